@@ -1,0 +1,110 @@
+"""Checks at the boundary: what came, what was expected, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from npformer.backend import Array, Module, backend_of
+
+FLOATS = ("float32", "float64")
+
+
+def floating(**arrays: Array | None) -> Module:
+    """Return the module of these arrays, all of them float32 or all float64 and on one backend.
+
+    Parameters
+    ----------
+    **arrays : array or None
+        The arrays under the names that the user knows them by. None is passed over.
+
+    Returns
+    -------
+    module
+        ``numpy`` or ``cupy``.
+
+    Raises
+    ------
+    TypeError
+        Something is not an array, has another dtype, or two of them differ.
+    """
+    backend = backend_of(**arrays)
+    first, dtype = "", None
+    for name, x in arrays.items():
+        if x is None:
+            continue
+        if dtype is None:
+            if x.dtype.name not in FLOATS:
+                raise TypeError(
+                    f"{name} has dtype {x.dtype}; expected float32 or float64. "
+                    f"Convert it with {name}.astype('float32')"
+                )
+            first, dtype = name, x.dtype
+        elif x.dtype != dtype:
+            raise TypeError(
+                f"{first} has dtype {dtype} and {name} has dtype {x.dtype}; expected one dtype. "
+                f"Nothing is cast silently: write {name}.astype({str(dtype)!r})"
+            )
+    return backend.module
+
+
+def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str = "") -> None:
+    """Check a shape against a pattern.
+
+    Parameters
+    ----------
+    name : str
+        What the user calls this array.
+    x : array
+        The array.
+    expected : tuple of int, str or None
+        A number must match; a word is any size, and the word is shown; a leading None is any
+        number of axes.
+    why : str
+        A sentence on what to do.
+
+    Raises
+    ------
+    ValueError
+        The shape does not match.
+    """
+    open_ended = bool(expected) and expected[0] is None
+    sizes = expected[1:] if open_ended else expected
+    actual = x.shape[len(x.shape) - len(sizes) :] if open_ended else x.shape
+    if len(actual) == len(sizes) and all(
+        isinstance(size, str) or size == got for size, got in zip(sizes, actual, strict=True)
+    ):
+        return
+    pattern = ", ".join(["..."] * open_ended + [str(size) for size in sizes])
+    if len(sizes) == 1 and not open_ended:
+        pattern += ","
+    raise ValueError(f"{name} has shape {tuple(x.shape)}; expected ({pattern}). {why}".rstrip(". "))
+
+
+def choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Check that `value` is one of a few words; the error lists them."""
+    known = list(choices)
+    if value not in known:
+        words = ", ".join(repr(word) for word in known)
+        raise ValueError(f"{name} is {value!r}; expected one of {words}")
+
+
+def positive(name: str, value: object) -> None:
+    """Check that `value` is a whole number of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is {value!r}; expected a whole number of at least 1")
+
+
+def rate(name: str, value: float) -> None:
+    """Check that `value` is a probability below 1."""
+    if not isinstance(value, int | float) or not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} is {value!r}; expected a number from 0 up to, not including, 1")
+
+
+def mask(name: str, x: Array, expected: tuple[int | str | None, ...]) -> None:
+    """Check a mask: boolean, True = keep, of the shape expected."""
+    if x.dtype.name != "bool":
+        raise TypeError(
+            f"{name} has dtype {x.dtype}; expected a boolean array in which True means keep. "
+            f"Write for example {name} = {name} != 0, if ones mark the tokens to keep"
+        )
+    shape(name, x, expected)

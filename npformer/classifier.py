@@ -1,0 +1,408 @@
+"""SequenceClassifier: embed, encode, pool, classify."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer import checks, initializers
+from npformer import functional as F
+from npformer.backend import Array, asarray, backend_of, is_array, to_numpy
+from npformer.encoder import Encoder, EncoderConfig
+from npformer.functional.embedding import check_ids
+from npformer.initializers import Seed
+from npformer.layers import POOLINGS, Dropout, Embedding, Linear, Positions
+from npformer.module import EVALUATION, Context, Gradients, Layer
+from npformer.workers import Team
+
+OUTPUTS = ("softmax", "sigmoid")
+
+
+class InputEmbedding(Layer):
+    """Token ids or feature vectors to d_model features, plus positions, plus dropout.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+    vocab_size : int or None
+        For token ids: the size of the table.
+    n_features : int or None
+        For feature vectors: their size.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        *,
+        vocab_size: int | None,
+        n_features: int | None,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        rng = initializers.generator(seed)
+        d_model = config.d_model
+        self.tokens: Embedding | Linear
+        if vocab_size is not None:
+            self.tokens = Embedding(
+                vocab_size, d_model, scale=config.scale_embeddings, seed=rng, dtype=dtype
+            )
+        elif n_features is not None:
+            self.tokens = Linear(n_features, d_model, seed=rng, dtype=dtype)
+        self.positions = (
+            None
+            if config.positions == "none"
+            else Positions(config.max_len, d_model, config.positions, seed=rng, dtype=dtype)
+        )
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        y, tokens_cache = self.tokens.forward(x, context)
+        positions_cache = None
+        if self.positions is not None:
+            y, positions_cache = self.positions.forward(y, context)
+        y, dropout_cache = self.dropout.forward(y, context)
+        return y, (tokens_cache, positions_cache, dropout_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        tokens_cache, positions_cache, dropout_cache = cache
+        dy = self.dropout.backward(dy, dropout_cache, gradients)
+        if self.positions is not None:
+            dy = self.positions.backward(dy, positions_cache, gradients)
+        return self.tokens.backward(dy, tokens_cache, gradients)
+
+
+class SequenceClassifier(Layer):
+    """A classifier of sequences: embed, encode, pool, classify.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+    n_classes : int
+        At least 2.
+    vocab_size : int, optional
+        x holds token ids, (batch, length), from 0 to vocab_size - 1.
+    n_features : int, optional
+        x holds feature vectors, (batch, length, n_features). Give one of the two.
+    pooling : {"mean", "first", "flatten", "none"}
+        What the classifier sees: the mean of the tokens that the mask keeps, the first token, all
+        tokens side by side (every sequence then has max_len tokens), or each token by itself, which
+        gives one answer a token.
+    output : {"softmax", "sigmoid"}
+        "softmax": n_classes logits. "sigmoid", for two classes: a single logit, of class 1.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+
+    Raises
+    ------
+    ValueError
+        Neither or both of vocab_size and n_features, or "sigmoid" with more than two classes.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        n_classes: int,
+        *,
+        vocab_size: int | None = None,
+        n_features: int | None = None,
+        pooling: str = "mean",
+        output: str = "softmax",
+        seed: Seed = 0,
+        dtype: str = "float32",
+    ) -> None:
+        if not isinstance(n_classes, int) or isinstance(n_classes, bool) or n_classes < 2:
+            raise ValueError(f"n_classes is {n_classes!r}; expected a whole number of at least 2")
+        if (vocab_size is None) == (n_features is None):
+            raise ValueError(
+                f"vocab_size is {vocab_size} and n_features is {n_features}; expected exactly one: "
+                "vocab_size for token ids (batch, length), n_features for vectors (batch, length, "
+                "n_features)"
+            )
+        checks.choice("pooling", pooling, POOLINGS)
+        checks.choice("output", output, OUTPUTS)
+        if output == "sigmoid" and n_classes != 2:
+            raise ValueError(
+                f"output is 'sigmoid' and n_classes is {n_classes}; expected 2 classes, which one "
+                "logit can tell apart. Use output='softmax'"
+            )
+        rng = initializers.generator(seed)
+        self.config = config
+        self.n_classes = n_classes
+        self.vocab_size = vocab_size
+        self.n_features = n_features
+        self.pooling = pooling
+        self.output = output
+        # The encoder is made first: the same seed means the same blocks, whatever the input.
+        encoder = Encoder(config, seed=rng, dtype=dtype)
+        self.embed = InputEmbedding(
+            config, vocab_size=vocab_size, n_features=n_features, seed=rng, dtype=dtype
+        )
+        self.encoder = encoder
+        self.pool = POOLINGS[pooling]()
+        d_pooled = config.d_model * (config.max_len if pooling == "flatten" else 1)
+        d_out = 1 if output == "sigmoid" else n_classes
+        self.classify = Linear(d_pooled, d_out, seed=rng, dtype=dtype)
+        self.flatten()
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what `__init__` was given beside the configuration and the seed."""
+        return {
+            "n_classes": self.n_classes,
+            "vocab_size": self.vocab_size,
+            "n_features": self.n_features,
+            "pooling": self.pooling,
+            "output": self.output,
+            "dtype": self.dtype,
+        }
+
+    # Forward and backward -----------------------------------------------------------------------
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        embedded, embed_cache = self.embed.forward(x, context)  # [batch, length, d_model]
+        encoded, encoder_cache = self.encoder.forward(embedded, context)
+        pooled, pool_cache = self.pool.forward(encoded, context)  # [batch, d_pooled]
+        logits, classify_cache = self.classify.forward(pooled, context)  # [batch, n_classes]
+        return logits, (embed_cache, encoder_cache, pool_cache, classify_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        embed_cache, encoder_cache, pool_cache, classify_cache = cache
+        dpooled = self.classify.backward(dy, classify_cache, gradients)
+        dencoded = self.pool.backward(dpooled, pool_cache, gradients)
+        dembedded = self.encoder.backward(dencoded, encoder_cache, gradients)
+        return self.embed.backward(dembedded, embed_cache, gradients)
+
+    def accumulate(
+        self,
+        x: Array,
+        y: Array,
+        context: Context,
+        gradients: Gradients,
+        *,
+        weight: float = 1.0,
+        label_smoothing: float = 0.0,
+    ) -> Array:
+        """Add the gradients of ``weight * loss`` to `gradients` and return ``weight * loss``.
+
+        Parameters
+        ----------
+        x, y : array
+            Checked and on the model's backend: see `prepare_batch`.
+        context : Context
+        gradients : Gradients
+        weight : float
+            This part's share of the batch.
+        label_smoothing : float
+
+        Returns
+        -------
+        loss : array of no axes
+            On the model's backend.
+        """
+        logits, cache = self.forward(x, context)
+        if self.output == "sigmoid":
+            targets = y.reshape(logits.shape).astype(logits.dtype)
+            loss, loss_cache = F.binary_cross_entropy_with_logits(logits, targets)
+            dlogits = F.binary_cross_entropy_with_logits_backward(weight, loss_cache)
+        else:
+            loss, loss_cache = F.softmax_cross_entropy(logits, y, label_smoothing)
+            dlogits = F.softmax_cross_entropy_backward(weight, loss_cache)
+        self.backward(dlogits, cache, gradients)
+        return loss * weight
+
+    # What users call ----------------------------------------------------------------------------
+
+    def __call__(self, x: Array, mask: Array | None = None) -> Array:
+        """Return the logits at evaluation.
+
+        Parameters
+        ----------
+        x : int array (batch, length), or float array (batch, length, n_features)
+            On the host or on the model's backend; host arrays are uploaded.
+        mask : bool array, shape (batch, length), optional
+            Padding: True = keep.
+
+        Returns
+        -------
+        logits : array, shape (batch, n_classes), or (batch, length, n_classes) without pooling
+            On the model's backend. A single column with ``output="sigmoid"``.
+        """
+        x, mask = self.prepare(x, mask)
+        logits, _ = self.forward(x, EVALUATION if mask is None else Context(mask=mask))
+        return logits
+
+    def loss_and_gradients(
+        self,
+        x: Array,
+        y: Array,
+        mask: Array | None = None,
+        *,
+        workers: int | str = 1,
+        label_smoothing: float = 0.0,
+        seed: Seed | None = None,
+    ) -> tuple[float, Gradients]:
+        """Return the mean loss of a batch in training mode, and its gradients.
+
+        Parameters
+        ----------
+        x : int array (batch, length), or float array (batch, length, n_features)
+        y : int array, shape (batch,), or (batch, length) without pooling
+            Labels, from 0 to n_classes - 1. Without pooling, -1 says that a token has none.
+        mask : bool array, shape (batch, length), optional
+            Padding: True = keep.
+        workers : int or "auto"
+            CPU threads that share the batch.
+        label_smoothing : float
+            See `softmax_cross_entropy`.
+        seed : int or numpy.random.Generator, optional
+            For dropout; needed if the model has any.
+
+        Returns
+        -------
+        loss : float
+            In nats.
+        gradients : Gradients
+            ``{name: array}``, the caller's to keep.
+        """
+        generator = None if seed is None else initializers.generator(seed)
+        with Team(self, workers) as team:
+            loss, gradients = team.step(
+                x, y, mask, generator=generator, label_smoothing=label_smoothing
+            )
+        return float(loss), gradients
+
+    def predict_probabilities(
+        self, x: Array, mask: Array | None = None, batch_size: int = 256
+    ) -> np.ndarray:
+        """Return the probability of each class, batch by batch.
+
+        Parameters
+        ----------
+        x, mask : array
+            As in `__call__`.
+        batch_size : int
+            Samples at a time.
+
+        Returns
+        -------
+        probabilities : numpy array, shape (batch, n_classes), or (batch, length, n_classes)
+        """
+        checks.positive("batch_size", batch_size)
+        parts = []
+        for start in range(0, len(x), batch_size):
+            rows = slice(start, start + batch_size)
+            logits = self(x[rows], None if mask is None else mask[rows])
+            if self.output == "sigmoid":
+                positive, _ = F.sigmoid(logits)
+                p = to_numpy(positive)
+                parts.append(np.concatenate([1.0 - p, p], axis=-1))
+            else:
+                p, _ = F.softmax(logits)
+                parts.append(to_numpy(p))
+        if not parts:
+            self.prepare(x, mask)  # an empty x still has to have the right axes
+            return np.zeros((0, self.n_classes), dtype=self.dtype)
+        return np.concatenate(parts)
+
+    def predict(self, x: Array, mask: Array | None = None, batch_size: int = 256) -> np.ndarray:
+        """Return the most probable class of each sequence, or of each token without pooling.
+
+        Parameters
+        ----------
+        x, mask : array
+            As in `__call__`.
+        batch_size : int
+            Samples at a time.
+
+        Returns
+        -------
+        labels : numpy int array, shape (batch,), or (batch, length)
+        """
+        return self.predict_probabilities(x, mask, batch_size).argmax(axis=-1)
+
+    # The model's edge: what comes in is checked here, and uploaded --------------------------------
+
+    def prepare(self, x: Array, mask: Array | None = None) -> tuple[Array, Array | None]:
+        """Check inputs and bring them to the model's backend.
+
+        Parameters
+        ----------
+        x, mask : array
+            As in `__call__`.
+
+        Raises
+        ------
+        TypeError
+            Not an array, or of the wrong dtype.
+        ValueError
+            A wrong shape, a token id out of range, a sequence longer than max_len.
+        """
+        backend_of(x=x)
+        if self.vocab_size is not None:
+            checks.shape("x", x, ("batch", "length"), "This model takes token ids")
+            check_ids("x", x, self.vocab_size, "the model has that vocab_size")
+        else:
+            checks.floating(x=x)
+            checks.shape(
+                "x", x, ("batch", "length", self.n_features), "This model takes feature vectors"
+            )
+            if x.dtype.name != self.dtype:
+                raise TypeError(
+                    f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. Nothing "
+                    f"is cast silently: write x.astype({self.dtype!r}), or build the model with "
+                    f"dtype={x.dtype.name!r}"
+                )
+        length, max_len = x.shape[1], self.config.max_len
+        if length > max_len:
+            raise ValueError(
+                f"x has length {length}; expected at most max_len = {max_len}. Cut the sequences, "
+                "or build the model with a larger max_len"
+            )
+        if self.pooling == "flatten" and length != max_len:
+            raise ValueError(
+                f"x has length {length}; expected max_len = {max_len}, for pooling='flatten' needs "
+                "every sequence at full length. Pad them and pass a mask, or use pooling='mean'"
+            )
+        if mask is not None:
+            if not is_array(mask):
+                backend_of(mask=mask)
+            checks.mask("mask", mask, tuple(x.shape[:2]))
+            mask = asarray(mask, self.backend)
+        return asarray(x, self.backend), mask
+
+    def prepare_batch(
+        self, x: Array, y: Array, mask: Array | None = None
+    ) -> tuple[Array, Array, Array | None, np.ndarray]:
+        """Check a batch with its labels and bring it to the model's backend.
+
+        Parameters
+        ----------
+        x, y, mask : array
+            As in `loss_and_gradients`.
+
+        Returns
+        -------
+        x, y, mask : array
+            On the model's backend.
+        counts : numpy int array, shape (batch,)
+            How many labels each sample has; labels that are already on a GPU count as full.
+        """
+        x, mask = self.prepare(x, mask)
+        if len(x) == 0:
+            raise ValueError("x has no samples; expected a batch of at least 1")
+        owner = backend_of(y=y)
+        expected = tuple(x.shape[:2]) if self.pooling == "none" else (x.shape[0],)
+        checks.shape("y", y, expected, "One label for each sequence (each token without pooling)")
+        counts = np.full(len(x), y.size // len(x))
+        if owner.name == "numpy":
+            if y.dtype.kind == "i" and self.pooling == "none" and self.output == "softmax":
+                labelled = y != F.NO_LABEL
+                counts = labelled.sum(axis=1)
+                check_ids("y", y[labelled], self.n_classes, "the model has that many classes")
+            else:
+                check_ids("y", y, self.n_classes, "the model has that many classes")
+        return x, asarray(y, self.backend), mask, counts

@@ -1,0 +1,95 @@
+"""The mathematics: pure pairs of functions, forward and backward, one idea a file.
+
+    y, cache = layer_norm(x, gamma, beta)
+    dx, dgamma, dbeta = layer_norm_backward(dy, cache)
+
+`name` returns its result and a cache that only `name_backward` opens. `name_backward` returns one
+gradient for each differentiable array argument, in their order; a single one stands alone, not in
+a tuple. It changes neither `dy` nor the cache, so it may be called twice. No function keeps state.
+"""
+
+from npformer.functional.activations import (
+    gelu,
+    gelu_backward,
+    relu,
+    relu_backward,
+    sigmoid,
+    sigmoid_backward,
+    tanh,
+    tanh_backward,
+)
+from npformer.functional.attention import (
+    attention_weights,
+    attention_weights_backward,
+    merge_heads,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+    split_heads,
+)
+from npformer.functional.conv1d import conv1d, conv1d_backward
+from npformer.functional.dropout import dropout, dropout_backward
+from npformer.functional.embedding import embedding, embedding_backward
+from npformer.functional.fourier import fourier_mixing, fourier_mixing_backward
+from npformer.functional.layer_norm import layer_norm, layer_norm_backward
+from npformer.functional.linear import linear, linear_backward
+from npformer.functional.losses import (
+    NO_LABEL,
+    binary_cross_entropy_with_logits,
+    binary_cross_entropy_with_logits_backward,
+    mean_squared_error,
+    mean_squared_error_backward,
+    softmax_cross_entropy,
+    softmax_cross_entropy_backward,
+)
+from npformer.functional.pooling import mean_pooling, mean_pooling_backward
+from npformer.functional.softmax import softmax, softmax_backward
+from npformer.functional.synthesizer import (
+    dense_synthesizer,
+    dense_synthesizer_backward,
+    dense_synthesizer_weights,
+    dense_synthesizer_weights_backward,
+)
+
+__all__ = [
+    "NO_LABEL",
+    "attention_weights",
+    "attention_weights_backward",
+    "binary_cross_entropy_with_logits",
+    "binary_cross_entropy_with_logits_backward",
+    "conv1d",
+    "conv1d_backward",
+    "dense_synthesizer",
+    "dense_synthesizer_backward",
+    "dense_synthesizer_weights",
+    "dense_synthesizer_weights_backward",
+    "dropout",
+    "dropout_backward",
+    "embedding",
+    "embedding_backward",
+    "fourier_mixing",
+    "fourier_mixing_backward",
+    "gelu",
+    "gelu_backward",
+    "layer_norm",
+    "layer_norm_backward",
+    "linear",
+    "linear_backward",
+    "mean_pooling",
+    "mean_pooling_backward",
+    "mean_squared_error",
+    "mean_squared_error_backward",
+    "merge_heads",
+    "relu",
+    "relu_backward",
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_backward",
+    "sigmoid",
+    "sigmoid_backward",
+    "softmax",
+    "softmax_backward",
+    "softmax_cross_entropy",
+    "softmax_cross_entropy_backward",
+    "split_heads",
+    "tanh",
+    "tanh_backward",
+]

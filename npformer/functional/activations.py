@@ -1,0 +1,180 @@
+"""Elementwise non-linear maps: ReLU, GELU, tanh, sigmoid."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array, array_module, erf
+
+
+def relu(x: Array) -> tuple[Array, Any]:
+    """y = max(0, x).
+
+    Parameters
+    ----------
+    x : array, any shape
+
+    Returns
+    -------
+    y : array, same shape
+    cache : opaque
+        For `relu_backward`.
+    """
+    xp = checks.floating(x=x)
+    y = xp.maximum(x, 0.0)
+    return y, y
+
+
+def relu_backward(dy: Array, cache: Any) -> Array:
+    """Gradient of `relu`: dy where x > 0, else 0.
+
+    At x = 0 there is no derivative; this takes 0, as PyTorch does.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `relu`.
+
+    Returns
+    -------
+    dx : array, same shape
+    """
+    y = cache
+    return dy * (y > 0.0)  # y > 0 exactly where x > 0
+
+
+def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
+    """y = x Phi(x), the Gaussian error linear unit (Hendrycks and Gimpel, 2016).
+
+    Parameters
+    ----------
+    x : array, any shape
+    approximate : {"none", "tanh"}
+        "none": Phi is the normal distribution function, Phi(x) = (1 + erf(x / sqrt 2)) / 2.
+        "tanh": y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the form that BERT's and
+        FNet's published code uses.
+
+    Returns
+    -------
+    y : array, same shape
+    cache : opaque
+        For `gelu_backward`.
+    """
+    xp = checks.floating(x=x)
+    checks.choice("approximate", approximate, ("none", "tanh"))
+    if approximate == "none":
+        phi = 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
+        return x * phi, ("none", x, phi)
+    t = xp.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x)))
+    return 0.5 * x * (1.0 + t), ("tanh", x, t)
+
+
+def gelu_backward(dy: Array, cache: Any) -> Array:
+    """Gradient of `gelu`.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `gelu`.
+
+    Returns
+    -------
+    dx : array, same shape
+
+    Notes
+    -----
+    (x Phi(x))' = Phi(x) + x Phi'(x), and Phi' is the normal density exp(-x^2 / 2) / sqrt(2 pi).
+    For the tanh form with t = tanh(u): (1 + t) / 2 + x (1 - t^2) u' / 2.
+    """
+    form, x, saved = cache
+    xp = array_module(dy)
+    if form == "none":
+        phi = saved
+        # y = x * phi(x)
+        density = xp.exp(-0.5 * (x * x)) * (1.0 / math.sqrt(2.0 * math.pi))
+        return dy * (phi + x * density)
+    t = saved
+    # t = tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))
+    dt = (1.0 - t * t) * (math.sqrt(2.0 / math.pi) * (1.0 + 3.0 * 0.044715 * (x * x)))
+    # y = 0.5 * x * (1 + t)
+    return dy * (0.5 * (1.0 + t) + 0.5 * x * dt)
+
+
+def tanh(x: Array) -> tuple[Array, Any]:
+    """y = tanh(x).
+
+    Parameters
+    ----------
+    x : array, any shape
+
+    Returns
+    -------
+    y : array, same shape
+    cache : opaque
+        For `tanh_backward`.
+    """
+    xp = checks.floating(x=x)
+    y = xp.tanh(x)
+    return y, y
+
+
+def tanh_backward(dy: Array, cache: Any) -> Array:
+    """Gradient of `tanh`: dy (1 - y^2).
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `tanh`.
+
+    Returns
+    -------
+    dx : array, same shape
+    """
+    y = cache
+    return dy * (1.0 - y * y)
+
+
+def sigmoid(x: Array) -> tuple[Array, Any]:
+    """y = 1 / (1 + exp(-x)).
+
+    Written as (1 + tanh(x / 2)) / 2, which is the same and cannot overflow.
+
+    Parameters
+    ----------
+    x : array, any shape
+
+    Returns
+    -------
+    y : array, same shape
+    cache : opaque
+        For `sigmoid_backward`.
+    """
+    xp = checks.floating(x=x)
+    y = 0.5 * (1.0 + xp.tanh(0.5 * x))
+    return y, y
+
+
+def sigmoid_backward(dy: Array, cache: Any) -> Array:
+    """Gradient of `sigmoid`: dy y (1 - y).
+
+    Parameters
+    ----------
+    dy : array
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `sigmoid`.
+
+    Returns
+    -------
+    dx : array, same shape
+    """
+    y = cache
+    return dy * (y * (1.0 - y))

@@ -1,0 +1,117 @@
+"""One-dimensional convolution over the sequence, channels last.
+
+With a kernel of size 1 it *is* the linear map of every position: the "two convolutions with kernel
+size 1" by which Vaswani et al. (2017, section 3.3) describe the feed-forward network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array, array_module
+from npformer.functional.linear import linear, linear_backward
+
+
+def conv1d(
+    x: Array, W: Array, b: Array | None = None, padding: str = "same"
+) -> tuple[Array, Any]:
+    """y_t = sum_k x_{t+k} W_k + b, cross-correlation as in every deep-learning library.
+
+    Parameters
+    ----------
+    x : array, shape (batch, length, d_in)
+        Channels last.
+    W : array, shape (kernel, d_in, d_out)
+        One matrix for each offset k.
+    b : array, shape (d_out,), optional
+        Bias.
+    padding : {"same", "valid"}
+        "same": zeros around the sequence, (kernel - 1) // 2 of them in front and the others
+        behind, so that the length stays. "valid": no padding, length - kernel + 1 remain.
+
+    Returns
+    -------
+    y : array, shape (batch, length_out, d_out)
+    cache : opaque
+        For `conv1d_backward`.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or "valid" is left with no position.
+
+    Notes
+    -----
+    The sum over k is kernel-many linear maps, each of a shifted view of x. Kernel size 1 is handed
+    to `linear` and costs the same.
+    """
+    xp = checks.floating(x=x, W=W, b=b)
+    checks.choice("padding", padding, ("same", "valid"))
+    checks.shape("W", W, ("kernel", "d_in", "d_out"))
+    checks.shape("x", x, ("batch", "length", W.shape[1]), "Channels are the last axis")
+    kernel, _, d_out = W.shape
+    if b is not None:
+        checks.shape("b", b, (d_out,), "One bias for each output channel")
+    if kernel == 1:
+        y, linear_cache = linear(x, W[0], b)
+        return y, ("kernel 1", linear_cache)
+
+    batch, length, d_in = x.shape
+    before, after = ((kernel - 1) // 2, kernel // 2) if padding == "same" else (0, 0)
+    length_out = length + before + after - kernel + 1
+    if length_out < 1:
+        raise ValueError(
+            f"x has length {length} and the kernel has size {kernel}; with padding='valid' no "
+            "position is left. Use padding='same', a longer sequence or a smaller kernel"
+        )
+    padded = xp.zeros((batch, before + length + after, d_in), dtype=x.dtype)
+    padded[:, before : before + length] = x
+
+    y = padded[:, :length_out] @ W[0]  # [batch, length_out, d_out]
+    for k in range(1, kernel):
+        y += padded[:, k : k + length_out] @ W[k]
+    if b is not None:
+        y += b
+    return y, ("any kernel", (padded, W, b is not None, before, length))
+
+
+def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """Gradients of `conv1d`.
+
+    Parameters
+    ----------
+    dy : array, shape (batch, length_out, d_out)
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `conv1d`.
+
+    Returns
+    -------
+    dx : array, shape (batch, length, d_in)
+    dW : array, shape (kernel, d_in, d_out)
+    db : array, shape (d_out,)
+        Only if the forward pass had a bias.
+    """
+    kind, saved = cache
+    if kind == "kernel 1":
+        dx, dW, *db = linear_backward(dy, saved)
+        return dx, dW[None], *db
+
+    padded, W, has_bias, before, length = saved
+    xp = array_module(dy)
+    kernel, d_in, d_out = W.shape
+    length_out = dy.shape[1]
+    drows = dy.reshape(-1, d_out)  # [batch * length_out, d_out]
+
+    dpadded = xp.zeros_like(padded)
+    dW = xp.empty_like(W)
+    for k in range(kernel):
+        # y += padded[:, k : k + length_out] @ W[k]
+        dpadded[:, k : k + length_out] += dy @ W[k].T
+        dW[k] = padded[:, k : k + length_out].reshape(-1, d_in).T @ drows
+    # padded[:, before : before + length] = x
+    dx = dpadded[:, before : before + length]
+    if not has_bias:
+        return dx, dW
+    return dx, dW, drows.sum(axis=0)

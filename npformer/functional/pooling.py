@@ -1,0 +1,59 @@
+"""From a sequence to one vector: the mean of its tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array, array_module, backend_of
+
+
+def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
+    """y = the mean of the tokens that the mask keeps.
+
+    Parameters
+    ----------
+    x : array, shape (batch, length, d_model)
+    mask : bool array, shape (batch, length), optional
+        True = keep. Padding is neither summed nor counted.
+
+    Returns
+    -------
+    y : array, shape (batch, d_model)
+        0 for a sequence without a token to keep.
+    cache : opaque
+        For `mean_pooling_backward`.
+    """
+    xp = checks.floating(x=x)
+    checks.shape("x", x, ("batch", "length", "d_model"))
+    batch, length, _ = x.shape
+    if mask is None:
+        return x.mean(axis=1), (1.0 / length, None, length)
+    backend_of(x=x, mask=mask)
+    checks.mask("mask", mask, (batch, length))
+    count = xp.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)  # [batch, 1]
+    kept = xp.where(mask[..., None], x, 0.0)  # not x * mask: padding may hold anything
+    return kept.sum(axis=1) / count, (1.0 / count, mask, length)
+
+
+def mean_pooling_backward(dy: Array, cache: Any) -> Array:
+    """Gradient of `mean_pooling`: each kept token gets an equal share.
+
+    Parameters
+    ----------
+    dy : array, shape (batch, d_model)
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `mean_pooling`.
+
+    Returns
+    -------
+    dx : array, shape (batch, length, d_model)
+    """
+    share, mask, length = cache
+    xp = array_module(dy)
+    # y = sum over kept tokens of x / count
+    dkept = (dy * share)[:, None, :]  # [batch, 1, d_model]
+    if mask is None:
+        return xp.repeat(dkept, length, axis=1)
+    return xp.where(mask[..., None], dkept, 0.0)

@@ -1,0 +1,34 @@
+"""Layers: the mathematics of `functional` with parameters of their own."""
+
+from npformer.layers.activation import ACTIVATIONS, GELU, ReLU, Tanh
+from npformer.layers.conv1d import Conv1d
+from npformer.layers.dropout import Dropout
+from npformer.layers.embedding import Embedding, Positions
+from npformer.layers.feed_forward import FFNS, PositionwiseFeedForward
+from npformer.layers.layer_norm import LayerNorm
+from npformer.layers.linear import Linear
+from npformer.layers.pooling import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling
+from npformer.layers.sequential import Sequential
+from npformer.layers.time_distributed import TimeDistributed
+
+__all__ = [
+    "ACTIVATIONS",
+    "FFNS",
+    "GELU",
+    "POOLINGS",
+    "Conv1d",
+    "Dropout",
+    "Embedding",
+    "EveryToken",
+    "FirstToken",
+    "Flatten",
+    "LayerNorm",
+    "Linear",
+    "MeanPooling",
+    "Positions",
+    "PositionwiseFeedForward",
+    "ReLU",
+    "Sequential",
+    "Tanh",
+    "TimeDistributed",
+]

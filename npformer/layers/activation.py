@@ -1,0 +1,60 @@
+"""Activations as layers, and the table of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from npformer import checks
+from npformer import functional as F
+from npformer.backend import Array
+from npformer.module import Context, Gradients, Layer
+
+
+class ReLU(Layer):
+    """y = max(0, x)."""
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return F.relu(x)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return F.relu_backward(dy, cache)
+
+
+class GELU(Layer):
+    """y = x Phi(x), or its tanh form.
+
+    Parameters
+    ----------
+    approximate : {"none", "tanh"}
+        "none" uses erf; "tanh" is what BERT's and FNet's published code computes.
+    """
+
+    def __init__(self, approximate: str = "none") -> None:
+        checks.choice("approximate", approximate, ("none", "tanh"))
+        self.approximate = approximate
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return F.gelu(x, approximate=self.approximate)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return F.gelu_backward(dy, cache)
+
+
+class Tanh(Layer):
+    """y = tanh(x)."""
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return F.tanh(x)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return F.tanh_backward(dy, cache)
+
+
+ACTIVATIONS: dict[str, Callable[[], Layer]] = {
+    "relu": ReLU,
+    "gelu": GELU,
+    "gelu_tanh": lambda: GELU(approximate="tanh"),
+    "tanh": Tanh,
+}
+"""What ``EncoderConfig(activation=...)`` takes."""

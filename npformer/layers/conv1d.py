@@ -1,0 +1,72 @@
+"""Conv1d: a convolution over the sequence, channels last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks, initializers
+from npformer import functional as F
+from npformer.backend import Array
+from npformer.initializers import Initializer, Seed
+from npformer.module import Context, Gradients, Layer, Parameter
+
+
+class Conv1d(Layer):
+    """y_t = sum_k x_{t+k} W_k + b.
+
+    With ``kernel=1`` this is `Linear`, value for value and at the same cost.
+
+    Parameters
+    ----------
+    d_in, d_out : int
+        Channels in and out.
+    kernel : int
+        How many positions one output sees.
+    padding : {"same", "valid"}
+        "same" keeps the length; "valid" uses no padding.
+    bias : bool
+        Whether there is a b.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    init : callable
+        ``init(generator, shape) -> array`` for the weights; Glorot's uniform if not given.
+
+    Attributes
+    ----------
+    weight : Parameter, shape (kernel, d_in, d_out)
+    bias : Parameter, shape (d_out,), or None
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        kernel: int = 1,
+        *,
+        padding: str = "same",
+        bias: bool = True,
+        seed: Seed,
+        dtype: str = "float32",
+        init: Initializer = initializers.xavier_uniform,
+    ) -> None:
+        for name, value in (("d_in", d_in), ("d_out", d_out), ("kernel", kernel)):
+            checks.positive(name, value)
+        checks.choice("padding", padding, ("same", "valid"))
+        rng = initializers.generator(seed)
+        self.padding = padding
+        self.weight = Parameter(initializers.draw(init, rng, (kernel, d_in, d_out), dtype))
+        self.bias = (
+            Parameter(initializers.draw(initializers.zeros, rng, (d_out,), dtype)) if bias else None
+        )
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        b = None if self.bias is None else self.bias.value
+        return F.conv1d(x, self.weight.value, b, padding=self.padding)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        dx, dW, *db = F.conv1d_backward(dy, cache)
+        gradients.add(self.weight, dW)
+        if self.bias is not None:
+            gradients.add(self.bias, db[0])
+        return dx

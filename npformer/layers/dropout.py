@@ -1,0 +1,32 @@
+"""Dropout: entries set to 0 at random while training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks
+from npformer import functional as F
+from npformer.backend import Array
+from npformer.module import Context, Gradients, Layer
+
+
+class Dropout(Layer):
+    """y = x m / (1 - rate) while training, y = x at evaluation.
+
+    The mask m is in the cache, not in the layer, and its generator in the context.
+
+    Parameters
+    ----------
+    rate : float
+        Probability, from 0 up to 1, that an entry is dropped.
+    """
+
+    def __init__(self, rate: float) -> None:
+        checks.rate("rate", rate)
+        self.rate = rate
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return F.dropout(x, self.rate, context.draws() if self.rate > 0.0 else None)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return F.dropout_backward(dy, cache)

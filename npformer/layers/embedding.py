@@ -1,0 +1,119 @@
+"""Embedding and positions: where a sequence becomes vectors that know their place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from npformer import checks, initializers
+from npformer import functional as F
+from npformer.backend import Array
+from npformer.initializers import Seed
+from npformer.module import Context, Gradients, Layer, Parameter
+
+
+class Embedding(Layer):
+    """y = scale table[ids].
+
+    Parameters
+    ----------
+    vocab_size : int
+        Ids run from 0 to vocab_size - 1.
+    d_model : int
+        Features.
+    scale : bool
+        Multiply by sqrt(d_model) (Vaswani et al., 2017, section 3.4). Rows are drawn from
+        N(0, 1 / d_model) and so come out with variance 1, beside positions of about that size.
+        Without it they are drawn from N(0, 0.02^2), as BERT's are.
+    seed : int or numpy.random.Generator
+        Draws the table.
+    dtype : {"float32", "float64"}
+
+    Attributes
+    ----------
+    weight : Parameter, shape (vocab_size, d_model)
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        *,
+        scale: bool = False,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        checks.positive("vocab_size", vocab_size)
+        checks.positive("d_model", d_model)
+        self.scale = math.sqrt(d_model) if scale else 1.0
+        init = initializers.normal(d_model**-0.5 if scale else 0.02)
+        rng = initializers.generator(seed)
+        self.weight = Parameter(initializers.draw(init, rng, (vocab_size, d_model), dtype))
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        y, cache = F.embedding(x, self.weight.value)
+        return y * self.scale, cache
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        gradients.add(self.weight, F.embedding_backward(dy * self.scale, cache))
+
+
+class Positions(Layer):
+    """y_t = x_t + table_t.
+
+    Parameters
+    ----------
+    max_len : int
+        The longest sequence.
+    d_model : int
+        Features.
+    kind : {"sinusoidal", "learned"}
+        Sinusoids of Vaswani et al. (2017), or a table that is trained, first N(0, 0.02^2).
+    seed : int or numpy.random.Generator
+        Draws a learned table.
+    dtype : {"float32", "float64"}
+
+    Attributes
+    ----------
+    table : Parameter, shape (max_len, d_model)
+        A constant if sinusoidal.
+    """
+
+    def __init__(
+        self,
+        max_len: int,
+        d_model: int,
+        kind: str = "sinusoidal",
+        *,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        checks.positive("max_len", max_len)
+        checks.positive("d_model", d_model)
+        checks.choice("positions", kind, ("sinusoidal", "learned"))
+        if kind == "learned":
+            rng = initializers.generator(seed)
+            self.table = Parameter(
+                initializers.draw(initializers.normal(0.02), rng, (max_len, d_model), dtype)
+            )
+        else:
+            table = initializers.sinusoids(max_len, d_model).astype(dtype)
+            self.table = Parameter(table, trainable=False)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        checks.shape("x", x, ("batch", "length", self.table.shape[1]))
+        length, max_len = x.shape[1], self.table.shape[0]
+        if length > max_len:
+            raise ValueError(
+                f"x has length {length}; expected at most max_len = {max_len}. "
+                "Cut the sequence, or build the model with a larger max_len"
+            )
+        return x + self.table.value[:length], length
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        length = cache
+        if self.table.trainable:
+            # y = x + table[:length], the same rows for the whole batch
+            used = gradients.of(self.table)[:length]
+            used += dy.sum(axis=0)
+        return dy

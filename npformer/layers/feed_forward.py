@@ -1,0 +1,68 @@
+"""The position-wise feed-forward network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks, initializers
+from npformer.backend import Array
+from npformer.initializers import Seed
+from npformer.layers.activation import ACTIVATIONS
+from npformer.layers.conv1d import Conv1d
+from npformer.layers.linear import Linear
+from npformer.module import Context, Gradients, Layer
+
+FFNS: dict[str, type[Linear] | type[Conv1d]] = {"linear": Linear, "conv1d": Conv1d}
+"""What ``EncoderConfig(ffn=...)`` takes."""
+
+
+class PositionwiseFeedForward(Layer):
+    """FFN(x) = activation(x W1 + b1) W2 + b2, for each position separately and identically.
+
+    Equation (2) of Vaswani et al. (2017), who add: "Another way of describing this is as two
+    convolutions with kernel size 1." Both ways are here. They have the same weights up to an axis
+    of length 1, are drawn alike from a seed, and give the same numbers at the same cost.
+
+    Parameters
+    ----------
+    d_model : int
+        Features in and out.
+    d_ff : int
+        Features between.
+    activation : str
+        A name in `ACTIVATIONS`; the paper's is "relu".
+    ffn : {"linear", "conv1d"}
+        Linear maps, or convolutions with kernel size 1.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        activation: str = "relu",
+        *,
+        ffn: str = "linear",
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        checks.choice("ffn", ffn, FFNS)
+        checks.choice("activation", activation, ACTIVATIONS)
+        rng = initializers.generator(seed)
+        self.expand = FFNS[ffn](d_model, d_ff, seed=rng, dtype=dtype)
+        self.activation = ACTIVATIONS[activation]()
+        self.contract = FFNS[ffn](d_ff, d_model, seed=rng, dtype=dtype)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        before, expand_cache = self.expand.forward(x, context)  # [.., d_model] -> [.., d_ff]
+        hidden, activation_cache = self.activation.forward(before, context)
+        y, contract_cache = self.contract.forward(hidden, context)  # [.., d_ff] -> [.., d_model]
+        return y, (expand_cache, activation_cache, contract_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        expand_cache, activation_cache, contract_cache = cache
+        dhidden = self.contract.backward(dy, contract_cache, gradients)
+        dbefore = self.activation.backward(dhidden, activation_cache, gradients)
+        return self.expand.backward(dbefore, expand_cache, gradients)

@@ -1,0 +1,43 @@
+"""LayerNorm: each position to mean 0 and variance 1, then scale and shift."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks, initializers
+from npformer import functional as F
+from npformer.backend import Array
+from npformer.module import Context, Gradients, Layer, Parameter
+
+
+class LayerNorm(Layer):
+    """y = gamma (x - mean) / sqrt(var + eps) + beta over the features.
+
+    Parameters
+    ----------
+    d_model : int
+        Features.
+    eps : float
+        Keeps a constant row finite.
+    dtype : {"float32", "float64"}
+
+    Attributes
+    ----------
+    gamma, beta : Parameter, shape (d_model,)
+        Scale, first 1; shift, first 0.
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5, *, dtype: str = "float32") -> None:
+        checks.positive("d_model", d_model)
+        self.eps = eps
+        self.gamma = Parameter(initializers.draw(initializers.ones, None, (d_model,), dtype))
+        self.beta = Parameter(initializers.draw(initializers.zeros, None, (d_model,), dtype))
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return F.layer_norm(x, self.gamma.value, self.beta.value, eps=self.eps)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        dx, dgamma, dbeta = F.layer_norm_backward(dy, cache)
+        gradients.add(self.gamma, dgamma)
+        gradients.add(self.beta, dbeta)
+        return dx

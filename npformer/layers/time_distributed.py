@@ -1,0 +1,40 @@
+"""TimeDistributed: one layer applied to every time step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array
+from npformer.module import Context, Gradients, Layer
+
+
+class TimeDistributed(Layer):
+    """y[:, t] = layer(x[:, t]) for every t, with the same weights.
+
+    Time steps are folded into the batch and unfolded again. For `Linear`, which sees any number of
+    leading axes as rows, this changes nothing: a dense layer over a sequence, a time-distributed
+    one and a convolution with kernel size 1 are one and the same map.
+
+    Parameters
+    ----------
+    layer : Layer
+        Maps (rows, ...) to (rows, ...).
+    """
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        if x.ndim < 2:
+            checks.shape("x", x, ("batch", "length", "..."))
+        batch, length = x.shape[:2]
+        rows = x.reshape(batch * length, *x.shape[2:])
+        y, cache = self.layer.forward(rows, context.without_mask())
+        return y.reshape(batch, length, *y.shape[1:]), cache
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        batch, length = dy.shape[:2]
+        drows = dy.reshape(batch * length, *dy.shape[2:])
+        dx = self.layer.backward(drows, cache, gradients)
+        return dx if dx is None else dx.reshape(batch, length, *dx.shape[1:])

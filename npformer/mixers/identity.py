@@ -1,0 +1,29 @@
+"""No mixing: every token stays by itself."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from npformer.backend import Array
+from npformer.initializers import Seed
+from npformer.mixers.mixer import Mixer, MixerSettings
+from npformer.module import Context, Gradients
+
+
+class Identity(Mixer):
+    """y = x: the "FF-only" encoder that FNet's authors compare with, and a baseline for any other.
+
+    Without mixing, only the pooling brings tokens together.
+    """
+
+    dropout_follows = False
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return x, None
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return dy

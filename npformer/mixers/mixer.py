@@ -1,0 +1,83 @@
+"""What all token mixers share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+from npformer import checks
+from npformer.initializers import Seed
+from npformer.module import Layer
+
+PADDINGS = ("refuse", "per_length", "zero")
+
+
+@dataclass(frozen=True)
+class MixerSettings:
+    """What an encoder tells a mixer; each takes what it needs.
+
+    Attributes
+    ----------
+    d_model : int
+        Features of a token.
+    n_heads : int
+        Heads, in the mixers whose papers have heads.
+    max_len : int
+        The longest sequence.
+    causal : bool
+        Token i sees the tokens 0 to i only.
+    padding : {"refuse", "per_length", "zero"}
+        What a mixer does that cannot skip padding.
+    """
+
+    d_model: int
+    n_heads: int = 1
+    max_len: int = 128
+    causal: bool = False
+    padding: str = "refuse"
+
+    def __post_init__(self) -> None:
+        checks.positive("d_model", self.d_model)
+        checks.positive("n_heads", self.n_heads)
+        checks.positive("max_len", self.max_len)
+        checks.choice("padding", self.padding, PADDINGS)
+
+
+class Mixer(Layer):
+    """A layer in which tokens see each other: (batch, length, d_model) to the same shape.
+
+    ``context.mask`` says which tokens are padding (True = keep). A mixer either gives padding no
+    weight at all or refuses the mask.
+
+    Attributes
+    ----------
+    dropout_follows : bool
+        Whether the paper has dropout between this mixer and the residual connection.
+    """
+
+    dropout_follows: bool = True
+
+    @classmethod
+    @abstractmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        """Make this mixer for an encoder.
+
+        Parameters
+        ----------
+        settings : MixerSettings
+        seed : int or numpy.random.Generator
+            Draws the weights.
+        dtype : {"float32", "float64"}
+        """
+
+
+def check_heads(d_model: int, n_heads: int) -> None:
+    """Check that the heads share the features evenly."""
+    if d_model % n_heads:
+        fitting = [n for n in range(1, d_model + 1) if d_model % n == 0]
+        raise ValueError(
+            f"n_heads is {n_heads} and d_model is {d_model}; expected heads that divide d_model, "
+            f"for each head gets d_model / n_heads features. These do: "
+            f"{', '.join(map(str, fitting))}"
+        )

@@ -1,0 +1,117 @@
+"""Padding for mixers that see every position: refuse it, or go round it in a way that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array, array_module, to_numpy
+
+Forward = Callable[[Array], tuple[Array, Any]]
+Backward = Callable[[Array, Any], Array]
+
+
+def mix_padded(
+    mix: Forward, x: Array, mask: Array | None, padding: str, name: str
+) -> tuple[Array, Any]:
+    """Apply `mix` to sequences of which some end in padding.
+
+    Parameters
+    ----------
+    mix : callable
+        Forward pass of a pair on (batch, length, d_model) that sees every position.
+    x : array, shape (batch, length, d_model)
+    mask : bool array, shape (batch, length), or None
+        True = keep.
+    padding : {"refuse", "per_length", "zero"}
+        "per_length": every sequence is mixed at its own length, and padding gives 0. "zero":
+        padding is set to 0 and mixed with the rest.
+    name : str
+        What the user calls this mixer.
+
+    Returns
+    -------
+    y : array, shape of x
+    cache : opaque
+        For `mix_padded_backward`.
+
+    Raises
+    ------
+    ValueError
+        There is a mask and `padding` is "refuse", or a sequence does not end in its padding.
+    """
+    if mask is None:
+        y, cache = mix(x)
+        return y, ("whole", cache)
+    checks.mask("mask", mask, tuple(x.shape[:2]))
+    if padding == "refuse":
+        raise ValueError(
+            f"mixer {name!r} got a padding mask, and it mixes every position: it cannot skip "
+            "padding. Two ways out: padding='per_length' mixes each sequence at its own length, "
+            "padding='zero' mixes the padding as zeros; set one in EncoderConfig(padding=...). "
+            "Or leave the mask out if no sequence is padded"
+        )
+    xp = array_module(x)
+    if padding == "zero":
+        y, cache = mix(xp.where(mask[..., None], x, 0.0))
+        return y, ("zero", (cache, mask))
+
+    y = xp.zeros_like(x)
+    groups = []
+    for length, rows in rows_of_length(mask):
+        y[rows, :length], cache = mix(x[rows, :length])
+        groups.append((length, rows, cache))
+    return y, ("per_length", groups)
+
+
+def mix_padded_backward(mix_backward: Backward, dy: Array, cache: Any) -> Array:
+    """Gradient of `mix_padded`.
+
+    Parameters
+    ----------
+    mix_backward : callable
+        Backward pass of the pair.
+    dy : array, shape (batch, length, d_model)
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `mix_padded`.
+
+    Returns
+    -------
+    dx : array, same shape
+        0 at padding.
+    """
+    way, saved = cache
+    if way == "whole":
+        return mix_backward(dy, saved)
+    xp = array_module(dy)
+    if way == "zero":
+        mix_cache, mask = saved
+        return xp.where(mask[..., None], mix_backward(dy, mix_cache), 0.0)
+    dx = xp.zeros_like(dy)
+    for length, rows, mix_cache in saved:
+        dx[rows, :length] = mix_backward(dy[rows, :length], mix_cache)
+    return dx
+
+
+def rows_of_length(mask: Array) -> list[tuple[int, Array]]:
+    """Return (length, rows) for every length above 0 that occurs in a batch.
+
+    On a GPU this waits for the mask: lengths decide what is computed, not only its values.
+    """
+    host = to_numpy(mask)
+    lengths = host.sum(axis=1)
+    ends_in_padding = (host[:, 1:] <= host[:, :-1]).all(axis=1)
+    if not ends_in_padding.all():
+        row = int((~ends_in_padding).argmax())
+        raise ValueError(
+            f"mask keeps tokens after padding in row {row}; with padding='per_length' expected "
+            "each sequence at the front and its padding at the end. Move the padding behind"
+        )
+    xp = array_module(mask)
+    return [
+        (length, xp.asarray((lengths == length).nonzero()[0]))
+        for length in sorted(set(lengths.tolist()))
+        if length > 0
+    ]

@@ -1,0 +1,499 @@
+"""State: parameters, their gradients, and what belongs to one call.
+
+A layer owns parameters and never activations. What its forward pass computed goes back to the
+caller as a cache, and its gradients are added to an object that the caller brings, so the same
+layer may be applied twice, shared between places and used from several threads at once::
+
+    y, cache = layer.forward(x, context)
+    dx = layer.backward(dy, cache, gradients)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from npformer import backend as backends
+from npformer import checks
+from npformer.backend import Array, array_module, asarray, backend_of
+
+ALIGNMENT = 16
+"""Views in a flat buffer begin at a multiple of this many entries: 64 bytes in float32."""
+
+
+class FlatBuffer:
+    """One long array that many parameters are views of.
+
+    Attributes
+    ----------
+    flat : array, shape (n,)
+        Replaced as a whole when the model moves to another backend.
+    """
+
+    def __init__(self, flat: Array) -> None:
+        self.flat = flat
+
+
+class Parameter:
+    """An array that belongs to a layer.
+
+    Parameters
+    ----------
+    value : array
+        Its initial value. It is copied.
+    trainable : bool
+        False for a constant that travels with the model, such as a table of sinusoids: it is
+        saved and moved to the GPU, but has no gradient.
+
+    Attributes
+    ----------
+    value : array
+        The array itself: a view into a flat buffer, writable in place.
+    """
+
+    def __init__(self, value: Array, *, trainable: bool = True) -> None:
+        self.shape = tuple(value.shape)
+        self.trainable = trainable
+        self._place(FlatBuffer(value.reshape(-1).copy()), 0)
+
+    def _place(self, buffer: FlatBuffer, offset: int) -> None:
+        self._buffer = buffer
+        self._offset = offset
+        self._view: Array = None
+        self._viewed: Array = None
+
+    @property
+    def value(self) -> Array:
+        flat = self._buffer.flat
+        if self._viewed is not flat:  # the buffer moved, or this is the first look
+            self._view = flat[self._offset : self._offset + self.size].reshape(self.shape)
+            self._viewed = flat
+        return self._view
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        n = 1
+        for axis in self.shape:
+            n *= axis
+        return n
+
+    @property
+    def dtype(self) -> Any:
+        """Data type of the entries."""
+        return self._buffer.flat.dtype
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copied or unpickled view would no longer be a view: it is made again when looked at.
+        return {**self.__dict__, "_view": None, "_viewed": None}
+
+    def __repr__(self) -> str:
+        kind = "" if self.trainable else ", constant"
+        return f"Parameter{self.shape}, {self.dtype}{kind}"
+
+
+def _layout(parameters: Mapping[str, Parameter]) -> tuple[list[int], int]:
+    """Return the offset of each parameter in a flat buffer, and the buffer's size."""
+    offsets, size = [], 0
+    for parameter in parameters.values():
+        offsets.append(size)
+        size += -(-parameter.size // ALIGNMENT) * ALIGNMENT
+    return offsets, size
+
+
+class Parameters(Mapping[str, Array]):
+    """Named arrays of a model: ``{name: array}``, each a writable view.
+
+    The mapping is live: after ``model.to("cupy")`` it shows the arrays on the GPU.
+    """
+
+    def __init__(self, named: Mapping[str, Parameter]) -> None:
+        self._named = dict(named)
+
+    def __getitem__(self, name: str) -> Array:
+        return self._named[name].value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def __repr__(self) -> str:
+        lines = [f"  {name}: {parameter.shape}" for name, parameter in self._named.items()]
+        return "\n".join(["Parameters:", *lines])
+
+    @property
+    def flat(self) -> Array | None:
+        """The one buffer that holds all of these and nothing else; None if there is none."""
+        offsets, size = _layout(self._named)
+        owners = {id(parameter._buffer) for parameter in self._named.values()}
+        if len(owners) != 1:
+            return None
+        buffer = next(iter(self._named.values()))._buffer
+        laid_out = [parameter._offset for parameter in self._named.values()] == offsets
+        return buffer.flat if laid_out and buffer.flat.size == size else None
+
+
+class Gradients(Mapping[str, Array]):
+    """Sums of gradients, one for each trainable parameter of a layer: ``{name: array}``.
+
+    They belong to whoever made them. A layer *adds* to them under the parameter's identity, so a
+    parameter that is used in two places collects both.
+
+    Parameters
+    ----------
+    layer : Layer
+        Whose parameters these are the gradients of. All begin at 0.
+
+    Attributes
+    ----------
+    flat : array, shape (n,)
+        All gradients in one buffer, laid out as the parameters are.
+    """
+
+    def __init__(self, layer: Layer) -> None:
+        named = layer.trainable()
+        offsets, size = _layout(named)
+        if named:
+            first = next(iter(named.values())).value
+            self.flat = array_module(first).zeros(size, dtype=first.dtype)
+        else:
+            self.flat = backends.NUMPY.module.zeros(0, dtype="float32")
+        self._views: dict[str, Array] = {}
+        self._by_identity: dict[int, Array] = {}
+        for (name, parameter), offset in zip(named.items(), offsets, strict=True):
+            view = self.flat[offset : offset + parameter.size].reshape(parameter.shape)
+            self._views[name] = view
+            self._by_identity[id(parameter)] = view
+        self._kept = list(named.values())  # an id is only an identity while its object lives
+
+    def add(self, parameter: Parameter, gradient: Array) -> None:
+        """Add to the gradient of one parameter.
+
+        Parameters
+        ----------
+        parameter : Parameter
+            One of the layer's. A constant is passed over.
+        gradient : array
+            In the parameter's shape.
+
+        Raises
+        ------
+        KeyError
+            The parameter is not one of this layer's.
+        """
+        if parameter.trainable:
+            target = self.of(parameter)
+            target += gradient
+
+    def of(self, parameter: Parameter) -> Array:
+        """Return the sum so far for one parameter: a writable view.
+
+        Parameters
+        ----------
+        parameter : Parameter
+            One of the layer's that is trained.
+
+        Raises
+        ------
+        KeyError
+            It is not.
+        """
+        if id(parameter) not in self._by_identity:
+            raise KeyError(
+                f"these gradients have no place for a parameter of shape {parameter.shape}: they "
+                "were made for another layer. Make them with Gradients(layer), for the layer, or "
+                "the model around it, that you call backward on"
+            )
+        return self._by_identity[id(parameter)]
+
+    def zero(self) -> None:
+        """Set every gradient to 0, in place."""
+        self.flat[...] = 0.0
+
+    def __getitem__(self, name: str) -> Array:
+        return self._views[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __repr__(self) -> str:
+        lines = [f"  {name}: {view.shape}" for name, view in self._views.items()]
+        return "\n".join(["Gradients:", *lines])
+
+
+class Workspace:
+    """Buffers that are used again from one step to the next.
+
+    Asking the system for a large array costs more than filling it. A workspace keeps the arrays
+    that it lent and lends them again after `reset`. It belongs to one caller at a time: two threads
+    need two.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[tuple[Any, ...], list[Array]] = {}
+        self._lent: list[tuple[tuple[Any, ...], Array]] = []
+
+    def empty(self, shape: tuple[int, ...], near: Array) -> Array:
+        """Lend an array, not initialised, of `near`'s dtype and backend.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        near : array
+            Gives dtype and backend.
+        """
+        owner = backend_of(near=near)
+        key = (owner.name, near.dtype.name, shape)
+        free = self._free.get(key)
+        lent = free.pop() if free else owner.module.empty(shape, dtype=near.dtype)
+        self._lent.append((key, lent))
+        return lent
+
+    def reset(self) -> None:
+        """Take back everything that was lent. What it holds may be overwritten from now on."""
+        for key, lent in self._lent:
+            self._free.setdefault(key, []).append(lent)
+        self._lent.clear()
+
+
+@dataclass(frozen=True)
+class Context:
+    """What belongs to one call and to no layer.
+
+    Attributes
+    ----------
+    training : bool
+        Whether dropout drops.
+    generator : numpy.random.Generator or None
+        Where dropout's masks come from. Needed only where something is random.
+    mask : bool array, shape (batch, length), or None
+        Padding: True = keep. None keeps every token.
+    workspace : Workspace or None
+        Buffers to write results into; None allocates new ones.
+    """
+
+    training: bool = False
+    generator: Any = None
+    mask: Array | None = None
+    workspace: Workspace | None = None
+
+    def without_mask(self) -> Context:
+        """Return the same context for tensors that are no longer sequences."""
+        return replace(self, mask=None) if self.mask is not None else self
+
+    def draws(self) -> Any:
+        """Return the generator for a layer that is random while training, None at evaluation.
+
+        Raises
+        ------
+        ValueError
+            Training without a generator: randomness is passed in, never made up.
+        """
+        if not self.training:
+            return None
+        if self.generator is None:
+            raise ValueError(
+                "dropout needs a random generator while training; got none. Pass one: "
+                "Context(training=True, generator=numpy.random.default_rng(0)), or "
+                "model.loss_and_gradients(..., seed=0)"
+            )
+        return self.generator
+
+    def empty(self, shape: tuple[int, ...], near: Array) -> Array | None:
+        """Return a buffer of the workspace to write into; None where there is no workspace."""
+        return None if self.workspace is None else self.workspace.empty(shape, near)
+
+
+EVALUATION = Context()
+"""No dropout, no padding, no workspace."""
+
+
+class Layer:
+    """A map with parameters: `forward`, `backward`, and names for what it owns.
+
+    A subclass sets parameters and other layers as attributes, in the order in which they act, and
+    writes `forward` and `backward`. Everything else follows from the attributes: a parameter is
+    called by the path that leads to it, such as ``blocks.0.mixer.query.weight``.
+    """
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        """Return the result and what `backward` needs.
+
+        Parameters
+        ----------
+        x : array
+        context : Context
+
+        Returns
+        -------
+        y : array
+        cache : opaque
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how to go forward")
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        """Add the parameters' gradients to `gradients` and return the input's.
+
+        Parameters
+        ----------
+        dy : array
+            Gradient of the loss with respect to y.
+        cache : opaque
+            From `forward`.
+        gradients : Gradients
+            Added to, under each parameter's identity.
+
+        Returns
+        -------
+        dx : array
+            Gradient of the loss with respect to x; None where x has none (token ids).
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how to go backward")
+
+    def __call__(self, x: Array, mask: Array | None = None) -> Array:
+        """Return the result at evaluation, without a cache.
+
+        Parameters
+        ----------
+        x : array
+        mask : bool array, shape (batch, length), optional
+            Padding: True = keep.
+        """
+        y, _ = self.forward(x, EVALUATION if mask is None else Context(mask=mask))
+        return y
+
+    # Names ------------------------------------------------------------------------------------
+
+    def children(self) -> Iterator[tuple[str, Parameter | Layer]]:
+        """Yield the parameters and layers that are attributes, in the order they were set."""
+        for name, attribute in vars(self).items():
+            if isinstance(attribute, Parameter | Layer):
+                yield name, attribute
+            elif isinstance(attribute, list | tuple):
+                for i, item in enumerate(attribute):
+                    if isinstance(item, Parameter | Layer):
+                        yield f"{name}.{i}", item
+
+    def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
+        """Yield this layer and all below it with their dotted names; a shared one each time."""
+        yield prefix, self
+        for name, child in self.children():
+            if isinstance(child, Layer):
+                yield from child.layers(f"{prefix}.{name}" if prefix else name)
+
+    def named_parameters(self) -> dict[str, Parameter]:
+        """Return every parameter under its dotted name; a shared one once, under its first."""
+        named: dict[str, Parameter] = {}
+        seen: set[int] = set()
+        for path, layer in self.layers():
+            for name, child in layer.children():
+                if isinstance(child, Parameter) and id(child) not in seen:
+                    seen.add(id(child))
+                    named[f"{path}.{name}" if path else name] = child
+        return named
+
+    def trainable(self) -> dict[str, Parameter]:
+        """Return the parameters that are trained, under their dotted names."""
+        return {n: p for n, p in self.named_parameters().items() if p.trainable}
+
+    def parameters(self) -> Parameters:
+        """Return ``{name: array}`` of what is trained: writable views, live across `to`."""
+        return Parameters(self.trainable())
+
+    def n_parameters(self) -> int:
+        """Return how many numbers are trained."""
+        return sum(parameter.size for parameter in self.trainable().values())
+
+    # Memory -----------------------------------------------------------------------------------
+
+    def flatten(self) -> Self:
+        """Lay all trained parameters out as views of one flat buffer.
+
+        One buffer is one update of the optimizer, one sum over workers, one move to the GPU. The
+        outermost layer does it: a model calls this at the end of its ``__init__``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            Parameters have more than one dtype.
+        """
+        named = self.trainable()
+        if not named:
+            return self
+        checks.floating(**{name: parameter.value for name, parameter in named.items()})
+        offsets, size = _layout(named)
+        first = next(iter(named.values())).value
+        buffer = FlatBuffer(array_module(first).zeros(size, dtype=first.dtype))
+        for parameter, offset in zip(named.values(), offsets, strict=True):
+            buffer.flat[offset : offset + parameter.size] = parameter.value.reshape(-1)
+            parameter._place(buffer, offset)
+        return self
+
+    def to(self, backend: str) -> Self:
+        """Move all parameters to a backend: ``"cupy"`` for the GPU, ``"numpy"`` back.
+
+        Parameters
+        ----------
+        backend : str
+            A name in `npformer.backends()`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BackendUnavailableError
+            No GPU, no driver or no CuPy; the message says which.
+        ValueError
+            This layer shares its memory with a model around it, which must move as a whole.
+        """
+        backends.get_backend(backend)
+        named = self.named_parameters()
+        buffers = {id(p._buffer): p._buffer for p in named.values()}
+        inside: dict[int, int] = {}
+        for parameter in named.values():
+            padded = -(-parameter.size // ALIGNMENT) * ALIGNMENT
+            inside[id(parameter._buffer)] = inside.get(id(parameter._buffer), 0) + padded
+        for key, buffer in buffers.items():
+            if buffer.flat.size > inside[key]:
+                raise ValueError(
+                    f"this {type(self).__name__} is part of a model and shares one buffer with "
+                    f"the rest of it; move the whole model: model.to({backend!r})"
+                )
+        for buffer in buffers.values():
+            buffer.flat = asarray(buffer.flat, backend)
+        return self
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
+        for parameter in self.named_parameters().values():
+            return backend_of(parameter=parameter.value).name
+        return "numpy"
+
+    @property
+    def dtype(self) -> str:
+        """Name of the parameters' dtype; ``"float32"`` if there are none."""
+        for parameter in self.named_parameters().values():
+            return str(parameter.dtype.name)
+        return "float32"
+
+    def __repr__(self) -> str:
+        described = ", ".join(
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if isinstance(value, int | float | str) and not name.startswith("_")
+        )
+        return f"{type(self).__name__}({described})"
+

@@ -1,0 +1,234 @@
+"""Adam by hand, learning-rate schedules, clipping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from npformer import checks
+from npformer.backend import Array, array_module, asarray, backend_of
+
+Schedule = Callable[[int], float]
+"""From the number of a step, counted from 1, to a factor on the learning rate."""
+
+
+def constant() -> Schedule:
+    """Return the schedule that is always 1."""
+    return lambda step: 1.0
+
+
+def warmup_inverse_sqrt(warmup: int) -> Schedule:
+    """Linear warm-up, then decay with the inverse square root of the step.
+
+    factor(s) = min(s / warmup, sqrt(warmup / s)), which is 1 at s = warmup. Vaswani et al. (2017,
+    section 5.3) write lr = d_model^-0.5 min(s^-0.5, s warmup^-1.5): that is this schedule with
+    ``lr = (d_model * warmup) ** -0.5``.
+
+    Parameters
+    ----------
+    warmup : int
+        Steps; 4000 in the paper.
+    """
+    checks.positive("warmup", warmup)
+    return lambda step: min(step / warmup, math.sqrt(warmup / step))
+
+
+def cosine(total: int, warmup: int = 0, final: float = 0.0) -> Schedule:
+    """Linear warm-up, then half a cosine from 1 down to `final`.
+
+    Parameters
+    ----------
+    total : int
+        Steps in all. Later ones keep the last value.
+    warmup : int
+        Steps of the warm-up.
+    final : float
+        The factor at the end.
+    """
+    checks.positive("total", total)
+    if not 0 <= warmup < total:
+        raise ValueError(f"warmup is {warmup}; expected from 0 up to, not including, {total}")
+
+    def factor(step: int) -> float:
+        if step <= warmup:
+            return step / warmup
+        progress = min((step - warmup) / (total - warmup), 1.0)
+        return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * progress))
+
+    return factor
+
+
+class Adam:
+    """Adam (Kingma and Ba, 2015, algorithm 1), with AdamW's decoupled weight decay as an option.
+
+    With g the gradient at step t::
+
+        m = beta1 m + (1 - beta1) g
+        v = beta2 v + (1 - beta2) g^2
+        theta = theta - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+
+    m and v begin at 0 and are therefore too small at first; the divisions undo exactly that. t
+    counts calls of `step`, and nothing else.
+
+    Parameters
+    ----------
+    parameters : mapping of str to array
+        From ``model.parameters()``; updated in place. If they are views of one flat buffer, as a
+        model's are, the update runs over that buffer at once.
+    lr : float
+        Learning rate.
+    betas : (float, float)
+        Decay of m and v. Vaswani et al. use (0.9, 0.98).
+    eps : float
+        Keeps the division finite. Vaswani et al. use 1e-9.
+    weight_decay : float
+        theta shrinks by lr * weight_decay at each step, apart from the gradient (Loshchilov and
+        Hutter, 2019).
+    schedule : callable, optional
+        Step, from 1, to a factor on `lr`; see `constant`, `warmup_inverse_sqrt`, `cosine`.
+
+    Attributes
+    ----------
+    steps : int
+        Steps taken.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Array],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        schedule: Schedule | None = None,
+    ) -> None:
+        if not isinstance(parameters, Mapping):
+            raise TypeError(
+                f"parameters is a {type(parameters).__name__}; expected a mapping of names to "
+                "arrays. Write Adam(model.parameters())"
+            )
+        if not parameters:
+            raise ValueError("parameters is empty; expected at least one array to train")
+        for name, value, top in (("lr", lr, math.inf), ("eps", eps, math.inf)):
+            if not 0.0 < value < top:
+                raise ValueError(f"{name} is {value!r}; expected a number above 0")
+        for beta in betas:
+            checks.rate("betas", beta)
+        if weight_decay < 0.0:
+            raise ValueError(f"weight_decay is {weight_decay!r}; expected 0 or more")
+        self.parameters = parameters
+        self.lr = lr
+        self.betas = betas
+        self.eps = eps
+        self.weight_decay = weight_decay
+        self.schedule = schedule or constant()
+        self.steps = 0
+        self._moments: dict[str, tuple[Array, Array]] = {}
+
+    def current_lr(self) -> float:
+        """Return the learning rate of the next step."""
+        return self.lr * self.schedule(self.steps + 1)
+
+    def step(self, gradients: Mapping[str, Array]) -> None:
+        """Update every parameter once, in place.
+
+        Parameters
+        ----------
+        gradients : mapping of str to array
+            One for each parameter, under the same name and in the same shape.
+
+        Raises
+        ------
+        KeyError
+            A parameter has no gradient.
+        ValueError
+            A gradient has another shape.
+        """
+        lr = self.current_lr()
+        self.steps += 1
+        beta1, beta2 = self.betas
+        for name, theta, g in self._pairs(gradients):
+            m, v = self._moments_of(name, theta)
+            xp = array_module(theta)
+            m *= beta1
+            m += (1.0 - beta1) * g
+            v *= beta2
+            v += (1.0 - beta2) * (g * g)
+            if self.weight_decay:
+                theta *= 1.0 - lr * self.weight_decay
+            root = xp.sqrt(v) * (1.0 - beta2**self.steps) ** -0.5  # sqrt(v / (1 - beta2^t))
+            theta -= (lr / (1.0 - beta1**self.steps)) * m / (root + self.eps)
+
+    def _moments_of(self, name: str, theta: Array) -> tuple[Array, Array]:
+        if name not in self._moments:
+            zeros = array_module(theta).zeros_like
+            self._moments[name] = zeros(theta), zeros(theta)
+        m, v = self._moments[name]
+        owner = backend_of(theta=theta).name
+        if backend_of(m=m).name != owner:  # the model moved since the last step
+            self._moments[name] = asarray(m, owner), asarray(v, owner)
+        return self._moments[name]
+
+    def _pairs(self, gradients: Mapping[str, Array]) -> Iterator[tuple[str, Array, Array]]:
+        """Yield (name, parameter, gradient): one pair of flat buffers if both sides have one."""
+        missing = [name for name in self.parameters if name not in gradients]
+        if missing:
+            raise KeyError(
+                f"no gradient for {', '.join(missing[:3])}{' ...' if missing[3:] else ''}; expected "
+                f"one for each of the {len(self.parameters)} parameters. Take both from one model"
+            )
+        for name, theta in self.parameters.items():
+            if gradients[name].shape != theta.shape:
+                raise ValueError(
+                    f"the gradient of {name} has shape {gradients[name].shape}; "
+                    f"expected {theta.shape}, the parameter's"
+                )
+        flat, dflat = (getattr(side, "flat", None) for side in (self.parameters, gradients))
+        if flat is not None and dflat is not None and list(self.parameters) == list(gradients):
+            backend_of(parameters=flat, gradients=dflat)
+            yield "", flat, dflat
+            return
+        for name, theta in self.parameters.items():
+            backend_of(**{name: theta, f"gradient of {name}": gradients[name]})
+            yield name, theta, gradients[name]
+
+
+def global_norm(gradients: Mapping[str, Array]) -> Array:
+    """Return the square root of the sum of all squares, as an array of no axes.
+
+    Parameters
+    ----------
+    gradients : mapping of str to array
+    """
+    flat = getattr(gradients, "flat", None)
+    pieces = list(gradients.values()) if flat is None else [flat]
+    xp = array_module(pieces[0])
+    return xp.sqrt(sum((piece * piece).sum() for piece in pieces))
+
+
+def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Array:
+    """Scale all gradients, in place, so that their global norm is at most `max_norm`.
+
+    Directions stay as they are (Pascanu et al., 2013).
+
+    Parameters
+    ----------
+    gradients : mapping of str to array
+    max_norm : float
+        Above 0.
+
+    Returns
+    -------
+    norm : array of no axes
+        The global norm before clipping. On a GPU it stays there: nothing waits.
+    """
+    if not max_norm > 0.0:
+        raise ValueError(f"max_norm is {max_norm!r}; expected a number above 0")
+    norm = global_norm(gradients)
+    xp = array_module(norm)
+    # The small number keeps a norm of 0 finite; it is PyTorch's, so that results compare.
+    factor = xp.minimum(max_norm / (norm + 1e-6), 1.0)
+    flat = getattr(gradients, "flat", None)
+    for piece in gradients.values() if flat is None else [flat]:
+        piece *= factor
+    return norm
