@@ -1,0 +1,141 @@
+"""Looking inside: the output of every layer, in the order in which they act."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from npformer.backend import Array, array_module
+from npformer.module import EVALUATION, Context, Layer, Parameter
+
+
+@dataclass(frozen=True)
+class Call:
+    """One layer's forward pass.
+
+    Attributes
+    ----------
+    name : str
+        Dotted name; "" for the outermost layer.
+    layer : Layer
+    output : array or None
+        None if the pass failed inside this layer.
+    """
+
+    name: str
+    layer: Layer
+    output: Array | None
+
+
+def trace(layer: Layer, x: Array, mask: Array | None = None) -> list[Call]:
+    """Run a layer once, at evaluation, and return what every layer inside it gave.
+
+    The run happens on a copy, so a layer that other threads are using is not touched.
+
+    Parameters
+    ----------
+    layer : Layer
+    x : array
+        On the layer's backend.
+    mask : bool array, shape (batch, length), optional
+        Padding: True = keep.
+
+    Returns
+    -------
+    calls : list of Call
+        Outer layers stand before what is inside them.
+    """
+    observed = copy.deepcopy(layer)
+    calls: list[Call] = []
+    names: dict[int, list[str]] = {}
+    for name, part in observed.layers():
+        names.setdefault(id(part), []).append(name)
+    for part in {id(part): part for _, part in observed.layers()}.values():
+        _observe(part, names[id(part)], calls)
+    observed.forward(x, EVALUATION if mask is None else Context(mask=mask))
+    return calls
+
+
+def _observe(part: Layer, names: list[str], calls: list[Call]) -> None:
+    """Make one object note its calls; a layer that stands in several places is named in turn."""
+    forward = part.forward
+    turn = 0
+
+    def noted(x: Array, context: Context) -> tuple[Array, Any]:
+        nonlocal turn
+        place, name = len(calls), names[min(turn, len(names) - 1)]
+        turn += 1
+        calls.append(Call(name, part, None))
+        y, cache = forward(x, context)
+        calls[place] = Call(name, part, y)
+        return y, cache
+
+    part.forward = noted  # type: ignore[method-assign]
+
+
+def first_non_finite(layer: Layer, x: Array, mask: Array | None = None) -> str | None:
+    """Return the name of the first tensor that holds NaN or infinity; None if there is none.
+
+    Looks at the input, then at the parameters, then at each layer's output in the order in which
+    they are computed.
+
+    Parameters
+    ----------
+    layer : Layer
+    x : array
+        On the layer's backend.
+    mask : bool array, shape (batch, length), optional
+    """
+    if x.dtype.kind == "f" and not _finite(x):
+        return "the input x"
+    for name, array in layer.parameters().items():
+        if not _finite(array):
+            return f"parameter {name}"
+    # Inner layers end before outer ones begin to be wrong: the innermost first wrong one is meant.
+    wrong = [call for call in trace(layer, x, mask) if not _finite(call.output)]
+    for i, call in enumerate(wrong):
+        inner = wrong[i + 1 : i + 2]
+        if not inner or not inner[0].name.startswith(f"{call.name}." if call.name else ""):
+            return f"the output of {call.name} ({type(call.layer).__name__})"
+    return None
+
+
+def _finite(x: Array) -> bool:
+    return bool(array_module(x).isfinite(x).all())
+
+
+def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
+    """Return a table of all layers: name, kind, shape of the output, parameters of its own.
+
+    Parameters
+    ----------
+    layer : Layer
+    x : array
+        An example of what goes in; only its shape and dtype matter.
+    mask : bool array, shape (batch, length), optional
+    """
+    counted: set[int] = set()
+    rows = [("layer", "kind", "output", "parameters")]
+    for call in trace(layer, x, mask):
+        own = [child for _, child in call.layer.children() if isinstance(child, Parameter)]
+        shared = bool(own) and id(call.layer) in counted
+        counted.add(id(call.layer))
+        number = sum(math.prod(p.shape) for p in own if p.trainable)
+        depth = call.name.count(".") + 1 if call.name else 0
+        label = "  " * depth + (call.name.rpartition(".")[2] if call.name else "model")
+        if call.name.rpartition(".")[2].isdigit():
+            label = "  " * (depth - 1) + call.name.rpartition(".")[0].rpartition(".")[2]
+            label += f".{call.name.rpartition('.')[2]}"
+        count = "shared" if shared else f"{number:,}" if own else ""
+        rows.append((label, type(call.layer).__name__, str(tuple(call.output.shape)), count))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    lines = [
+        f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}".rstrip()
+        for a, b, c, d in rows
+    ]
+    lines.insert(1, "-" * (sum(widths) + 6))
+    lines.append("-" * (sum(widths) + 6))
+    lines.append(f"{layer.n_parameters():,} trained parameters, {layer.dtype}")
+    return "\n".join(lines)
