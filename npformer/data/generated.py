@@ -1,0 +1,143 @@
+"""Generated tasks that tell mixers apart. A seed means the same data everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from npformer import initializers
+from npformer.data.dataset import Dataset, Part
+from npformer.functional import NO_LABEL
+from npformer.initializers import Seed
+
+Draw = Callable[[np.random.Generator, int], Part]
+
+
+def _dataset(
+    draw: Draw, seed: Seed, train: int, *, vocab_size: int, n_classes: int, labels: str
+) -> Dataset:
+    rng = initializers.generator(seed)
+    return Dataset(
+        train=draw(rng, train),
+        validation=draw(rng, 512),
+        test=draw(rng, 2048),
+        vocab_size=vocab_size,
+        n_classes=n_classes,
+        labels=labels,
+    )
+
+
+def reverse(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
+    """Say the sequence backwards: token i is labelled with token length - 1 - i.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.Generator
+    train : int
+        Training samples.
+    length, symbols : int
+    """
+
+    def draw(rng: np.random.Generator, n: int) -> Part:
+        x = rng.integers(symbols, size=(n, length))
+        return x, x[:, ::-1].copy()
+
+    return _dataset(draw, seed, train, vocab_size=symbols, n_classes=symbols, labels="token")
+
+
+def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
+    """Which of two symbols occurs more often? The length is odd, so there are no ties.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.Generator
+    train : int
+        Training samples.
+    length : int
+        Odd.
+    """
+    if length % 2 == 0:
+        raise ValueError(f"length is {length}; expected an odd number, so that there are no ties")
+
+    def draw(rng: np.random.Generator, n: int) -> Part:
+        x = rng.integers(2, size=(n, length))
+        return x, (x.sum(axis=1) > length // 2).astype("int64")
+
+    return _dataset(draw, seed, train, vocab_size=2, n_classes=2, labels="sequence")
+
+
+def recall(seed: Seed = 0, train: int = 160_000, pairs: int = 8) -> Dataset:
+    """Multi-query recall: look up, for each of 8 queries, the value that stood beside its key.
+
+    A sequence is ``k1 v1 ... k8 v8 q1 ... q8``. Keys are all different and in random order, values
+    are random, queries are the keys in another random order. A query is labelled with its value;
+    the other tokens have no label. A mixer has to compare tokens to solve it.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.Generator
+    train : int
+        Training samples.
+    pairs : int
+        Keys, and values to choose from: chance is 1 / pairs.
+    """
+
+    def draw(rng: np.random.Generator, n: int) -> Part:
+        each = np.broadcast_to(np.arange(pairs), (n, pairs))
+        keys, order = rng.permuted(each, axis=1), rng.permuted(each, axis=1)
+        values = rng.integers(pairs, size=(n, pairs))
+        x = np.empty((n, 3 * pairs), dtype="int64")
+        x[:, 0 : 2 * pairs : 2] = keys
+        x[:, 1 : 2 * pairs : 2] = pairs + values
+        x[:, 2 * pairs :] = np.take_along_axis(keys, order, axis=1)
+        y = np.full_like(x, NO_LABEL)
+        y[:, 2 * pairs :] = np.take_along_axis(values, order, axis=1)
+        return x, y
+
+    return _dataset(draw, seed, train, vocab_size=2 * pairs, n_classes=pairs, labels="token")
+
+
+def pointer(seed: Seed = 0, train: int = 64_000, length: int = 16, symbols: int = 8) -> Dataset:
+    """Pointer fetch: the last token names a position; which symbol stands there?
+
+    Only the last token is labelled.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.Generator
+    train : int
+        Training samples.
+    length, symbols : int
+        Positions to point at, and symbols that can stand there.
+    """
+
+    def draw(rng: np.random.Generator, n: int) -> Part:
+        content = rng.integers(symbols, size=(n, length))
+        position = rng.integers(length, size=(n, 1))
+        x = np.concatenate([content, symbols + position], axis=1)
+        y = np.full_like(x, NO_LABEL)
+        y[:, -1:] = np.take_along_axis(content, position, axis=1)
+        return x, y
+
+    return _dataset(
+        draw, seed, train, vocab_size=symbols + length, n_classes=symbols, labels="token"
+    )
+
+
+def parity(seed: Seed = 0, train: int = 160_000, length: int = 12) -> Dataset:
+    """Is the number of ones odd? Every bit matters, so nothing is learned from a part of them.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.Generator
+    train : int
+        Training samples, drawn from 2^length sequences.
+    length : int
+    """
+
+    def draw(rng: np.random.Generator, n: int) -> Part:
+        x = rng.integers(2, size=(n, length))
+        return x, x.sum(axis=1) % 2
+
+    return _dataset(draw, seed, train, vocab_size=2, n_classes=2, labels="sequence")
