@@ -1,11 +1,62 @@
-"""npformer: the Transformer encoder written out by hand in NumPy."""
+"""npformer: the Transformer encoder written out by hand in NumPy.
 
-from npformer import functional, initializers, layers, mixers
+    config = npformer.EncoderConfig(d_model=64, n_layers=2, mixer="attention")
+    model = npformer.SequenceClassifier(config, n_classes=10, n_features=8)
+    history = npformer.fit(model, (x, y))
+
+`functional` holds the mathematics, `layers` and `mixers` its parts with parameters, `gradcheck`
+proves them, `data` has something to train on.
+"""
+
+from npformer import data, functional, layers, mixers, optim
 from npformer.backend import BackendUnavailableError, asarray, backends, to_numpy
+from npformer.checkpoint import CheckpointError, load, read_notes, save
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import Encoder, EncoderBlock, EncoderConfig
+from npformer.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.mixers import MIXERS
 from npformer.module import Context, Gradients, Layer, Parameter, Parameters, Workspace
 from npformer.optim import Adam, clip_by_global_norm
+from npformer.trace import summary, trace
+from npformer.training import Evaluation, History, NonFiniteLossError, evaluate, fit
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "MIXERS",
+    "Adam",
+    "BackendUnavailableError",
+    "CheckpointError",
+    "Context",
+    "Encoder",
+    "EncoderBlock",
+    "EncoderConfig",
+    "Evaluation",
+    "GradcheckError",
+    "GradcheckReport",
+    "Gradients",
+    "History",
+    "Layer",
+    "NonFiniteLossError",
+    "Parameter",
+    "Parameters",
+    "SequenceClassifier",
+    "Workspace",
+    "asarray",
+    "backends",
+    "clip_by_global_norm",
+    "data",
+    "evaluate",
+    "fit",
+    "functional",
+    "gradcheck",
+    "layers",
+    "load",
+    "mixers",
+    "optim",
+    "read_notes",
+    "save",
+    "summary",
+    "to_numpy",
+    "trace",
+]

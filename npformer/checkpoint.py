@@ -73,7 +73,7 @@ def save(
     beside = path.with_name(f"{path.name}.part")
     try:
         beside.write_bytes(data)
-        os.replace(beside, path)
+        beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 
@@ -152,7 +152,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     if path.is_dir():
-        raise CheckpointError(f"{path} is a folder; expected a file, such as model.safetensors in it")
+        raise CheckpointError(
+            f"{path} is a folder; expected a file, such as model.safetensors in it"
+        )
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; expected one that npformer.save wrote")
     try:

@@ -14,7 +14,7 @@ from npformer.functional.embedding import check_ids
 from npformer.initializers import Seed
 from npformer.layers import POOLINGS, Dropout, Embedding, Linear, Positions
 from npformer.module import EVALUATION, Context, Gradients, Layer
-from npformer.workers import Team
+from npformer.workers import Team, one_blas_thread, work
 
 OUTPUTS = ("softmax", "sigmoid")
 
@@ -295,7 +295,8 @@ class SequenceClassifier(Layer):
         parts = []
         for start in range(0, len(x), batch_size):
             rows = slice(start, start + batch_size)
-            logits = self(x[rows], None if mask is None else mask[rows])
+            with one_blas_thread(self, work(self, x[rows].shape[0] * x.shape[1])):
+                logits = self(x[rows], None if mask is None else mask[rows])
             if self.output == "sigmoid":
                 positive, _ = F.sigmoid(logits)
                 p = to_numpy(positive)
@@ -322,7 +323,7 @@ class SequenceClassifier(Layer):
         -------
         labels : numpy int array, shape (batch,), or (batch, length)
         """
-        return self.predict_probabilities(x, mask, batch_size).argmax(axis=-1)
+        return np.asarray(self.predict_probabilities(x, mask, batch_size).argmax(axis=-1))
 
     # The model's edge: what comes in is checked here, and uploaded --------------------------------
 
@@ -352,9 +353,9 @@ class SequenceClassifier(Layer):
             )
             if x.dtype.name != self.dtype:
                 raise TypeError(
-                    f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. Nothing "
-                    f"is cast silently: write x.astype({self.dtype!r}), or build the model with "
-                    f"dtype={x.dtype.name!r}"
+                    f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. "
+                    f"Nothing is cast silently: write x.astype({self.dtype!r}), or build the "
+                    f"model with dtype={x.dtype.name!r}"
                 )
         length, max_len = x.shape[1], self.config.max_len
         if length > max_len:

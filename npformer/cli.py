@@ -1,0 +1,529 @@
+"""The command line: npformer train | evaluate | predict | gradcheck | doctor."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npformer
+from npformer import backend as backends
+from npformer.backend import BackendUnavailableError
+from npformer.checkpoint import load, read_notes, save
+from npformer.classifier import SequenceClassifier
+from npformer.data import Dataset
+from npformer.doctor import diagnose
+from npformer.encoder import POSITIONS
+from npformer.layers import ACTIVATIONS, FFNS
+from npformer.mixers import MIXERS
+from npformer.optim import cosine
+from npformer.recipes import RECIPES, Recipe
+from npformer.trace import summary
+from npformer.training import History, NonFiniteLossError, evaluate, fit
+
+INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after ``npformer``; those of the process if not given.
+
+    Returns
+    -------
+    status : int
+        0; 1 where a check failed; 2 for a mistake in the call; 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except (ValueError, TypeError, OSError, BackendUnavailableError, NonFiniteLossError) as error:
+        print(f"npformer {options.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="npformer",
+        description="The Transformer encoder written out by hand in NumPy.",
+        epilog="npformer COMMAND --help tells more. Begin with: npformer train digits",
+    )
+    parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_train(commands)
+    _add_evaluate(commands)
+    _add_predict(commands)
+    _add_gradcheck(commands)
+    _add_doctor(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, text: str, epilog: str = "") -> Any:
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_backend(parser: Any) -> None:
+    parser.add_argument(
+        "--backend",
+        choices=backends.backends(),
+        default="numpy",
+        help="where to compute: numpy is the CPU, cupy an NVIDIA GPU (default: numpy)",
+    )
+
+
+# train ------------------------------------------------------------------------------------------
+
+
+def _add_train(commands: Any) -> None:
+    tasks = "\n".join(f"  {recipe.name:<10} {recipe.summary}" for recipe in RECIPES.values())
+    train = _command(commands, "train", _train, "train a classifier on a task", f"tasks:\n{tasks}")
+    train.add_argument("task", choices=RECIPES, metavar="TASK", help="one of the tasks below")
+    train.add_argument(
+        "--mixer",
+        default="attention",
+        metavar="NAME[,NAME...]",
+        help=f"{', '.join(MIXERS)}; or one name for each layer, with commas (default: attention)",
+    )
+    model = train.add_argument_group("model (defaults fit the task)")
+    model.add_argument("--layers", type=int, dest="n_layers", metavar="N", help="encoder blocks")
+    model.add_argument("--d-model", type=int, metavar="N", help="features of a token")
+    model.add_argument("--heads", type=int, dest="n_heads", metavar="N", help="heads of a mixer")
+    model.add_argument("--d-ff", type=int, metavar="N", help="features inside the feed-forward net")
+    model.add_argument("--activation", choices=ACTIVATIONS, help="of the feed-forward net")
+    model.add_argument("--norm", choices=("post", "pre"), help="layer norm after or before")
+    model.add_argument("--ffn", choices=FFNS, help="how the feed-forward net is written")
+    model.add_argument("--positions", choices=POSITIONS, help="what is added to the embeddings")
+    model.add_argument("--dropout", type=float, metavar="P", help="probability, from 0 up to 1")
+    model.add_argument("--share-layers", action="store_true", default=None, help="tie all blocks")
+    model.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    training = train.add_argument_group("training (defaults fit the task)")
+    training.add_argument("--epochs", type=int, metavar="N", help="times through the data")
+    training.add_argument("--batch-size", type=int, metavar="N", help="samples a step")
+    training.add_argument("--lr", type=float, metavar="X", help="peak learning rate of Adam")
+    training.add_argument("--weight-decay", type=float, metavar="X", help="decoupled, as in AdamW")
+    training.add_argument("--label-smoothing", type=float, metavar="X", help="from 0 up to 1")
+    training.add_argument("--clip-norm", type=float, metavar="X", help="bound on the gradient norm")
+    training.add_argument("--seed", type=int, default=0, metavar="N", help="decides everything")
+    training.add_argument(
+        "--workers", type=_workers, default="auto", metavar="N", help="CPU threads, or auto"
+    )
+    train.add_argument(
+        "--split",
+        metavar="NAME",
+        help="digits: stratified, ordered or both, one training each (default: both)",
+    )
+    _add_backend(train)
+    train.add_argument(
+        "--out", type=Path, metavar="DIR", help="where results go (default: runs/TASK-MIXER)"
+    )
+    train.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
+
+
+def _workers(word: str) -> int | str:
+    if word == "auto":
+        return word
+    try:
+        return int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word!r} is neither a whole number nor 'auto'") from None
+
+
+_MODEL_OPTIONS = (
+    "n_layers",
+    "d_model",
+    "n_heads",
+    "d_ff",
+    "activation",
+    "norm",
+    "ffn",
+    "positions",
+    "dropout",
+    "share_layers",
+)
+_TRAINING_OPTIONS = ("epochs", "batch_size", "lr", "weight_decay", "label_smoothing", "clip_norm")
+
+
+def _train(options: argparse.Namespace) -> int:
+    recipe = RECIPES[options.task]
+    splits = _splits(recipe, options.split)
+    device = backends.get_backend(options.backend).device()
+    mixers = options.mixer.split(",")
+    changes = {n: v for n in _MODEL_OPTIONS if (v := getattr(options, n)) is not None}
+    changes["mixer"] = mixers[0] if len(mixers) == 1 else tuple(mixers)
+    training = dict(recipe.training) | {
+        n: v for n in _TRAINING_OPTIONS if (v := getattr(options, n)) is not None
+    }
+    out = options.out or Path("runs") / f"{options.task}-{'-'.join(mixers)}"
+    out.mkdir(parents=True, exist_ok=True)
+
+    histories: dict[str, Any] = {}
+    metrics: dict[str, Any] = {
+        "task": recipe.name,
+        "mixer": changes["mixer"],
+        "seed": options.seed,
+        "backend": options.backend,
+        "device": device,
+        "dtype": options.dtype,
+        "npformer": npformer.__version__,
+        "numpy": np.__version__,
+        "training": training,
+        "splits": {},
+    }
+    if not options.quiet:
+        print(f"npformer {npformer.__version__} on {device}")
+    interrupted = False
+    for split in splits:
+        dataset = recipe.load(split, options.seed)
+        model = recipe.model(dataset, options.seed, options.dtype, **changes).to(options.backend)
+        if split == splits[0]:
+            metrics["parameters"] = model.n_parameters()
+            metrics["config"] = model.config.to_dict()
+            if not options.quiet:
+                x, _ = model.prepare(_cast(dataset.train, model)[0][:1])
+                print(f"\n{recipe.name}: {recipe.summary}\n\n{summary(model, x)}\n")
+        if not options.quiet and len(splits) > 1:
+            print(f"{split} split: {_sizes(dataset)}")
+        began = time.perf_counter()
+        history = _fit(model, dataset, training, options)
+        seconds = time.perf_counter() - began
+        interrupted = history.stopped == "interrupted"
+        found = evaluate(model, _cast(dataset.test, model))
+        name = "model.safetensors" if split == splits[0] else f"model-{split}.safetensors"
+        notes = {"task": recipe.name, "split": split, "seed": options.seed}
+        save(model, out / name, notes=notes)
+        histories[split] = history.to_dict()
+        metrics["splits"][split] = {
+            "test_accuracy": found.accuracy,
+            "test_loss": found.loss,
+            "test_labels": found.labels,
+            "validation_accuracy": max(history.validation_accuracy, default=None),
+            "best_epoch": history.best_epoch,
+            "epochs": len(history.train_loss),
+            "stopped": history.stopped,
+            "seconds": round(seconds, 2),
+            "file": name,
+        }
+        (out / "history.json").write_text(json.dumps(histories, indent=2) + "\n")
+        (out / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
+        if interrupted:
+            break
+    _print_result(metrics, out, _plot(histories, metrics, out))
+    return INTERRUPTED if interrupted else 0
+
+
+def _splits(recipe: Recipe, wanted: str | None) -> tuple[str, ...]:
+    if wanted is None or wanted == "both":
+        return recipe.splits
+    if wanted not in recipe.splits:
+        known = ", ".join(recipe.splits) + (" or both" if len(recipe.splits) > 1 else "")
+        raise ValueError(f"--split is {wanted!r}; expected {known} for task {recipe.name}")
+    return (wanted,)
+
+
+def _sizes(dataset: Dataset) -> str:
+    parts = (
+        ("training", dataset.train),
+        ("validation", dataset.validation),
+        ("test", dataset.test),
+    )
+    return ", ".join(f"{len(part[0]):,} {name}" for name, part in parts)
+
+
+def _cast(part: tuple[np.ndarray, np.ndarray], model: SequenceClassifier) -> tuple[Any, Any]:
+    x, y = part
+    return (x.astype(model.dtype) if x.dtype.kind == "f" else x), y
+
+
+def _fit(
+    model: SequenceClassifier,
+    dataset: Dataset,
+    training: dict[str, Any],
+    options: argparse.Namespace,
+) -> History:
+    steps = training["epochs"] * -(-len(dataset.train[0]) // training["batch_size"])
+    return fit(
+        model,
+        _cast(dataset.train, model),
+        validation=_cast(dataset.validation, model),
+        epochs=training["epochs"],
+        batch_size=training["batch_size"],
+        lr=training["lr"],
+        schedule=cosine(steps, warmup=int(training["warmup"] * steps)),
+        weight_decay=training["weight_decay"],
+        label_smoothing=training["label_smoothing"],
+        clip_norm=training["clip_norm"],
+        seed=options.seed,
+        workers=options.workers,
+        progress=not options.quiet and sys.stderr.isatty(),
+        on_interrupt="return",
+    )
+
+
+def _plot(histories: dict[str, Any], metrics: dict[str, Any], out: Path) -> str:
+    """Draw the curves; return what to say about it."""
+    try:
+        import matplotlib
+    except ImportError:
+        return "no curves.png: python -m pip install 'npformer[plot]'"
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    figure, (losses, accuracies) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for colour, (split, history) in zip(("C0", "C1"), histories.items(), strict=False):
+        epochs = range(1, len(history["train_loss"]) + 1)
+        measured = range(1, len(history["validation_loss"]) + 1)
+        losses.plot(epochs, history["train_loss"], color=colour, label=f"{split}, training")
+        losses.plot(
+            measured, history["validation_loss"], "--", color=colour, label=f"{split}, validation"
+        )
+        accuracies.plot(
+            measured,
+            history["validation_accuracy"],
+            "--",
+            color=colour,
+            label=f"{split}, validation",
+        )
+        if history["best_epoch"]:
+            accuracies.plot(
+                [history["best_epoch"]],
+                [metrics["splits"][split]["test_accuracy"]],
+                "o",
+                color=colour,
+                label=f"{split}, test (weights of the best epoch)",
+            )
+    losses.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, None))
+    accuracies.set(xlabel="epoch", ylabel="accuracy", ylim=(None, 1.005))
+    for axes in (losses, accuracies):
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    mixer = metrics["mixer"] if isinstance(metrics["mixer"], str) else ", ".join(metrics["mixer"])
+    figure.suptitle(f"{metrics['task']}, {mixer}, seed {metrics['seed']}")
+    figure.savefig(out / "curves.png", dpi=120)
+    plt.close(figure)
+    return "curves.png"
+
+
+def _print_result(metrics: dict[str, Any], out: Path, curves: str) -> None:
+    print()
+    for split, found in metrics["splits"].items():
+        where = "" if split == "generated" else f" ({split} split)"
+        print(
+            f"test accuracy {found['test_accuracy']:.4f}{where}, weights of epoch "
+            f"{found['best_epoch']} of {found['epochs']}, {found['seconds']:.1f} s"
+        )
+    files = [found["file"] for found in metrics["splits"].values()]
+    print(f"{out}: {', '.join([*files, 'history.json', 'metrics.json'])}; {curves}")
+    if any(found["stopped"] == "interrupted" for found in metrics["splits"].values()):
+        print("interrupted: the files hold the best weights so far")
+
+
+# evaluate, predict --------------------------------------------------------------------------------
+
+
+def _add_evaluate(commands: Any) -> None:
+    parser = _command(commands, "evaluate", _evaluate, "measure a trained model on its test data")
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL", help="model.safetensors, or its folder"
+    )
+    parser.add_argument("--split", metavar="NAME", help="digits: stratified or ordered")
+    _add_backend(parser)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    model, recipe, split, seed = _load(options.model, options.backend, options.split)
+    test = _cast(recipe.load(split, seed).test, model)
+    found = evaluate(model, test)
+    print(f"{recipe.name}, {split} split, {found.labels:,} labels, {options.backend}")
+    print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
+    predicted, labels = model.predict(test[0]), test[1]
+    print("\nclass  labels  right")
+    for label in range(model.n_classes):
+        of_class = labels == label
+        if of_class.any():
+            print(f"{label:>5}  {of_class.sum():>6}  {(predicted[of_class] == label).mean():.4f}")
+    return 0
+
+
+def _load(
+    path: Path, backend: str, split: str | None
+) -> tuple[SequenceClassifier, Recipe, str, int]:
+    """Return a trained model with the task, split and seed that it was trained on."""
+    path = path / "model.safetensors" if path.is_dir() else path
+    model = load(path, backend=backend)
+    if not isinstance(model, SequenceClassifier):
+        raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
+    notes = read_notes(path)
+    if notes.get("task") not in RECIPES:
+        raise ValueError(
+            f"{path} does not say which task it was trained on; expected a model of `npformer "
+            "train`. In Python: npformer.evaluate(npformer.load(path), (x, y))"
+        )
+    recipe = RECIPES[notes["task"]]
+    return model, recipe, _splits(recipe, split or notes["split"])[0], int(notes["seed"])
+
+
+def _add_predict(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "predict",
+        _predict,
+        "predict labels with a trained model",
+        "INPUT holds what the model was built for: token ids (samples, length) or feature\n"
+        "vectors (samples, length, features). A .csv file has one sample a line, all its numbers\n"
+        "one after another.",
+    )
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL", help="model.safetensors, or its folder"
+    )
+    parser.add_argument(
+        "input",
+        type=Path,
+        nargs="?",
+        metavar="INPUT",
+        help=".npy or .csv; without it, some of the model's own test data",
+    )
+    parser.add_argument("--mask", type=Path, help="boolean .npy, (samples, length): True = keep")
+    parser.add_argument(
+        "--samples", type=int, default=5, metavar="N", help="how many, without INPUT"
+    )
+    parser.add_argument("--probabilities", action="store_true", help="print those of all classes")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write .npy instead of printing")
+    _add_backend(parser)
+
+
+def _predict(options: argparse.Namespace) -> int:
+    labels = mask = None
+    if options.input is None:
+        model, recipe, split, seed = _load(options.model, options.backend, None)
+        x, labels = _cast(recipe.load(split, seed).test, model)
+        x, labels = x[: options.samples], labels[: options.samples]
+    else:
+        path = options.model / "model.safetensors" if options.model.is_dir() else options.model
+        loaded = load(path, backend=options.backend)
+        if not isinstance(loaded, SequenceClassifier):
+            raise ValueError(f"{path} holds an Encoder; expected a SequenceClassifier")
+        model = loaded
+        x = _read_input(options.input, model)
+        mask = None if options.mask is None else np.load(options.mask, allow_pickle=False)
+    probabilities = model.predict_probabilities(x, mask)
+    result = probabilities if options.probabilities else probabilities.argmax(axis=-1)
+    if options.out is not None:
+        np.save(options.out, result)
+        print(f"{options.out}: {result.dtype} {result.shape}")
+        return 0
+    for i, row in enumerate(result):
+        known = "" if labels is None else f"   label {_words(labels[i])}"
+        print(f"{_words(row)}{known}")
+    return 0
+
+
+def _words(row: np.ndarray) -> str:
+    flat = np.asarray(row).reshape(-1)
+    return " ".join(f"{v:.4f}" if flat.dtype.kind == "f" else str(v) for v in flat.tolist())
+
+
+def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
+    if path.suffix == ".npy":
+        x = np.load(path, allow_pickle=False)
+    elif path.suffix == ".csv":
+        x = np.loadtxt(path, delimiter=",", ndmin=2)
+        if model.n_features is not None:
+            if x.shape[1] % model.n_features:
+                raise ValueError(
+                    f"{path} has {x.shape[1]} numbers a line; expected a multiple of the model's "
+                    f"{model.n_features} features"
+                )
+            x = x.reshape(len(x), -1, model.n_features)
+    else:
+        raise ValueError(f"{path} ends in {path.suffix!r}; expected .npy or .csv")
+    if model.n_features is not None and x.dtype.kind in "fiu":
+        return np.asarray(x.astype(model.dtype))  # files hold any number type; said in --help
+    if x.dtype.kind == "f" and (x == np.floor(x)).all():
+        return np.asarray(x.astype("int64"))  # a .csv file knows no whole numbers
+    return np.asarray(x)
+
+
+# gradcheck, doctor --------------------------------------------------------------------------------
+
+
+def _add_gradcheck(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "gradcheck",
+        _gradcheck,
+        "check every backward pass against central differences in float64",
+    )
+    parser.add_argument("name", nargs="*", help="only cases whose name contains this")
+    parser.add_argument("--verbose", action="store_true", help="print every tensor")
+
+
+def _gradcheck(options: argparse.Namespace) -> int:
+    from npformer.gradcheck import TOLERANCE, GradcheckError
+    from npformer.gradcheck_cases import cases
+
+    chosen = [c for c in cases() if not options.name or any(n in c.name for n in options.name)]
+    if not chosen:
+        raise ValueError(
+            f"no case is called {' or '.join(options.name)}; without a name all of them are checked"
+        )
+    width = max(len(case.name) for case in chosen)
+    print(f"{'group':<10}  {'case':<{width}}  tensors  largest error  ")
+    wrong, worst, corners = 0, 0.0, 0
+    for case in chosen:
+        try:
+            report, verdict = case.run(), "passed"
+        except GradcheckError as error:
+            report, verdict = error.report, "FAILED"
+            wrong += 1
+        worst = max(worst, report.error)
+        here = sum(tensor.no_derivative for tensor in report.tensors)
+        corners += here
+        note = f"  ({here} without a derivative)" if here else ""
+        print(
+            f"{case.group:<10}  {case.name:<{width}}  {len(report.tensors):>7}  "
+            f"{report.error:>13.1e}  {verdict}{note}"
+        )
+        if options.verbose or verdict == "FAILED":
+            print(report)
+    print(
+        f"\n{len(chosen)} cases, {len(chosen) - wrong} passed, {wrong} failed; largest relative "
+        f"error {worst:.1e}, tolerance {TOLERANCE:g}"
+    )
+    return 1 if wrong else 0
+
+
+def _add_doctor(commands: Any) -> None:
+    _command(commands, "doctor", _doctor, "show what npformer finds on this machine")
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    healthy = True
+    for line in diagnose():
+        mark = {True: "ok", False: "PROBLEM", None: "--"}[line.ok]
+        print(f"{mark:<8} {line.what:<12} {line.found}")
+        healthy = healthy and line.ok is not False
+    return 0 if healthy else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

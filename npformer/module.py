@@ -48,8 +48,8 @@ class Parameter:
 
     Attributes
     ----------
-    value : array
-        The array itself: a view into a flat buffer, writable in place.
+    shape : tuple of int
+    trainable : bool
     """
 
     def __init__(self, value: Array, *, trainable: bool = True) -> None:
@@ -65,6 +65,7 @@ class Parameter:
 
     @property
     def value(self) -> Array:
+        """The array itself: a view into a flat buffer, writable in place."""
         flat = self._buffer.flat
         if self._viewed is not flat:  # the buffer moved, or this is the first look
             self._view = flat[self._offset : self._offset + self.size].reshape(self.shape)
@@ -249,7 +250,7 @@ class Workspace:
             Gives dtype and backend.
         """
         owner = backend_of(near=near)
-        key = (owner.name, near.dtype.name, shape)
+        key = (owner.name, near.dtype.char, shape)
         free = self._free.get(key)
         lent = free.pop() if free else owner.module.empty(shape, dtype=near.dtype)
         self._lent.append((key, lent))
@@ -478,16 +479,21 @@ class Layer:
     @property
     def backend(self) -> str:
         """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
-        for parameter in self.named_parameters().values():
-            return backend_of(parameter=parameter.value).name
-        return "numpy"
+        first = self._any_parameter()
+        return "numpy" if first is None else backend_of(parameter=first.value).name
 
     @property
     def dtype(self) -> str:
         """Name of the parameters' dtype; ``"float32"`` if there are none."""
-        for parameter in self.named_parameters().values():
-            return str(parameter.dtype.name)
-        return "float32"
+        first = self._any_parameter()
+        return "float32" if first is None else str(first.dtype.name)
+
+    def _any_parameter(self) -> Parameter | None:
+        for _, child in self.children():
+            found = child if isinstance(child, Parameter) else child._any_parameter()
+            if found is not None:
+                return found
+        return None
 
     def __repr__(self) -> str:
         described = ", ".join(
@@ -496,4 +502,3 @@ class Layer:
             if isinstance(value, int | float | str) and not name.startswith("_")
         )
         return f"{type(self).__name__}({described})"
-

@@ -174,8 +174,9 @@ class Adam:
         missing = [name for name in self.parameters if name not in gradients]
         if missing:
             raise KeyError(
-                f"no gradient for {', '.join(missing[:3])}{' ...' if missing[3:] else ''}; expected "
-                f"one for each of the {len(self.parameters)} parameters. Take both from one model"
+                f"no gradient for {', '.join(missing[:3])}{' ...' if missing[3:] else ''}; "
+                f"expected one for each of the {len(self.parameters)} parameters. Take parameters "
+                "and gradients from one model"
             )
         for name, theta in self.parameters.items():
             if gradients[name].shape != theta.shape:

@@ -123,13 +123,10 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
         shared = bool(own) and id(call.layer) in counted
         counted.add(id(call.layer))
         number = sum(math.prod(p.shape) for p in own if p.trainable)
-        depth = call.name.count(".") + 1 if call.name else 0
-        label = "  " * depth + (call.name.rpartition(".")[2] if call.name else "model")
-        if call.name.rpartition(".")[2].isdigit():
-            label = "  " * (depth - 1) + call.name.rpartition(".")[0].rpartition(".")[2]
-            label += f".{call.name.rpartition('.')[2]}"
+        label = _label(call.name)
         count = "shared" if shared else f"{number:,}" if own else ""
-        rows.append((label, type(call.layer).__name__, str(tuple(call.output.shape)), count))
+        shape = "" if call.output is None else str(tuple(call.output.shape))
+        rows.append((label, type(call.layer).__name__, shape, count))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}".rstrip()
@@ -139,3 +136,17 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
     lines.append("-" * (sum(widths) + 6))
     lines.append(f"{layer.n_parameters():,} trained parameters, {layer.dtype}")
     return "\n".join(lines)
+
+
+def _label(name: str) -> str:
+    """Return the last part of a dotted name, indented; the number of a list stays beside its name.
+
+    ``encoder.blocks.0.mixer`` is three deep: encoder, blocks.0, mixer.
+    """
+    parts: list[str] = []
+    for part in name.split("."):
+        if part.isdigit():
+            parts[-1] += f".{part}"
+        else:
+            parts.append(part)
+    return "  " * len(parts) + parts[-1] if name else "model"

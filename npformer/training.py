@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -116,7 +116,9 @@ def evaluate(model: SequenceClassifier, data: Data, batch_size: int = 256) -> Ev
     n = int(counted.sum())
     hits = (probabilities.argmax(axis=-1) == y) & counted
     return Evaluation(
-        loss=float(losses[counted].sum() / max(n, 1)), accuracy=float(hits.sum() / max(n, 1)), labels=n
+        loss=float(losses[counted].sum() / max(n, 1)),
+        accuracy=float(hits.sum() / max(n, 1)),
+        labels=n,
     )
 
 
@@ -203,9 +205,7 @@ def fit(
     model.prepare_batch(x, y, mask)  # a wrong label in the last batch should not cost an epoch
     rng = initializers.generator(seed)
     if optimizer is None:
-        optimizer = Adam(
-            model.parameters(), lr=lr, weight_decay=weight_decay, schedule=schedule
-        )
+        optimizer = Adam(model.parameters(), lr=lr, weight_decay=weight_decay, schedule=schedule)
     if check_every is None:
         check_every = 1 if model.backend == "numpy" else 50
     checks.positive("check_every", check_every)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -42,18 +42,48 @@ def _blas() -> Any:
     return ThreadpoolController()  # looks through the loaded libraries: once is enough
 
 
-def choose(workers: int | str, model: Layer, batch: int, tokens: int) -> int:
+def work(model: Layer, tokens: int) -> float:
+    """Return about how many seconds one core needs for a training step.
+
+    Forward and backward cost about 6 operations a parameter and token, at about 100 GFLOP/s.
+    """
+    return 6.0 * model.n_parameters() * tokens / 100e9
+
+
+SMALL = 0.005
+"""Seconds of work below which a second thread, ours or BLAS's, costs more than it brings."""
+
+
+def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread while a small model computes on the CPU; else change nothing.
+
+    A product of two small matrices is over before a second thread has woken up, and on a busy
+    machine the first one then waits for it. The limit that was there before comes back at the end.
+
+    Parameters
+    ----------
+    model : Layer
+    seconds : float
+        From `work`.
+    """
+    if model.backend != "numpy" or seconds >= SMALL:
+        return nullcontext()
+    return _blas().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+
+
+def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     """Return how many threads a batch is worth.
 
     Parameters
     ----------
     workers : int or "auto"
-        A number is taken as it is, up to one sample a worker.
+        A number is taken as it is, up to one sample a worker. "auto" gives each core a share of at
+        least 4 samples, and a small model one thread.
     model : Layer
     batch : int
         Samples.
-    tokens : int
-        Samples times length.
+    seconds : float
+        From `work`.
 
     Returns
     -------
@@ -66,10 +96,7 @@ def choose(workers: int | str, model: Layer, batch: int, tokens: int) -> int:
     """
     on_gpu = model.backend != "numpy"
     if workers == "auto":
-        # Forward and backward cost about 6 operations a parameter and token. Under some 5 ms of
-        # work, or 4 samples each, a second thread costs more than it brings.
-        seconds = 6.0 * model.n_parameters() * tokens / 100e9
-        if on_gpu or seconds < 0.005:
+        if on_gpu or seconds < SMALL:
             return 1
         return max(1, min(os.cpu_count() or 1, batch // 4))
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
@@ -135,11 +162,12 @@ class Team:
             This team's own; the next step overwrites them.
         """
         x, y, mask, counts = self.model.prepare_batch(x, y, mask)
-        n = choose(self.workers, self.model, len(x), x.shape[0] * x.shape[1])
+        seconds = work(self.model, x.shape[0] * x.shape[1])
+        n = choose(self.workers, self.model, len(x), seconds)
         while len(self._gradients) < n:
             self._gradients.append(Gradients(self.model))
             self._workspaces.append(Workspace())
-        generators = [generator] if n == 1 or generator is None else generator.spawn(n)
+        generators = [generator] * n if n == 1 or generator is None else generator.spawn(n)
         total = float(max(counts.sum(), 1)) if n > 1 else 1.0
 
         def part(k: int) -> Array:
@@ -149,7 +177,7 @@ class Team:
             workspace.reset()
             context = Context(
                 training=True,
-                generator=generators[k] if len(generators) > 1 else generators[0],
+                generator=generators[k],
                 mask=None if mask is None else mask[rows],
                 workspace=workspace,
             )
@@ -165,10 +193,11 @@ class Team:
                 )
 
         if n == 1:
-            return part(0), self._gradients[0]
+            with one_blas_thread(self.model, seconds):
+                return part(0), self._gradients[0]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(n, thread_name_prefix="npformer")
-        with _blas().limit(limits=1, user_api="blas") if n > 1 else nullcontext():
+        with _blas().limit(limits=1, user_api="blas"):
             losses = list(self._pool.map(part, range(n)))
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:

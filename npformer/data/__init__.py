@@ -1,7 +1,7 @@
 """Data that is inside the package or generated from a seed: nothing is downloaded."""
 
 from npformer.data.dataset import Dataset
-from npformer.data.digits import digits
+from npformer.data.digits import SPLITS, digits
 from npformer.data.generated import majority, parity, pointer, recall, reverse
 
-__all__ = ["Dataset", "digits", "majority", "parity", "pointer", "recall", "reverse"]
+__all__ = ["SPLITS", "Dataset", "digits", "majority", "parity", "pointer", "recall", "reverse"]

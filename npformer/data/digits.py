@@ -30,9 +30,8 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
     Returns
     -------
     dataset : Dataset
-        Pixels are scaled from 0..16 to -1..1. Validation is taken out of the training part, every
-        eighth sample of each class (stratified) or its last eighth (ordered, so again by other
-        writers): 180 samples, leaving 1257.
+        Pixels are scaled from 0..16 to -1..1. Validation is an eighth of the training part: every
+        eighth sample of each class (stratified), or its end (ordered, so again other writers).
     """
     checks.choice("split", split, SPLITS)
     with (
@@ -45,7 +44,7 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
     if split == "ordered":
         cut = len(x) - len(test)
         train, test = np.arange(cut), np.arange(cut, len(x))
-        held_out = np.arange(cut) >= cut - 180
+        held_out = np.arange(cut) >= cut - cut // 8
     else:
         rank = np.empty(len(train), dtype="int64")  # of each sample within its class
         for label in range(10):

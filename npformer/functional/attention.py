@@ -162,9 +162,7 @@ def scaled_dot_product_attention(
     return y, (weights, value, weights_cache)
 
 
-def scaled_dot_product_attention_backward(
-    dy: Array, cache: Any
-) -> tuple[Array, Array, Array]:
+def scaled_dot_product_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """Gradients of `scaled_dot_product_attention`.
 
     Parameters

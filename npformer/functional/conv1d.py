@@ -13,9 +13,7 @@ from npformer.backend import Array, array_module
 from npformer.functional.linear import linear, linear_backward
 
 
-def conv1d(
-    x: Array, W: Array, b: Array | None = None, padding: str = "same"
-) -> tuple[Array, Any]:
+def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") -> tuple[Array, Any]:
     """y_t = sum_k x_{t+k} W_k + b, cross-correlation as in every deep-learning library.
 
     Parameters

@@ -15,7 +15,7 @@ from npformer.module import Context, Gradients, Parameter
 
 
 class DenseSynthesizer(Mixer):
-    """y = concat(head_1, ..., head_h) W_O, head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i.
+    """head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i, y = concat(head_1, ...) W_O.
 
     The weights come from each token alone; no two tokens are compared. One head is the paper's
     equation, W1 (d_model, d_model) and W2 (d_model, max_len). With h heads the columns of W1 are
@@ -67,9 +67,7 @@ class DenseSynthesizer(Mixer):
         self.W1 = Parameter(initializers.draw(xavier, rng, (d_model, d_model), dtype))
         self.b1 = Parameter(initializers.draw(zeros, rng, (d_model,), dtype))
         self.W2 = Parameter(
-            initializers.draw(
-                initializers.per_head(xavier), rng, (n_heads, d_head, max_len), dtype
-            )
+            initializers.draw(initializers.per_head(xavier), rng, (n_heads, d_head, max_len), dtype)
         )
         self.b2 = Parameter(initializers.draw(zeros, rng, (n_heads, max_len), dtype))
         self.value = Linear(d_model, d_model, seed=rng, dtype=dtype)
