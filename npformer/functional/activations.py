@@ -145,7 +145,8 @@ def tanh_backward(dy: Array, cache: Any) -> Array:
 def sigmoid(x: Array) -> tuple[Array, Any]:
     """y = 1 / (1 + exp(-x)).
 
-    Written as (1 + tanh(x / 2)) / 2, which is the same and cannot overflow.
+    Written with exp(-|x|), which cannot overflow and keeps all digits of a y near 0: for x < 0 it
+    is exp(x) / (1 + exp(x)).
 
     Parameters
     ----------
@@ -158,7 +159,8 @@ def sigmoid(x: Array) -> tuple[Array, Any]:
         For `sigmoid_backward`.
     """
     xp = checks.floating(x=x)
-    y = 0.5 * (1.0 + xp.tanh(0.5 * x))
+    e = xp.exp(-xp.abs(x))
+    y = xp.where(x >= 0.0, 1.0, e) / (1.0 + e)
     return y, y
 
 

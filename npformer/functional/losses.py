@@ -6,6 +6,7 @@ from typing import Any
 
 from npformer import checks
 from npformer.backend import Array, array_module, backend_of
+from npformer.functional.activations import sigmoid
 from npformer.functional.embedding import check_ids
 
 NO_LABEL = -1
@@ -138,8 +139,8 @@ def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) 
     dlogits : array, shape of logits
     """
     logits, targets = cache
-    sigmoid = 0.5 * (1.0 + array_module(logits).tanh(0.5 * logits))
-    return (sigmoid - targets) * (dloss / logits.size)
+    p, _ = sigmoid(logits)
+    return (p - targets) * (dloss / logits.size)
 
 
 def mean_squared_error(prediction: Array, target: Array) -> tuple[Array, Any]:

@@ -1,0 +1,43 @@
+"""Is my backward pass right?
+
+Write a pair, let the referee compare it with central differences, then break it and see.
+"""
+
+import numpy as np
+
+import npformer as nf
+
+
+def swish(x):
+    """y = x sigmoid(x), in NumPy."""
+    s = 1.0 / (1.0 + np.exp(-x))
+    return x * s, (x, s)
+
+
+def swish_backward(dy, cache):
+    x, s = cache
+    # y = x * s(x), and s' = s (1 - s)
+    return dy * (s + x * s * (1.0 - s))
+
+
+def swish_backward_wrong(dy, cache):
+    x, s = cache
+    return dy * (s + x * s)  # forgot (1 - s)
+
+
+x = np.random.default_rng(0).normal(size=(3, 4))
+print(nf.gradcheck((swish, swish_backward), x))
+print()
+
+try:
+    nf.gradcheck((swish, swish_backward_wrong), x)
+except nf.GradcheckError as error:
+    print(error.report)
+print()
+
+# Whole models too: every parameter, with dropout drawing the same masks each time.
+config = nf.EncoderConfig(d_model=8, n_layers=2, n_heads=2, d_ff=16, max_len=5, dropout=0.1)
+model = nf.SequenceClassifier(config, n_classes=3, n_features=4, dtype="float64")
+x = np.random.default_rng(0).normal(size=(2, 5, 4))
+report = nf.gradcheck(model, x, training=True)
+print(f"{report.title}: {len(report.tensors)} tensors, largest relative error {report.error:.1e}")

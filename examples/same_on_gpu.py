@@ -1,0 +1,35 @@
+"""Does the GPU give the same numbers?
+
+Trains the same model from the same seed on both backends. Only one word differs.
+"""
+
+import sys
+import time
+
+import npformer as nf
+from npformer.recipes import RECIPES
+
+recipe = RECIPES["digits"]
+dataset = recipe.load("stratified", 0)
+
+
+def train(backend):
+    model = recipe.model(dataset, seed=0).to(backend)
+    began = time.perf_counter()
+    history = nf.fit(model, dataset.train, epochs=3, batch_size=128, seed=0, progress=False)
+    accuracy = nf.evaluate(model, dataset.test).accuracy
+    print(
+        f"{backend:<6} loss {history.train_loss[-1]:.5f}  test accuracy {accuracy:.4f}  "
+        f"{time.perf_counter() - began:.1f} s"
+    )
+    return history.train_loss
+
+
+on_cpu = train("numpy")
+try:
+    on_gpu = train("cupy")
+except nf.BackendUnavailableError as error:
+    print(f"cupy   {error}")
+    sys.exit()
+difference = max(abs(a - b) for a, b in zip(on_cpu, on_gpu, strict=True))
+print(f"largest difference between the losses: {difference:.1e}")

@@ -1,0 +1,28 @@
+"""What changes when tokens are mixed in another way?
+
+One word in the configuration. Looking up values by their keys needs tokens that compare each other:
+attention can, a synthesizer and a Fourier transform cannot.
+"""
+
+import npformer as nf
+from npformer.recipes import RECIPES
+
+recipe = RECIPES["recall"]
+dataset = recipe.load("generated", 0)
+steps = len(dataset.train[0]) // 64
+
+print("mixer               parameters  accuracy (chance 0.125)")
+for mixer in ("attention", "dense_synthesizer", "fourier", "identity"):
+    model = recipe.model(dataset, seed=0, mixer=mixer)
+    nf.fit(
+        model,
+        dataset.train,
+        epochs=1,
+        batch_size=64,
+        lr=recipe.training["lr"],
+        schedule=nf.optim.cosine(steps, warmup=steps // 10),
+        clip_norm=1.0,
+        progress=False,
+    )
+    found = nf.evaluate(model, dataset.test)
+    print(f"{mixer:<18}  {model.n_parameters():>10,}  {found.accuracy:.4f}")

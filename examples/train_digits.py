@@ -1,0 +1,36 @@
+"""How do I train a classifier on my own arrays?
+
+Digits as an example: 8 tokens of 8 features. Replace x and y by yours.
+"""
+
+import npformer as nf
+
+dataset = nf.data.digits()
+x, y = dataset.train  # (1252, 8, 8) float32 and (1252,) whole numbers
+
+config = nf.EncoderConfig(
+    d_model=64, n_layers=2, n_heads=4, d_ff=128, max_len=8, dropout=0.2, positions="learned"
+)
+model = nf.SequenceClassifier(config, n_classes=10, n_features=8, seed=0)
+
+epochs, batch_size = 30, 32
+steps = epochs * -(-len(x) // batch_size)
+history = nf.fit(
+    model,
+    (x, y),
+    validation=dataset.validation,  # chooses the best weights
+    epochs=epochs,
+    batch_size=batch_size,
+    lr=1e-3,
+    schedule=nf.optim.cosine(steps, warmup=steps // 20),
+    weight_decay=0.01,
+    label_smoothing=0.1,
+    seed=0,
+)
+
+found = nf.evaluate(model, dataset.test)  # looked at once
+print(f"weights of epoch {history.best_epoch}: test accuracy {found.accuracy:.4f}")
+
+nf.save(model, "digits.safetensors")
+again = nf.load("digits.safetensors")
+print("loaded, first predictions:", again.predict(dataset.test[0][:10]), "labels:", dataset.test[1][:10])

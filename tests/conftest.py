@@ -1,0 +1,58 @@
+"""Fixtures that tests share: a generator, masks, and small models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npformer as nf
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def padding() -> np.ndarray:
+    """Three sequences of length 4: a whole one, one of two tokens, one that is all padding."""
+    return np.arange(4) < np.array([4, 2, 0])[:, None]
+
+
+@pytest.fixture
+def small_config() -> Callable[..., nf.EncoderConfig]:
+    """Make a configuration that is small in every direction, with changes."""
+
+    def make(**changes: Any) -> nf.EncoderConfig:
+        sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
+        return nf.EncoderConfig(**(sizes | changes))
+
+    return make
+
+
+@pytest.fixture
+def small_model(
+    small_config: Callable[..., nf.EncoderConfig],
+) -> Callable[..., nf.SequenceClassifier]:
+    """Make a float64 classifier of three classes over seven token ids, with changes."""
+    arguments = {"n_classes", "vocab_size", "n_features", "pooling", "output", "seed", "dtype"}
+
+    def make(**changes: Any) -> nf.SequenceClassifier:
+        own = {name: changes.pop(name) for name in arguments & set(changes)}
+        usual = {"n_classes": 3, "dtype": "float64"}
+        if "n_features" not in own:
+            usual["vocab_size"] = 7
+        return nf.SequenceClassifier(small_config(**changes), **(usual | own))
+
+    return make
+
+
+@pytest.fixture
+def token_batch(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ids (8, 6), labels (8,) and a mask (8, 6) for `small_model`."""
+    ids, labels = rng.integers(0, 7, (8, 6)), rng.integers(0, 3, 8)
+    lengths = np.array([6, 3, 1, 6, 5, 2, 4, 6])
+    return ids, labels, np.arange(6) < lengths[:, None]

@@ -1,0 +1,18 @@
+"""Every test here sees the strict fake device as backend "fake"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from npformer import backend as backends
+from tests import fake_device
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[backends.Backend]:
+    """The backend "fake", known for the length of one test."""
+    monkeypatch.setattr(backends, "_backends", dict(backends._backends))
+    backends.register(fake_device.backend())
+    yield backends.get_backend("fake")

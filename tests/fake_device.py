@@ -1,0 +1,549 @@
+"""A strict fake device: NumPy behind a wrapper that behaves as CuPy's arrays do, only less kindly.
+
+It computes on the CPU and raises where a GPU would raise, would be silently wrong, or would do
+something slow that nobody asked for. It counts what a GPU would wait for::
+
+    fake = fake_device.backend()
+    npformer.backend.register(fake)
+    model.to("fake")
+    with fake_device.count() as counted:
+        loss, gradients = team.step(x, y, None, generator=None)
+    assert counted.synchronisations == 0, counted.waits
+
+Names and keywords are compared with the CuPy that is installed, which needs no GPU. Where there is
+no CuPy, that one check is left out and `NOT_CHECKED` says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import scipy.fft
+import scipy.special
+
+from npformer.backend import Backend
+
+try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about CUDA's folder, on machines that have none
+        import cupy
+        import cupyx.scipy.special as cupy_special
+except ImportError as error:
+    cupy = cupy_special = None
+    NOT_CHECKED = f"names and keywords are not compared with CuPy's: {error}"
+else:
+    NOT_CHECKED = ""
+
+# What happened ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Counts:
+    """What happened inside ``with count()``.
+
+    Attributes
+    ----------
+    waits : list of str
+        What waited for the device, in order.
+    uploads : int
+        Arrays copied from the host.
+    calls : int
+        Functions, operators and indexing: on a GPU, about one launch each.
+    """
+
+    waits: list[str] = field(default_factory=list)
+    uploads: int = 0
+    calls: int = 0
+
+    @property
+    def synchronisations(self) -> int:
+        return len(self.waits)
+
+
+_counting: list[Counts] = []
+
+
+@contextmanager
+def count() -> Iterator[Counts]:
+    """Count synchronisations, uploads and calls; blocks may be nested."""
+    counts = Counts()
+    _counting.append(counts)
+    try:
+        yield counts
+    finally:
+        _counting.remove(counts)
+
+
+def _note_wait(what: str) -> None:
+    for counts in _counting:
+        counts.waits.append(what)
+
+
+def _note_upload() -> None:
+    for counts in _counting:
+        counts.uploads += 1
+
+
+def _note_call() -> None:
+    for counts in _counting:
+        counts.calls += 1
+
+
+# What may come in, what goes out ------------------------------------------------------------------
+
+
+def _refuse_host(x: object) -> None:
+    """Refuse what belongs to NumPy: its arrays, and its numbers, which are never just numbers."""
+    if isinstance(x, np.ndarray):
+        raise TypeError(f"Unsupported type {type(x)}: upload host arrays with asarray")
+    if isinstance(x, np.generic):
+        raise TypeError(
+            f"a NumPy scalar, {x!r}, beside a device array: it has a dtype and float32 becomes "
+            "float64; use a Python number"
+        )
+
+
+def _host(x: Any) -> Any:
+    """Open the wrapper, also inside lists and tuples; refuse what is not on the device."""
+    if isinstance(x, FakeArray):
+        return x._host
+    if isinstance(x, list | tuple):
+        return type(x)(_host(item) for item in x)
+    _refuse_host(x)
+    return x
+
+
+def _device(x: Any) -> Any:
+    """Wrap a result: nothing that a device computes comes back as a number of the host."""
+    if isinstance(x, np.ndarray | np.generic | bool):
+        return FakeArray(np.asarray(x))
+    if isinstance(x, list | tuple):
+        return type(x)(_device(item) for item in x)
+    return x  # shapes, dtypes
+
+
+def _flat(arguments: tuple[Any, ...]) -> Iterator[FakeArray]:
+    for x in arguments:
+        if isinstance(x, FakeArray):
+            yield x
+        elif isinstance(x, list | tuple):
+            yield from _flat(tuple(x))
+
+
+def _keep_precision(name: str, arguments: tuple[Any, ...], result: Any = None) -> None:
+    """Refuse float32 and float64 side by side, and float32 that comes out as float64."""
+    floats = {x.dtype.name for x in _flat(arguments) if x.dtype.kind == "f"}
+    results = result if isinstance(result, tuple) else (result,)
+    grown = {x.dtype.name for x in results if isinstance(x, FakeArray)} & {"float64"}
+    if floats == {"float32", "float64"} or (floats == {"float32"} and grown):
+        dtypes = ", ".join(x.dtype.name for x in _flat(arguments))
+        raise TypeError(f"{name} of {dtypes}: float32 becomes float64; cast it where it is meant")
+
+
+# CuPy's own word on names and keywords ------------------------------------------------------------
+
+
+@functools.cache
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _check_keywords(name: str, cupys: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse an argument that CuPy's function of this name does not take."""
+    if cupys is None:
+        return
+    if isinstance(cupys, cupy.ufunc):
+        unknown = set(kwargs) - {"out", "dtype", "casting"}
+        if unknown:
+            raise TypeError(f"cupy.{name} takes no argument {', '.join(sorted(unknown))}")
+        return
+    signature = _signature(cupys)
+    if signature is not None:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"cupy.{name}: {error}; CuPy has {name}{signature}") from error
+
+
+@functools.cache
+def _method_arguments(name: str) -> frozenset[str] | None:
+    """Return the arguments of a method of cupy.ndarray, which only its docstring lists."""
+    if cupy is None:
+        return None
+    written = re.match(r"[\w.]+\((.*?)\)", getattr(cupy.ndarray, name).__doc__ or "")
+    if written is None:
+        return None
+    words = [argument.partition("=")[0].split() for argument in written[1].split(",")]
+    return frozenset(argument[-1].lstrip("*") for argument in words if argument)
+
+
+# The module ---------------------------------------------------------------------------------------
+
+WAITING_FUNCTIONS = ("nonzero", "flatnonzero", "argwhere", "unique")
+"""Their results' shapes depend on values: the device is asked before anything can go on."""
+
+
+class FakeModule:
+    """A namespace with NumPy's functions under the names that CuPy has, for `FakeArray`."""
+
+    def __init__(self, numpys: ModuleType, cupys: ModuleType | None, name: str) -> None:
+        self._numpys, self._cupys, self._name = numpys, cupys, name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self._cupys is not None and not hasattr(self._cupys, name):
+            raise AttributeError(f"{self._name} has no {name!r}; NumPy has")
+        if name == "random":
+            raise AttributeError("cupy.random lacks 27 methods: draw on the host and upload")
+        ours = getattr(self._numpys, name)
+        theirs = None if self._cupys is None else getattr(self._cupys, name)
+        if isinstance(ours, ModuleType):
+            return FakeModule(ours, theirs, f"{self._name}.{name}")
+        if name == "ndarray":
+            return FakeArray
+        if name == "asarray":
+            return asarray
+        if not callable(ours) or isinstance(ours, type):
+            return ours  # pi, inf, newaxis, float32
+        return _function(name, ours, theirs)
+
+
+def _function(name: str, ours: Callable[..., Any], theirs: Any) -> Callable[..., Any]:
+    @functools.wraps(ours)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _check_keywords(name, theirs, args, kwargs)
+        inputs = [_host(x) for x in args]
+        options = {key: _host(value) for key, value in kwargs.items()}
+        if name in WAITING_FUNCTIONS or (name == "where" and len(args) == 1):
+            _note_wait(name)
+        out = kwargs.get("out")
+        if name == "matmul" and out is not None:
+            _check_matmul_out(args, out)
+        _note_call()
+        result = _device(ours(*inputs, **options))
+        if "dtype" not in kwargs:
+            _keep_precision(name, (*args, *kwargs.values()), result)
+        return result if out is None else out
+
+    return call
+
+
+def _check_matmul_out(operands: tuple[Any, ...], out: FakeArray) -> None:
+    if not out.flags.c_contiguous:
+        raise ValueError("matmul(out=) is not C-contiguous")
+    if any(x.dtype != out.dtype for x in _flat(operands)):
+        raise TypeError(f"matmul(out=) has dtype {out.dtype}, not that of its operands")
+
+
+def asarray(x: Any, dtype: Any = None) -> FakeArray:
+    """Bring `x` to the fake device; the one way in."""
+    if isinstance(x, FakeArray):
+        return x if dtype is None else x.astype(dtype, copy=False)
+    host = np.array(x, dtype=dtype)  # a copy: the device does not see what the host writes later
+    if host.dtype.kind not in "biufc":
+        raise ValueError(f"Unsupported dtype {host.dtype}")
+    _note_upload()
+    return FakeArray(host)
+
+
+def download(x: FakeArray) -> np.ndarray:
+    """Return a NumPy array; waits for the device."""
+    return x.get()
+
+
+def add_at(target: FakeArray, indices: FakeArray, values: FakeArray) -> None:
+    """``target[indices] += values``, once for every time that an index occurs."""
+    _note_call()
+    _keep_precision("add.at", (target, values))
+    _in_range(np.add.at, _host(target), _host(indices), _host(values))
+
+
+def _in_range(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except IndexError as error:
+        raise IndexError(f"{error}; CuPy would wrap it silently") from error
+
+
+module = FakeModule(np, cupy, "cupy")
+fft = FakeModule(scipy.fft, None if cupy is None else cupy.fft, "cupy.fft")
+erf = _function("erf", scipy.special.erf, None if cupy is None else cupy_special.erf)
+
+
+# The array ----------------------------------------------------------------------------------------
+
+METHODS = frozenset(
+    "all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot fill flatten "
+    "max mean min prod ravel repeat reshape round sort squeeze std sum swapaxes take trace "
+    "transpose var".split()
+)
+
+
+class FakeArray:
+    """An array on the fake device. It holds a NumPy array and does not show it.
+
+    Parameters
+    ----------
+    host : numpy.ndarray
+        Its entries, taken as they are; `asarray` copies.
+    """
+
+    __slots__ = ("_host",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, host: np.ndarray) -> None:
+        self._host = host
+
+    # What is known without asking the device
+
+    shape = property(lambda self: self._host.shape)
+    dtype = property(lambda self: self._host.dtype)
+    ndim = property(lambda self: self._host.ndim)
+    size = property(lambda self: self._host.size)
+    nbytes = property(lambda self: self._host.nbytes)
+    itemsize = property(lambda self: self._host.itemsize)
+    strides = property(lambda self: self._host.strides)
+    flags = property(lambda self: self._host.flags)
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    # Views
+
+    T = property(lambda self: FakeArray(self._host.T))
+    mT = property(lambda self: FakeArray(self._host.mT))
+    real = property(lambda self: FakeArray(self._host.real))
+    imag = property(lambda self: FakeArray(self._host.imag))
+
+    # Methods: NumPy's, with the arguments that CuPy's have
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(f"cupy.ndarray has no {name!r}, or the fake device does not")
+        return functools.partial(self._method, name)
+
+    def _method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        known = _method_arguments(name)
+        unknown = set() if known is None else set(kwargs) - known
+        if unknown:
+            raise TypeError(f"cupy.ndarray.{name} takes no argument {', '.join(sorted(unknown))}")
+        inputs = [_host(x) for x in args]
+        options = {key: _host(value) for key, value in kwargs.items()}
+        _note_call()
+        result = _device(getattr(self._host, name)(*inputs, **options))
+        if name != "astype" and "dtype" not in kwargs:
+            _keep_precision(name, (self, *args, *kwargs.values()), result)
+        return result if kwargs.get("out") is None else kwargs["out"]
+
+    def __copy__(self) -> FakeArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> FakeArray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a device array in a pickle does not open on a machine without a GPU")
+
+    # The way back to the host: each of these waits for the device
+
+    def get(self) -> np.ndarray:
+        _note_wait("get()")
+        return self._host.copy()
+
+    def item(self) -> Any:
+        _note_wait("item()")
+        return self._host.item()
+
+    def tolist(self) -> Any:
+        _note_wait("tolist()")
+        return self._host.tolist()
+
+    def nonzero(self) -> tuple[FakeArray, ...]:
+        _note_wait("nonzero()")
+        return tuple(FakeArray(x) for x in self._host.nonzero())
+
+    def __iter__(self) -> Iterator[FakeArray]:
+        _note_wait("iteration")
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        _note_wait("bool()")
+        return bool(self._host)
+
+    def __int__(self) -> int:
+        _note_wait("int()")
+        return int(self._host)
+
+    def __float__(self) -> float:
+        _note_wait("float()")
+        return float(self._host)
+
+    def __repr__(self) -> str:
+        _note_wait("repr()")
+        return f"Fake{self._host!r}"
+
+    def __format__(self, specification: str) -> str:
+        _note_wait("format()")
+        return format(self._host if self.ndim else self._host.item(), specification)
+
+    def __index__(self) -> int:
+        raise TypeError("a device array cannot be used as a Python index; CuPy's have no __index__")
+
+    # NumPy is kept out
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct "
+            "a NumPy array explicitly."
+        )
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        for x in inputs:
+            _refuse_host(x)  # the array or scalar on the left of an operator
+        raise TypeError(f"numpy.{ufunc.__name__} of a device array; use array_module(x)'s")
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        raise TypeError(f"numpy.{function.__name__} of a device array; use array_module(x)'s")
+
+    # Indexing
+
+    def __getitem__(self, index: Any) -> FakeArray:
+        index, kinds = _check_index(index)
+        _note_call()
+        if "b" in kinds:
+            _note_wait("a boolean mask as index")
+        if not kinds:
+            return FakeArray(self._host[index])
+        return FakeArray(_in_range(operator.getitem, self._host, index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        index, kinds = _check_index(index)
+        if isinstance(value, list | tuple):
+            raise TypeError("a list assigned to a device array is an upload; use asarray")
+        source = _host(value)
+        _keep_precision("assignment", (self, value))
+        _note_call()
+        if "b" in kinds:
+            _note_wait("a boolean mask as index")
+        elif kinds and isinstance(value, FakeArray):
+            places = _in_range(operator.getitem, np.arange(self.size).reshape(self.shape), index)
+            if np.unique(places).size < places.size:
+                raise ValueError("an index occurs twice: which value stays is undefined on a GPU")
+        if kinds:
+            _in_range(operator.setitem, self._host, index, source)
+        else:
+            self._host[index] = source
+
+
+def _check_index(index: Any) -> tuple[tuple[Any, ...], set[str]]:
+    """Return a NumPy index that gives views of no axes too, and the kinds of arrays in it."""
+    parts = index if isinstance(index, tuple) else (index,)
+    opened: list[Any] = []
+    kinds = set()
+    for part in parts:
+        if isinstance(part, FakeArray):
+            if part.dtype.kind not in "biu":
+                raise IndexError(f"an index of dtype {part.dtype}; expected whole numbers or bool")
+            kinds.add(part.dtype.kind)
+            opened.append(part._host)
+        elif isinstance(part, np.ndarray):
+            raise TypeError(f"Unsupported type {type(part)} as index: CuPy would upload it")
+        elif isinstance(part, list | bool | np.bool_):
+            raise TypeError(f"a {type(part).__name__} as index: CuPy would upload it")
+        else:
+            opened.append(part)
+    if not any(part is Ellipsis for part in opened):
+        opened.append(Ellipsis)
+    return tuple(opened), kinds
+
+
+def _operate(ufunc: np.ufunc, *operands: Any, out: FakeArray | None = None) -> Any:
+    for x in operands:
+        if not isinstance(x, FakeArray | np.ndarray | np.generic | bool | int | float | complex):
+            return NotImplemented
+    inputs = [_host(x) for x in operands]
+    _note_call()
+    result = _device(ufunc(*inputs, out=None if out is None else out._host))
+    _keep_precision(ufunc.__name__, operands, result)
+    return result if out is None else out
+
+
+def _add_operators() -> None:
+    binary = {
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "truediv": np.true_divide,
+        "floordiv": np.floor_divide,
+        "mod": np.remainder,
+        "pow": np.power,
+        "matmul": np.matmul,
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+        "lshift": np.left_shift,
+        "rshift": np.right_shift,
+    }
+    compare = {
+        "eq": np.equal,
+        "ne": np.not_equal,
+        "lt": np.less,
+        "le": np.less_equal,
+        "gt": np.greater,
+        "ge": np.greater_equal,
+    }
+    unary = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+
+    def forward(ufunc: np.ufunc) -> Any:
+        return lambda self, other: _operate(ufunc, self, other)
+
+    def reflected(ufunc: np.ufunc) -> Any:
+        return lambda self, other: _operate(ufunc, other, self)
+
+    def in_place(ufunc: np.ufunc) -> Any:
+        return lambda self, other: _operate(ufunc, self, other, out=self)
+
+    def alone(ufunc: np.ufunc) -> Any:
+        return lambda self: _operate(ufunc, self)
+
+    for name, ufunc in binary.items():
+        setattr(FakeArray, f"__{name}__", forward(ufunc))
+        setattr(FakeArray, f"__r{name}__", reflected(ufunc))
+        if name != "matmul":
+            setattr(FakeArray, f"__i{name}__", in_place(ufunc))
+    for name, ufunc in compare.items():
+        setattr(FakeArray, f"__{name}__", forward(ufunc))
+    for name, ufunc in unary.items():
+        setattr(FakeArray, f"__{name}__", alone(ufunc))
+
+
+_add_operators()
+
+
+def backend() -> Backend:
+    """Return the fake device as a backend of the name "fake"."""
+    return Backend(
+        name="fake",
+        module=module,
+        array_type=FakeArray,
+        upload=asarray,
+        download=download,
+        erf=erf,
+        fft=lambda: fft,
+        add_at=add_at,
+        device=lambda: "a strict fake device: the CPU, behind CuPy's rules",
+    )

@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+from npformer import Context, Gradients
+from npformer.layers import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling
+
+
+def test_flatten_lays_tokens_side_by_side(rng):
+    x = rng.normal(size=(2, 3, 4))
+    np.testing.assert_array_equal(Flatten()(x)[1], np.concatenate([x[1, 0], x[1, 1], x[1, 2]]))
+
+
+def test_first_token_is_the_first_and_alone_gets_the_gradient(rng):
+    layer, x, dy = FirstToken(), rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4))
+    y, cache = layer.forward(x, Context())
+    dx = layer.backward(dy, cache, Gradients(layer))
+    np.testing.assert_array_equal(y, x[:, 0])
+    np.testing.assert_array_equal(dx[:, 0], dy)
+    np.testing.assert_array_equal(dx[:, 1:], 0.0)
+
+
+def test_every_token_hands_everything_through(rng):
+    x = rng.normal(size=(2, 3, 4))
+    np.testing.assert_array_equal(EveryToken()(x), x)
+
+
+@pytest.mark.parametrize("pooling", [MeanPooling, FirstToken, Flatten])
+def test_what_padding_holds_changes_nothing(rng, padding, pooling):
+    padding[2, 0] = True  # every sequence has a first token
+    x, layer = rng.normal(size=(3, 4, 5)), pooling()
+    y = layer(x, padding)
+    x[~padding] = np.nan
+    np.testing.assert_array_equal(layer(x, padding), y)
+
+
+@pytest.mark.parametrize("pooling", [MeanPooling, FirstToken, Flatten])
+def test_padding_gets_no_gradient(rng, padding, pooling):
+    padding[2, 0] = True
+    layer = pooling()
+    y, cache = layer.forward(rng.normal(size=(3, 4, 5)), Context(mask=padding))
+    dx = layer.backward(np.ones_like(y), cache, Gradients(layer))
+    np.testing.assert_array_equal(dx[~padding], 0.0)
+
+
+def test_the_table_names_every_pooling():
+    assert set(POOLINGS.values()) == {MeanPooling, FirstToken, Flatten, EveryToken}

@@ -1,0 +1,1 @@
+"""npformer beside PyTorch, both in float64."""

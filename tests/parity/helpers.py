@@ -1,0 +1,130 @@
+"""How two results are compared, and how weights travel from npformer to PyTorch."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from npformer.module import Layer
+
+torch = pytest.importorskip(
+    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
+)
+
+# One thread is enough for arrays this small, and on a busy machine threads that wait for each other
+# turn milliseconds into half a second.
+torch.set_num_threads(1)
+
+AGREEMENT = 1e-10
+
+
+def normals(*shapes: tuple[int, ...], seed: int = 0) -> list[np.ndarray]:
+    """Draw one standard normal array of each shape."""
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape) for shape in shapes]
+
+
+def leaf(x: np.ndarray) -> torch.Tensor:
+    """Copy to a tensor that collects a gradient."""
+    return torch.tensor(x, requires_grad=True)
+
+
+def disagreement(ours: Any, theirs: Any) -> float:
+    """Return max |ours - theirs| / max |theirs|: NaN if either holds a NaN."""
+    return float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-300))
+
+
+def assert_close(ours: Any, theirs: Any, what: str = "y", agreement: float = AGREEMENT) -> None:
+    """Assert that both have one shape, are float64 and agree, relative to the largest entry."""
+    if isinstance(theirs, torch.Tensor):
+        theirs = theirs.detach().numpy()
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    assert ours.dtype == theirs.dtype == np.float64, f"{what}: {ours.dtype}, {theirs.dtype}"
+    assert ours.shape == theirs.shape, f"{what}: shape {ours.shape}, PyTorch's {theirs.shape}"
+    apart = disagreement(ours, theirs)
+    assert apart < agreement, f"{what}: relative disagreement {apart:.2e}, allowed {agreement:.0e}"
+
+
+def assert_pair_agrees(
+    forward: Callable[..., tuple[Any, Any]],
+    backward: Callable[..., Any],
+    reference: Callable[..., torch.Tensor],
+    *arrays: np.ndarray,
+) -> None:
+    """Assert that a pair's result and every gradient are those of `reference` under autograd."""
+    leaves = [leaf(x) for x in arrays]
+    y, cache = forward(*arrays)
+    y_reference = reference(*leaves)
+    assert_close(y, y_reference)
+
+    (dy,) = normals(y.shape, seed=99)
+    ours = backward(dy, cache)
+    theirs = torch.autograd.grad(y_reference, leaves, torch.tensor(dy))
+    ours = ours if isinstance(ours, tuple) else (ours,)
+    for i, (gradient, expected) in enumerate(zip(ours, theirs, strict=True)):
+        assert_close(gradient, expected, f"gradient of argument {i}")
+
+
+def randomise(layer: Layer, seed: int = 1) -> None:
+    """Give every trained parameter random values, so that no bias is 0 and no scale is 1."""
+    rng = np.random.default_rng(seed)
+    for value in layer.parameters().values():
+        value[...] = 0.4 * rng.standard_normal(value.shape)
+
+
+# Layouts: the same functions carry weights over and bring gradients beside PyTorch's. -----------
+
+Named = Mapping[str, np.ndarray]
+
+
+def attention_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
+    """Lay `mixers.Attention` out as MultiheadAttention: (out, in), three projections in one."""
+    projections = [f"{prefix}{name}" for name in ("query", "key", "value")]
+    return {
+        "in_proj_weight": np.concatenate([named[f"{name}.weight"].T for name in projections]),
+        "in_proj_bias": np.concatenate([named[f"{name}.bias"] for name in projections]),
+        "out_proj.weight": named[f"{prefix}output.weight"].T,
+        "out_proj.bias": named[f"{prefix}output.bias"],
+    }
+
+
+def block_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
+    """Lay an `EncoderBlock` with attention out as TransformerEncoderLayer."""
+    attention = attention_as_torch(named, f"{prefix}mixer.")
+    return {
+        **{f"self_attn.{name}": value for name, value in attention.items()},
+        "linear1.weight": named[f"{prefix}feed_forward.expand.weight"].T,
+        "linear1.bias": named[f"{prefix}feed_forward.expand.bias"],
+        "linear2.weight": named[f"{prefix}feed_forward.contract.weight"].T,
+        "linear2.bias": named[f"{prefix}feed_forward.contract.bias"],
+        "norm1.weight": named[f"{prefix}mixer_norm.gamma"],
+        "norm1.bias": named[f"{prefix}mixer_norm.beta"],
+        "norm2.weight": named[f"{prefix}feed_forward_norm.gamma"],
+        "norm2.bias": named[f"{prefix}feed_forward_norm.beta"],
+    }
+
+
+def encoder_as_torch(named: Named, n_layers: int, prefix: str = "") -> dict[str, np.ndarray]:
+    """Lay an `Encoder` with attention out as TransformerEncoder."""
+    laid_out = {}
+    for i in range(n_layers):
+        block = block_as_torch(named, f"{prefix}blocks.{i}.")
+        laid_out |= {f"layers.{i}.{name}": value for name, value in block.items()}
+    if f"{prefix}final_norm.gamma" in named:
+        laid_out["norm.weight"] = named[f"{prefix}final_norm.gamma"]
+        laid_out["norm.bias"] = named[f"{prefix}final_norm.beta"]
+    return laid_out
+
+
+def load(module: torch.nn.Module, weights: Named) -> None:
+    """Copy weights, laid out as PyTorch's, into a module; none may be missing or left over."""
+    module.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+
+
+def assert_gradients_agree(ours: Named, module: torch.nn.Module) -> None:
+    """Assert that the gradients, laid out as PyTorch's, are those that `module` collected."""
+    theirs = {name: parameter.grad for name, parameter in module.named_parameters()}
+    assert ours.keys() == theirs.keys()
+    for name, gradient in ours.items():
+        assert_close(gradient, theirs[name], f"gradient of {name}")

@@ -1,0 +1,132 @@
+"""Adam, schedules and clipping beside torch.optim."""
+
+import math
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import optim
+
+from .helpers import assert_close, leaf
+
+torch = pytest.importorskip(
+    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
+)
+
+STEPS = 100
+
+
+def of_a_model():
+    """Parameters and gradients that are views of one flat buffer each."""
+    config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=6, max_len=5)
+    model = nf.SequenceClassifier(config, 3, n_features=5, dtype="float64")
+    parameters, gradients = model.parameters(), nf.Gradients(model)
+    assert parameters.flat is not None
+    return parameters, gradients
+
+
+def in_a_dict():
+    """Parameters and gradients that are arrays of their own."""
+    rng = np.random.default_rng(3)
+    parameters = {"W": rng.standard_normal((4, 5)), "b": rng.standard_normal(5)}
+    return parameters, {name: np.zeros_like(value) for name, value in parameters.items()}
+
+
+WHERE = pytest.mark.parametrize("where", [of_a_model, in_a_dict], ids=["flat", "dict"])
+
+
+def train_both(parameters, gradients, ours, theirs, leaves, after_step=lambda: None):
+    """Take STEPS steps with the same gradients, now large, now small; compare after each."""
+    rng = np.random.default_rng(4)
+    for step in range(STEPS):
+        for name, tensor in leaves.items():
+            size = 10.0 ** rng.uniform(-3.0, 1.0)
+            gradients[name][...] = size * rng.standard_normal(gradients[name].shape)
+            tensor.grad = torch.tensor(gradients[name])
+        ours.step(gradients)
+        theirs.step()
+        after_step()
+        for name, tensor in leaves.items():
+            assert_close(parameters[name], tensor, f"{name} after step {step + 1}")
+
+
+@WHERE
+@pytest.mark.parametrize(
+    ("betas", "eps"),
+    [((0.9, 0.999), 1e-8), ((0.9, 0.98), 1e-9), ((0.5, 0.9), 1e-2), ((0.0, 0.0), 1e-3)],
+)
+def test_adam_agrees(where, betas, eps):
+    parameters, gradients = where()
+    leaves = {name: leaf(value) for name, value in parameters.items()}
+    ours = nf.Adam(parameters, lr=0.03, betas=betas, eps=eps)
+    theirs = torch.optim.Adam(leaves.values(), lr=0.03, betas=betas, eps=eps)
+    train_both(parameters, gradients, ours, theirs, leaves)
+
+
+@WHERE
+@pytest.mark.parametrize("weight_decay", [0.01, 0.5])
+def test_weight_decay_agrees_with_adamw(where, weight_decay):
+    parameters, gradients = where()
+    leaves = {name: leaf(value) for name, value in parameters.items()}
+    ours = nf.Adam(parameters, lr=0.03, weight_decay=weight_decay)
+    theirs = torch.optim.AdamW(leaves.values(), lr=0.03, weight_decay=weight_decay)
+    train_both(parameters, gradients, ours, theirs, leaves)
+
+
+# What the schedules are, written out a second time. PyTorch counts its steps from 0.
+
+
+def inverse_sqrt_of_the_paper(step):
+    """Vaswani et al. (2017), equation (3), for d_model 64 and 10 steps of warm-up."""
+    return 64**-0.5 * min(step**-0.5, step * 10**-1.5)
+
+
+def cosine_with_warmup(step):
+    """10 of 80 steps of warm-up, down to a tenth."""
+    if step < 10:
+        return step / 10
+    return 0.1 + 0.9 * math.cos(math.pi / 2 * min((step - 10) / 70, 1.0)) ** 2
+
+
+@WHERE
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("schedule", "lr", "reference", "lr_reference"),
+    [
+        (optim.constant(), 0.03, lambda step: 1.0, 0.03),
+        (optim.warmup_inverse_sqrt(10), 640**-0.5, inverse_sqrt_of_the_paper, 1.0),
+        (optim.cosine(80, warmup=10, final=0.1), 0.03, cosine_with_warmup, 0.03),
+    ],
+    ids=["constant", "inverse sqrt", "cosine"],
+)
+def test_schedule_agrees_with_lambda_lr(where, weight_decay, schedule, lr, reference, lr_reference):
+    parameters, gradients = where()
+    leaves = {name: leaf(value) for name, value in parameters.items()}
+    ours = nf.Adam(parameters, lr=lr, weight_decay=weight_decay, schedule=schedule)
+    theirs = torch.optim.AdamW(leaves.values(), lr=lr_reference, weight_decay=weight_decay)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(theirs, lambda epoch: reference(epoch + 1))
+
+    def after_step():
+        scheduler.step()
+        assert_close(ours.current_lr(), scheduler.get_last_lr()[0], "learning rate")
+
+    train_both(parameters, gradients, ours, theirs, leaves, after_step)
+
+
+@WHERE
+@pytest.mark.parametrize("max_norm", [0.5, 1000.0], ids=["clipped", "left alone"])
+def test_clipping_agrees(where, max_norm):
+    _, gradients = where()
+    rng = np.random.default_rng(5)
+    for gradient in gradients.values():
+        gradient[...] = rng.standard_normal(gradient.shape)
+    leaves = {name: leaf(gradient) for name, gradient in gradients.items()}
+    for name, tensor in leaves.items():
+        tensor.grad = torch.tensor(gradients[name])
+
+    norm = nf.clip_by_global_norm(gradients, max_norm)
+    assert_close(norm, torch.nn.utils.clip_grad_norm_(leaves.values(), max_norm), "norm")
+    for name, tensor in leaves.items():
+        assert_close(gradients[name], tensor.grad, name)
+    assert (optim.global_norm(gradients) < norm) == (max_norm < norm)

@@ -1,0 +1,347 @@
+"""The referee itself: what it must catch, and what it must not."""
+
+import numpy as np
+import pytest
+
+from npformer import functional as F
+from npformer import layers as L
+from npformer.gradcheck import GradcheckError, gradcheck
+from npformer.module import Gradients, Layer
+
+
+@pytest.fixture
+def xWb(rng):
+    return rng.normal(size=(6, 5)), rng.normal(size=(5, 4)), rng.normal(size=4)
+
+
+def refused(target, *inputs, **options):
+    """Return the report of a check that must fail."""
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck(target, *inputs, **options)
+    return caught.value.report
+
+
+def wrong_tensors(report):
+    return [t.name for t in report.tensors if not t.error <= report.tolerance]
+
+
+# What it accepts ----------------------------------------------------------------------------------
+
+
+def test_accepts_a_right_pair(xWb):
+    report = gradcheck(F.linear, *xWb)
+    assert report.passed
+    assert report.error < 1e-8
+    assert [t.name for t in report.tensors] == ["x", "W", "b"]
+
+
+def test_accepts_a_right_layer(rng):
+    report = gradcheck(L.LayerNorm(6, dtype="float64"), rng.normal(size=(3, 6)))
+    assert report.passed
+    assert [t.name for t in report.tensors] == ["x", "gamma", "beta"]
+
+
+def test_accepts_a_pass_that_hands_its_input_on(rng):
+    assert gradcheck(L.EveryToken(), rng.normal(size=(2, 3))).passed
+    assert gradcheck(L.FirstToken(), rng.normal(size=(2, 3, 4))).passed
+
+
+def test_changes_neither_inputs_nor_parameters(rng):
+    layer, x = L.Linear(5, 4, seed=0, dtype="float64"), rng.normal(size=(3, 5))
+    before = x.copy(), layer.parameters()["weight"].copy()
+    gradcheck(layer, x)
+    np.testing.assert_array_equal(x, before[0])
+    np.testing.assert_array_equal(layer.parameters()["weight"], before[1])
+
+
+def test_a_gradient_that_is_0_by_nature_passes(rng):
+    # The softmax does not see a shift of all scores, so attention's key bias has no gradient.
+    query, key, value = (rng.normal(size=(3, 4)) for _ in range(3))
+
+    def forward(key_bias):
+        return F.scaled_dot_product_attention(query, key + key_bias, value)
+
+    def backward(dy, cache):
+        return F.scaled_dot_product_attention_backward(dy, cache)[1].sum(axis=0)
+
+    report = gradcheck((forward, backward), rng.normal(size=4))
+    assert abs(report.tensors[0].analytic) < 1e-12
+
+
+# What it catches ----------------------------------------------------------------------------------
+
+
+def test_catches_a_backward_pass_scaled_by_a_per_cent(xWb):
+    def backward(dy, cache):
+        dx, dW, db = F.linear_backward(dy, cache)
+        return dx, 1.01 * dW, db
+
+    assert wrong_tensors(refused((F.linear, backward), *xWb)) == ["W"]
+
+
+def test_catches_one_that_divides_by_the_batch_size(rng):
+    def backward(dy, cache):
+        return F.softmax_backward(dy, cache) / len(dy)
+
+    assert not refused((F.softmax, backward), rng.normal(size=(2, 4))).passed
+
+
+def test_catches_a_layer_norm_that_forgets_gamma(rng):
+    def backward(dy, cache):
+        normalised, inverse_std, gamma = cache
+        _, dgamma, dbeta = F.layer_norm_backward(dy, cache)
+        dx, _, _ = F.layer_norm_backward(dy, (normalised, inverse_std, np.ones_like(gamma)))
+        return dx, dgamma, dbeta
+
+    x, gamma, beta = rng.normal(size=(3, 6)), 1.0 + rng.normal(size=6), rng.normal(size=6)
+    assert wrong_tensors(refused((F.layer_norm, backward), x, gamma, beta)) == ["x"]
+
+
+def test_catches_one_that_changes_its_dy(rng):
+    def backward(dy, cache):
+        dy *= cache > 0.0
+        return dy
+
+    report = refused((F.relu, backward), rng.normal(size=(3, 4)))
+    assert "the backward pass changed its dy" in report.broken_rules
+
+
+def test_catches_one_that_changes_its_cache(rng):
+    def backward(dy, cache):
+        cache *= cache
+        return dy * (1.0 - cache)  # right the first time
+
+    report = refused((F.tanh, backward), rng.normal(size=(3, 4)))
+    assert any("called twice gave two results" in rule for rule in report.broken_rules)
+
+
+def test_catches_one_that_changes_its_input(rng):
+    def forward(x):
+        np.maximum(x, 0.0, out=x)
+        return x.copy(), x > 0.0
+
+    def backward(dy, cache):
+        return dy * cache
+
+    report = refused((forward, backward), rng.normal(size=(3, 4)))
+    assert "a pass changed an input or a parameter" in report.broken_rules
+
+
+class KeepsItsMask(L.Dropout):
+    """Dropout whose mask lives in the layer: the second use overwrites the first one's."""
+
+    def forward(self, x, context):
+        y, self.kept = super().forward(x, context)
+        return y, None
+
+    def backward(self, dy, cache, gradients):
+        return super().backward(dy, self.kept, gradients)
+
+
+def test_catches_one_dropout_used_twice_whose_mask_is_in_the_layer(rng):
+    shared = KeepsItsMask(0.5)
+    x = rng.normal(size=(4, 6))
+    assert not refused(L.Sequential(shared, L.Tanh(), shared), x, training=True).passed
+
+
+class KeepsItsInput(L.Linear):
+    """A linear layer that remembers x itself instead of putting it into the cache."""
+
+    def forward(self, x, context):
+        y, self.cache = super().forward(x.copy(), context)
+        return y, None
+
+    def backward(self, dy, cache, gradients):
+        return super().backward(dy, self.cache, gradients)
+
+
+def test_catches_activations_kept_in_a_layer(rng):
+    report = refused(KeepsItsInput(5, 4, seed=0, dtype="float64"), rng.normal(size=(3, 5)))
+    assert any("second forward pass spoilt" in rule for rule in report.broken_rules)
+
+
+class ForgetsItsBias(L.Linear):
+    def backward(self, dy, cache, gradients):
+        dx, dW, _ = F.linear_backward(dy, cache)
+        gradients.add(self.weight, dW)
+        return dx
+
+
+def test_catches_a_parameter_without_its_gradient(rng):
+    report = refused(ForgetsItsBias(5, 4, seed=0, dtype="float64"), rng.normal(size=(3, 5)))
+    assert wrong_tensors(report) == ["bias"]
+
+
+def test_catches_a_gradient_too_few_for_a_pair(xWb):
+    with pytest.raises(
+        TypeError, match="returned 2 gradients; expected 3, one for each of x, W, b"
+    ):
+        gradcheck((F.linear, lambda dy, cache: F.linear_backward(dy, cache)[:2]), *xWb)
+
+
+def test_catches_a_single_wrong_entry_in_a_big_tensor_and_finds_it(rng):
+    def backward(dy, cache):
+        dx, dW = F.linear_backward(dy, cache)
+        dW[7, 3] *= 1.2
+        return dx, dW
+
+    x, W = rng.normal(size=(20, 12)), rng.normal(size=(12, 12))
+    report = refused((F.linear, backward), x, W)
+    (wrong,) = [t for t in report.tensors if t.error > report.tolerance]
+    assert (wrong.name, wrong.where) == ("W", (7, 3))
+    assert wrong.analytic == pytest.approx(1.2 * wrong.numeric)
+
+
+def test_catches_a_gradient_of_the_wrong_shape(xWb):
+    def backward(dy, cache):
+        dx, dW, db = F.linear_backward(dy, cache)
+        return dx, dW.T, db
+
+    report = refused((F.linear, backward), *xWb)
+    assert "the gradient of W has shape (4, 5), not (5, 4)" in report.broken_rules
+
+
+def test_catches_nan_in_the_forward_pass():
+    # Without epsilon, a constant row divides 0 by 0.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        report = refused(F.layer_norm, np.ones((1, 4)), np.ones(4), np.zeros(4), eps=0.0)
+    assert "the forward pass gave NaN or infinity" in report.broken_rules
+
+
+def test_catches_nan_in_the_backward_pass_alone(rng):
+    report = refused((F.tanh, lambda dy, cache: np.full_like(dy, np.nan)), rng.normal(size=3))
+    assert not report.error <= report.tolerance
+    assert "<-- wrong" in str(report)
+
+
+class DrawsInEvaluation(Layer):
+    def __init__(self):
+        self.generator = np.random.default_rng(0)
+
+    def forward(self, x, context):
+        return F.dropout(x, 0.5, self.generator)
+
+    def backward(self, dy, cache, gradients):
+        return F.dropout_backward(dy, cache)
+
+
+def test_catches_randomness_that_was_not_passed_in(rng):
+    report = refused(DrawsInEvaluation(), rng.normal(size=(4, 4)))
+    assert "the forward pass called twice gave two results" in report.broken_rules
+
+
+# Corners ------------------------------------------------------------------------------------------
+
+
+def test_a_corner_is_recognised_and_reported():
+    report = gradcheck(F.relu, np.array([-1.0, 0.0, 2.0, 0.0]))
+    assert report.passed
+    assert report.tensors[0].no_derivative == 2
+    assert "2 without a derivative" in str(report)
+
+
+def test_any_slope_between_the_two_sides_of_a_corner_will_do():
+    def one_at_0(dy, y):
+        return dy * (y >= 0.0) * 1.0
+
+    def relu(x):
+        return np.maximum(x, 0.0), x.copy()
+
+    assert gradcheck((relu, one_at_0), np.array([-1.0, 0.0, 2.0])).tensors[0].no_derivative == 1
+
+
+def test_a_wrong_gradient_at_a_corner_is_not_excused():
+    def relu(x):
+        return np.maximum(x, 0.0), x.copy()
+
+    def too_steep_at_0(dy, x):
+        return dy * np.where(x == 0.0, 1.5, x > 0.0)
+
+    report = refused((relu, too_steep_at_0), np.array([-1.0, 0.0, 2.0]))
+    assert report.tensors[0].where == (1,)
+    assert report.tensors[0].no_derivative == 0
+
+
+def test_a_wrong_gradient_beside_a_corner_is_not_excused():
+    def half_slope(dy, y):
+        return 0.5 * dy * (y > 0.0)
+
+    report = refused((F.relu, half_slope), np.array([0.0, 2.0]))
+    assert report.tensors[0].where == (1,)
+
+
+@pytest.mark.parametrize("wrong", [0.5, 0.99, 1.01, -1.0])
+def test_a_wrong_gradient_of_a_smooth_function_is_no_corner(rng, wrong):
+    def backward(dy, cache):
+        return wrong * F.gelu_backward(dy, cache)
+
+    report = refused((F.gelu, backward), rng.normal(size=(3, 4)))
+    assert report.tensors[0].no_derivative == 0
+
+
+def test_a_corner_nearby_spoils_nothing():
+    x = np.array([1e-6, -1e-6, 3e-7, 1.0])  # closer to 0 than the first step
+    report = gradcheck(F.relu, x)
+    assert report.error < 1e-8
+    assert report.tensors[0].no_derivative == 0
+
+
+# What it asks for ---------------------------------------------------------------------------------
+
+
+def test_refuses_float32_inputs(xWb):
+    with pytest.raises(TypeError, match=r"x has dtype float32; expected float64.*x\.astype"):
+        gradcheck(F.linear, *(a.astype("float32") for a in xWb))
+
+
+def test_refuses_float32_parameters(rng):
+    with pytest.raises(TypeError, match="weight has dtype float32; expected float64"):
+        gradcheck(L.Linear(5, 4, seed=0), rng.normal(size=(3, 5)))
+
+
+def test_refuses_a_function_without_a_backward_pass_beside_it(rng):
+    with pytest.raises(TypeError, match="split_heads has no split_heads_backward.*expected a pair"):
+        gradcheck(F.split_heads, rng.normal(size=(1, 2, 4)), 2)
+
+
+def test_refuses_two_inputs_for_a_layer(rng):
+    with pytest.raises(TypeError, match="got 2 inputs; expected one, x, for a layer"):
+        gradcheck(L.Tanh(), rng.normal(size=3), rng.normal(size=3))
+
+
+# What it says -------------------------------------------------------------------------------------
+
+
+def test_the_report_names_the_tensor_the_entry_and_both_values(xWb):
+    def backward(dy, cache):
+        dx, dW, db = F.linear_backward(dy, cache)
+        db[2] = 123.0
+        return dx, dW, db
+
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck((F.linear, backward), *xWb)
+    text = str(caught.value)
+    assert "gradcheck of linear: FAILED, tolerance 1e-06" in text
+    (line,) = [line for line in text.splitlines() if "<-- wrong" in line]
+    for word in ("b ", "(4,)", "all 4 entries", "[2]", "123"):
+        assert word in line
+
+
+def test_the_report_of_a_layer_covers_every_parameter(rng):
+    layer = L.PositionwiseFeedForward(4, 30, "gelu", seed=0, dtype="float64")
+    report = gradcheck(layer, rng.normal(size=(2, 3, 4)))
+    assert {t.name for t in report.tensors} == {"x", *layer.parameters()}
+    assert {t.checked for t in report.tensors if t.name.endswith("weight")} == {"8 directions"}
+
+
+def test_token_ids_have_no_gradient_and_are_left_alone():
+    layer = L.Embedding(5, 4, seed=0, dtype="float64")
+    report = gradcheck(layer, np.array([[1, 2, 1]]))
+    assert [t.name for t in report.tensors] == ["weight"]
+
+
+def test_unused_gradients_object_is_untouched(rng):
+    layer = L.Linear(5, 4, seed=0, dtype="float64")
+    gradients = Gradients(layer)
+    gradcheck(layer, rng.normal(size=(3, 5)))
+    assert not gradients.flat.any()

@@ -1,0 +1,79 @@
+"""Every gradient of the package, and that none is missing."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import npformer
+from npformer import functional as F
+from npformer.gradcheck_cases import GROUPS, cases
+from npformer.mixers import MIXERS, Mixer
+from npformer.module import Layer
+
+CASES = cases()
+COVERED = {name for case in CASES for name in case.covers}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_gradient_is_right(case):
+    report = case.run()
+    assert report.passed
+    assert report.error < 1e-6
+    assert report.tensors or "no layer" in case.name
+
+
+def test_names_differ_and_groups_are_known():
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert {case.group for case in CASES} == set(GROUPS)
+
+
+def test_every_pair_is_covered():
+    backward = {name for name in F.__all__ if name.endswith("_backward")}
+    assert sorted(backward - COVERED) == []
+    assert sorted({name.removesuffix("_backward") for name in backward} - COVERED) == []
+
+
+def test_every_pair_of_the_folder_is_public():
+    for module in pkgutil.iter_modules(F.__path__):
+        names = vars(importlib.import_module(f"{F.__name__}.{module.name}"))
+        hidden = {n for n in names if n.endswith("_backward")} - set(F.__all__)
+        assert hidden == set(), module.name
+
+
+def layer_classes():
+    """Return the name of every Layer subclass of the package."""
+    for module in pkgutil.walk_packages(npformer.__path__, f"{npformer.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found, open_ends = set(), [Layer]
+    while open_ends:
+        for kind in open_ends.pop().__subclasses__():
+            if kind.__module__.partition(".")[0] == "npformer":
+                found.add(kind)
+            open_ends.append(kind)
+    return {kind.__name__ for kind in found - {Mixer}}
+
+
+def test_every_layer_class_is_covered():
+    assert sorted(layer_classes() - COVERED) == []
+
+
+def test_every_mixer_is_covered_by_its_name():
+    assert sorted(set(MIXERS) - COVERED) == []
+
+
+def test_nothing_is_covered_that_does_not_exist():
+    assert sorted(COVERED - layer_classes() - set(F.__all__) - set(MIXERS)) == [
+        "loss_and_gradients"
+    ]
+
+
+def test_a_point_without_a_derivative_is_reported_as_such():
+    (corner,) = [case for case in CASES if "has no derivative" in case.name]
+    assert corner.run().tensors[0].no_derivative == 4
+
+
+def test_a_case_run_again_gives_the_same_report():
+    for case in CASES[::20]:
+        assert str(case.run()) == str(case.run())
