@@ -47,7 +47,7 @@ def save(
     """
     from safetensors.numpy import save as to_bytes
 
-    if not isinstance(model, Encoder | SequenceClassifier):
+    if type(model) not in (Encoder, SequenceClassifier):  # `load` could not build a subclass
         raise TypeError(
             f"model is a {type(model).__name__}; expected an Encoder or a SequenceClassifier, "
             "which can be built again from their configuration. For other layers save "
@@ -110,7 +110,11 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Encoder | Sequ
         else:
             raise ValueError(f"it holds a {kind}; expected an Encoder or a SequenceClassifier")
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: its description cannot be used: {error}") from error
+        problem = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise CheckpointError(
+            f"{path}: its description cannot be used: {problem}. If a newer npformer wrote it, "
+            "update npformer; else save the model again"
+        ) from error
     named = model.named_parameters()
     problems = [f"{name} is missing" for name in named if name not in tensors]
     problems += [f"{name} is not part of the model" for name in tensors if name not in named]
@@ -176,7 +180,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         header = json.loads(metadata["npformer"])
         version = header["format"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path}: its npformer configuration is damaged ({error})") from error
+        raise CheckpointError(
+            f"{path}: its npformer configuration is damaged ({error}). Copy or save it again"
+        ) from error
     if version != FORMAT:
         raise CheckpointError(
             f"{path} has format {version}; this npformer reads format {FORMAT}. Update npformer"

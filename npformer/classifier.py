@@ -8,7 +8,7 @@ import numpy as np
 
 from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array, asarray, backend_of, is_array, to_numpy
+from npformer.backend import Array, asarray, backend_of, to_numpy
 from npformer.encoder import Encoder, EncoderConfig
 from npformer.functional.embedding import check_ids
 from npformer.initializers import Seed
@@ -52,11 +52,13 @@ class InputEmbedding(Layer):
             )
         elif n_features is not None:
             self.tokens = Linear(n_features, d_model, seed=rng, dtype=dtype)
-        self.positions = (
-            None
-            if config.positions == "none"
-            else Positions(config.max_len, d_model, config.positions, seed=rng, dtype=dtype)
-        )
+        self.positions: Positions | None = None
+        if config.positions != "none":
+            # Scaled embeddings have variance 1, unscaled ones 0.02^2: positions to match.
+            std = 1.0 if config.scale_embeddings and vocab_size is not None else 0.02
+            self.positions = Positions(
+                config.max_len, d_model, config.positions, std=std, seed=rng, dtype=dtype
+            )
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -342,7 +344,7 @@ class SequenceClassifier(Layer):
         ValueError
             A wrong shape, a token id out of range, a sequence longer than max_len.
         """
-        backend_of(x=x)
+        self._check_backend("x", x)
         if self.vocab_size is not None:
             checks.shape("x", x, ("batch", "length"), "This model takes token ids")
             check_ids("x", x, self.vocab_size, "the model has that vocab_size")
@@ -369,8 +371,7 @@ class SequenceClassifier(Layer):
                 "every sequence at full length. Pad them and pass a mask, or use pooling='mean'"
             )
         if mask is not None:
-            if not is_array(mask):
-                backend_of(mask=mask)
+            self._check_backend("mask", mask)
             checks.mask("mask", mask, tuple(x.shape[:2]))
             mask = asarray(mask, self.backend)
         return asarray(x, self.backend), mask
@@ -395,15 +396,25 @@ class SequenceClassifier(Layer):
         x, mask = self.prepare(x, mask)
         if len(x) == 0:
             raise ValueError("x has no samples; expected a batch of at least 1")
-        owner = backend_of(y=y)
+        self._check_backend("y", y)
         expected = tuple(x.shape[:2]) if self.pooling == "none" else (x.shape[0],)
         checks.shape("y", y, expected, "One label for each sequence (each token without pooling)")
         counts = np.full(len(x), y.size // len(x))
-        if owner.name == "numpy":
-            if y.dtype.kind == "i" and self.pooling == "none" and self.output == "softmax":
-                labelled = y != F.NO_LABEL
-                counts = labelled.sum(axis=1)
-                check_ids("y", y[labelled], self.n_classes, "the model has that many classes")
-            else:
-                check_ids("y", y, self.n_classes, "the model has that many classes")
+        here = isinstance(y, np.ndarray)
+        if here and y.dtype.kind == "i" and self.pooling == "none" and self.output == "softmax":
+            labelled = y != F.NO_LABEL
+            counts = labelled.sum(axis=1)
+            check_ids("y", y[labelled], self.n_classes, "the model has that many classes")
+        else:
+            check_ids("y", y, self.n_classes, "the model has that many classes")
         return x, asarray(y, self.backend), mask, counts
+
+    def _check_backend(self, name: str, x: Array) -> None:
+        """Check that `x` is an array, on the host or where the model is."""
+        owner = backend_of(**{name: x}).name
+        if owner not in ("numpy", self.backend):
+            raise TypeError(
+                f"{name} is a {owner} array and the model is on {self.backend}; expected a host "
+                f"array, which is uploaded, or one of the model's backend. Move the model: "
+                f"model.to({owner!r}), or the array: npformer.to_numpy({name})"
+            )

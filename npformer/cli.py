@@ -14,6 +14,7 @@ import numpy as np
 
 import npformer
 from npformer import backend as backends
+from npformer import checks
 from npformer.backend import BackendUnavailableError
 from npformer.checkpoint import load, read_notes, save
 from npformer.classifier import SequenceClassifier
@@ -115,7 +116,12 @@ def _add_train(commands: Any) -> None:
     model.add_argument("--positions", choices=POSITIONS, help="what is added to the embeddings")
     model.add_argument("--dropout", type=float, metavar="P", help="probability, from 0 up to 1")
     model.add_argument("--share-layers", action="store_true", default=None, help="tie all blocks")
-    model.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    model.add_argument(
+        "--dtype",
+        choices=("float32", "float64"),
+        default="float32",
+        help="of weights and features (default: float32)",
+    )
     training = train.add_argument_group("training (defaults fit the task)")
     training.add_argument("--epochs", type=int, metavar="N", help="times through the data")
     training.add_argument("--batch-size", type=int, metavar="N", help="samples a step")
@@ -173,8 +179,9 @@ def _train(options: argparse.Namespace) -> int:
     training = dict(recipe.training) | {
         n: v for n in _TRAINING_OPTIONS if (v := getattr(options, n)) is not None
     }
+    checks.positive("--epochs", training["epochs"])
+    checks.positive("--batch-size", training["batch_size"])
     out = options.out or Path("runs") / f"{options.task}-{'-'.join(mixers)}"
-    out.mkdir(parents=True, exist_ok=True)
 
     histories: dict[str, Any] = {}
     metrics: dict[str, Any] = {
@@ -196,6 +203,7 @@ def _train(options: argparse.Namespace) -> int:
         dataset = recipe.load(split, options.seed)
         model = recipe.model(dataset, options.seed, options.dtype, **changes).to(options.backend)
         if split == splits[0]:
+            out.mkdir(parents=True, exist_ok=True)  # not before it is known that the model can be
             metrics["parameters"] = model.n_parameters()
             metrics["config"] = model.config.to_dict()
             if not options.quiet:
@@ -327,9 +335,14 @@ def _print_result(metrics: dict[str, Any], out: Path, curves: str) -> None:
     print()
     for split, found in metrics["splits"].items():
         where = "" if split == "generated" else f" ({split} split)"
+        weights = (
+            f"weights of epoch {found['best_epoch']} of {found['epochs']}"
+            if found["best_epoch"]
+            else "weights of an unfinished first epoch"
+        )
         print(
-            f"test accuracy {found['test_accuracy']:.4f}{where}, weights of epoch "
-            f"{found['best_epoch']} of {found['epochs']}, {found['seconds']:.1f} s"
+            f"test accuracy {found['test_accuracy']:.4f}{where}, {weights}, "
+            f"{found['seconds']:.1f} s"
         )
     files = [found["file"] for found in metrics["splits"].values()]
     print(f"{out}: {', '.join([*files, 'history.json', 'metrics.json'])}; {curves}")
@@ -345,15 +358,28 @@ def _add_evaluate(commands: Any) -> None:
     parser.add_argument(
         "model", type=Path, metavar="MODEL", help="model.safetensors, or its folder"
     )
-    parser.add_argument("--split", metavar="NAME", help="digits: stratified or ordered")
+    parser.add_argument(
+        "--split",
+        metavar="NAME",
+        help="digits: stratified or ordered (default: the one it was trained on)",
+    )
     _add_backend(parser)
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    model, recipe, split, seed = _load(options.model, options.backend, options.split)
-    test = _cast(recipe.load(split, seed).test, model)
+    path, split = options.model, options.split
+    if path.is_dir() and split is not None and (path / f"model-{split}.safetensors").is_file():
+        path = path / f"model-{split}.safetensors"
+    model, recipe, notes = _load(path, options.backend)
+    split = notes["split"] if split is None else split
+    if split not in recipe.splits:
+        known = " or ".join(recipe.splits)
+        raise ValueError(f"--split is {split!r}; expected {known} for task {recipe.name}")
+    test = _cast(recipe.load(split, int(notes["seed"])).test, model)
     found = evaluate(model, test)
     print(f"{recipe.name}, {split} split, {found.labels:,} labels, {options.backend}")
+    if split != notes["split"]:
+        print(f"it was trained on the {notes['split']} split and may have seen some of these")
     print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
     predicted, labels = model.predict(test[0]), test[1]
     print("\nclass  labels  right")
@@ -364,22 +390,28 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _load(
-    path: Path, backend: str, split: str | None
-) -> tuple[SequenceClassifier, Recipe, str, int]:
-    """Return a trained model with the task, split and seed that it was trained on."""
-    path = path / "model.safetensors" if path.is_dir() else path
-    model = load(path, backend=backend)
-    if not isinstance(model, SequenceClassifier):
-        raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
+def _load(path: Path, backend: str) -> tuple[SequenceClassifier, Recipe, dict[str, Any]]:
+    """Return a model of `npformer train`, its task, and the notes with split and seed."""
+    path = _file(path)
+    model = _load_classifier(path, backend)
     notes = read_notes(path)
     if notes.get("task") not in RECIPES:
         raise ValueError(
             f"{path} does not say which task it was trained on; expected a model of `npformer "
             "train`. In Python: npformer.evaluate(npformer.load(path), (x, y))"
         )
-    recipe = RECIPES[notes["task"]]
-    return model, recipe, _splits(recipe, split or notes["split"])[0], int(notes["seed"])
+    return model, RECIPES[notes["task"]], notes
+
+
+def _load_classifier(path: Path, backend: str) -> SequenceClassifier:
+    model = load(path, backend=backend)
+    if not isinstance(model, SequenceClassifier):
+        raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
+    return model
+
+
+def _file(path: Path) -> Path:
+    return path / "model.safetensors" if path.is_dir() else path
 
 
 def _add_predict(commands: Any) -> None:
@@ -390,7 +422,7 @@ def _add_predict(commands: Any) -> None:
         "predict labels with a trained model",
         "INPUT holds what the model was built for: token ids (samples, length) or feature\n"
         "vectors (samples, length, features). A .csv file has one sample a line, all its numbers\n"
-        "one after another.",
+        "one after another. Numbers of any type are turned into the model's.",
     )
     parser.add_argument(
         "model", type=Path, metavar="MODEL", help="model.safetensors, or its folder"
@@ -414,17 +446,16 @@ def _add_predict(commands: Any) -> None:
 def _predict(options: argparse.Namespace) -> int:
     labels = mask = None
     if options.input is None:
-        model, recipe, split, seed = _load(options.model, options.backend, None)
-        x, labels = _cast(recipe.load(split, seed).test, model)
+        if options.mask is not None:
+            raise ValueError("--mask is given without INPUT; expected both, or neither")
+        checks.positive("--samples", options.samples)
+        model, recipe, notes = _load(options.model, options.backend)
+        x, labels = _cast(recipe.load(notes["split"], int(notes["seed"])).test, model)
         x, labels = x[: options.samples], labels[: options.samples]
     else:
-        path = options.model / "model.safetensors" if options.model.is_dir() else options.model
-        loaded = load(path, backend=options.backend)
-        if not isinstance(loaded, SequenceClassifier):
-            raise ValueError(f"{path} holds an Encoder; expected a SequenceClassifier")
-        model = loaded
+        model = _load_classifier(_file(options.model), options.backend)
         x = _read_input(options.input, model)
-        mask = None if options.mask is None else np.load(options.mask, allow_pickle=False)
+        mask = None if options.mask is None else _read_npy(options.mask)
     probabilities = model.predict_probabilities(x, mask)
     result = probabilities if options.probabilities else probabilities.argmax(axis=-1)
     if options.out is not None:
@@ -444,9 +475,9 @@ def _words(row: np.ndarray) -> str:
 
 def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
     if path.suffix == ".npy":
-        x = np.load(path, allow_pickle=False)
+        x = _read_npy(path)
     elif path.suffix == ".csv":
-        x = np.loadtxt(path, delimiter=",", ndmin=2)
+        x = _read_csv(path)
         if model.n_features is not None:
             if x.shape[1] % model.n_features:
                 raise ValueError(
@@ -461,6 +492,30 @@ def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
     if x.dtype.kind == "f" and (x == np.floor(x)).all():
         return np.asarray(x.astype("int64"))  # a .csv file knows no whole numbers
     return np.asarray(x)
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    try:
+        x = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError):  # empty, cut short, text, or Python objects
+        x = None
+    if not isinstance(x, np.ndarray):
+        raise ValueError(
+            f"{path} is not an array of numbers in .npy format; write one with numpy.save"
+        )
+    return x
+
+
+def _read_csv(path: Path) -> np.ndarray:
+    expected = "expected one sample a line, equally many numbers with commas, no heading"
+    try:
+        lines = path.read_text().split("\n")
+        if not any(line.strip() for line in lines):
+            raise ValueError("it is empty")
+        return np.loadtxt(lines, delimiter=",", ndmin=2)
+    except ValueError as error:
+        problem = str(error).partition(";")[0].rstrip(".")
+        raise ValueError(f"{path}: {problem}; {expected}") from error
 
 
 # gradcheck, doctor --------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from npformer import checks, initializers
-from npformer.backend import Array
+from npformer.backend import Array, backend_of
 from npformer.initializers import Seed
 from npformer.layers import ACTIVATIONS, FFNS, Dropout, LayerNorm, PositionwiseFeedForward
 from npformer.mixers import MIXERS, MixerSettings
@@ -274,6 +274,7 @@ class Encoder(Layer):
                 "Cut the sequence, or build the encoder with a larger max_len"
             )
         if context.mask is not None:
+            backend_of(x=x, mask=context.mask)
             checks.mask("mask", context.mask, tuple(x.shape[:2]))
         caches = []
         for block in self.blocks:

@@ -153,6 +153,10 @@ class _Problem:
     arrays: dict[str, np.ndarray]
     constants: list[np.ndarray] = field(default_factory=list)
 
+    def watched(self) -> list[np.ndarray]:
+        """Return every array that no pass may change."""
+        return [*self.arrays.values(), *self.constants]
+
 
 def gradcheck(
     target: Layer | Callable[..., Any] | tuple[Callable[..., Any], Callable[..., Any]],
@@ -315,10 +319,11 @@ def _referee(
     problem: _Problem, seed: int, tolerance: float, max_entries: int, directions: int
 ) -> GradcheckReport:
     rng = np.random.default_rng(seed)
+    before = [x.copy() for x in problem.watched()]
     y, cache = problem.run()
     y = np.array(y)  # a pass that hands x on returns the very array that is perturbed below
     v = np.asarray(rng.normal(size=np.shape(y)))
-    gradients, broken = _check_rules(problem, y, cache, v)
+    gradients, broken = _check_rules(problem, before, y, cache, v)
 
     floor = 1e-3 * max((np.abs(g).max(initial=0.0) for g in gradients.values()), default=0.0)
     tensors = []
@@ -343,18 +348,20 @@ def _referee(
 
 
 def _check_rules(
-    problem: _Problem, y: Any, cache: Any, v: np.ndarray
+    problem: _Problem, before: list[np.ndarray], y: Any, cache: Any, v: np.ndarray
 ) -> tuple[dict[str, Any], list[str]]:
     """Run the backward pass, several times, and watch that it keeps to the protocol."""
     broken = []
     if not np.isfinite(y).all():
         broken.append("the forward pass gave NaN or infinity")
-    watched = [*problem.arrays.values(), *problem.constants]
-    before = [x.copy() for x in watched]
     dy = v.copy()
 
     def pulled() -> dict[str, Any]:
         return {name: np.array(g) for name, g in problem.pull(dy, cache).items()}
+
+    def untouched() -> bool:
+        pairs = zip(problem.watched(), before, strict=True)
+        return all(np.array_equal(x, b, equal_nan=True) for x, b in pairs)
 
     def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
         return all(np.array_equal(a[name], b[name], equal_nan=True) for name in a)
@@ -367,6 +374,7 @@ def _check_rules(
         broken.append("the backward pass called twice gave two results: it changes its cache")
     if not np.array_equal(problem.run()[0], y, equal_nan=True):
         broken.append("the forward pass called twice gave two results")
+    changed = not untouched()
     # Applied again, to other values, before the first cache is used.
     for x in problem.arrays.values():
         x += 0.1 * np.cos(np.arange(x.size)).reshape(x.shape)
@@ -375,7 +383,7 @@ def _check_rules(
         x[...] = original
     if not same(gradients, pulled()):
         broken.append("applied twice, the second forward pass spoilt the first one's cache")
-    if not all(np.array_equal(x, b, equal_nan=True) for x, b in zip(watched, before, strict=True)):
+    if changed or not untouched():
         broken.append("a pass changed an input or a parameter")
     return gradients, broken
 

@@ -117,17 +117,18 @@ class Adam:
         if weight_decay < 0.0:
             raise ValueError(f"weight_decay is {weight_decay!r}; expected 0 or more")
         self.parameters = parameters
-        self.lr = lr
-        self.betas = betas
-        self.eps = eps
-        self.weight_decay = weight_decay
+        # Python's numbers: NumPy's beside arrays would make float64 of float32.
+        self.lr = float(lr)
+        self.betas = (float(betas[0]), float(betas[1]))
+        self.eps = float(eps)
+        self.weight_decay = float(weight_decay)
         self.schedule = schedule or constant()
         self.steps = 0
         self._moments: dict[str, tuple[Array, Array]] = {}
 
     def current_lr(self) -> float:
         """Return the learning rate of the next step."""
-        return self.lr * self.schedule(self.steps + 1)
+        return float(self.lr * self.schedule(self.steps + 1))
 
     def step(self, gradients: Mapping[str, Array]) -> None:
         """Update every parameter once, in place.
@@ -144,10 +145,11 @@ class Adam:
         ValueError
             A gradient has another shape.
         """
+        pairs = list(self._pairs(gradients))  # all checked before anything changes
         lr = self.current_lr()
         self.steps += 1
         beta1, beta2 = self.betas
-        for name, theta, g in self._pairs(gradients):
+        for name, theta, g in pairs:
             m, v = self._moments_of(name, theta)
             xp = array_module(theta)
             m *= beta1
@@ -228,7 +230,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     norm = global_norm(gradients)
     xp = array_module(norm)
     # The small number keeps a norm of 0 finite; it is PyTorch's, so that results compare.
-    factor = xp.minimum(max_norm / (norm + 1e-6), 1.0)
+    factor = xp.minimum(float(max_norm) / (norm + 1e-6), 1.0)
     flat = getattr(gradients, "flat", None)
     for piece in gradients.values() if flat is None else [flat]:
         piece *= factor

@@ -34,11 +34,11 @@ class NonFiniteLossError(ArithmeticError):
         The first tensor, in the order of computation, that is not finite.
     """
 
-    def __init__(self, step: int, tensor: str, kept: str) -> None:
+    def __init__(self, step: int, tensor: str, notes: str, loss: str = "the loss") -> None:
         super().__init__(
-            f"the loss is not finite at step {step}; the first tensor that holds NaN or infinity "
+            f"{loss} is not finite at step {step}; the first tensor that holds NaN or infinity "
             f"is {tensor}. Use a smaller lr, a warm-up or clip_norm=1.0, and look for NaN in the "
-            f"data. {kept}"
+            f"data. {notes}"
         )
         self.step = step
         self.tensor = tensor
@@ -59,7 +59,8 @@ class History:
     seconds : list of float
         Time of the epoch.
     best_epoch : int or None
-        Counted from 1: the epoch whose weights the model has now.
+        Counted from 1: the epoch whose weights the model has now; None if it was interrupted in
+        the middle of one and has no best weights to go back to.
     stopped : str
         "finished", "patience" or "interrupted".
     """
@@ -107,8 +108,8 @@ def evaluate(model: SequenceClassifier, data: Data, batch_size: int = 256) -> Ev
         Samples at a time.
     """
     x, y, mask = _parts("data", data)
+    _check(model, "data", data)
     probabilities = model.predict_probabilities(x, mask, batch_size).astype("float64")
-    model.prepare_batch(x[:1], y[:1], None if mask is None else mask[:1])  # are labels labels?
     counted = y != NO_LABEL
     right = np.take_along_axis(probabilities, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
     smallest = np.finfo(model.dtype).tiny
@@ -169,7 +170,7 @@ def fit(
     label_smoothing : float
         See `softmax_cross_entropy`.
     patience : int, optional
-        Stop after so many epochs without a better one.
+        Stop after so many epochs without a better one; needs validation data.
     seed : int or numpy.random.Generator
         Decides the order of the batches and dropout's masks: two runs of the same seed, model and
         number of workers are equal bit for bit.
@@ -192,17 +193,24 @@ def fit(
     NonFiniteLossError
         The loss is NaN or infinite; names the step and the tensor.
     """
-    x, y, mask = _parts("data", data)
-    if validation is not None:
-        _parts("validation", validation)
-        if len(validation[0]) == 0:
-            raise ValueError("validation has no samples; expected at least 1, or validation=None")
     for name, value in (("epochs", epochs), ("batch_size", batch_size)):
         checks.positive(name, value)
     checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
-    if len(x) == 0:
-        raise ValueError("data has no samples; expected at least 1")
-    model.prepare_batch(x, y, mask)  # a wrong label in the last batch should not cost an epoch
+    if clip_norm is not None and not clip_norm > 0.0:
+        raise ValueError(f"clip_norm is {clip_norm!r}; expected a number above 0, or None")
+    if patience is not None:
+        checks.positive("patience", patience)
+        if validation is None:
+            raise ValueError(
+                f"patience is {patience} and there is no validation data; expected some, for an "
+                "epoch is better than another there. Pass validation=(x, y), or patience=None"
+            )
+    # A wrong label in the last batch should not cost an epoch.
+    x, y, mask = _parts("data", data)
+    _check(model, "data", data)
+    if validation is not None:
+        _parts("validation", validation)
+        _check(model, "validation", validation)
     rng = initializers.generator(seed)
     if optimizer is None:
         optimizer = Adam(model.parameters(), lr=lr, weight_decay=weight_decay, schedule=schedule)
@@ -215,10 +223,11 @@ def fit(
     steps = -(-len(x) // batch_size)
     bar = _progress_bar(epochs * steps, progress)
     try:
-        with Team(model, workers) as team:
+        # Overflow is not hushed up: the watch looks at the loss and names the tensor.
+        with Team(model, workers) as team, np.errstate(over="ignore", invalid="ignore"):
             for epoch in range(1, epochs + 1):
                 began = time.perf_counter()
-                watch = _LossWatch(model, check_every, best)
+                watch = _LossWatch(model, (x, mask), check_every, best)
                 order = rng.permutation(len(x))
                 for step in range(steps):
                     rows = order[step * batch_size : (step + 1) * batch_size]
@@ -226,7 +235,7 @@ def fit(
                     loss, gradients = team.step(
                         *batch, generator=rng, label_smoothing=label_smoothing
                     )
-                    watch.note(loss, optimizer.steps + 1, batch)
+                    watch.note(loss, optimizer.steps + 1, rows)
                     if clip_norm is not None:
                         clip_by_global_norm(gradients, clip_norm)
                     optimizer.step(gradients)
@@ -237,12 +246,18 @@ def fit(
                 shown = {"loss": f"{history.train_loss[-1]:.4f}"}
                 if validation is not None:
                     found = evaluate(model, validation)
+                    if not math.isfinite(found.loss):
+                        xv, _, mask_v = _parts("validation", validation)
+                        culprit = _culprit(model, xv, mask_v)
+                        raise NonFiniteLossError(
+                            optimizer.steps, culprit, best.kept(), "the validation loss"
+                        )
                     history.validation_loss.append(found.loss)
                     history.validation_accuracy.append(found.accuracy)
                     best.offer(epoch, found)
                     shown["validation"] = f"{found.accuracy:.4f}"
                 bar.set_postfix(shown)
-                if patience is not None and validation is not None and best.age(epoch) > patience:
+                if patience is not None and validation is not None and best.age(epoch) >= patience:
                     history.stopped = "patience"
                     break
     except KeyboardInterrupt:
@@ -251,7 +266,9 @@ def fit(
             raise
     finally:
         bar.close()
-        history.best_epoch = best.restore() or len(history.train_loss) or None
+        history.best_epoch = best.restore()
+        if history.best_epoch is None and history.stopped != "interrupted":
+            history.best_epoch = len(history.train_loss)
     return history
 
 
@@ -275,6 +292,34 @@ def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
                 f"{part} in {name} has {len(array)} samples and x has {len(x)}; expected as many"
             )
     return x, y, mask
+
+
+def _check(model: SequenceClassifier, name: str, data: Data, at_once: int = 1024) -> None:
+    """Check every sample and label, some at a time, so that a GPU need not hold them all."""
+    x, y, mask = _parts(name, data)
+    if len(x) == 0:
+        raise ValueError(f"{name} has no samples; expected at least 1")
+    for start in range(0, len(x), at_once):
+        rows = slice(start, start + at_once)
+        try:
+            model.prepare_batch(x[rows], y[rows], None if mask is None else mask[rows])
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"in {name}, {error}") from error
+
+
+def _culprit(model: SequenceClassifier, x: Array, mask: Array | None, at_once: int = 256) -> str:
+    """Return the name of the first tensor that is not finite when a model sees x."""
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        return "the input x"
+    for start in range(0, len(x), at_once):
+        rows = slice(start, start + at_once)
+        with np.errstate(all="ignore"):
+            found = first_non_finite(
+                model, *model.prepare(x[rows], None if mask is None else mask[rows])
+            )
+        if found is not None:
+            return found
+    return "the loss itself (every layer's output is finite at evaluation)"
 
 
 def _progress_bar(total: int, shown: bool) -> Any:
@@ -310,52 +355,56 @@ class _Best:
                 parameter[...] = array_module(parameter).asarray(self._weights[name])
         return self.epoch
 
+    def kept(self) -> str:
+        """Return what `restore` leaves, in words."""
+        if self.epoch is None:
+            return "No best weights were kept, so the model is as it was when this was found"
+        return f"The model has the best weights so far, those of epoch {self.epoch}"
+
 
 class _LossWatch:
     """Losses of an epoch, read in batches, for each reading waits for the device."""
 
-    def __init__(self, model: SequenceClassifier, every: int, best: _Best) -> None:
+    def __init__(
+        self,
+        model: SequenceClassifier,
+        inputs: tuple[Array, Array | None],
+        every: int,
+        best: _Best,
+    ) -> None:
         self.model = model
+        self.inputs = inputs
         self.every = every
         self.best = best
-        self._unread: list[tuple[Array, int]] = []
+        self._unread: list[tuple[Array, int, np.ndarray]] = []
         self._read: list[float] = []
 
-    def note(self, loss: Array, step: int, batch: tuple[Array, Array, Array | None]) -> None:
-        """Take a step's loss; look at all that are unread every so many steps."""
-        self._unread.append((loss, step))
+    def note(self, loss: Array, step: int, rows: np.ndarray) -> None:
+        """Take a step's loss, before its update; look at all unread ones every so many steps."""
+        self._unread.append((loss, step, rows))
         if len(self._unread) >= self.every:
-            self._look(batch)
+            self._look(updates=step - 1)
 
     def mean(self) -> float:
         """Return the mean loss of the epoch."""
-        self._look(None)
+        if self._unread:
+            self._look(updates=self._unread[-1][1])
         return float(np.mean(self._read))
 
-    def _look(self, batch: tuple[Array, Array, Array | None] | None) -> None:
-        if not self._unread:
-            return
+    def _look(self, updates: int) -> None:
+        """Read the losses; `updates` of the model have happened, some maybe since a bad loss."""
         first = self._unread[0][0]
-        values = to_numpy(array_module(first).stack([loss for loss, _ in self._unread]))
-        for value, (_, step) in zip(values.tolist(), self._unread, strict=True):
+        values = to_numpy(array_module(first).stack([loss for loss, _, _ in self._unread]))
+        for value, (_, step, rows) in zip(values.tolist(), self._unread, strict=True):
             if not math.isfinite(value):
-                raise NonFiniteLossError(step, self._culprit(batch), self._kept())
+                x, mask = self.inputs
+                culprit = _culprit(self.model, x[rows], None if mask is None else mask[rows])
+                notes = self.best.kept()
+                if updates >= step and culprit != "the input x":
+                    notes += (
+                        f". This was seen {updates - step + 1} updates later, when NaN had spread; "
+                        "check_every=1 finds the tensor where it began"
+                    )
+                raise NonFiniteLossError(step, culprit, notes)
             self._read.append(value)
         self._unread.clear()
-
-    def _culprit(self, batch: tuple[Array, Array, Array | None] | None) -> str:
-        for name, array in self.model.parameters().items():
-            if not np.isfinite(to_numpy(array)).all():
-                return f"parameter {name}"
-        if batch is not None:
-            x, mask = self.model.prepare(batch[0], batch[2])
-            with np.errstate(all="ignore"):
-                found = first_non_finite(self.model, x, mask)
-            if found is not None:
-                return found
-        return "the loss itself (every layer's output is finite at evaluation)"
-
-    def _kept(self) -> str:
-        if self.best.epoch is None:
-            return "No epoch was finished, so the weights are those of this step"
-        return f"The model has the best weights so far, those of epoch {self.best.epoch}"

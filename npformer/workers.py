@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from npformer.backend import Array, array_module
+from npformer.backend import Array, array_module, backend_of
 from npformer.module import Context, Gradients, Layer, Workspace
 
 
@@ -164,6 +164,9 @@ class Team:
         x, y, mask, counts = self.model.prepare_batch(x, y, mask)
         seconds = work(self.model, x.shape[0] * x.shape[1])
         n = choose(self.workers, self.model, len(x), seconds)
+        if self._gradients and backend_of(g=self._gradients[0].flat).name != self.model.backend:
+            self._gradients.clear()  # the model moved since the last step
+            self._workspaces.clear()
         while len(self._gradients) < n:
             self._gradients.append(Gradients(self.model))
             self._workspaces.append(Workspace())

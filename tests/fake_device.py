@@ -286,11 +286,12 @@ erf = _function("erf", scipy.special.erf, None if cupy is None else cupy_special
 
 # The array ----------------------------------------------------------------------------------------
 
-METHODS = frozenset(
+_METHODS = (
     "all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot fill flatten "
     "max mean min prod ravel repeat reshape round sort squeeze std sum swapaxes take trace "
-    "transpose var".split()
+    "transpose var"
 )
+METHODS = frozenset(_METHODS.split())
 
 
 class FakeArray:

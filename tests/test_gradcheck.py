@@ -58,13 +58,15 @@ def test_a_gradient_that_is_0_by_nature_passes(rng):
     # The softmax does not see a shift of all scores, so attention's key bias has no gradient.
     query, key, value = (rng.normal(size=(3, 4)) for _ in range(3))
 
-    def forward(key_bias):
+    def forward(key_bias, value):
         return F.scaled_dot_product_attention(query, key + key_bias, value)
 
     def backward(dy, cache):
-        return F.scaled_dot_product_attention_backward(dy, cache)[1].sum(axis=0)
+        _, dkey, dvalue = F.scaled_dot_product_attention_backward(dy, cache)
+        return dkey.sum(axis=0), dvalue
 
-    report = gradcheck((forward, backward), rng.normal(size=4))
+    report = gradcheck((forward, backward), rng.normal(size=4), value)
+    assert report.passed
     assert abs(report.tensors[0].analytic) < 1e-12
 
 
@@ -300,7 +302,9 @@ def test_refuses_float32_parameters(rng):
 
 
 def test_refuses_a_function_without_a_backward_pass_beside_it(rng):
-    with pytest.raises(TypeError, match="split_heads has no split_heads_backward.*expected a pair"):
+    with pytest.raises(
+        TypeError, match=r"split_heads has no split_heads_backward.*expected a pair"
+    ):
         gradcheck(F.split_heads, rng.normal(size=(1, 2, 4)), 2)
 
 

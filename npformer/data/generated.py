@@ -67,13 +67,13 @@ def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
     return _dataset(draw, seed, train, vocab_size=2, n_classes=2, labels="sequence")
 
 
-def recall(seed: Seed = 0, train: int = 160_000, pairs: int = 8) -> Dataset:
-    """Multi-query recall: look up, for each of 8 queries, the value that was paired with its key.
+def recall(seed: Seed = 0, train: int = 16_000, pairs: int = 8) -> Dataset:
+    """Multi-query recall: look up, for each of 8 queries, the value that stood behind its key.
 
-    A sequence is 8 pairs and then 8 queries. A pair is one token that stands for a key and a value:
-    keys are all different and in random order, values are random. The queries are the keys in
-    another random order. A query is labelled with its value; pairs have no label. To solve it a
-    mixer has to compare tokens: knowing only which values occur gives about a third.
+    A sequence is ``k1 v1 ... k8 v8 q1 ... q8``. Keys are all different and in random order, values
+    are random, queries are the keys in another random order. A query is labelled with its value;
+    the other tokens have no label. To solve it a mixer has to compare tokens; knowing only which
+    values occur, and how often, gives about a third.
 
     Parameters
     ----------
@@ -88,18 +88,18 @@ def recall(seed: Seed = 0, train: int = 160_000, pairs: int = 8) -> Dataset:
         each = np.broadcast_to(np.arange(pairs), (n, pairs))
         keys, order = rng.permuted(each, axis=1), rng.permuted(each, axis=1)
         values = rng.integers(pairs, size=(n, pairs))
-        queries = np.take_along_axis(keys, order, axis=1)
-        answers = np.take_along_axis(values, order, axis=1)
-        x = np.concatenate([keys * pairs + values, pairs * pairs + queries], axis=1)
-        y = np.concatenate([np.full_like(answers, NO_LABEL), answers], axis=1)
+        x = np.empty((n, 3 * pairs), dtype="int64")
+        x[:, 0 : 2 * pairs : 2] = keys
+        x[:, 1 : 2 * pairs : 2] = pairs + values
+        x[:, 2 * pairs :] = np.take_along_axis(keys, order, axis=1)
+        y = np.full_like(x, NO_LABEL)
+        y[:, 2 * pairs :] = np.take_along_axis(values, order, axis=1)
         return x, y
 
-    return _dataset(
-        draw, seed, train, vocab_size=pairs * pairs + pairs, n_classes=pairs, labels="token"
-    )
+    return _dataset(draw, seed, train, vocab_size=2 * pairs, n_classes=pairs, labels="token")
 
 
-def pointer(seed: Seed = 0, train: int = 64_000, length: int = 16, symbols: int = 8) -> Dataset:
+def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
     """Pointer fetch: the last token names a position; which symbol stands there?
 
     Only the last token is labelled.
@@ -126,7 +126,7 @@ def pointer(seed: Seed = 0, train: int = 64_000, length: int = 16, symbols: int 
     )
 
 
-def parity(seed: Seed = 0, train: int = 160_000, length: int = 12) -> Dataset:
+def parity(seed: Seed = 0, train: int = 16_000, length: int = 12) -> Dataset:
     """Is the number of ones odd? Every bit matters, so nothing is learned from a part of them.
 
     Parameters

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.backend import Array, array_module, backend_of
 from npformer.functional.softmax import softmax, softmax_backward
 
 
@@ -45,10 +45,13 @@ def allowed_pairs(
     return triangle if mask is None else mask & triangle
 
 
-def check_pairs_mask(mask: Array | None, scores_shape: tuple[int, ...]) -> None:
-    """Check that `mask` is boolean and broadcasts to (..., query_length, key_length)."""
+def check_pairs_mask(mask: Array | None, scores_shape: tuple[int, ...], **beside: Array) -> None:
+    """Check that `mask` is boolean, broadcasts to (..., query_length, key_length) and lies on the
+    backend of the array beside it.
+    """
     if mask is None:
         return
+    backend_of(**beside, mask=mask)
     if mask.dtype.name != "bool":
         checks.mask("mask", mask, mask.shape)
     tail = scores_shape[len(scores_shape) - mask.ndim :]
@@ -88,7 +91,7 @@ def attention_weights(
     checks.shape(
         "key", key, (*query.shape[:-2], "key_length", query.shape[-1]), "Only lengths may differ"
     )
-    check_pairs_mask(mask, (*query.shape[:-1], key.shape[-2]))
+    check_pairs_mask(mask, (*query.shape[:-1], key.shape[-2]), query=query)
     allowed = allowed_pairs(mask, causal, query.shape[-2], key.shape[-2], near=query)
 
     scale = 1.0 / math.sqrt(query.shape[-1])

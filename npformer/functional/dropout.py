@@ -41,6 +41,7 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
             f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
             "Make one with numpy.random.default_rng(seed)"
         )
+    rate = float(rate)  # a NumPy number would make float64 of float32
     uniform = generator.random(x.shape, dtype="float32")
     keep = like(uniform >= rate, x) if is_array(uniform) else uniform >= rate
     scaled = keep.astype(x.dtype) * (1.0 / (1.0 - rate))

@@ -38,7 +38,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
 
     centred = x - x.mean(axis=-1, keepdims=True)  # [..., d]
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
-    inverse_std = 1.0 / xp.sqrt(variance + eps)  # [..., 1]
+    inverse_std = 1.0 / xp.sqrt(variance + float(eps))  # [..., 1]
     normalised = centred * inverse_std  # [..., d]
     y = gamma * normalised + beta
     return y, (normalised, inverse_std, gamma)

@@ -48,6 +48,7 @@ def softmax_cross_entropy(
     n_classes = logits.shape[-1]
     checks.shape("labels", labels, logits.shape[:-1], "One label for each row of logits")
     checks.rate("label_smoothing", label_smoothing)
+    label_smoothing = float(label_smoothing)  # a NumPy number would make float64 of float32
     if labels.dtype.kind == "i":
         has_label = labels != NO_LABEL
         right = xp.where(has_label, labels, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from npformer import checks
-from npformer.backend import Array
+from npformer.backend import Array, backend_of
 
 
 def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array, Any]:
@@ -34,6 +34,7 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
     """
     xp = checks.floating(x=x)
     if mask is not None:
+        backend_of(x=x, mask=mask)
         if mask.dtype.name != "bool":
             checks.mask("mask", mask, x.shape)
         x = xp.where(mask, x, -xp.inf)

@@ -77,7 +77,7 @@ def dense_synthesizer_weights(
             "Cut the sequence, or build the synthesizer with a larger max_len"
         )
     batch_axes = (*x.shape[:-2], *(() if heads is None else (heads,)))
-    check_pairs_mask(mask, (*batch_axes, length, length))
+    check_pairs_mask(mask, (*batch_axes, length, length), x=x)
     allowed = allowed_pairs(mask, causal, length, length, near=x)
 
     before, linear_cache = linear(x, W1, b1)  # [batch, length, d_hidden]

@@ -68,7 +68,10 @@ class Positions(Layer):
     d_model : int
         Features.
     kind : {"sinusoidal", "learned"}
-        Sinusoids of Vaswani et al. (2017), or a table that is trained, first N(0, 0.02^2).
+        Sinusoids of Vaswani et al. (2017), or a table that is trained.
+    std : float
+        A learned table is first drawn from N(0, std^2). It should be about as large as what it is
+        added to: positions that are lost beside the tokens are learned late or never.
     seed : int or numpy.random.Generator
         Draws a learned table.
     dtype : {"float32", "float64"}
@@ -85,6 +88,7 @@ class Positions(Layer):
         d_model: int,
         kind: str = "sinusoidal",
         *,
+        std: float = 0.02,
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
@@ -94,7 +98,7 @@ class Positions(Layer):
         if kind == "learned":
             rng = initializers.generator(seed)
             self.table = Parameter(
-                initializers.draw(initializers.normal(0.02), rng, (max_len, d_model), dtype)
+                initializers.draw(initializers.normal(std), rng, (max_len, d_model), dtype)
             )
         else:
             table = initializers.sinusoids(max_len, d_model).astype(dtype)

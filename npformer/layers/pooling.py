@@ -6,7 +6,7 @@ from typing import Any
 
 from npformer import checks
 from npformer import functional as F
-from npformer.backend import Array, array_module
+from npformer.backend import Array, array_module, backend_of
 from npformer.module import Context, Gradients, Layer
 
 
@@ -57,7 +57,9 @@ class EveryToken(Layer):
 
 
 def _keep(x: Array, mask: Array | None) -> Array:
-    return x if mask is None else array_module(x).where(mask[..., None], x, 0.0)
+    if mask is None:
+        return x
+    return backend_of(x=x, mask=mask).module.where(mask[..., None], x, 0.0)
 
 
 POOLINGS: dict[str, type[Layer]] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from npformer import checks
-from npformer.backend import Array, array_module, to_numpy
+from npformer.backend import Array, array_module, backend_of, to_numpy
 
 Forward = Callable[[Array], tuple[Array, Any]]
 Backward = Callable[[Array, Any], Array]
@@ -44,6 +44,7 @@ def mix_padded(
     if mask is None:
         y, cache = mix(x)
         return y, ("whole", cache)
+    backend_of(x=x, mask=mask)
     checks.mask("mask", mask, tuple(x.shape[:2]))
     if padding == "refuse":
         raise ValueError(

@@ -73,7 +73,7 @@ def move(x: Any, backend: str, dtype: str) -> Any:
     return x() if callable(x) else x
 
 
-# Arrays to compute with ----------------------------------------------------------------------------
+# Arrays to compute with ---------------------------------------------------------------------------
 
 _rng = np.random.default_rng(0)
 
@@ -203,12 +203,19 @@ LAYERS = [
     _layer("Dropout", lambda dtype: L.Dropout(0.5)),
     _layer("Embedding", lambda dtype: L.Embedding(7, 4, seed=0, dtype=dtype), x=IDS),
     _layer(
-        "Embedding", lambda dtype: L.Embedding(7, 4, scale=True, seed=0, dtype=dtype), IDS,
+        "Embedding",
+        lambda dtype: L.Embedding(7, 4, scale=True, seed=0, dtype=dtype),
+        IDS,
         say="scaled",
     ),
     _layer("Positions", lambda dtype: L.Positions(6, 8, seed=0, dtype=dtype)),
-    _layer("Positions", lambda dtype: L.Positions(6, 8, "learned", seed=0, dtype=dtype), say="learned"),
-    _layer("PositionwiseFeedForward", lambda dtype: L.PositionwiseFeedForward(8, 12, seed=0, dtype=dtype)),
+    _layer(
+        "Positions", lambda dtype: L.Positions(6, 8, "learned", seed=0, dtype=dtype), say="learned"
+    ),
+    _layer(
+        "PositionwiseFeedForward",
+        lambda dtype: L.PositionwiseFeedForward(8, 12, seed=0, dtype=dtype),
+    ),
     _layer(
         "PositionwiseFeedForward",
         lambda dtype: L.PositionwiseFeedForward(8, 12, "gelu", ffn="conv1d", seed=0, dtype=dtype),
@@ -224,10 +231,13 @@ LAYERS = [
     _layer("EveryToken", lambda dtype: L.EveryToken()),
     _layer(
         "Sequential",
-        lambda dtype: L.Sequential(L.LayerNorm(8, dtype=dtype), L.Linear(8, 4, seed=0, dtype=dtype)),
+        lambda dtype: L.Sequential(
+            L.LayerNorm(8, dtype=dtype), L.Linear(8, 4, seed=0, dtype=dtype)
+        ),
     ),
     _layer(
-        "TimeDistributed", lambda dtype: L.TimeDistributed(L.Linear(8, 4, seed=0, dtype=dtype)),
+        "TimeDistributed",
+        lambda dtype: L.TimeDistributed(L.Linear(8, 4, seed=0, dtype=dtype)),
         mask=MASK,
     ),
 ]
@@ -431,5 +441,11 @@ TRAINING = [
 ]
 
 EVERYTHING = [
-    *PAIRS, *LAYERS, *MIXERS, *ENCODERS, *CLASSIFIERS, *OPTIMIZING, *TRAINING,
+    *PAIRS,
+    *LAYERS,
+    *MIXERS,
+    *ENCODERS,
+    *CLASSIFIERS,
+    *OPTIMIZING,
+    *TRAINING,
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from npformer import backend as backends
@@ -11,8 +9,8 @@ from tests import fake_device
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[backends.Backend]:
+def fake(monkeypatch: pytest.MonkeyPatch) -> backends.Backend:
     """The backend "fake", known for the length of one test."""
     monkeypatch.setattr(backends, "_backends", dict(backends._backends))
     backends.register(fake_device.backend())
-    yield backends.get_backend("fake")
+    return backends.get_backend("fake")

@@ -68,7 +68,7 @@ def test_a_host_array_does_not_take_a_device_array() -> None:
 )
 def test_host_and_device_arrays_do_not_mix(mix) -> None:
     host = np.ones(2, dtype="float32")
-    with pytest.raises(TypeError, match="Unsupported type <class 'numpy.ndarray'>"):
+    with pytest.raises(TypeError, match="Unsupported type <class 'numpy"):
         mix(device(1.0, 2.0), host)
 
 

@@ -16,7 +16,6 @@ from npformer.layers import POOLINGS
 from npformer.mixers.padding import mix_padded
 from npformer.trace import first_non_finite
 from npformer.workers import Team
-from tests import fake_device
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, X, batch, classifier
 from tests.fake_device import FakeArray, count
@@ -477,8 +476,3 @@ def test_clipping_takes_a_numpy_number() -> None:
 def test_a_model_built_with_numpy_numbers_trains_on_the_device() -> None:
     model = classifier("float32", dropout=np.float64(0.1), norm_eps=np.float64(1e-5)).to("fake")
     model.loss_and_gradients(IDS, LABELS, label_smoothing=np.float64(0.1), seed=0)
-
-
-def test_names_and_keywords_are_compared_with_cupys() -> None:
-    if fake_device.NOT_CHECKED:
-        pytest.skip(fake_device.NOT_CHECKED)

@@ -1,0 +1,115 @@
+"""A training step never waits for the GPU.
+
+Two instruments. CuPy can raise wherever one of its own functions waits (`get`, `item`, `float`,
+`bool`, a boolean mask as index), which the first test verifies; it is blind to what happens inside
+cuFFT and cuBLAS. And `Backend.download`, npformer's one way back to the host, is counted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import backend as backends
+from npformer.layers import POOLINGS
+from npformer.workers import Team
+from tests.device.cases import IDS, LABELS, MASK, batch, classifier
+from tests.gpu import require_gpu
+
+require_gpu()
+
+
+@contextmanager
+def waiting_raises() -> Iterator[None]:
+    """Inside, CuPy raises DeviceSynchronized where it would wait."""
+    cupyx = pytest.importorskip("cupyx")
+    if not hasattr(cupyx, "allow_synchronize"):
+        pytest.skip("this CuPy cannot say where it waits: it has no cupyx.allow_synchronize")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it does not see everything
+        with cupyx.allow_synchronize(False):
+            yield
+
+
+@contextmanager
+def counted_downloads() -> Iterator[list[Any]]:
+    """Give a list that grows with each array that npformer fetches."""
+    kept = backends.get_backend("cupy")
+    fetched: list[Any] = []
+
+    def download(x: Any) -> np.ndarray:
+        fetched.append(x)
+        return kept.download(x)
+
+    backends.register(replace(kept, download=download))
+    try:
+        yield fetched
+    finally:
+        backends.register(kept)
+
+
+def step(team: Team, optimizer: nf.Adam) -> Any:
+    loss, gradients = team.step(*batch(team.model), MASK, generator=np.random.default_rng(0))
+    nf.clip_by_global_norm(gradients, 1.0)
+    optimizer.step(gradients)
+    return loss
+
+
+def training(**changes: Any) -> tuple[Team, nf.Adam]:
+    """Return a model that has made its first step, in which kernels are compiled."""
+    model = classifier("float32", **changes).to("cupy")
+    team, optimizer = Team(model), nf.Adam(model.parameters())
+    step(team, optimizer)
+    return team, optimizer
+
+
+@pytest.mark.parametrize("wait", [float, bool, lambda x: x.item(), lambda x: x.get()])
+def test_the_instrument_sees_a_wait(wait) -> None:
+    import cupyx
+
+    x = nf.asarray(np.ones(()), "cupy")
+    with waiting_raises(), pytest.raises(cupyx.DeviceSynchronized):
+        wait(x)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_a_step_waits_for_nothing(mixer, pooling) -> None:
+    made = training(mixer=mixer, pooling=pooling, dropout=0.1, padding="zero")
+    with waiting_raises():
+        step(*made)
+
+
+def test_a_step_fetches_nothing() -> None:
+    made = training(dropout=0.1)
+    with counted_downloads() as fetched:
+        step(*made)
+    assert fetched == []
+
+
+def test_reading_the_loss_waits_once() -> None:
+    made = training()
+    with counted_downloads() as fetched:
+        nf.to_numpy(step(*made))
+    assert len(fetched) == 1
+
+
+def test_transforming_each_length_by_itself_waits_once_a_layer() -> None:
+    made = training(mixer="fourier", padding="per_length")
+    with counted_downloads() as fetched:
+        step(*made)
+    assert len(fetched) == made[0].model.config.n_layers
+
+
+def test_fit_reads_its_losses_once_an_epoch() -> None:
+    model = classifier("float32").to("cupy")
+    with counted_downloads() as fetched:
+        nf.fit(model, (IDS, LABELS, MASK), epochs=2, batch_size=1, progress=False)
+    assert len(fetched) == 2

@@ -1,0 +1,230 @@
+import copy
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import functional as F
+from npformer.mixers import MIXERS
+
+
+def test_token_ids_and_feature_vectors_give_a_row_of_logits_each(small_model, rng):
+    ids, features = rng.integers(0, 7, (5, 4)), rng.normal(size=(5, 4, 2))
+    assert small_model()(ids).shape == (5, 3)
+    assert small_model(n_features=2)(features).shape == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "shape"),
+    [("mean", (5, 3)), ("first", (5, 3)), ("flatten", (5, 3)), ("none", (5, 6, 3))],
+)
+def test_poolings_give_an_answer_a_sequence_or_a_token(small_model, rng, pooling, shape):
+    model, ids = small_model(pooling=pooling), rng.integers(0, 7, (5, 6))
+    assert model(ids).shape == shape
+    assert model.predict_probabilities(ids).shape == shape
+    assert model.predict(ids).shape == shape[:-1]
+
+
+def test_is_embed_encode_pool_classify(small_model, token_batch):
+    model, (ids, _, mask) = small_model(), token_batch
+    pooled, _ = F.mean_pooling(model.encoder(model.embed(ids), mask), mask)
+    np.testing.assert_array_equal(model(ids, mask), model.classify(pooled))
+
+
+def test_embeddings_get_scale_and_positions(small_model, rng):
+    model, ids = small_model(), rng.integers(0, 7, (5, 4))
+    table = model.embed.tokens.weight.value
+    expected = table[ids] * np.sqrt(8) + nf.initializers.sinusoids(6, 8)[:4]
+    np.testing.assert_allclose(model.embed(ids), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_more_padding_changes_no_answer(small_model, token_batch, mixer):
+    ids, _, mask = token_batch
+    model = small_model(mixer=mixer, padding="per_length", max_len=9)
+    longer = np.concatenate([ids, np.full((8, 3), 5)], axis=1)
+    longer_mask = np.concatenate([mask, np.zeros((8, 3), dtype=bool)], axis=1)
+    np.testing.assert_allclose(model(longer, longer_mask), model(ids, mask), rtol=0, atol=1e-12)
+
+
+def test_a_sequence_of_padding_alone_has_a_finite_answer_and_finite_gradients(
+    small_model, token_batch
+):
+    ids, y, mask = token_batch
+    mask[3] = False
+    model = small_model()
+    assert np.isfinite(model(ids, mask)).all()
+    _, gradients = model.loss_and_gradients(ids, y, mask)
+    assert np.isfinite(gradients.flat).all()
+
+
+def test_probabilities_sum_to_1_and_the_largest_wins(small_model, token_batch):
+    model, (ids, _, mask) = small_model(), token_batch
+    p = model.predict_probabilities(ids, mask)
+    np.testing.assert_allclose(p.sum(axis=-1), 1.0)
+    np.testing.assert_array_equal(model.predict(ids, mask), model(ids, mask).argmax(axis=-1))
+
+
+def test_one_logit_stands_for_two_classes(small_model, token_batch):
+    ids, _, _ = token_batch
+    model = small_model(n_classes=2, output="sigmoid")
+    p = model.predict_probabilities(ids)
+    assert model(ids).shape == (8, 1)
+    assert p.shape == (8, 2)
+    np.testing.assert_allclose(p[:, 1], F.sigmoid(model(ids))[0][:, 0])
+    np.testing.assert_allclose(p.sum(axis=-1), 1.0)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 8, 100])
+def test_predictions_do_not_depend_on_the_batches(small_model, token_batch, batch_size):
+    model, (ids, _, mask) = small_model(), token_batch
+    expected = F.softmax(model(ids, mask))[0]
+    p = model.predict_probabilities(ids, mask, batch_size=batch_size)
+    np.testing.assert_allclose(p, expected, rtol=0, atol=1e-13)
+
+
+def test_nothing_to_predict_gives_nothing(small_model):
+    empty = np.zeros((0, 4), dtype=int)
+    assert small_model().predict_probabilities(empty).shape == (0, 3)
+    assert small_model().predict(empty).shape == (0,)
+
+
+# Loss and gradients -------------------------------------------------------------------------------
+
+
+def test_the_loss_is_the_cross_entropy_of_the_logits(small_model, token_batch):
+    model, (ids, y, mask) = small_model(), token_batch
+    loss, _ = model.loss_and_gradients(ids, y, mask, label_smoothing=0.1)
+    expected, _ = F.softmax_cross_entropy(model(ids, mask), y, label_smoothing=0.1)
+    assert isinstance(loss, float)
+    assert loss == pytest.approx(float(expected), rel=1e-13)
+
+
+def test_the_loss_of_one_logit_is_the_binary_cross_entropy(small_model, token_batch):
+    ids, y, _ = token_batch
+    model, y = small_model(n_classes=2, output="sigmoid"), y % 2
+    loss, _ = model.loss_and_gradients(ids, y)
+    expected, _ = F.binary_cross_entropy_with_logits(model(ids)[:, 0], y.astype("float64"))
+    assert loss == pytest.approx(float(expected), rel=1e-13)
+
+
+def test_tokens_without_a_label_count_in_neither_loss_nor_gradient(small_model, token_batch, rng):
+    ids, _, _ = token_batch
+    model, y = small_model(pooling="none"), rng.integers(-1, 3, (8, 6))
+    loss, _ = model.loss_and_gradients(ids, y)
+    logits = model(ids)
+    expected, _ = F.softmax_cross_entropy(logits[y >= 0], y[y >= 0])
+    assert loss == pytest.approx(float(expected), rel=1e-13)
+    _, gradients = model.loss_and_gradients(ids, np.full((8, 6), -1))
+    assert not gradients.flat.any()
+
+
+def test_gradients_have_the_names_and_shapes_of_the_parameters(small_model, token_batch):
+    model, (ids, y, _) = small_model(), token_batch
+    _, gradients = model.loss_and_gradients(ids, y)
+    assert list(gradients) == list(model.parameters())
+    for name, array in model.parameters().items():
+        assert gradients[name].shape == array.shape
+        assert gradients[name].dtype == array.dtype
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_buffers_used_again_change_no_number(small_model, token_batch, mixer):
+    model, (ids, y, _) = small_model(mixer=mixer), token_batch
+    _, gradients = model.loss_and_gradients(ids, y)  # with a workspace
+    without = nf.Gradients(model)
+    model.accumulate(ids, y, nf.Context(training=True), without)
+    np.testing.assert_array_equal(gradients.flat, without.flat)
+
+
+def test_a_later_call_overwrites_no_earlier_result(small_model, token_batch):
+    model, (ids, y, mask) = small_model(), token_batch
+    logits = model(ids, mask)
+    _, gradients = model.loss_and_gradients(ids, y, mask)
+    kept = logits.copy(), gradients.flat.copy(), copy.deepcopy(dict(gradients))
+    other = (ids + 1) % 7
+    model.loss_and_gradients(other, y)
+    model(other)
+    np.testing.assert_array_equal(logits, kept[0])
+    np.testing.assert_array_equal(gradients.flat, kept[1])
+    for name, gradient in gradients.items():
+        np.testing.assert_array_equal(gradient, kept[2][name])
+
+
+def test_inputs_are_not_changed(small_model, token_batch):
+    model, batch = small_model(), token_batch
+    before = copy.deepcopy(batch)
+    model.loss_and_gradients(*batch)
+    for array, kept in zip(batch, before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+def test_dropout_repeats_with_its_seed_and_changes_with_it(small_model, token_batch):
+    model, (ids, y, _) = small_model(dropout=0.3), token_batch
+    losses = [model.loss_and_gradients(ids, y, seed=seed)[0] for seed in (0, 0, 1)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_dropout_is_off_outside_of_training(small_model, token_batch):
+    ids, y, _ = token_batch
+    model, plain = small_model(dropout=0.5), small_model(dropout=0.0)
+    model.loss_and_gradients(ids, y, seed=0)
+    np.testing.assert_array_equal(model(ids), plain(ids))
+    np.testing.assert_array_equal(
+        model.predict_probabilities(ids), plain.predict_probabilities(ids)
+    )
+
+
+def test_parameters_are_the_model_itself(small_model, token_batch):
+    model, (ids, _, _) = small_model(), token_batch
+    model.parameters()["classify.weight"][...] = 0.0
+    model.parameters()["classify.bias"][...] = [1.0, 2.0, 3.0]
+    np.testing.assert_array_equal(model(ids), np.tile([1.0, 2.0, 3.0], (8, 1)))
+
+
+def test_a_few_steps_of_adam_learn_the_batch(small_model, token_batch):
+    model, (ids, y, mask) = small_model(), token_batch
+    optimizer = nf.Adam(model.parameters(), lr=0.01)
+    for _ in range(150):
+        _, gradients = model.loss_and_gradients(ids, y, mask)
+        optimizer.step(gradients)
+    np.testing.assert_array_equal(model.predict(ids, mask), y)
+
+
+# Seeds --------------------------------------------------------------------------------------------
+
+
+def test_a_seed_gives_one_model_bit_for_bit(small_model):
+    flat = [small_model(seed=seed).parameters().flat for seed in (5, 5, 6)]
+    np.testing.assert_array_equal(flat[0], flat[1])
+    assert (flat[0] != flat[2]).any()
+
+
+def test_float32_and_float64_are_one_model_up_to_rounding(small_model, token_batch):
+    ids, y, mask = token_batch
+    single, double = small_model(dtype="float32"), small_model(dtype="float64")
+    flat = double.parameters().flat
+    np.testing.assert_array_equal(single.parameters().flat, flat.astype("float32"))
+    np.testing.assert_allclose(single(ids, mask), double(ids, mask), atol=1e-5)
+    gradients = [model.loss_and_gradients(ids, y, mask)[1].flat for model in (single, double)]
+    assert gradients[0].dtype == "float32"
+    np.testing.assert_allclose(*gradients, atol=1e-5)
+
+
+def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model):
+    tokens, features = small_model(), small_model(n_features=5, pooling="first")
+    np.testing.assert_array_equal(
+        tokens.encoder.blocks[1].mixer.query.weight.value,
+        features.encoder.blocks[1].mixer.query.weight.value,
+    )
+    larger = small_model(vocab_size=100)
+    np.testing.assert_array_equal(
+        tokens.encoder.blocks[1].mixer.query.weight.value,
+        larger.encoder.blocks[1].mixer.query.weight.value,
+    )
+
+
+def test_arguments_build_the_same_kind_of_model_again(small_model):
+    model = small_model(pooling="first", n_features=5, dtype="float32")
+    twin = nf.SequenceClassifier(model.config, **model.arguments(), seed=0)
+    np.testing.assert_array_equal(twin.parameters().flat, model.parameters().flat)

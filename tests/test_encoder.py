@@ -1,0 +1,208 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.mixers import MIXERS
+
+
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=(3, 4, 8))
+
+
+@pytest.fixture
+def encoder(small_config):
+    """Make a float64 encoder with changes to the small configuration."""
+    return lambda seed=0, **changes: nf.Encoder(small_config(**changes), seed, dtype="float64")
+
+
+def gradients_of(model, x):
+    y, cache = model.forward(x, nf.Context())
+    gradients = nf.Gradients(model)
+    dx = model.backward(np.cos(np.arange(y.size)).reshape(y.shape), cache, gradients)
+    return y, dx, gradients
+
+
+# What a block computes ----------------------------------------------------------------------------
+
+
+def test_post_norm_is_the_papers_block(encoder, x):
+    block = encoder(norm="post").blocks[0]
+    middle = block.mixer_norm(x + block.mixer(x))
+    by_hand = block.feed_forward_norm(middle + block.feed_forward(middle))
+    np.testing.assert_array_equal(block(x), by_hand)
+
+
+def test_pre_norm_normalises_what_goes_into_a_sublayer(encoder, x):
+    block = encoder(norm="pre").blocks[0]
+    middle = x + block.mixer(block.mixer_norm(x))
+    by_hand = middle + block.feed_forward(block.feed_forward_norm(middle))
+    np.testing.assert_array_equal(block(x), by_hand)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_an_encoder_ends_in_a_norm(encoder, x, norm):
+    y = encoder(norm=norm, norm_eps=1e-12)(x)
+    np.testing.assert_allclose(y.mean(axis=-1), 0.0, atol=1e-13)
+    np.testing.assert_allclose(y.var(axis=-1), 1.0, rtol=1e-9)
+
+
+def test_blocks_act_in_turn(encoder, x):
+    model = encoder(n_layers=3)
+    y = x
+    for block in model.blocks:
+        y = block(y)
+    np.testing.assert_array_equal(model(x), y)
+
+
+def test_no_dropout_follows_the_mixers_whose_papers_have_none(encoder):
+    model = encoder(n_layers=3, mixer=("fourier", "identity", "attention"), dropout=0.3)
+    assert [block.mixer_dropout.rate for block in model.blocks] == [0.0, 0.0, 0.3]
+    assert [block.feed_forward_dropout.rate for block in model.blocks] == [0.3, 0.3, 0.3]
+
+
+def test_dropout_acts_in_training_alone(encoder, x):
+    model = encoder(dropout=0.5)
+    plain = encoder(dropout=0.0)
+    context = nf.Context(training=True, generator=np.random.default_rng(0))
+    np.testing.assert_array_equal(model(x), plain(x))
+    assert np.abs(model.forward(x, context)[0] - plain(x)).max() > 0.1
+
+
+# What an encoder keeps to -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_what_padding_holds_changes_no_kept_token(encoder, x, rng, padding, mixer, norm):
+    model = encoder(mixer=mixer, norm=norm, padding="per_length")
+    y = model(x, padding)
+    x[~padding] = rng.normal(size=x[~padding].shape)
+    np.testing.assert_allclose(model(x, padding)[padding], y[padding], rtol=1e-11)
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_a_padded_sequence_is_the_sequence_alone(encoder, x, padding, mixer):
+    model = encoder(mixer=mixer, padding="per_length")
+    np.testing.assert_allclose(model(x, padding)[1, :2], model(x[1:2, :2])[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
+def test_causal_a_later_token_changes_no_earlier_result(encoder, x, mixer):
+    model = encoder(mixer=mixer, causal=True)
+    y = model(x)
+    x[:, 2, 0] += 1.0  # one feature: a layer norm takes a shift of all of them out again
+    np.testing.assert_allclose(model(x)[:, :2], y[:, :2], rtol=1e-12)
+    assert np.abs(model(x)[:, 2:] - y[:, 2:]).max() > 1e-3
+
+
+def test_attention_without_positions_follows_a_permutation_of_the_tokens(encoder, x, rng):
+    model, order = encoder(mixer="attention"), rng.permutation(4)
+    np.testing.assert_allclose(model(x[:, order]), model(x)[:, order], rtol=1e-10)
+
+
+def test_fourier_mixing_knows_where_a_token_stands(encoder, x):
+    model, order = encoder(mixer="fourier"), np.array([1, 3, 0, 2])
+    assert np.abs(model(x[:, order]) - model(x)[:, order]).max() > 0.1
+
+
+def test_convolutions_and_linear_maps_give_one_model(encoder, x):
+    linear, conv1d = encoder(ffn="linear"), encoder(ffn="conv1d")
+    y, dx, gradients = gradients_of(linear, x)
+    other_y, other_dx, other_gradients = gradients_of(conv1d, x)
+    np.testing.assert_array_equal(other_y, y)
+    np.testing.assert_array_equal(other_dx, dx)
+    assert list(other_gradients) == list(gradients)
+    for name, gradient in gradients.items():
+        np.testing.assert_array_equal(other_gradients[name].reshape(gradient.shape), gradient)
+
+
+# Shared layers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_shared_layers_have_the_sum_of_the_gradients_of_equal_ones(encoder, x, norm):
+    shared = encoder(n_layers=3, share_layers=True, norm=norm)
+    separate = encoder(n_layers=3, share_layers=False, norm=norm)
+    for name, array in separate.parameters().items():
+        array[...] = shared.parameters()[name.replace(".1.", ".0.", 1).replace(".2.", ".0.", 1)]
+
+    y, dx, gradients = gradients_of(shared, x)
+    other_y, other_dx, others = gradients_of(separate, x)
+
+    np.testing.assert_array_equal(other_y, y)
+    np.testing.assert_array_equal(other_dx, dx)
+    for name, gradient in gradients.items():
+        places = {name.replace("blocks.0.", f"blocks.{i}.") for i in range(3)}
+        total = sum(others[place] for place in places)
+        np.testing.assert_allclose(gradient, total, rtol=0, atol=1e-12)
+
+
+def test_shared_layers_are_one_block_at_any_depth(encoder):
+    assert (
+        encoder(n_layers=5, share_layers=True).n_parameters() == encoder(n_layers=1).n_parameters()
+    )
+
+
+def test_blocks_that_are_not_shared_share_nothing(encoder):
+    model = encoder(n_layers=2)
+    before = model.parameters()["blocks.1.mixer_norm.gamma"].copy()
+    model.parameters()["blocks.0.mixer_norm.gamma"][...] = 9.0
+    np.testing.assert_array_equal(model.parameters()["blocks.1.mixer_norm.gamma"], before)
+
+
+# Seeds --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_a_seed_gives_one_model_bit_for_bit(encoder, mixer):
+    one, again = encoder(seed=3, mixer=mixer), encoder(seed=3, mixer=mixer)
+    np.testing.assert_array_equal(one.parameters().flat, again.parameters().flat)
+    other = encoder(seed=4, mixer=mixer)
+    assert (one.parameters().flat != other.parameters().flat).any()
+
+
+def test_float32_and_float64_are_one_model_up_to_rounding(small_config, x):
+    single, double = (nf.Encoder(small_config(), 0, dtype) for dtype in ("float32", "float64"))
+    np.testing.assert_array_equal(
+        single.parameters().flat, double.parameters().flat.astype("float32")
+    )
+    np.testing.assert_allclose(single(x.astype("float32")), double(x), atol=1e-5)
+
+
+def test_a_generator_goes_on_where_it_was(small_config):
+    generator = np.random.default_rng(0)
+    first, second = (nf.Encoder(small_config(), generator) for _ in range(2))
+    np.testing.assert_array_equal(
+        first.parameters().flat, nf.Encoder(small_config(), 0).parameters().flat
+    )
+    assert (first.parameters().flat != second.parameters().flat).any()
+
+
+# Configuration ------------------------------------------------------------------------------------
+
+
+def test_parameters_are_named_by_block_and_sublayer(encoder):
+    names = list(encoder(n_layers=2).parameters())
+    assert names[0] == "blocks.0.mixer.query.weight"
+    assert "blocks.1.feed_forward.contract.bias" in names
+
+
+def test_one_name_a_layer_makes_a_hybrid(encoder):
+    model = encoder(n_layers=2, mixer=["fourier", "attention"])
+    assert [type(block.mixer) for block in model.blocks] == [MIXERS["fourier"], MIXERS["attention"]]
+
+
+def test_a_configuration_goes_through_json_and_back(small_config):
+    for config in (small_config(), small_config(mixer=("fourier", "attention"), dropout=0.1)):
+        plain = json.loads(json.dumps(config.to_dict()))
+        assert nf.EncoderConfig.from_dict(plain) == config
+
+
+def test_a_configuration_cannot_be_changed(small_config):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        small_config().d_model = 16
+    assert dataclasses.replace(small_config(), d_model=16).d_model == 16
