@@ -228,7 +228,8 @@ def backend_of(**arrays: Array | None) -> Backend:
         if found is None:
             raise TypeError(
                 f"{name} is a {type(x).__name__}; expected an array. "
-                f"Convert it first, for example with numpy.asarray({name}, dtype='float32')"
+                f"Convert it first: numpy.asarray({name}, dtype=...), with dtype 'float32' for "
+                "numbers, 'int64' for token ids and labels, 'bool' for a mask"
             )
         if owner is None:
             first, owner = name, found

@@ -43,7 +43,8 @@ def floating(**arrays: Array | None) -> Module:
         elif x.dtype != dtype:
             raise TypeError(
                 f"{first} has dtype {dtype} and {name} has dtype {x.dtype}; expected one dtype. "
-                f"Nothing is cast silently: write {name}.astype({str(dtype)!r})"
+                f"Nothing is cast silently: write {first}.astype({x.dtype.name!r}) or "
+                f"{name}.astype({dtype.name!r})"
             )
     return backend.module
 
@@ -108,4 +109,4 @@ def mask(name: str, x: Array, expected: tuple[int | str | None, ...]) -> None:
             f"{name} has dtype {x.dtype}; expected a boolean array in which True means keep. "
             f"Write for example {name} = {name} != 0, if ones mark the tokens to keep"
         )
-    shape(name, x, expected)
+    shape(name, x, expected, "One entry for each token")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -207,7 +208,9 @@ class SequenceClassifier(Layer):
         """
         logits, cache = self.forward(x, context)
         if self.output == "sigmoid":
+            checks.rate("label_smoothing", label_smoothing)
             targets = y.reshape(logits.shape).astype(logits.dtype)
+            targets = targets * (1.0 - label_smoothing) + 0.5 * label_smoothing
             loss, loss_cache = F.binary_cross_entropy_with_logits(logits, targets)
             dlogits = F.binary_cross_entropy_with_logits_backward(weight, loss_cache)
         else:
@@ -294,10 +297,11 @@ class SequenceClassifier(Layer):
         probabilities : numpy array, shape (batch, n_classes), or (batch, length, n_classes)
         """
         checks.positive("batch_size", batch_size)
+        self._check_backend("x", x)
         parts = []
         for start in range(0, len(x), batch_size):
             rows = slice(start, start + batch_size)
-            with one_blas_thread(self, work(self, x[rows].shape[0] * x.shape[1])):
+            with one_blas_thread(self, work(self, math.prod(x[rows].shape[:2]))):
                 logits = self(x[rows], None if mask is None else mask[rows])
             if self.output == "sigmoid":
                 positive, _ = F.sigmoid(logits)

@@ -84,6 +84,13 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         for name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len"):
             checks.positive(name, getattr(self, name))
+        for name in ("scale_embeddings", "share_layers", "causal"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} is {getattr(self, name)!r}; expected True or False")
+        if not isinstance(self.mixer, str | Sequence):
+            raise TypeError(
+                f"mixer is {self.mixer!r}; expected a name, or a list of one name for each layer"
+            )
         if not isinstance(self.mixer, str):
             object.__setattr__(self, "mixer", tuple(self.mixer))
             if len(self.mixer) != self.n_layers:
@@ -165,6 +172,7 @@ class EncoderBlock(Layer):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
+        checks.choice("mixer", mixer, MIXERS)
         rng = initializers.generator(seed)
         d_model, rate = config.d_model, config.dropout
         self.norm = config.norm

@@ -291,6 +291,12 @@ def _pair_problem(
     wrt = floats if wrt is None else list(wrt)
     for name in floats:
         _require_float64(name, given[name])
+    for name in wrt:
+        if name not in floats:
+            raise ValueError(
+                f"wrt names {name!r}; expected some of {', '.join(floats)}, the float arrays that "
+                f"{forward.__name__} was given"
+            )
     arrays = {name: given[name] for name in wrt}
 
     def run() -> tuple[Any, Any]:

@@ -534,6 +534,7 @@ def _loss_and_gradients() -> list[Case]:
     return [
         loss("softmax, label smoothing", labels, 2, {}, label_smoothing=0.1),
         loss("sigmoid", labels, 2, {}, output="sigmoid"),
+        loss("sigmoid, label smoothing", labels, 2, {}, output="sigmoid", label_smoothing=0.1),
         loss("one label a token, some without", by_token, 3, {}, pooling="none"),
         loss("two workers, dropout", labels, 2, {"dropout": 0.2}, workers=2, seed=0),
         loss("two workers, one label a token", by_token, 3, {}, workers=2, pooling="none"),

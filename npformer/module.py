@@ -366,6 +366,7 @@ class Layer:
         mask : bool array, shape (batch, length), optional
             Padding: True = keep.
         """
+        backend_of(x=x, mask=mask)
         y, _ = self.forward(x, EVALUATION if mask is None else Context(mask=mask))
         return y
 

@@ -114,7 +114,7 @@ class Adam:
                 raise ValueError(f"{name} is {value!r}; expected a number above 0")
         for beta in betas:
             checks.rate("betas", beta)
-        if weight_decay < 0.0:
+        if not weight_decay >= 0.0:
             raise ValueError(f"weight_decay is {weight_decay!r}; expected 0 or more")
         self.parameters = parameters
         # Python's numbers: NumPy's beside arrays would make float64 of float32.

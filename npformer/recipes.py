@@ -68,7 +68,14 @@ class Recipe:
         )
 
 
-_SMALL = {"d_model": 32, "n_layers": 2, "n_heads": 2, "d_ff": 128, "positions": "learned"}
+_SMALL = {
+    "d_model": 32,
+    "n_layers": 2,
+    "n_heads": 2,
+    "d_ff": 128,
+    "activation": "relu",
+    "positions": "learned",
+}
 _STEPS_2500 = {
     "epochs": 10,
     "batch_size": 64,
@@ -121,7 +128,7 @@ RECIPES: dict[str, Recipe] = {
         ),
         _generated("reverse", "say a sequence backwards", data.reverse, "none"),
         _generated("majority", "which of two symbols is more frequent?", data.majority, "mean"),
-        _generated("recall", "look up the value of each of 8 keys", data.recall, "none"),
+        _generated("recall", "look up the values of 8 keys", data.recall, "none", epochs=5),
         _generated(
             "pointer", "which symbol stands where the last token points?", data.pointer, "none"
         ),

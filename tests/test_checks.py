@@ -59,7 +59,7 @@ def test_floating_names_the_two_arrays_that_differ():
         checks.floating(x=np.zeros(2, dtype="float32"), b=None, W=np.zeros(2))
     message = str(caught.value)
     assert "x has dtype float32 and W has dtype float64" in message
-    assert "W.astype('float32')" in message
+    assert "x.astype('float64') or W.astype('float32')" in message
 
 
 @pytest.mark.parametrize("value", [1, 5])
@@ -69,7 +69,7 @@ def test_positive_takes_whole_numbers_from_1(value):
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None])
 def test_positive_refuses_everything_else(value):
-    with pytest.raises(ValueError, match="n is .*; expected a whole number of at least 1"):
+    with pytest.raises(ValueError, match=r"n is .*; expected a whole number of at least 1"):
         checks.positive("n", value)
 
 
@@ -80,19 +80,19 @@ def test_a_rate_is_from_0_up_to_1(value):
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, 2, float("nan"), "half", None])
 def test_a_rate_is_nothing_else(value):
-    with pytest.raises(ValueError, match="rate is .*; expected a number from 0 up to"):
+    with pytest.raises(ValueError, match=r"rate is .*; expected a number from 0 up to"):
         checks.rate("rate", value)
 
 
 def test_a_choice_lists_what_there_is():
     checks.choice("padding", "same", ("same", "valid"))
-    with pytest.raises(ValueError, match="^padding is 'full'; expected one of 'same', 'valid'$"):
+    with pytest.raises(ValueError, match=r"^padding is 'full'; expected one of 'same', 'valid'$"):
         checks.choice("padding", "full", ("same", "valid"))
 
 
 def test_a_mask_is_boolean_and_its_error_says_which_way_round():
     checks.mask("mask", np.ones((2, 3), dtype=bool), (2, 3))
-    with pytest.raises(TypeError, match="mask has dtype int64; .* True means keep"):
+    with pytest.raises(TypeError, match=r"mask has dtype int64; .* True means keep"):
         checks.mask("mask", np.ones((2, 3), dtype="int64"), (2, 3))
     with pytest.raises(ValueError, match=r"mask has shape \(3, 2\); expected \(2, 3\)"):
         checks.mask("mask", np.ones((3, 2), dtype=bool), (2, 3))

@@ -108,6 +108,15 @@ def test_the_loss_of_one_logit_is_the_binary_cross_entropy(small_model, token_ba
     assert loss == pytest.approx(float(expected), rel=1e-13)
 
 
+def test_label_smoothing_means_the_same_for_one_logit_as_for_two(small_model, token_batch):
+    ids, y, _ = token_batch
+    model, y = small_model(n_classes=2, output="sigmoid"), y % 2
+    loss, _ = model.loss_and_gradients(ids, y, label_smoothing=0.2)
+    z = model(ids)
+    expected, _ = F.softmax_cross_entropy(np.concatenate([0.0 * z, z], axis=-1), y, 0.2)
+    assert loss == pytest.approx(float(expected), rel=1e-13)
+
+
 def test_tokens_without_a_label_count_in_neither_loss_nor_gradient(small_model, token_batch, rng):
     ids, _, _ = token_batch
     model, y = small_model(pooling="none"), rng.integers(-1, 3, (8, 6))
@@ -149,6 +158,16 @@ def test_a_later_call_overwrites_no_earlier_result(small_model, token_batch):
     np.testing.assert_array_equal(gradients.flat, kept[1])
     for name, gradient in gradients.items():
         np.testing.assert_array_equal(gradient, kept[2][name])
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_two_workers_give_what_one_gives(small_model, token_batch, mixer):
+    model = small_model(mixer=mixer, padding="per_length")
+    loss, gradients = model.loss_and_gradients(*token_batch, workers=1)
+    shared_loss, shared = model.loss_and_gradients(*token_batch, workers=2)
+    assert shared_loss == pytest.approx(loss, rel=1e-12)
+    largest = np.abs(gradients.flat).max()
+    np.testing.assert_allclose(shared.flat, gradients.flat, rtol=0, atol=1e-12 * largest)
 
 
 def test_inputs_are_not_changed(small_model, token_batch):

@@ -12,8 +12,8 @@ ROOT = Path(npformer.__file__).parent
 FLOORS = [
     {"backend"},
     {"checks"},
-    {"initializers", "module"},
-    {"functional", "gradcheck", "optim", "trace", "workers"},
+    {"functional", "initializers", "module"},
+    {"gradcheck", "optim", "trace", "workers"},
     {"kernels"},
     {"layers"},
     {"mixers"},
@@ -30,7 +30,7 @@ FLOORS = [
 DEVICE_NEUTRAL = ("functional", "layers", "mixers", "encoder.py")
 """What runs on any backend: `array_module` says which library an array belongs to."""
 
-ELSEWHERE = {"torch", "jax", "tensorflow", "autograd", "autogradnumpy", "keras", "thinc"}
+ELSEWHERE = {"torch", "jax", "tensorflow", "autograd", "keras", "thinc"}
 """Libraries that differentiate by themselves."""
 
 FILES = sorted(ROOT.rglob("*.py"))

@@ -32,6 +32,7 @@ def test_float32_is_float64_rounded():
         for dtype in ("float32", "float64")
     ]
     np.testing.assert_array_equal(drawn[0], drawn[1].astype("float32"))
+    assert (drawn[1] != drawn[0]).any()
     assert drawn[1].std() == pytest.approx(0.02, rel=0.2)
 
 

@@ -1,74 +1,193 @@
+"""Looking inside: names, outputs, the first tensor that is not finite, the table."""
+
+import math
+import re
+
 import numpy as np
 import pytest
 
-from npformer.trace import first_non_finite, summary, trace
+import npformer as nf
+from npformer.trace import first_non_finite
 
 
 @pytest.fixture
 def ids(rng):
-    return rng.integers(0, 7, (2, 6))
+    return rng.integers(0, 7, (2, 5))
 
 
-def test_every_layer_is_called_in_the_order_in_which_it_acts(small_model, ids):
-    model = small_model(n_layers=2)
-    calls = trace(model, ids)
-    names = [call.name for call in calls]
-    assert names[0] == ""
-    assert sorted(names) == sorted(name for name, _ in model.layers())
-    assert names.index("embed") < names.index("encoder.blocks.0") < names.index("encoder.blocks.1")
-    assert names.index("pool") < names.index("classify")
+BLOCK = (
+    "",
+    ".mixer",
+    ".mixer.query",
+    ".mixer.key",
+    ".mixer.value",
+    ".mixer.output",
+    ".mixer_dropout",
+    ".mixer_norm",
+    ".feed_forward",
+    ".feed_forward.expand",
+    ".feed_forward.activation",
+    ".feed_forward.contract",
+    ".feed_forward_dropout",
+    ".feed_forward_norm",
+)
+NAMES = [
+    *("", "embed", "embed.tokens", "embed.positions", "embed.dropout", "encoder"),
+    *(f"encoder.blocks.{i}{part}" for i in range(2) for part in BLOCK),
+    *("pool", "classify"),
+]
 
 
-def test_outputs_are_those_of_the_model(small_model, ids):
-    model = small_model()
-    calls = {call.name: call.output for call in trace(model, ids)}
-    np.testing.assert_array_equal(calls[""], model(ids))
-    np.testing.assert_array_equal(calls["embed"], model.embed(ids))
+@pytest.mark.parametrize("share_layers", [False, True])
+def test_layers_are_named_in_the_order_in_which_they_act(small_model, ids, share_layers):
+    model = small_model(share_layers=share_layers)
+    assert [call.name for call in nf.trace(model, ids)] == NAMES
 
 
-def test_a_shared_block_is_named_in_turn(small_model, ids):
-    names = [call.name for call in trace(small_model(n_layers=3, share_layers=True), ids)]
-    blocks = [name for name in names if name.startswith("encoder.blocks.") and name.count(".") == 2]
-    assert blocks == ["encoder.blocks.0", "encoder.blocks.1", "encoder.blocks.2"]
+def test_a_shared_block_stands_in_each_of_its_places(small_model, ids):
+    calls = {call.name: call for call in nf.trace(small_model(share_layers=True), ids)}
+    first, second = calls["encoder.blocks.0"], calls["encoder.blocks.1"]
+    assert first.layer is second.layer
+    assert not np.array_equal(first.output, second.output)
 
 
-def test_the_model_itself_is_not_touched(small_model, ids):
-    model = small_model()
-    trace(model, ids)
+def test_pre_norm_comes_before_what_it_norms(small_model, ids):
+    names = [call.name for call in nf.trace(small_model(norm="pre"), ids)]
+    assert names.index("encoder.blocks.0.mixer_norm") < names.index("encoder.blocks.0.mixer")
+    assert names.index("encoder.final_norm") < names.index("pool")
+
+
+def test_outputs_are_those_of_the_layers(small_model, token_batch):
+    model, (ids, _, mask) = small_model(), token_batch
+    calls = {call.name: call.output for call in nf.trace(model, ids, mask)}
+    np.testing.assert_array_equal(calls[""], model(ids, mask))
+    np.testing.assert_array_equal(calls["encoder"], model.encoder(calls["embed"], mask))
+    np.testing.assert_array_equal(
+        calls["encoder.blocks.1"], model.encoder.blocks[1](calls["encoder.blocks.0"], mask)
+    )
+
+
+def test_any_layer_can_be_traced(rng):
+    layer = nf.layers.Linear(3, 2, seed=0)
+    (call,) = nf.trace(layer, rng.normal(size=(4, 3)).astype("float32"))
+    assert (call.name, call.output.shape) == ("", (4, 2))
+
+
+@pytest.mark.parametrize("look", [nf.trace, nf.summary, first_non_finite])
+def test_the_model_is_not_touched(small_model, ids, look):
+    model = small_model(share_layers=True)
+    before = {id(layer): dict(vars(layer)) for _, layer in model.layers()}
+    kept = model.parameters().flat.copy()
+    look(model, ids)
+    assert {id(layer): dict(vars(layer)) for _, layer in model.layers()} == before
     assert all("forward" not in vars(layer) for _, layer in model.layers())
+    np.testing.assert_array_equal(model.parameters().flat, kept)
 
 
-def test_a_finite_model_has_no_culprit(small_model, ids):
+# The first tensor that is not finite --------------------------------------------------------------
+
+
+def test_a_healthy_model_has_none(small_model, ids):
     assert first_non_finite(small_model(), ids) is None
 
 
-def test_the_culprit_is_the_innermost_layer_that_fails_first(small_model, ids):
+def test_the_input_is_looked_at_first(small_model, rng):
+    model, x = small_model(n_features=2), rng.normal(size=(2, 5, 2))
+    x[1, 2, 0] = math.inf
+    model.parameters()["classify.bias"][0] = math.nan
+    assert first_non_finite(model, x) == "the input x"
+
+
+@pytest.mark.parametrize("name", ["embed.tokens.weight", "encoder.blocks.1.mixer.key.bias"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_parameter_is_looked_at_before_the_outputs(small_model, ids, name, value):
     model = small_model()
-    model.parameters()["encoder.blocks.1.feed_forward.contract.weight"][...] = 1e308
+    model.parameters()[name][..., -1] = value
+    model.parameters()["classify.bias"][0] = math.nan
+    assert first_non_finite(model, ids) == f"parameter {name}"
+
+
+@pytest.mark.parametrize("share_layers", [False, True])
+@pytest.mark.parametrize(
+    ("parameter", "culprit"),
+    [
+        ("encoder.blocks.0.mixer.query.weight", "encoder.blocks.0.mixer.query (Linear)"),
+        ("encoder.blocks.0.mixer_norm.gamma", "encoder.blocks.0.mixer_norm (LayerNorm)"),
+        ("encoder.blocks.0.feed_forward.expand.weight", "encoder.blocks.0.feed_forward.expand"),
+        ("embed.tokens.weight", "embed.tokens (Embedding)"),
+        ("classify.weight", "classify (Linear)"),
+    ],
+)
+def test_of_nested_outputs_the_innermost_is_named(
+    small_model, ids, parameter, culprit, share_layers
+):
+    model = small_model(share_layers=share_layers)
+    model.parameters()[parameter][...] = 1.7e308
     with np.errstate(all="ignore"):
         found = first_non_finite(model, ids)
-    assert found == "the output of encoder.blocks.1.feed_forward.contract (Linear)"
+    assert found.startswith(f"the output of {culprit}")
 
 
-def test_a_bad_parameter_and_a_bad_input_are_named(small_model, rng):
-    model, x = small_model(n_features=2), rng.normal(size=(2, 6, 2))
-    x[0, 0, 0] = np.nan
-    assert first_non_finite(model, x) == "the input x"
-    model.parameters()["classify.bias"][1] = np.inf
-    assert first_non_finite(model, np.ones((2, 6, 2))) == "parameter classify.bias"
+def test_a_layer_whose_parts_are_finite_is_named_itself(small_model, ids):
+    class Overflowing(nf.layers.Sequential):
+        def forward(self, x, context):
+            y, cache = super().forward(x, context)
+            return y * math.inf, cache
 
-
-def test_a_summary_has_a_line_for_each_layer_and_the_total(small_model, ids):
-    model = small_model(n_layers=2)
-    lines = summary(model, ids).splitlines()
-    assert len(lines) == len(list(model.layers())) + 4
-    assert any(line.split() == ["classify", "Linear", "(2,", "3)", "27"] for line in lines)
-    assert lines[-1] == f"{model.n_parameters():,} trained parameters, float64"
-
-
-def test_a_summary_counts_a_shared_layer_once(small_model, ids):
-    text = summary(small_model(n_layers=2, share_layers=True), ids)
-    assert (
-        text.count("shared")
-        == sum("Linear" in s or "LayerNorm" in s for s in text.splitlines()) // 2
+    model = small_model()
+    model.encoder.blocks[1].feed_forward = Overflowing(
+        nf.layers.Linear(8, 8, seed=0, dtype="float64")
     )
+    with np.errstate(all="ignore"):
+        found = first_non_finite(model, ids)
+    assert found == "the output of encoder.blocks.1.feed_forward (Overflowing)"
+
+
+# The table ----------------------------------------------------------------------------------------
+
+
+def counted(table):
+    """Return the sum of the last column and the number in the last line."""
+    *rows, _, last = table.splitlines()[2:]
+    numbers = [re.search(r"  ([\d,]+)$", row) for row in rows]
+    total = sum(int(found[1].replace(",", "")) for found in numbers if found)
+    return total, int(last.split()[0].replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"mixer": mixer} for mixer in nf.MIXERS),
+        {"mixer": ["fourier", "attention"], "positions": "learned"},
+        {"share_layers": True},
+        {"norm": "pre", "ffn": "conv1d"},
+        {"pooling": "flatten", "d_model": 32, "d_ff": 128},
+    ],
+    ids=str,
+)
+def test_the_parameters_in_the_table_add_up(small_model, rng, changes):
+    model = small_model(**changes)
+    total, last = counted(nf.summary(model, rng.integers(0, 7, (1, 6))))
+    assert total == last == model.n_parameters()
+
+
+def test_the_table_shows_names_kinds_and_shapes(small_model, ids):
+    table = nf.summary(small_model(), ids)
+    assert re.search(r"^model +SequenceClassifier +\(2, 3\)$", table, re.M)
+    assert re.search(r"^    tokens +Embedding +\(2, 5, 8\) +56$", table, re.M)
+    assert re.search(r"^    blocks\.1 +EncoderBlock +\(2, 5, 8\)$", table, re.M)
+    assert re.search(r"^        query +Linear +\(2, 5, 8\) +72$", table, re.M)
+    assert table.endswith("trained parameters, float64")
+
+
+def test_the_table_has_a_line_for_each_layer(small_model, ids):
+    model = small_model()
+    rows = nf.summary(model, ids).splitlines()[2:-2]
+    assert len(rows) == len(list(model.layers()))
+
+
+def test_the_table_says_which_parameters_are_shared(small_model, ids):
+    rows = nf.summary(small_model(share_layers=True), ids).splitlines()
+    assert [row.split()[-1] for row in rows if "query" in row] == ["72", "shared"]
+    counted_twice = sum("Linear" in row or "LayerNorm" in row for row in rows) // 2
+    assert sum("shared" in row for row in rows) == counted_twice

@@ -67,36 +67,40 @@ def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
     return _dataset(draw, seed, train, vocab_size=2, n_classes=2, labels="sequence")
 
 
-def recall(seed: Seed = 0, train: int = 16_000, pairs: int = 8) -> Dataset:
-    """Multi-query recall: look up, for each of 8 queries, the value that stood behind its key.
+def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128) -> Dataset:
+    """Multi-query recall: look up, for each of 8 queries, the value that was paired with its key.
 
-    A sequence is ``k1 v1 ... k8 v8 q1 ... q8``. Keys are all different and in random order, values
-    are random, queries are the keys in another random order. A query is labelled with its value;
-    the other tokens have no label. To solve it a mixer has to compare tokens; knowing only which
-    values occur, and how often, gives about a third.
+    A sequence is 8 pairs and then 8 queries. A pair is one token, which stands for a key and one of
+    8 values: token ``8 key + value``. Keys are drawn from 128 and differ, values are random; a query
+    is the token of a key, in another order. It is labelled with the value; pairs have no label.
+
+    To solve it a mixer has to compare tokens. With few keys it need not: a sum over all pairs is
+    then a dictionary small enough for d_model numbers, and any mixer can write and read it. Knowing
+    only which values occur, and how often, gives about a third.
 
     Parameters
     ----------
     seed : int or numpy.random.Generator
     train : int
         Training samples.
-    pairs : int
-        Keys, and values to choose from: chance is 1 / pairs.
+    pairs, keys : int
+        Pairs in a sequence, of so many keys that there are.
     """
+    values = 8
 
     def draw(rng: np.random.Generator, n: int) -> Part:
-        each = np.broadcast_to(np.arange(pairs), (n, pairs))
-        keys, order = rng.permuted(each, axis=1), rng.permuted(each, axis=1)
-        values = rng.integers(pairs, size=(n, pairs))
-        x = np.empty((n, 3 * pairs), dtype="int64")
-        x[:, 0 : 2 * pairs : 2] = keys
-        x[:, 1 : 2 * pairs : 2] = pairs + values
-        x[:, 2 * pairs :] = np.take_along_axis(keys, order, axis=1)
-        y = np.full_like(x, NO_LABEL)
-        y[:, 2 * pairs :] = np.take_along_axis(values, order, axis=1)
+        key = np.argsort(rng.random((n, keys)), axis=1)[:, :pairs]
+        value = rng.integers(values, size=(n, pairs))
+        order = np.argsort(rng.random((n, pairs)), axis=1)
+        query = keys * values + np.take_along_axis(key, order, axis=1)
+        answer = np.take_along_axis(value, order, axis=1)
+        x = np.concatenate([key * values + value, query], axis=1)
+        y = np.concatenate([np.full_like(answer, NO_LABEL), answer], axis=1)
         return x, y
 
-    return _dataset(draw, seed, train, vocab_size=2 * pairs, n_classes=pairs, labels="token")
+    return _dataset(
+        draw, seed, train, vocab_size=keys * values + keys, n_classes=values, labels="token"
+    )
 
 
 def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:

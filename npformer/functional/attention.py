@@ -12,7 +12,12 @@ from npformer.functional.softmax import softmax, softmax_backward
 
 def split_heads(x: Array, n_heads: int) -> Array:
     """View (batch, length, d_model) as (batch, heads, length, d_head); nothing is copied."""
+    checks.shape("x", x, ("batch", "length", "d_model"))
     batch, length, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError(
+            f"x has {d_model} features and n_heads is {n_heads}; expected heads that divide them"
+        )
     return x.reshape(batch, length, n_heads, d_model // n_heads).transpose(0, 2, 1, 3)
 
 
@@ -156,7 +161,7 @@ def scaled_dot_product_attention(
     ValueError
         Shapes do not fit.
     """
-    checks.floating(query=query, value=value)
+    checks.floating(query=query, key=key, value=value)
     checks.shape(
         "value", value, (*key.shape[:-1], "d_value"), "One value for each key: see key's shape"
     )

@@ -101,10 +101,12 @@ class Positions(Layer):
                 initializers.draw(initializers.normal(std), rng, (max_len, d_model), dtype)
             )
         else:
+            checks.choice("dtype", dtype, checks.FLOATS)
             table = initializers.sinusoids(max_len, d_model).astype(dtype)
             self.table = Parameter(table, trainable=False)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        checks.floating(x=x, table=self.table.value)
         checks.shape("x", x, ("batch", "length", self.table.shape[1]))
         length, max_len = x.shape[1], self.table.shape[0]
         if length > max_len:

@@ -38,6 +38,8 @@ class Flatten(Layer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.shape("x", x, ("batch", "length", "d_model"))
+        if context.mask is not None:
+            checks.mask("mask", context.mask, tuple(x.shape[:2]))
         kept = _keep(x, context.mask)
         return kept.reshape(x.shape[0], -1), (x.shape, context.mask)
 

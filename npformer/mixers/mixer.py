@@ -74,6 +74,8 @@ class Mixer(Layer):
 
 def check_heads(d_model: int, n_heads: int) -> None:
     """Check that the heads share the features evenly."""
+    checks.positive("d_model", d_model)
+    checks.positive("n_heads", n_heads)
     if d_model % n_heads:
         fitting = [n for n in range(1, d_model + 1) if d_model % n == 0]
         raise ValueError(

@@ -1,0 +1,135 @@
+"""Tokens averaged by weights: Y = softmax(S) V, wherever the scores S come from.
+
+Attention compares tokens to make S, synthesizers do not. What follows is the same for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array, array_module, backend_of
+from npformer.functional.broadcasting import sum_to
+from npformer.functional.softmax import softmax, softmax_backward
+
+
+def average(
+    scores: Array, value: Array, mask: Array | None = None, causal: bool = False
+) -> tuple[Array, Any]:
+    """Y = softmax(S) V over the last axis of S.
+
+    Parameters
+    ----------
+    scores : array, shape (..., query_length, key_length)
+        Its leading axes may be 1 or missing: one table of scores for the whole batch.
+    value : array, shape (..., key_length, d_value)
+    mask : bool array, broadcastable to (..., query_length, key_length), optional
+        True = keep.
+    causal : bool
+        Query i sees the keys 0 to i only.
+
+    Returns
+    -------
+    y : array, shape (..., query_length, d_value)
+        A query with nothing to see gives 0, and so do its gradients.
+    cache : opaque
+        For `average_backward`.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit.
+    """
+    checks.floating(scores=scores, value=value)
+    checks.shape("scores", scores, (None, "query_length", "key_length"))
+    checks.shape(
+        "value", value, (None, scores.shape[-1], "d_value"), "One value for each column of scores"
+    )
+    weights, softmax_cache = averaging_weights(scores, mask, causal)
+    y = weights @ value  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
+    return y, (weights, value, softmax_cache, scores.shape)
+
+
+def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
+    """Gradients of `average`.
+
+    Parameters
+    ----------
+    dy : array, shape (..., query_length, d_value)
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `average`.
+
+    Returns
+    -------
+    dscores, dvalue : array
+        In the shapes of scores and value: what was shared by a batch is summed over it.
+    """
+    weights, value, softmax_cache, scores_shape = cache
+    # y = weights @ value
+    dvalue = sum_to(weights.swapaxes(-1, -2) @ dy, value.shape)  # [.., Lk, dv]
+    dweights = sum_to(dy @ value.swapaxes(-1, -2), weights.shape)  # [.., Lq, Lk]
+    # weights = softmax(scores)
+    dscores = softmax_backward(dweights, softmax_cache)
+    return sum_to(dscores, scores_shape), dvalue
+
+
+def averaging_weights(
+    scores: Array, mask: Array | None = None, causal: bool = False
+) -> tuple[Array, Any]:
+    """Weights = softmax(S), 0 where the mask or the causal triangle forbids.
+
+    Parameters
+    ----------
+    scores, mask, causal
+        As in `average`.
+
+    Returns
+    -------
+    weights : array, shape (..., query_length, key_length)
+        Rows sum to 1; a query with nothing to see has a row of 0.
+    cache : opaque
+        For `softmax_backward`.
+    """
+    if mask is not None:
+        _check_mask(mask, scores)
+    return softmax(scores, mask=allowed_pairs(mask, causal, *scores.shape[-2:], near=scores))
+
+
+def allowed_pairs(
+    mask: Array | None, causal: bool, query_length: int, key_length: int, near: Array
+) -> Array | None:
+    """Return which query may see which key: `mask` and the causal triangle; None for all.
+
+    Parameters
+    ----------
+    mask : bool array, broadcastable to (..., query_length, key_length), or None
+        True = keep.
+    causal : bool
+        Query i sees the keys 0 to i.
+    query_length, key_length : int
+        Sizes of the triangle.
+    near : array
+        The result lies on this array's backend.
+    """
+    if not causal:
+        return mask
+    xp = array_module(near)
+    triangle = xp.tril(xp.ones((query_length, key_length), dtype=bool))
+    return triangle if mask is None else mask & triangle
+
+
+def _check_mask(mask: Array, scores: Array) -> None:
+    """Check that the mask is boolean and fits the scores' last two axes."""
+    backend_of(scores=scores, mask=mask)
+    if mask.dtype.name != "bool":
+        checks.mask("mask", mask, mask.shape)
+    tail = mask.shape[-2:]
+    fits = all(m in (1, s) for m, s in zip(tail, scores.shape[-len(tail) :], strict=True))
+    pairs = zip(reversed(mask.shape[:-2]), reversed(scores.shape[:-2]), strict=False)
+    if not fits or any(1 not in (m, s) and m != s for m, s in pairs):
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to the scores, "
+            f"{tuple(scores.shape)}. For a (batch, key_length) padding mask over heads write "
+            "mask[:, None, None, :]"
+        )

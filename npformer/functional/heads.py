@@ -1,0 +1,23 @@
+"""Heads: features shared out, and put side by side again."""
+
+from __future__ import annotations
+
+from npformer import checks
+from npformer.backend import Array
+
+
+def split_heads(x: Array, n_heads: int) -> Array:
+    """View (batch, length, d_model) as (batch, heads, length, d_head); nothing is copied."""
+    checks.shape("x", x, ("batch", "length", "d_model"))
+    batch, length, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError(
+            f"x has {d_model} features and n_heads is {n_heads}; expected heads that divide them"
+        )
+    return x.reshape(batch, length, n_heads, d_model // n_heads).transpose(0, 2, 1, 3)
+
+
+def merge_heads(x: Array) -> Array:
+    """(batch, heads, length, d_head) -> (batch, length, d_model): `split_heads` undone."""
+    batch, n_heads, length, d_head = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, n_heads * d_head)

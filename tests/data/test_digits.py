@@ -1,0 +1,134 @@
+"""The digits: what is in the file, and who sees which part of it."""
+
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from npformer.data import SPLITS, digits
+
+
+@pytest.fixture(scope="module")
+def stored():
+    file = resources.files("npformer.data").joinpath("digits.npz")
+    with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+@pytest.fixture(scope="module", params=SPLITS)
+def split(request):
+    return request.param, digits(request.param)
+
+
+def rows_of(x, stored):
+    """Return where in the file each sample stands; equal images take turns."""
+    places = {}
+    for i, image in enumerate(stored["images"]):
+        places.setdefault(image.tobytes(), []).append(i)
+    pixels = np.rint((x.astype("float64") + 1.0) * 8.0).astype(stored["images"].dtype)
+    return [places[image.tobytes()].pop(0) for image in pixels]
+
+
+def test_sizes(split):
+    sizes = {"stratified": (1252, 185, 360), "ordered": (1258, 179, 360)}
+    name, data = split
+    assert tuple(len(x) for x, _ in (data.train, data.validation, data.test)) == sizes[name]
+    assert (data.length, data.n_features, data.n_classes) == (8, 8, 10)
+    assert (data.vocab_size, data.labels) == (None, "sequence")
+
+
+def test_shapes_types_and_ranges(split):
+    for x, y in (split[1].train, split[1].validation, split[1].test):
+        assert x.shape == (len(y), 8, 8)
+        assert (x.dtype, y.dtype) == ("float32", "int64")
+        assert (x.min(), x.max()) == (-1.0, 1.0)
+        assert set(y.tolist()) == set(range(10))
+
+
+def test_float64_holds_the_same_numbers():
+    single, double = digits(), digits(dtype="float64")
+    assert double.train[0].dtype == "float64"
+    np.testing.assert_array_equal(single.train[0], double.train[0])
+
+
+def test_pixels_are_those_of_the_file(stored):
+    x, y = digits("ordered").test
+    np.testing.assert_array_equal(x, stored["images"][-360:].astype("float32") / 8 - 1)
+    np.testing.assert_array_equal(y, stored["labels"][-360:])
+
+
+def test_the_parts_are_disjoint_and_hold_everything(split, stored):
+    data = split[1]
+    x = np.concatenate([part[0] for part in (data.train, data.validation, data.test)])
+    y = np.concatenate([part[1] for part in (data.train, data.validation, data.test)])
+    rows = rows_of(x, stored)
+    assert sorted(rows) == list(range(1797))
+    np.testing.assert_array_equal(y, stored["labels"][rows])
+
+
+def test_the_stratified_test_part_is_the_one_that_is_stored(stored):
+    x, y = digits().test
+    rows = stored["stratified_test"]
+    np.testing.assert_array_equal(x, stored["images"][rows].astype("float32") / 8 - 1)
+    np.testing.assert_array_equal(y, stored["labels"][rows])
+
+
+def test_stratified_parts_hold_each_class_in_proportion(stored):
+    data = digits()
+    share = np.bincount(stored["labels"]) / 1797
+    for _, y in (data.train, data.validation, data.test):
+        assert np.abs(np.bincount(y) - share * len(y)).max() < 1.5
+
+
+def test_stratified_validation_is_every_eighth_training_sample_of_a_class(stored):
+    rows = stored["stratified_train"]
+    held_out = [r for c in range(10) for r in rows[stored["labels"][rows] == c][::8]]
+    found = digits().validation[0]
+    assert len(found) == len(held_out)
+    np.testing.assert_array_equal(
+        found, np.stack([stored["images"][r] for r in rows if r in set(held_out)]) / 8.0 - 1.0
+    )
+
+
+def test_ordered_parts_follow_one_another_in_the_file(stored):
+    data = digits("ordered")
+    x = np.concatenate([data.train[0], data.validation[0], data.test[0]])
+    np.testing.assert_array_equal(x, stored["images"].astype("float32") / 8 - 1)
+
+
+def test_an_unknown_split_is_refused_in_words():
+    with pytest.raises(ValueError, match="split is 'random'; expected one of 'stratified', 'ord"):
+        digits("random")
+
+
+def test_a_call_gives_arrays_of_its_own():
+    digits().train[0][...] = 0.0
+    assert digits().train[0].min() == -1.0
+
+
+# scikit-learn's, where it is installed ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sklearn():
+    return pytest.importorskip(
+        "sklearn", reason="scikit-learn is not installed: nothing to compare the digits with"
+    )
+
+
+def test_images_and_labels_are_scikit_learns(sklearn, stored):
+    from sklearn.datasets import load_digits
+
+    theirs = load_digits()
+    np.testing.assert_array_equal(stored["images"], theirs.images)
+    np.testing.assert_array_equal(stored["labels"], theirs.target)
+
+
+def test_the_stratified_split_is_scikit_learns(sklearn, stored):
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(
+        np.arange(1797), test_size=0.2, random_state=0, stratify=stored["labels"]
+    )
+    np.testing.assert_array_equal(stored["stratified_train"], train)
+    np.testing.assert_array_equal(stored["stratified_test"], test)
