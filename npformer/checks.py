@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 
 from npformer.backend import Array, Module, backend_of
 
@@ -90,16 +92,29 @@ def choice(name: str, value: object, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} is {value!r}; expected one of {words}")
 
 
-def positive(name: str, value: object) -> None:
-    """Check that `value` is a whole number of at least 1."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+def positive(name: str, value: object) -> int:
+    """Return `value` as an int after checking that it is a whole number of at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
         raise ValueError(f"{name} is {value!r}; expected a whole number of at least 1")
+    return int(value)
 
 
-def rate(name: str, value: float) -> None:
+def number(name: str, value: object, above: float) -> None:
+    """Check that `value` is a finite number above a bound."""
+    if not isinstance(value, Real) or not above < float(value) < math.inf:
+        raise ValueError(f"{name} is {value!r}; expected a number above {above:g}")
+
+
+def rate(name: str, value: object) -> None:
     """Check that `value` is a probability below 1."""
-    if not isinstance(value, int | float) or not 0.0 <= value < 1.0:
+    if not isinstance(value, Real) or not 0.0 <= float(value) < 1.0:
         raise ValueError(f"{name} is {value!r}; expected a number from 0 up to, not including, 1")
+
+
+def has_tokens(name: str, x: Array) -> None:
+    """Check that sequences, (batch, length, ...), are at least one token long."""
+    if x.shape[1] == 0:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected at least one token, not 0")
 
 
 def mask(name: str, x: Array, expected: tuple[int | str | None, ...]) -> None:

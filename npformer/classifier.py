@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array, asarray, backend_of, to_numpy
+from npformer.backend import Array, array_module, asarray, backend_of, to_numpy
 from npformer.encoder import Encoder, EncoderConfig
 from npformer.functional.embedding import check_ids
 from npformer.initializers import Seed
@@ -118,8 +118,13 @@ class SequenceClassifier(Layer):
         seed: Seed = 0,
         dtype: str = "float32",
     ) -> None:
-        if not isinstance(n_classes, int) or isinstance(n_classes, bool) or n_classes < 2:
-            raise ValueError(f"n_classes is {n_classes!r}; expected a whole number of at least 2")
+        n_classes = checks.positive("n_classes", n_classes)
+        if n_classes < 2:
+            raise ValueError(f"n_classes is {n_classes}; expected a whole number of at least 2")
+        if vocab_size is not None:
+            vocab_size = checks.positive("vocab_size", vocab_size)
+        if n_features is not None:
+            n_features = checks.positive("n_features", n_features)
         if (vocab_size is None) == (n_features is None):
             raise ValueError(
                 f"vocab_size is {vocab_size} and n_features is {n_features}; expected exactly one: "
@@ -132,6 +137,11 @@ class SequenceClassifier(Layer):
             raise ValueError(
                 f"output is 'sigmoid' and n_classes is {n_classes}; expected 2 classes, which one "
                 "logit can tell apart. Use output='softmax'"
+            )
+        if output == "sigmoid" and pooling == "none":
+            raise ValueError(
+                "output is 'sigmoid' and pooling is 'none'; expected one answer a sequence for a "
+                "single logit. Use output='softmax' for an answer a token"
             )
         rng = initializers.generator(seed)
         self.config = config
@@ -351,7 +361,7 @@ class SequenceClassifier(Layer):
         self._check_backend("x", x)
         if self.vocab_size is not None:
             checks.shape("x", x, ("batch", "length"), "This model takes token ids")
-            check_ids("x", x, self.vocab_size, "the model has that vocab_size")
+            check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
         else:
             checks.floating(x=x)
             checks.shape(
@@ -363,6 +373,7 @@ class SequenceClassifier(Layer):
                     f"Nothing is cast silently: write x.astype({self.dtype!r}), or build the "
                     f"model with dtype={x.dtype.name!r}"
                 )
+        checks.has_tokens("x", x)
         length, max_len = x.shape[1], self.config.max_len
         if length > max_len:
             raise ValueError(
@@ -378,7 +389,11 @@ class SequenceClassifier(Layer):
             self._check_backend("mask", mask)
             checks.mask("mask", mask, tuple(x.shape[:2]))
             mask = asarray(mask, self.backend)
-        return asarray(x, self.backend), mask
+        x = asarray(x, self.backend)
+        if mask is not None and self.n_features is not None:
+            # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
+            x = array_module(x).where(mask[..., None], x, 0.0)
+        return x, mask
 
     def prepare_batch(
         self, x: Array, y: Array, mask: Array | None = None
@@ -396,7 +411,12 @@ class SequenceClassifier(Layer):
             On the model's backend.
         counts : numpy int array, shape (batch,)
             How many labels each sample has; labels that are already on a GPU count as full.
+
+        Notes
+        -----
+        Without pooling, a token of padding has no label, whatever y says.
         """
+        given_mask = mask
         x, mask = self.prepare(x, mask)
         if len(x) == 0:
             raise ValueError("x has no samples; expected a batch of at least 1")
@@ -404,13 +424,16 @@ class SequenceClassifier(Layer):
         expected = tuple(x.shape[:2]) if self.pooling == "none" else (x.shape[0],)
         checks.shape("y", y, expected, "One label for each sequence (each token without pooling)")
         counts = np.full(len(x), y.size // len(x))
-        here = isinstance(y, np.ndarray)
-        if here and y.dtype.kind == "i" and self.pooling == "none" and self.output == "softmax":
+        if self.pooling == "none" and mask is not None and y.dtype.kind in "iu":
+            beside = given_mask if isinstance(y, np.ndarray) else mask  # no waiting for the device
+            if backend_of(mask=beside) is backend_of(y=y):
+                y = array_module(y).where(beside, y.astype("int64"), F.NO_LABEL)
+        if isinstance(y, np.ndarray) and y.dtype.kind == "i" and self.pooling == "none":
             labelled = y != F.NO_LABEL
             counts = labelled.sum(axis=1)
-            check_ids("y", y[labelled], self.n_classes, "the model has that many classes")
+            check_ids("y", y[labelled], self.n_classes, f"n_classes is {self.n_classes}")
         else:
-            check_ids("y", y, self.n_classes, "the model has that many classes")
+            check_ids("y", y, self.n_classes, f"n_classes is {self.n_classes}")
         return x, asarray(y, self.backend), mask, counts
 
     def _check_backend(self, name: str, x: Array) -> None:

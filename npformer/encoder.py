@@ -83,7 +83,7 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         for name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len"):
-            checks.positive(name, getattr(self, name))
+            object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
         for name in ("scale_embeddings", "share_layers", "causal"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is {getattr(self, name)!r}; expected True or False")
@@ -276,6 +276,7 @@ class Encoder(Layer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.floating(x=x)
         checks.shape("x", x, ("batch", "length", self.config.d_model), "Features are the last axis")
+        checks.has_tokens("x", x)
         if x.shape[1] > self.config.max_len:
             raise ValueError(
                 f"x has length {x.shape[1]}; expected at most max_len = {self.config.max_len}. "

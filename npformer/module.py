@@ -10,6 +10,7 @@ layer may be applied twice, shared between places and used from several threads 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -125,6 +126,21 @@ class Parameters(Mapping[str, Array]):
         lines = [f"  {name}: {parameter.shape}" for name, parameter in self._named.items()]
         return "\n".join(["Parameters:", *lines])
 
+    def gather(self, arrays: Mapping[str, Array]) -> Array:
+        """Return named arrays side by side, laid out as `flat` is.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            One for each parameter.
+        """
+        offsets, size = _layout(self._named)
+        first = next(iter(arrays.values()))
+        flat = array_module(first).zeros(size, dtype=first.dtype)
+        for (name, parameter), offset in zip(self._named.items(), offsets, strict=True):
+            flat[offset : offset + parameter.size] = arrays[name].reshape(-1)
+        return flat
+
     @property
     def flat(self) -> Array | None:
         """The one buffer that holds all of these and nothing else; None if there is none."""
@@ -162,13 +178,27 @@ class Gradients(Mapping[str, Array]):
             self.flat = array_module(first).zeros(size, dtype=first.dtype)
         else:
             self.flat = backends.NUMPY.module.zeros(0, dtype="float32")
+        self._named, self._offsets = named, offsets
+        self._look()
+
+    def _look(self) -> None:
+        """Make the views into `flat`, by name and by identity."""
         self._views: dict[str, Array] = {}
         self._by_identity: dict[int, Array] = {}
-        for (name, parameter), offset in zip(named.items(), offsets, strict=True):
+        for (name, parameter), offset in zip(self._named.items(), self._offsets, strict=True):
             view = self.flat[offset : offset + parameter.size].reshape(parameter.shape)
             self._views[name] = view
             self._by_identity[id(parameter)] = view
-        self._kept = list(named.values())  # an id is only an identity while its object lives
+
+    def copy(self) -> Gradients:
+        """Return the same sums in a buffer of their own, for the same parameters."""
+        twin = copy.copy(self)
+        twin.flat = self.flat.copy()
+        twin._look()
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Gradients:
+        return self.copy()  # views copied one by one would no longer be views
 
     def add(self, parameter: Parameter, gradient: Array) -> None:
         """Add to the gradient of one parameter.
@@ -185,9 +215,15 @@ class Gradients(Mapping[str, Array]):
         KeyError
             The parameter is not one of this layer's.
         """
-        if parameter.trainable:
-            target = self.of(parameter)
-            target += gradient
+        if not parameter.trainable:
+            return
+        target = self.of(parameter)
+        if gradient.shape != parameter.shape:
+            raise ValueError(
+                f"a gradient of shape {tuple(gradient.shape)} for a parameter of shape "
+                f"{parameter.shape}; expected the same. Nothing is broadcast here"
+            )
+        target += gradient
 
     def of(self, parameter: Parameter) -> Array:
         """Return the sum so far for one parameter: a writable view.

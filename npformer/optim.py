@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from npformer import checks
 from npformer.backend import Array, array_module, asarray, backend_of
+from npformer.module import Gradients, Parameters
 
 Schedule = Callable[[int], float]
 """From the number of a step, counted from 1, to a factor on the learning rate."""
@@ -109,9 +110,10 @@ class Adam:
             )
         if not parameters:
             raise ValueError("parameters is empty; expected at least one array to train")
-        for name, value, top in (("lr", lr, math.inf), ("eps", eps, math.inf)):
-            if not 0.0 < value < top:
-                raise ValueError(f"{name} is {value!r}; expected a number above 0")
+        for name, value in (("lr", lr), ("eps", eps)):
+            checks.number(name, value, above=0.0)
+        if not isinstance(betas, tuple | list) or len(betas) != 2:
+            raise ValueError(f"betas is {betas!r}; expected two numbers, such as (0.9, 0.999)")
         for beta in betas:
             checks.rate("betas", beta)
         if not weight_decay >= 0.0:
@@ -145,11 +147,11 @@ class Adam:
         ValueError
             A gradient has another shape.
         """
-        pairs = list(self._pairs(gradients))  # all checked before anything changes
+        self._check(gradients)  # before anything changes
         lr = self.current_lr()
         self.steps += 1
         beta1, beta2 = self.betas
-        for name, theta, g in pairs:
+        for name, theta, g in self._pieces(gradients):
             m, v = self._moments_of(name, theta)
             xp = array_module(theta)
             m *= beta1
@@ -171,29 +173,43 @@ class Adam:
             self._moments[name] = asarray(m, owner), asarray(v, owner)
         return self._moments[name]
 
-    def _pairs(self, gradients: Mapping[str, Array]) -> Iterator[tuple[str, Array, Array]]:
-        """Yield (name, parameter, gradient): one pair of flat buffers if both sides have one."""
-        missing = [name for name in self.parameters if name not in gradients]
-        if missing:
-            raise KeyError(
-                f"no gradient for {', '.join(missing[:3])}{' ...' if missing[3:] else ''}; "
-                f"expected one for each of the {len(self.parameters)} parameters. Take parameters "
-                "and gradients from one model"
-            )
-        for name, theta in self.parameters.items():
-            if gradients[name].shape != theta.shape:
-                raise ValueError(
-                    f"the gradient of {name} has shape {gradients[name].shape}; "
-                    f"expected {theta.shape}, the parameter's"
-                )
-        flat, dflat = (getattr(side, "flat", None) for side in (self.parameters, gradients))
-        if flat is not None and dflat is not None and list(self.parameters) == list(gradients):
-            backend_of(parameters=flat, gradients=dflat)
-            yield "", flat, dflat
+    def _pieces(self, gradients: Mapping[str, Array]) -> Iterator[tuple[str, Array, Array]]:
+        """Yield (name, parameter, gradient): all at once where parameters share one buffer."""
+        flat = getattr(self.parameters, "flat", None)
+        if flat is None or not isinstance(self.parameters, Parameters):
+            for name, theta in self.parameters.items():
+                yield name, theta, gradients[name]
+        elif isinstance(gradients, Gradients) and self._laid_out_alike(gradients):
+            yield "", flat, gradients.flat
+        else:
+            yield "", flat, self.parameters.gather(gradients)
+
+    def _laid_out_alike(self, gradients: Gradients) -> bool:
+        return list(gradients) == list(self.parameters)
+
+    def _check(self, gradients: Mapping[str, Array]) -> None:
+        flat = getattr(self.parameters, "flat", None)
+        if flat is not None and isinstance(gradients, Gradients) and self._laid_out_alike(gradients):
+            checks.floating(parameters=flat, gradients=gradients.flat)
             return
+        both = set(self.parameters) & set(gradients)
+        missing = [name for name in self.parameters if name not in both]
+        unknown = [name for name in gradients if name not in both]
+        for names, problem in ((missing, "no gradient for"), (unknown, "no parameter called")):
+            if names:
+                raise KeyError(
+                    f"{problem} {', '.join(names[:3])}{' ...' if names[3:] else ''}; expected one "
+                    f"gradient for each of the {len(self.parameters)} parameters. Take parameters "
+                    "and gradients from one model"
+                )
         for name, theta in self.parameters.items():
-            backend_of(**{name: theta, f"gradient of {name}": gradients[name]})
-            yield name, theta, gradients[name]
+            g = gradients[name]
+            checks.floating(**{name: theta, f"the gradient of {name}": g})
+            if g.shape != theta.shape:
+                raise ValueError(
+                    f"the gradient of {name} has shape {g.shape}; expected {theta.shape}, the "
+                    "parameter's"
+                )
 
 
 def global_norm(gradients: Mapping[str, Array]) -> Array:
@@ -205,6 +221,8 @@ def global_norm(gradients: Mapping[str, Array]) -> Array:
     """
     flat = getattr(gradients, "flat", None)
     pieces = list(gradients.values()) if flat is None else [flat]
+    if not pieces:
+        raise ValueError("gradients is empty; expected at least one array")
     xp = array_module(pieces[0])
     return xp.sqrt(sum((piece * piece).sum() for piece in pieces))
 
@@ -225,8 +243,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     norm : array of no axes
         The global norm before clipping. On a GPU it stays there: nothing waits.
     """
-    if not max_norm > 0.0:
-        raise ValueError(f"max_norm is {max_norm!r}; expected a number above 0")
+    checks.number("max_norm", max_norm, above=0.0)
     norm = global_norm(gradients)
     xp = array_module(norm)
     # The small number keeps a norm of 0 finite; it is PyTorch's, so that results compare.

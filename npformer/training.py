@@ -111,6 +111,8 @@ def evaluate(model: SequenceClassifier, data: Data, batch_size: int = 256) -> Ev
     _check(model, "data", data)
     probabilities = model.predict_probabilities(x, mask, batch_size).astype("float64")
     counted = y != NO_LABEL
+    if mask is not None and y.ndim == 2:
+        counted &= mask  # a token of padding has no label
     right = np.take_along_axis(probabilities, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
     smallest = np.finfo(model.dtype).tiny
     losses = -np.log(np.maximum(right, smallest))
@@ -309,7 +311,8 @@ def _check(model: SequenceClassifier, name: str, data: Data, at_once: int = 1024
 
 def _culprit(model: SequenceClassifier, x: Array, mask: Array | None, at_once: int = 256) -> str:
     """Return the name of the first tensor that is not finite when a model sees x."""
-    if x.dtype.kind == "f" and not np.isfinite(x).all():
+    kept = x if mask is None else x[mask]  # padding may hold anything
+    if x.dtype.kind == "f" and not np.isfinite(kept).all():
         return "the input x"
     for start in range(0, len(x), at_once):
         rows = slice(start, start + at_once)

@@ -7,8 +7,8 @@ spread over all cores only stand in each other's way.
 
 from __future__ import annotations
 
-import functools
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, Self
@@ -35,11 +35,37 @@ class Trainable(Protocol):
         """Add the gradients of ``weight * loss`` and return ``weight * loss``."""
 
 
-@functools.cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
+class _OneBlasThread:
+    """Holds BLAS to one thread while anyone is inside; the limit is the process's, so they count.
 
-    return ThreadpoolController()  # looks through the loaded libraries: once is enough
+    Whoever enters first sets it and whoever leaves last puts back what was there before. Without
+    the count, two threads that overlap would each restore what the other had set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._controller: Any = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                if self._controller is None:  # looks through the loaded libraries: once is enough
+                    from threadpoolctl import ThreadpoolController
+
+                    self._controller = ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
 
 
 def work(model: Layer, tokens: int) -> float:
@@ -68,7 +94,7 @@ def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]
     """
     if model.backend != "numpy" or seconds >= SMALL:
         return nullcontext()
-    return _blas().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    return _ONE_BLAS_THREAD
 
 
 def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
@@ -200,7 +226,7 @@ class Team:
                 return part(0), self._gradients[0]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(n, thread_name_prefix="npformer")
-        with _blas().limit(limits=1, user_api="blas"):
+        with _ONE_BLAS_THREAD:
             losses = list(self._pool.map(part, range(n)))
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:

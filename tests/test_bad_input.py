@@ -964,7 +964,7 @@ TOOLS = [
         "a step without a gradient",
         lambda: adam().step({}),
         KeyError,
-        ["no gradient for w", "expected one for each", "from one model"],
+        ["no gradient for w", "expected one gradient for each", "from one model"],
     ),
     (
         "a step with a gradient of another shape",

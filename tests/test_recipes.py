@@ -40,6 +40,11 @@ def test_a_model_takes_the_seed_the_dtype_and_other_changes(built):
     assert (changed.dtype, changed.config.mixers()) == ("float64", ("identity",))
 
 
+def test_a_model_is_as_long_as_its_data(built):
+    recipe, data = built
+    assert recipe.model(data).config.max_len == data.length == data.test[0].shape[1]
+
+
 def test_a_recipe_says_what_it_is(built):
     recipe, _ = built
     assert recipe.summary

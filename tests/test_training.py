@@ -181,6 +181,31 @@ def test_what_padding_holds_does_not_change_training(small_model, token_batch):
     assert again.validation_loss == pytest.approx(history.validation_loss, rel=1e-9)
 
 
+def test_padding_may_hold_nan_and_is_never_the_culprit(make, data):
+    x, y = data
+    mask = np.arange(4) < np.array([4, 2, 3, 1, 4] * 4)[:, None]
+    empty, nan = x.copy(), x.copy()
+    empty[~mask], nan[~mask] = 0.0, math.nan
+    histories = [fit(make(pooling="mean"), (each, y, mask)).train_loss for each in (empty, nan)]
+    assert histories[0] == histories[1]
+    with pytest.raises(nf.NonFiniteLossError, match=r"is (parameter|the output of) "):
+        fit(make(pooling="mean"), (nan, y, mask), lr=1e300)
+
+
+def test_labels_of_padding_do_not_count(small_model, token_batch, rng):
+    ids, _, mask = token_batch
+    labels = rng.integers(0, 3, ids.shape)
+    marked = np.where(mask, labels, -1)
+    histories, found = [], []
+    for each in (labels, marked):
+        model = small_model(pooling="none")
+        histories.append(fit(model, (ids, each, mask)).train_loss)
+        found.append(nf.evaluate(model, (ids, each, mask)))
+    assert histories[0] == histories[1]
+    assert found[0] == found[1]
+    assert found[0].labels == mask.sum()
+
+
 def test_labels_of_tokens_are_learned_and_minus_one_is_no_label(small_model, rng):
     ids = rng.integers(0, 7, (12, 6))
     labels = ids % 3

@@ -71,8 +71,9 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
     """Multi-query recall: look up, for each of 8 queries, the value that was paired with its key.
 
     A sequence is 8 pairs and then 8 queries. A pair is one token, which stands for a key and one of
-    8 values: token ``8 key + value``. Keys are drawn from 128 and differ, values are random; a query
-    is the token of a key, in another order. It is labelled with the value; pairs have no label.
+    8 values: token ``8 key + value``. Keys are drawn from 128 and differ, values are random; a
+    query is the token of a key, in another order. It is labelled with the value; pairs have no
+    label.
 
     To solve it a mixer has to compare tokens. With few keys it need not: a sum over all pairs is
     then a dictionary small enough for d_model numbers, and any mixer can write and read it. Knowing

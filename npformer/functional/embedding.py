@@ -25,7 +25,7 @@ def check_ids(name: str, ids: Array, size: int, what: str) -> None:
     if low < 0 or high >= size:
         wrong = low if low < 0 else high
         raise ValueError(
-            f"{name} holds {wrong}; expected whole numbers from 0 to {size - 1}, as {what}"
+            f"{name} holds {wrong}; expected whole numbers from 0 to {size - 1}, for {what}"
         )
 
 
@@ -54,7 +54,7 @@ def embedding(ids: Array, table: Array) -> tuple[Array, Any]:
     backend_of(ids=ids, table=table)
     checks.floating(table=table)
     checks.shape("table", table, ("vocab_size", "d_model"))
-    check_ids("ids", ids, table.shape[0], "the table has that many rows")
+    check_ids("ids", ids, table.shape[0], f"the table has {table.shape[0]} rows")
     return table[ids], (ids, table.shape)
 
 

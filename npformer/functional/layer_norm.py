@@ -32,6 +32,8 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     short cut E[x^2] - E[x]^2 loses every digit in float32 once the mean is large.
     """
     xp = checks.floating(x=x, gamma=gamma, beta=beta)
+    if not eps >= 0.0:
+        raise ValueError(f"eps is {eps!r}; expected 0 or more, such as 1e-5")
     d = x.shape[-1] if x.ndim else 0
     checks.shape("gamma", gamma, (d,), "One scale for each feature of x")
     checks.shape("beta", beta, (d,), "One shift for each feature of x")

@@ -49,6 +49,8 @@ def linear(
         checks.shape("b", b, (W.shape[1],), "One bias for each column of W")
     if out is not None:
         checks.shape("out", out, (*x.shape[:-1], W.shape[1]), "It receives y")
+        if not out.flags.c_contiguous:
+            raise ValueError("out is not contiguous; expected an array that numpy.empty would make")
 
     rows = x.reshape(-1, W.shape[0])  # [..., d_in] -> [rows, d_in]
     into = None if out is None else out.reshape(-1, W.shape[1])

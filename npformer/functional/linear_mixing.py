@@ -1,7 +1,7 @@
 """Mixing tokens with two matrices, one over the sequence and one over the features.
 
-The "Linear" encoder of Lee-Thorp et al., 2021, arXiv 2105.03824, section 3.3; with matrices that are
-drawn once and left alone, their "Random" encoder.
+The "Linear" encoder of Lee-Thorp et al., 2021, arXiv 2105.03824, section 3.3; with matrices that
+are drawn once and left alone, their "Random" encoder.
 """
 
 from __future__ import annotations

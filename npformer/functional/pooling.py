@@ -26,6 +26,7 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     """
     xp = checks.floating(x=x)
     checks.shape("x", x, ("batch", "length", "d_model"))
+    checks.has_tokens("x", x)
     batch, length, _ = x.shape
     if mask is None:
         return x.mean(axis=1), (1.0 / length, None, length)

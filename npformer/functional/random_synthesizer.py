@@ -189,9 +189,7 @@ def factorized_random_synthesizer(
     return y, (scores_cache, average_cache)
 
 
-def factorized_random_synthesizer_backward(
-    dy: Array, cache: Any
-) -> tuple[Array, Array, Array]:
+def factorized_random_synthesizer_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """Gradients of `factorized_random_synthesizer`.
 
     Parameters

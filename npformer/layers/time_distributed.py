@@ -23,6 +23,8 @@ class TimeDistributed(Layer):
     """
 
     def __init__(self, layer: Layer) -> None:
+        if not isinstance(layer, Layer):
+            raise TypeError(f"layer is a {type(layer).__name__}; expected a Layer to apply")
         self.layer = layer
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:

@@ -337,7 +337,6 @@ CLASSIFIERS = [
     _classifier("features, masked", MASK, features=True),
     *(_classifier(f"pooling {name}", MASK, pooling=name) for name in POOLINGS),
     _classifier("sigmoid", MASK, output="sigmoid"),
-    _classifier("sigmoid for each token", output="sigmoid", pooling="none"),
     _classifier("dropout", MASK, dropout=0.3),
     _classifier("learned positions", positions="learned", scale_embeddings=False),
     _classifier("each length by itself", MASK, mixer="fourier", padding="per_length"),
