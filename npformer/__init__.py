@@ -17,7 +17,7 @@ from npformer.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.mixers import MIXERS
 from npformer.module import Context, Gradients, Layer, Parameter, Parameters, Workspace
 from npformer.optim import Adam, clip_by_global_norm
-from npformer.trace import summary, trace
+from npformer.trace import explain, summary, trace
 from npformer.training import Evaluation, History, NonFiniteLossError, evaluate, fit
 
 __version__ = "0.1.0"
@@ -47,6 +47,7 @@ __all__ = [
     "clip_by_global_norm",
     "data",
     "evaluate",
+    "explain",
     "fit",
     "functional",
     "gradcheck",

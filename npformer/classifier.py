@@ -15,6 +15,7 @@ from npformer.functional.embedding import check_ids
 from npformer.initializers import Seed
 from npformer.layers import POOLINGS, Dropout, Embedding, Linear, Positions
 from npformer.module import EVALUATION, Context, Gradients, Layer
+from npformer.trace import Explanation, explain
 from npformer.workers import Team, one_blas_thread, work
 
 OUTPUTS = ("softmax", "sigmoid")
@@ -340,6 +341,23 @@ class SequenceClassifier(Layer):
         labels : numpy int array, shape (batch,), or (batch, length)
         """
         return np.asarray(self.predict_probabilities(x, mask, batch_size).argmax(axis=-1))
+
+    def explain(self, x: Array, mask: Array | None = None) -> list[Explanation]:
+        """Return, for each layer, the matrices that its mixer mixed the tokens with.
+
+        Parameters
+        ----------
+        x, mask : array
+            As in `__call__`.
+
+        Returns
+        -------
+        explanations : list of Explanation
+            From the bottom up; ``.matrices`` is (batch, heads, length, length), on the model's
+            backend, with rows and columns of padding 0.
+        """
+        x, mask = self.prepare(x, mask)
+        return explain(self, x, mask)
 
     # The model's edge: what comes in is checked here, and uploaded --------------------------------
 

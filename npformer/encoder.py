@@ -10,8 +10,9 @@ from npformer import checks, initializers
 from npformer.backend import Array, backend_of
 from npformer.initializers import Seed
 from npformer.layers import ACTIVATIONS, FFNS, Dropout, LayerNorm, PositionwiseFeedForward
-from npformer.mixers import MIXERS, MixerSettings
-from npformer.mixers.mixer import PADDINGS, check_heads
+from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
+from npformer.mixers.mixer import MEMORIES, PADDINGS, check_heads
+from npformer.mixers.mixture import check_parts
 from npformer.module import Context, Gradients, Layer
 
 POSITIONS = ("sinusoidal", "learned", "none")
@@ -55,6 +56,13 @@ class EncoderConfig:
     padding : {"refuse", "per_length", "zero"}
         What mixers do that cannot skip padding (Fourier): refuse a mask, mix each sequence at its
         own length, or mix padding as zeros.
+    memory : {"auto", "stored", "blocks"}
+        Whether attention keeps its weights for the backward pass, or takes queries in blocks and
+        computes the weights again. "auto" takes blocks for long sequences.
+    rank : int
+        k of the Factorized Random Synthesizer: 8 in the paper.
+    mixture : sequence of str
+        What the mixer "mixture" mixes: names in `npformer.mixers.SCORES`.
     norm_eps : float
         Epsilon of the layer norms.
 
@@ -79,10 +87,13 @@ class EncoderConfig:
     share_layers: bool = False
     causal: bool = False
     padding: str = "refuse"
+    memory: str = "auto"
+    rank: int = 8
+    mixture: Sequence[str] = ("attention", "random_synthesizer")
     norm_eps: float = 1e-5
 
     def __post_init__(self) -> None:
-        for name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len"):
+        for name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len", "rank"):
             object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
         for name in ("scale_embeddings", "share_layers", "causal"):
             if not isinstance(getattr(self, name), bool):
@@ -106,7 +117,10 @@ class EncoderConfig:
         checks.choice("ffn", self.ffn, FFNS)
         checks.choice("positions", self.positions, POSITIONS)
         checks.choice("padding", self.padding, PADDINGS)
-        if {"attention", "dense_synthesizer"} & set(self.mixers()):
+        checks.choice("memory", self.memory, MEMORIES)
+        check_parts(self.mixture)
+        object.__setattr__(self, "mixture", tuple(self.mixture))
+        if any(issubclass(MIXERS[mixer], AveragingMixer) for mixer in self.mixers()):
             check_heads(self.d_model, self.n_heads)
         if self.share_layers and len(set(self.mixers())) > 1:
             raise ValueError(
@@ -122,12 +136,22 @@ class EncoderConfig:
 
     def mixer_settings(self) -> MixerSettings:
         """Return what mixers are told."""
-        return MixerSettings(self.d_model, self.n_heads, self.max_len, self.causal, self.padding)
+        return MixerSettings(
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            max_len=self.max_len,
+            causal=self.causal,
+            padding=self.padding,
+            memory=self.memory,
+            rank=self.rank,
+            mixture=tuple(self.mixture),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         plain = asdict(self)
         plain["mixer"] = self.mixer if isinstance(self.mixer, str) else list(self.mixer)
+        plain["mixture"] = list(self.mixture)
         return plain
 
     @classmethod

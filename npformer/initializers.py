@@ -119,3 +119,20 @@ def sinusoids(length: int, d_model: int) -> np.ndarray:
     table[:, 0::2] = np.sin(angle)
     table[:, 1::2] = np.cos(angle[:, : d_model // 2])
     return table
+
+
+def fourier_matrix(length: int) -> np.ndarray:
+    """Return the matrix of the discrete Fourier transform: entry (j, k) is exp(-2 pi i j k / n).
+
+    Parameters
+    ----------
+    length : int
+        n.
+
+    Returns
+    -------
+    matrix : complex array, shape (length, length)
+    """
+    index = np.arange(length)
+    # j k is reduced before the division: large angles would lose digits.
+    return np.asarray(np.exp(-2j * np.pi * ((index[:, None] * index) % length) / length))

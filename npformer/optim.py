@@ -189,7 +189,11 @@ class Adam:
 
     def _check(self, gradients: Mapping[str, Array]) -> None:
         flat = getattr(self.parameters, "flat", None)
-        if flat is not None and isinstance(gradients, Gradients) and self._laid_out_alike(gradients):
+        if (
+            flat is not None
+            and isinstance(gradients, Gradients)
+            and self._laid_out_alike(gradients)
+        ):
             checks.floating(parameters=flat, gradients=gradients.flat)
             return
         both = set(self.parameters) & set(gradients)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npformer.backend import Array, array_module
+from npformer.mixers import Mixer
 from npformer.module import EVALUATION, Context, Layer, Parameter
 
 
@@ -20,12 +21,16 @@ class Call:
     name : str
         Dotted name; "" for the outermost layer.
     layer : Layer
+    input : array
+    context : Context
     output : array or None
         None if the pass failed inside this layer.
     """
 
     name: str
     layer: Layer
+    input: Array
+    context: Context
     output: Array | None
 
 
@@ -67,12 +72,57 @@ def _observe(part: Layer, names: list[str], calls: list[Call]) -> None:
         nonlocal turn
         place, name = len(calls), names[min(turn, len(names) - 1)]
         turn += 1
-        calls.append(Call(name, part, None))
+        calls.append(Call(name, part, x, context, None))
         y, cache = forward(x, context)
-        calls[place] = Call(name, part, y)
+        calls[place] = Call(name, part, x, context, y)
         return y, cache
 
     part.forward = noted  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What one layer mixed with.
+
+    Attributes
+    ----------
+    name : str
+        Dotted name of the mixer; "blocks.0.mixer" for example.
+    kind : str
+        Its class.
+    matrices : array, shape (batch, heads, length, length)
+        Entry (i, j): what token i takes from token j. See `Mixer.explain`.
+    """
+
+    name: str
+    kind: str
+    matrices: Array
+
+
+def explain(layer: Layer, x: Array, mask: Array | None = None) -> list[Explanation]:
+    """Run a model once, at evaluation, and return the matrices that its mixers mixed with.
+
+    Parameters
+    ----------
+    layer : Layer
+        An encoder, a model around one, or a mixer.
+    x : array
+        As the layer takes it, on its backend.
+    mask : bool array, shape (batch, length), optional
+        Padding: True = keep. Its rows and columns are 0.
+
+    Returns
+    -------
+    explanations : list of Explanation
+        One for each mixer, from the bottom up.
+    """
+    return [
+        Explanation(
+            call.name, type(call.layer).__name__, call.layer.explain(call.input, call.context)
+        )
+        for call in trace(layer, x, mask)
+        if isinstance(call.layer, Mixer)
+    ]
 
 
 def first_non_finite(layer: Layer, x: Array, mask: Array | None = None) -> str | None:

@@ -19,19 +19,64 @@ from npformer.functional.activations import (
     tanh_backward,
 )
 from npformer.functional.attention import (
-    attention_weights,
-    attention_weights_backward,
-    merge_heads,
+    attention_scores,
+    attention_scores_backward,
+    blockwise_attention,
+    blockwise_attention_backward,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
+)
+from npformer.functional.averaging import (
+    average,
+    average_backward,
+    averaging_weights,
+)
+from npformer.functional.conv1d import (
+    conv1d,
+    conv1d_backward,
+)
+from npformer.functional.dense_synthesizer import (
+    dense_scores,
+    dense_scores_backward,
+    dense_synthesizer,
+    dense_synthesizer_backward,
+    factorized_dense_scores,
+    factorized_dense_scores_backward,
+    factorized_dense_synthesizer,
+    factorized_dense_synthesizer_backward,
+)
+from npformer.functional.dropout import (
+    dropout,
+    dropout_backward,
+)
+from npformer.functional.embedding import (
+    embedding,
+    embedding_backward,
+)
+from npformer.functional.fourier import (
+    fourier_mixing,
+    fourier_mixing_backward,
+)
+from npformer.functional.hartley import (
+    hartley_mixing,
+    hartley_mixing_backward,
+)
+from npformer.functional.heads import (
+    merge_heads,
     split_heads,
 )
-from npformer.functional.conv1d import conv1d, conv1d_backward
-from npformer.functional.dropout import dropout, dropout_backward
-from npformer.functional.embedding import embedding, embedding_backward
-from npformer.functional.fourier import fourier_mixing, fourier_mixing_backward
-from npformer.functional.layer_norm import layer_norm, layer_norm_backward
-from npformer.functional.linear import linear, linear_backward
+from npformer.functional.layer_norm import (
+    layer_norm,
+    layer_norm_backward,
+)
+from npformer.functional.linear import (
+    linear,
+    linear_backward,
+)
+from npformer.functional.linear_mixing import (
+    linear_mixing,
+    linear_mixing_backward,
+)
 from npformer.functional.losses import (
     NO_LABEL,
     binary_cross_entropy_with_logits,
@@ -41,44 +86,81 @@ from npformer.functional.losses import (
     softmax_cross_entropy,
     softmax_cross_entropy_backward,
 )
-from npformer.functional.pooling import mean_pooling, mean_pooling_backward
-from npformer.functional.softmax import softmax, softmax_backward
-from npformer.functional.synthesizer import (
-    dense_synthesizer,
-    dense_synthesizer_backward,
-    dense_synthesizer_weights,
-    dense_synthesizer_weights_backward,
+from npformer.functional.mixture import (
+    mixture_scores,
+    mixture_scores_backward,
+)
+from npformer.functional.pooling import (
+    mean_pooling,
+    mean_pooling_backward,
+)
+from npformer.functional.random_synthesizer import (
+    factorized_random_scores,
+    factorized_random_scores_backward,
+    factorized_random_synthesizer,
+    factorized_random_synthesizer_backward,
+    random_scores,
+    random_scores_backward,
+    random_synthesizer,
+    random_synthesizer_backward,
+)
+from npformer.functional.softmax import (
+    softmax,
+    softmax_backward,
 )
 
 __all__ = [
     "NO_LABEL",
-    "attention_weights",
-    "attention_weights_backward",
+    "attention_scores",
+    "attention_scores_backward",
+    "average",
+    "average_backward",
+    "averaging_weights",
     "binary_cross_entropy_with_logits",
     "binary_cross_entropy_with_logits_backward",
+    "blockwise_attention",
+    "blockwise_attention_backward",
     "conv1d",
     "conv1d_backward",
+    "dense_scores",
+    "dense_scores_backward",
     "dense_synthesizer",
     "dense_synthesizer_backward",
-    "dense_synthesizer_weights",
-    "dense_synthesizer_weights_backward",
     "dropout",
     "dropout_backward",
     "embedding",
     "embedding_backward",
+    "factorized_dense_scores",
+    "factorized_dense_scores_backward",
+    "factorized_dense_synthesizer",
+    "factorized_dense_synthesizer_backward",
+    "factorized_random_scores",
+    "factorized_random_scores_backward",
+    "factorized_random_synthesizer",
+    "factorized_random_synthesizer_backward",
     "fourier_mixing",
     "fourier_mixing_backward",
     "gelu",
     "gelu_backward",
+    "hartley_mixing",
+    "hartley_mixing_backward",
     "layer_norm",
     "layer_norm_backward",
     "linear",
     "linear_backward",
+    "linear_mixing",
+    "linear_mixing_backward",
     "mean_pooling",
     "mean_pooling_backward",
     "mean_squared_error",
     "mean_squared_error_backward",
     "merge_heads",
+    "mixture_scores",
+    "mixture_scores_backward",
+    "random_scores",
+    "random_scores_backward",
+    "random_synthesizer",
+    "random_synthesizer_backward",
     "relu",
     "relu_backward",
     "scaled_dot_product_attention",

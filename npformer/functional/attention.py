@@ -6,124 +6,61 @@ import math
 from typing import Any
 
 from npformer import checks
-from npformer.backend import Array, array_module, backend_of
-from npformer.functional.softmax import softmax, softmax_backward
+from npformer.backend import Array, array_module
+from npformer.functional.averaging import average, average_backward
 
 
-def split_heads(x: Array, n_heads: int) -> Array:
-    """View (batch, length, d_model) as (batch, heads, length, d_head); nothing is copied."""
-    checks.shape("x", x, ("batch", "length", "d_model"))
-    batch, length, d_model = x.shape
-    if d_model % n_heads:
-        raise ValueError(
-            f"x has {d_model} features and n_heads is {n_heads}; expected heads that divide them"
-        )
-    return x.reshape(batch, length, n_heads, d_model // n_heads).transpose(0, 2, 1, 3)
-
-
-def merge_heads(x: Array) -> Array:
-    """(batch, heads, length, d_head) -> (batch, length, d_model): `split_heads` undone."""
-    batch, n_heads, length, d_head = x.shape
-    return x.transpose(0, 2, 1, 3).reshape(batch, length, n_heads * d_head)
-
-
-def allowed_pairs(
-    mask: Array | None, causal: bool, query_length: int, key_length: int, near: Array
-) -> Array | None:
-    """Return which query may see which key: `mask` and the causal triangle; None for all.
-
-    Parameters
-    ----------
-    mask : bool array, broadcastable to (..., query_length, key_length), or None
-        True = keep.
-    causal : bool
-        Query i sees the keys 0 to i.
-    query_length, key_length : int
-        Sizes of the triangle.
-    near : array
-        The result lies on this array's backend.
-    """
-    if not causal:
-        return mask
-    xp = array_module(near)
-    triangle = xp.tril(xp.ones((query_length, key_length), dtype=bool))
-    return triangle if mask is None else mask & triangle
-
-
-def check_pairs_mask(mask: Array | None, scores_shape: tuple[int, ...], **beside: Array) -> None:
-    """Check that `mask` is boolean, broadcasts to (..., query_length, key_length) and lies on the
-    backend of the array beside it.
-    """
-    if mask is None:
-        return
-    backend_of(**beside, mask=mask)
-    if mask.dtype.name != "bool":
-        checks.mask("mask", mask, mask.shape)
-    tail = scores_shape[len(scores_shape) - mask.ndim :]
-    if mask.ndim > len(scores_shape) or any(
-        m not in (1, s) for m, s in zip(mask.shape, tail, strict=True)
-    ):
-        raise ValueError(
-            f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to the scores, "
-            f"{tuple(scores_shape)}. For a (batch, key_length) padding mask over heads write "
-            "mask[:, None, None, :]"
-        )
-
-
-def attention_weights(
-    query: Array, key: Array, mask: Array | None = None, causal: bool = False
-) -> tuple[Array, Any]:
-    """Weights = softmax(Q K^T / sqrt(d_head)): how much each query takes from each key.
+def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
+    """S = Q K^T / sqrt(d_head): how well each query fits each key.
 
     Parameters
     ----------
     query : array, shape (..., query_length, d_head)
     key : array, shape (..., key_length, d_head)
-    mask : bool array, broadcastable to (..., query_length, key_length), optional
-        True = keep.
-    causal : bool
-        Query i sees the keys 0 to i only.
 
     Returns
     -------
-    weights : array, shape (..., query_length, key_length)
-        Rows sum to 1; a query with nothing to see has a row of 0.
+    scores : array, shape (..., query_length, key_length)
     cache : opaque
-        For `attention_weights_backward`.
+        For `attention_scores_backward`.
+
+    Raises
+    ------
+    ValueError
+        More than the lengths differ.
+
+    Notes
+    -----
+    The product of two rows of d_head independent numbers of variance 1 has variance d_head; without
+    the division the softmax would saturate, and its gradient vanish, as heads grow.
     """
     checks.floating(query=query, key=key)
     checks.shape("query", query, (None, "query_length", "d_head"))
     checks.shape(
         "key", key, (*query.shape[:-2], "key_length", query.shape[-1]), "Only lengths may differ"
     )
-    check_pairs_mask(mask, (*query.shape[:-1], key.shape[-2]), query=query)
-    allowed = allowed_pairs(mask, causal, query.shape[-2], key.shape[-2], near=query)
-
     scale = 1.0 / math.sqrt(query.shape[-1])
     scaled = query * scale  # here, not on the scores: length x d_head is the smaller of the two
     scores = scaled @ key.swapaxes(-1, -2)  # [.., Lq, d], [.., d, Lk] -> [.., Lq, Lk]
-    weights, softmax_cache = softmax(scores, mask=allowed)
-    return weights, (scaled, key, scale, softmax_cache)
+    return scores, (scaled, key, scale)
 
 
-def attention_weights_backward(dweights: Array, cache: Any) -> tuple[Array, Array]:
-    """Gradients of `attention_weights`.
+def attention_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array]:
+    """Gradients of `attention_scores`.
 
     Parameters
     ----------
-    dweights : array, shape (..., query_length, key_length)
-        Gradient of the loss with respect to the weights.
+    dscores : array, shape (..., query_length, key_length)
+        Gradient of the loss with respect to the scores.
     cache : opaque
-        From `attention_weights`.
+        From `attention_scores`.
 
     Returns
     -------
     dquery, dkey : array
         In the shapes of query and key.
     """
-    scaled, key, scale, softmax_cache = cache
-    # weights = softmax(scores)
-    dscores = softmax_backward(dweights, softmax_cache)
+    scaled, key, scale = cache
     # scores = scaled @ key^T
     dkey = dscores.swapaxes(-1, -2) @ scaled  # [.., Lk, Lq], [.., Lq, d] -> [.., Lk, d]
     dscaled = dscores @ key  # [.., Lq, Lk], [.., Lk, d] -> [.., Lq, d]
@@ -161,13 +98,13 @@ def scaled_dot_product_attention(
     ValueError
         Shapes do not fit.
     """
-    checks.floating(query=query, key=key, value=value)
+    scores, scores_cache = attention_scores(query, key)
+    checks.floating(query=query, value=value)
     checks.shape(
         "value", value, (*key.shape[:-1], "d_value"), "One value for each key: see key's shape"
     )
-    weights, weights_cache = attention_weights(query, key, mask, causal)
-    y = weights @ value  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
-    return y, (weights, value, weights_cache)
+    y, average_cache = average(scores, value, mask, causal)
+    return y, (scores_cache, average_cache)
 
 
 def scaled_dot_product_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
@@ -185,9 +122,94 @@ def scaled_dot_product_attention_backward(dy: Array, cache: Any) -> tuple[Array,
     dquery, dkey, dvalue : array
         In the shapes of query, key and value.
     """
-    weights, value, weights_cache = cache
-    # y = weights @ value
-    dvalue = weights.swapaxes(-1, -2) @ dy  # [.., Lk, Lq], [.., Lq, dv] -> [.., Lk, dv]
-    dweights = dy @ value.swapaxes(-1, -2)  # [.., Lq, dv], [.., dv, Lk] -> [.., Lq, Lk]
-    dquery, dkey = attention_weights_backward(dweights, weights_cache)
+    scores_cache, average_cache = cache
+    dscores, dvalue = average_backward(dy, average_cache)
+    dquery, dkey = attention_scores_backward(dscores, scores_cache)
     return dquery, dkey, dvalue
+
+
+def blockwise_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None = None,
+    causal: bool = False,
+    block: int = 256,
+) -> tuple[Array, Any]:
+    """`scaled_dot_product_attention` for long sequences: the same numbers in bounded memory.
+
+    Parameters
+    ----------
+    query, key, value, mask, causal
+        As in `scaled_dot_product_attention`.
+    block : int
+        Queries at a time. Memory grows with block * key_length, not with the square of the length.
+
+    Returns
+    -------
+    y : array, shape (..., query_length, d_value)
+    cache : opaque
+        For `blockwise_attention_backward`: the inputs, and no weights.
+
+    Notes
+    -----
+    Each query's softmax is its own, so queries can be taken in blocks. The weights of a block are
+    forgotten and computed again in the backward pass (Rabe and Staats, 2021, arXiv 2112.05682).
+    """
+    checks.positive("block", block)
+    xp = checks.floating(query=query, key=key, value=value)
+    length = query.shape[-2]
+    if mask is not None and mask.ndim < 2:
+        mask = mask[None]
+    y = xp.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype)
+    for start in range(0, length, block):
+        rows = slice(start, min(start + block, length))
+        y[..., rows, :], _ = scaled_dot_product_attention(
+            query[..., rows, :], key, value, _mask_of(rows, query, key, mask, causal)
+        )
+    return y, (query, key, value, mask, causal, block)
+
+
+def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
+    """Gradients of `blockwise_attention`.
+
+    Parameters
+    ----------
+    dy : array, shape (..., query_length, d_value)
+        Gradient of the loss with respect to y.
+    cache : opaque
+        From `blockwise_attention`.
+
+    Returns
+    -------
+    dquery, dkey, dvalue : array
+        Keys and values serve every block: their gradients add up.
+    """
+    query, key, value, mask, causal, block = cache
+    xp = array_module(dy)
+    dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)
+    length = query.shape[-2]
+    for start in range(0, length, block):
+        rows = slice(start, min(start + block, length))
+        _, again = scaled_dot_product_attention(
+            query[..., rows, :], key, value, _mask_of(rows, query, key, mask, causal)
+        )
+        dquery[..., rows, :], dk, dv = scaled_dot_product_attention_backward(
+            dy[..., rows, :], again
+        )
+        dkey += dk
+        dvalue += dv
+    return dquery, dkey, dvalue
+
+
+def _mask_of(
+    rows: slice, query: Array, key: Array, mask: Array | None, causal: bool
+) -> Array | None:
+    """Return what the queries in `rows` may see."""
+    if mask is not None and mask.shape[-2] != 1:
+        mask = mask[..., rows, :]
+    if not causal:
+        return mask
+    xp = array_module(query)
+    triangle = xp.arange(rows.start, rows.stop)[:, None] >= xp.arange(key.shape[-2])
+    return triangle if mask is None else mask & triangle

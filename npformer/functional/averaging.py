@@ -93,7 +93,8 @@ def averaging_weights(
     """
     if mask is not None:
         _check_mask(mask, scores)
-    return softmax(scores, mask=allowed_pairs(mask, causal, *scores.shape[-2:], near=scores))
+    query_length, key_length = scores.shape[-2:]
+    return softmax(scores, mask=allowed_pairs(mask, causal, query_length, key_length, near=scores))
 
 
 def allowed_pairs(

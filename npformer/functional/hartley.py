@@ -25,8 +25,8 @@ def hartley_mixing(x: Array) -> tuple[Array, Any]:
     Notes
     -----
     Each entry of the transform is a sum over x of cas(t) = cos t + sin t, where t is the sum of
-    both axes' angles. Applied twice it gives length * d_model * x, so no information is lost; the real
-    part alone, `fourier_mixing`, keeps only about half of the dimensions.
+    both axes' angles. Applied twice it gives length * d_model * x, so no information is lost; the
+    real part alone, `fourier_mixing`, keeps only about half of the dimensions.
     """
     checks.floating(x=x)
     checks.shape("x", x, (None, "length", "d_model"))

@@ -1,25 +1,73 @@
 """Token mixers: layers in which tokens see each other, behind one signature."""
 
-from npformer.mixers.attention import Attention
-from npformer.mixers.fourier import Fourier
+from npformer.mixers.attention import Attention, AttentionScores
+from npformer.mixers.averaging import AveragingMixer
+from npformer.mixers.dense_synthesizer import (
+    DenseScores,
+    DenseSynthesizer,
+    FactorizedDenseScores,
+    FactorizedDenseSynthesizer,
+)
+from npformer.mixers.hybrid import LAYOUTS, hybrid
 from npformer.mixers.identity import Identity
 from npformer.mixers.mixer import Mixer, MixerSettings
-from npformer.mixers.synthesizer import DenseSynthesizer
+from npformer.mixers.mixture import SCORES, Mixture, MixtureScores
+from npformer.mixers.random_synthesizer import (
+    FactorizedRandomScores,
+    FactorizedRandomSynthesizer,
+    FixedRandomSynthesizer,
+    RandomScores,
+    RandomSynthesizer,
+)
+from npformer.mixers.whole_sequence import (
+    Fourier,
+    Hartley,
+    LinearMixing,
+    RandomMixing,
+    WholeSequenceMixer,
+)
 
 MIXERS: dict[str, type[Mixer]] = {
     "attention": Attention,
     "dense_synthesizer": DenseSynthesizer,
+    "random_synthesizer": RandomSynthesizer,
+    "fixed_random_synthesizer": FixedRandomSynthesizer,
+    "factorized_dense_synthesizer": FactorizedDenseSynthesizer,
+    "factorized_random_synthesizer": FactorizedRandomSynthesizer,
+    "mixture": Mixture,
     "fourier": Fourier,
+    "hartley": Hartley,
+    "linear": LinearMixing,
+    "random": RandomMixing,
     "identity": Identity,
 }
 """What ``EncoderConfig(mixer=...)`` takes."""
 
 __all__ = [
+    "LAYOUTS",
     "MIXERS",
+    "SCORES",
     "Attention",
+    "AttentionScores",
+    "AveragingMixer",
+    "DenseScores",
     "DenseSynthesizer",
+    "FactorizedDenseScores",
+    "FactorizedDenseSynthesizer",
+    "FactorizedRandomScores",
+    "FactorizedRandomSynthesizer",
+    "FixedRandomSynthesizer",
     "Fourier",
+    "Hartley",
     "Identity",
+    "LinearMixing",
     "Mixer",
     "MixerSettings",
+    "Mixture",
+    "MixtureScores",
+    "RandomMixing",
+    "RandomScores",
+    "RandomSynthesizer",
+    "WholeSequenceMixer",
+    "hybrid",
 ]

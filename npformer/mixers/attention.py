@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from npformer import checks, initializers
 from npformer import functional as F
-from npformer import initializers
 from npformer.backend import Array
 from npformer.initializers import Seed
 from npformer.layers.linear import Linear
-from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
-from npformer.module import Context, Gradients
+from npformer.mixers.averaging import AveragingMixer, over_heads
+from npformer.mixers.mixer import MEMORIES, MixerSettings, check_heads
+from npformer.module import Context, Gradients, Layer
+
+LONG = 1024
+"""From this length on, ``memory="auto"`` takes queries in blocks."""
 
 
-class Attention(Mixer):
-    """y = concat(head_1, ..., head_h) W_O, head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
+class AttentionScores(Layer):
+    """S = Q K^T / sqrt(d_head), Q = x W_Q, K = x W_K, by head.
 
     The heads' projections lie side by side in one matrix each, so that all heads are one product.
 
@@ -24,12 +28,59 @@ class Attention(Mixer):
         Features of a token.
     n_heads : int
         Heads; each has d_model / n_heads features.
-    causal : bool
-        Token i sees the tokens 0 to i only.
     seed : int or numpy.random.Generator
         Draws the weights.
     dtype : {"float32", "float64"}
     """
+
+    def __init__(
+        self, d_model: int, n_heads: int = 1, *, seed: Seed, dtype: str = "float32"
+    ) -> None:
+        check_heads(d_model, n_heads)
+        rng = initializers.generator(seed)
+        self.n_heads = n_heads
+        self.query = Linear(d_model, d_model, seed=rng, dtype=dtype)
+        self.key = Linear(d_model, d_model, seed=rng, dtype=dtype)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
+        key, key_cache = self.key.forward(x, context)
+        scores, scores_cache = F.attention_scores(
+            F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
+            F.split_heads(key, self.n_heads),
+        )
+        return scores, (query_cache, key_cache, scores_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        query_cache, key_cache, scores_cache = cache
+        dquery, dkey = F.attention_scores_backward(dy, scores_cache)
+        # x is used twice: its gradients add up
+        dx_key = self.key.backward(F.merge_heads(dkey), key_cache, gradients)
+        return dx_key + self.query.backward(F.merge_heads(dquery), query_cache, gradients)
+
+
+class Attention(AveragingMixer):
+    """y = concat(head_1, ..., head_h) W_O, head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
+
+    Parameters
+    ----------
+    d_model : int
+        Features of a token.
+    n_heads : int
+        Heads; each has d_model / n_heads features.
+    causal : bool
+        Token i sees the tokens 0 to i only.
+    memory : {"auto", "stored", "blocks"}
+        "stored" keeps the weights, (batch, heads, length, length), for the backward pass.
+        "blocks" takes some queries at a time and computes their weights again: the same numbers,
+        more work, memory that grows with the length and not with its square. "auto" takes blocks
+        from length 1024 on.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    """
+
+    scores: AttentionScores
 
     def __init__(
         self,
@@ -37,50 +88,54 @@ class Attention(Mixer):
         n_heads: int = 1,
         *,
         causal: bool = False,
+        memory: str = "auto",
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        check_heads(d_model, n_heads)
+        checks.choice("memory", memory, MEMORIES)
         rng = initializers.generator(seed)
-        self.n_heads = n_heads
-        self.causal = causal
-        self.query = Linear(d_model, d_model, seed=rng, dtype=dtype)
-        self.key = Linear(d_model, d_model, seed=rng, dtype=dtype)
-        self.value = Linear(d_model, d_model, seed=rng, dtype=dtype)
-        self.output = Linear(d_model, d_model, seed=rng, dtype=dtype)
+        scores = AttentionScores(d_model, n_heads, seed=rng, dtype=dtype)
+        super().__init__(scores, d_model, n_heads, causal=causal, seed=rng, dtype=dtype)
+        self.memory = memory
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
         return cls(
-            settings.d_model, settings.n_heads, causal=settings.causal, seed=seed, dtype=dtype
+            settings.d_model,
+            settings.n_heads,
+            causal=settings.causal,
+            memory=settings.memory,
+            seed=seed,
+            dtype=dtype,
         )
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
-        key, key_cache = self.key.forward(x, context)
+        if self.memory == "stored" or (self.memory == "auto" and x.shape[1] < LONG):
+            y, cache = super().forward(x, context)
+            return y, ("stored", cache)
+        query, query_cache = self.scores.query.forward(x, context)
+        key, key_cache = self.scores.key.forward(x, context)
         value, value_cache = self.value.forward(x, context)
-        heads, heads_cache = F.scaled_dot_product_attention(
-            F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
+        heads, heads_cache = F.blockwise_attention(
+            F.split_heads(query, self.n_heads),
             F.split_heads(key, self.n_heads),
             F.split_heads(value, self.n_heads),
             mask=over_heads(context.mask),
             causal=self.causal,
         )
         y, output_cache = self.output.forward(F.merge_heads(heads), context)
-        return y, (query_cache, key_cache, value_cache, heads_cache, output_cache)
+        return y, ("blocks", (query_cache, key_cache, value_cache, heads_cache, output_cache))
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, value_cache, heads_cache, output_cache = cache
+        way, saved = cache
+        if way == "stored":
+            return super().backward(dy, saved, gradients)
+        query_cache, key_cache, value_cache, heads_cache, output_cache = saved
         dmerged = self.output.backward(dy, output_cache, gradients)
-        dquery, dkey, dvalue = F.scaled_dot_product_attention_backward(
+        dquery, dkey, dvalue = F.blockwise_attention_backward(
             F.split_heads(dmerged, self.n_heads), heads_cache
         )
         # x is used three times: its gradients add up
         dx = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
-        dx = dx + self.key.backward(F.merge_heads(dkey), key_cache, gradients)
-        return dx + self.query.backward(F.merge_heads(dquery), query_cache, gradients)
-
-
-def over_heads(mask: Array | None) -> Array | None:
-    """(batch, key_length) -> (batch, 1, 1, key_length): for all heads and all queries."""
-    return None if mask is None else mask[:, None, None, :]
+        dx = dx + self.scores.key.backward(F.merge_heads(dkey), key_cache, gradients)
+        return dx + self.scores.query.backward(F.merge_heads(dquery), query_cache, gradients)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from npformer.backend import Array
+from npformer.backend import Array, array_module
 from npformer.initializers import Seed
 from npformer.mixers.mixer import Mixer, MixerSettings
 from npformer.module import Context, Gradients
@@ -21,6 +21,12 @@ class Identity(Mixer):
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
         return cls()
+
+    def explain(self, x: Array, context: Context) -> Array:
+        xp = array_module(x)
+        batch, length = x.shape[:2]
+        kept = xp.ones((batch, length), dtype=bool) if context.mask is None else context.mask
+        return xp.eye(length, dtype=x.dtype) * kept[:, None, None, :]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return x, None

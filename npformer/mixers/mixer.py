@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from npformer import checks
+from npformer.backend import Array
 from npformer.initializers import Seed
-from npformer.module import Layer
+from npformer.module import Context, Layer
 
 PADDINGS = ("refuse", "per_length", "zero")
+MEMORIES = ("auto", "stored", "blocks")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,12 @@ class MixerSettings:
         Token i sees the tokens 0 to i only.
     padding : {"refuse", "per_length", "zero"}
         What a mixer does that cannot skip padding.
+    memory : {"auto", "stored", "blocks"}
+        Whether attention keeps its weights for the backward pass.
+    rank : int
+        k of the Factorized Random Synthesizer.
+    mixture : tuple of str
+        Parts of a mixture.
     """
 
     d_model: int
@@ -36,12 +44,17 @@ class MixerSettings:
     max_len: int = 128
     causal: bool = False
     padding: str = "refuse"
+    memory: str = "auto"
+    rank: int = 8
+    mixture: tuple[str, ...] = ("attention", "random_synthesizer")
 
     def __post_init__(self) -> None:
         checks.positive("d_model", self.d_model)
         checks.positive("n_heads", self.n_heads)
         checks.positive("max_len", self.max_len)
+        checks.positive("rank", self.rank)
         checks.choice("padding", self.padding, PADDINGS)
+        checks.choice("memory", self.memory, MEMORIES)
 
 
 class Mixer(Layer):
@@ -69,6 +82,25 @@ class Mixer(Layer):
         seed : int or numpy.random.Generator
             Draws the weights.
         dtype : {"float32", "float64"}
+        """
+
+    @abstractmethod
+    def explain(self, x: Array, context: Context) -> Array:
+        """Return the matrices that this mixer would mix `x` with.
+
+        Parameters
+        ----------
+        x : array, shape (batch, length, d_model)
+            What this mixer gets.
+        context : Context
+
+        Returns
+        -------
+        matrices : array, shape (batch, heads, length, length)
+            Entry (i, j): what token i takes from token j. For attention and synthesizers their
+            weights, rows summing to 1. For Fourier and Hartley the transform over the sequence,
+            complex, and for linear mixing its matrix, with one head. Rows and columns of padding
+            are 0.
         """
 
 

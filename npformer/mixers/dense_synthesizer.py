@@ -1,0 +1,184 @@
+"""The Dense Synthesizer, whole and factorized, as mixers (Tay et al., 2020, arXiv 2005.00743)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+from npformer import checks, initializers
+from npformer import functional as F
+from npformer.backend import Array
+from npformer.initializers import Seed
+from npformer.mixers.averaging import AveragingMixer
+from npformer.mixers.mixer import MixerSettings, check_heads
+from npformer.module import Context, Gradients, Layer, Parameter
+
+
+class DenseScores(Layer):
+    """S_i = relu(x W1^i + b1^i) W2^i + b2^i: each token writes its own row.
+
+    One head is the paper's equation, W1 (d_model, d_model) and W2 (d_model, max_len). With h heads
+    the columns of W1 are shared out among them, as attention shares out its query projection (and
+    as the authors' code does), and each has its own W2 of shape (d_model / h, max_len).
+
+    Parameters
+    ----------
+    d_model : int
+        Features of a token.
+    n_heads : int
+        Heads; each has a map of its own.
+    max_len : int
+        Columns of W2: the longest sequence. Shorter ones use the first columns.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+
+    Attributes
+    ----------
+    W1 : Parameter, shape (d_model, d_model)
+    b1 : Parameter, shape (d_model,)
+    W2 : Parameter, shape (n_heads, d_model / n_heads, max_len)
+    b2 : Parameter, shape (n_heads, max_len)
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int = 1,
+        max_len: int = 128,
+        *,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        self.W1, self.b1, self.W2, self.b2 = _map(d_model, n_heads, max_len, seed, dtype)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        maps = (self.W1.value, self.b1.value, self.W2.value, self.b2.value)
+        return F.dense_scores(x, *maps, x.shape[1])
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        dx, *dmaps = F.dense_scores_backward(dy, cache)
+        for parameter, gradient in zip((self.W1, self.b1, self.W2, self.b2), dmaps, strict=True):
+            gradients.add(parameter, gradient)
+        return dx
+
+
+class FactorizedDenseScores(Layer):
+    """S_i = F(x_i) tiled times G(x_i) repeated: two short rows make one of max_len.
+
+    Parameters
+    ----------
+    d_model, n_heads, max_len, seed, dtype
+        As in `DenseScores`. F writes a numbers and G writes b, both about the root of max_len.
+
+    Attributes
+    ----------
+    W1, b1, W2, b2 : Parameter
+        F, as in `DenseScores`, with a columns.
+    V1, c1, V2, c2 : Parameter
+        G, alike, with b columns.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int = 1,
+        max_len: int = 128,
+        *,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        checks.positive("max_len", max_len)
+        rng = initializers.generator(seed)
+        a = math.isqrt(max_len - 1) + 1  # the root of max_len, rounded up
+        b = -(-max_len // a)
+        self.W1, self.b1, self.W2, self.b2 = _map(d_model, n_heads, a, rng, dtype)
+        self.V1, self.c1, self.V2, self.c2 = _map(d_model, n_heads, b, rng, dtype)
+
+    def _parameters(self) -> tuple[Parameter, ...]:
+        return self.W1, self.b1, self.W2, self.b2, self.V1, self.c1, self.V2, self.c2
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        maps = [parameter.value for parameter in self._parameters()]
+        return F.factorized_dense_scores(x, *maps, x.shape[1])
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        dx, *dmaps = F.factorized_dense_scores_backward(dy, cache)
+        for parameter, gradient in zip(self._parameters(), dmaps, strict=True):
+            gradients.add(parameter, gradient)
+        return dx
+
+
+class DenseSynthesizer(AveragingMixer):
+    """head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i; no two tokens are compared.
+
+    Parameters
+    ----------
+    d_model : int
+        Features of a token.
+    n_heads : int
+        Heads; each has a map of its own.
+    max_len : int
+        The longest sequence.
+    causal : bool
+        Token i sees the tokens 0 to i only.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    """
+
+    make_scores: type[DenseScores] | type[FactorizedDenseScores] = DenseScores
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int = 1,
+        max_len: int = 128,
+        *,
+        causal: bool = False,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        rng = initializers.generator(seed)
+        scores = self.make_scores(d_model, n_heads, max_len, seed=rng, dtype=dtype)
+        super().__init__(scores, d_model, n_heads, causal=causal, seed=rng, dtype=dtype)
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(
+            settings.d_model,
+            settings.n_heads,
+            settings.max_len,
+            causal=settings.causal,
+            seed=seed,
+            dtype=dtype,
+        )
+
+
+class FactorizedDenseSynthesizer(DenseSynthesizer):
+    """The Dense Synthesizer with scores from two short rows: fewer parameters for long sequences.
+
+    Parameters
+    ----------
+    d_model, n_heads, max_len, causal, seed, dtype
+        As in `DenseSynthesizer`.
+    """
+
+    make_scores = FactorizedDenseScores
+
+
+def _map(
+    d_model: int, n_heads: int, columns: int, seed: Seed, dtype: str
+) -> tuple[Parameter, Parameter, Parameter, Parameter]:
+    """Return W1, b1, W2, b2 of a map from tokens to rows of scores."""
+    check_heads(d_model, n_heads)
+    checks.positive("max_len", columns)
+    rng = initializers.generator(seed)
+    xavier, zeros = initializers.xavier_uniform, initializers.zeros
+    shape = (n_heads, d_model // n_heads, columns)
+    return (
+        Parameter(initializers.draw(xavier, rng, (d_model, d_model), dtype)),
+        Parameter(initializers.draw(zeros, rng, (d_model,), dtype)),
+        Parameter(initializers.draw(initializers.per_head(xavier), rng, shape, dtype)),
+        Parameter(initializers.draw(zeros, rng, (n_heads, columns), dtype)),
+    )

@@ -1,0 +1,121 @@
+"""A mixture of attention and synthesizers as a mixer (Tay et al., 2020, section 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from npformer import checks, initializers
+from npformer import functional as F
+from npformer.backend import Array
+from npformer.initializers import Seed
+from npformer.mixers.attention import AttentionScores
+from npformer.mixers.averaging import AveragingMixer
+from npformer.mixers.dense_synthesizer import DenseScores, FactorizedDenseScores
+from npformer.mixers.mixer import MixerSettings
+from npformer.mixers.random_synthesizer import FactorizedRandomScores, RandomScores
+from npformer.module import Context, Gradients, Layer, Parameter
+
+MakeScores = Callable[[MixerSettings, Any, str], Layer]
+
+SCORES: dict[str, MakeScores] = {
+    "attention": lambda s, seed, dtype: AttentionScores(
+        s.d_model, s.n_heads, seed=seed, dtype=dtype
+    ),
+    "dense_synthesizer": lambda s, seed, dtype: DenseScores(
+        s.d_model, s.n_heads, s.max_len, seed=seed, dtype=dtype
+    ),
+    "factorized_dense_synthesizer": lambda s, seed, dtype: FactorizedDenseScores(
+        s.d_model, s.n_heads, s.max_len, seed=seed, dtype=dtype
+    ),
+    "random_synthesizer": lambda s, seed, dtype: RandomScores(
+        s.n_heads, s.max_len, seed=seed, dtype=dtype
+    ),
+    "fixed_random_synthesizer": lambda s, seed, dtype: RandomScores(
+        s.n_heads, s.max_len, trained=False, seed=seed, dtype=dtype
+    ),
+    "factorized_random_synthesizer": lambda s, seed, dtype: FactorizedRandomScores(
+        s.n_heads, s.max_len, s.rank, seed=seed, dtype=dtype
+    ),
+}
+"""What ``EncoderConfig(mixture=...)`` takes."""
+
+
+class MixtureScores(Layer):
+    """S = sum_i alpha_i S_i, alpha = softmax(logits), trained.
+
+    Parameters
+    ----------
+    *parts : Layer
+        From (batch, length, d_model) to scores each.
+    dtype : {"float32", "float64"}
+
+    Attributes
+    ----------
+    logits : Parameter, shape (n,)
+        First 0: equal shares.
+    parts : list of Layer
+    """
+
+    def __init__(self, *parts: Layer, dtype: str = "float32") -> None:
+        if len(parts) < 2:
+            raise ValueError(f"got {len(parts)} parts; expected at least 2 to mix")
+        self.logits = Parameter(initializers.draw(initializers.zeros, None, (len(parts),), dtype))
+        self.parts = list(parts)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        made = [part.forward(x, context) for part in self.parts]
+        scores, cache = F.mixture_scores(self.logits.value, *(scores for scores, _ in made))
+        return scores, (cache, [part_cache for _, part_cache in made])
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array | None:
+        mixture_cache, part_caches = cache
+        dlogits, *dparts = F.mixture_scores_backward(dy, mixture_cache)
+        gradients.add(self.logits, dlogits)
+        dx = None
+        for part, dpart, part_cache in zip(self.parts, dparts, part_caches, strict=True):
+            more = part.backward(dpart, part_cache, gradients)
+            if more is not None:  # None: the tokens have no say in this part
+                dx = more if dx is None else dx + more
+        return dx
+
+
+class Mixture(AveragingMixer):
+    """head_i = softmax(sum_k alpha_k S_k^i(x)) x W_V^i.
+
+    Parameters
+    ----------
+    settings : MixerSettings
+        ``settings.mixture`` names the parts.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    """
+
+    def __init__(self, settings: MixerSettings, *, seed: Seed, dtype: str = "float32") -> None:
+        rng = initializers.generator(seed)
+        check_parts(settings.mixture)
+        parts = [SCORES[name](settings, rng, dtype) for name in settings.mixture]
+        super().__init__(
+            MixtureScores(*parts, dtype=dtype),
+            settings.d_model,
+            settings.n_heads,
+            causal=settings.causal,
+            seed=rng,
+            dtype=dtype,
+        )
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(settings, seed=seed, dtype=dtype)
+
+
+def check_parts(names: Sequence[str]) -> None:
+    """Check the names of a mixture's parts."""
+    if isinstance(names, str) or len(names) < 2:
+        raise ValueError(
+            f"mixture is {names!r}; expected at least two names, such as "
+            "('attention', 'random_synthesizer')"
+        )
+    for name in names:
+        checks.choice("mixture", name, SCORES)
