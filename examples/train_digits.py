@@ -11,7 +11,7 @@ x, y = dataset.train  # (1252, 8, 8) float32 and (1252,) whole numbers
 config = nf.EncoderConfig(
     d_model=64, n_layers=2, n_heads=4, d_ff=128, max_len=8, dropout=0.2, positions="learned"
 )
-model = nf.SequenceClassifier(config, n_classes=10, n_features=8, seed=0)
+model = nf.SequenceClassifier(config, n_classes=10, n_features=8, pooling="flatten", seed=0)
 
 epochs, batch_size = 30, 32
 steps = epochs * -(-len(x) // batch_size)
@@ -33,4 +33,5 @@ print(f"weights of epoch {history.best_epoch}: test accuracy {found.accuracy:.4f
 
 nf.save(model, "digits.safetensors")
 again = nf.load("digits.safetensors")
-print("loaded, first predictions:", again.predict(dataset.test[0][:10]), "labels:", dataset.test[1][:10])
+print("loaded again, predicts", again.predict(dataset.test[0][:10]))
+print("         and labels are", dataset.test[1][:10])

@@ -116,6 +116,7 @@ RECIPES: dict[str, Recipe] = {
                 "dropout": 0.2,
                 "positions": "learned",
             },
+            pooling="flatten",  # a row of pixels means what it means by its place
             training={
                 "epochs": 40,
                 "batch_size": 32,

@@ -117,11 +117,9 @@ def explain(layer: Layer, x: Array, mask: Array | None = None) -> list[Explanati
         One for each mixer, from the bottom up.
     """
     return [
-        Explanation(
-            call.name, type(call.layer).__name__, call.layer.explain(call.input, call.context)
-        )
+        Explanation(call.name, type(mixer).__name__, mixer.explain(call.input, call.context))
         for call in trace(layer, x, mask)
-        if isinstance(call.layer, Mixer)
+        if isinstance(mixer := call.layer, Mixer)
     ]
 
 

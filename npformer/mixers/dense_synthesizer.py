@@ -99,8 +99,8 @@ class FactorizedDenseScores(Layer):
         return self.W1, self.b1, self.W2, self.b2, self.V1, self.c1, self.V2, self.c2
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        maps = [parameter.value for parameter in self._parameters()]
-        return F.factorized_dense_scores(x, *maps, x.shape[1])
+        W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self._parameters())
+        return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, x.shape[1])
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, *dmaps = F.factorized_dense_scores_backward(dy, cache)

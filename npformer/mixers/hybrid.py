@@ -40,7 +40,8 @@ def hybrid(
     checks.choice("layout", layout, LAYOUTS)
     if not isinstance(n_attention, int) or not 0 <= n_attention <= n_layers:
         raise ValueError(
-            f"n_attention is {n_attention!r}; expected a whole number from 0 to {n_layers}, n_layers"
+            f"n_attention is {n_attention!r}; expected a whole number from 0 to n_layers, "
+            f"which is {n_layers}"
         )
     first, last = 0, n_attention  # "bottom"
     if layout == "top":
