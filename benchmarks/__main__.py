@@ -3,7 +3,10 @@
 import argparse
 import importlib
 
-BENCHMARKS = {"mixers": "test accuracy of each mixer on each task (some minutes)"}
+BENCHMARKS = {
+    "mixers": "test accuracy of each mixer on each task (some minutes)",
+    "blockwise": "attention in blocks of queries against stored weights: time and memory",
+}
 
 
 def main():

@@ -37,8 +37,8 @@ def write(name, figures, table):
         json.dumps({"machine": on, "figures": figures}, indent=2) + "\n"
     )
     text = (
-        f"{table}\n\nWritten by `python -m benchmarks {name}` on {on['cores']} cores of {on['cpu']}, "
-        f"Python {on['python']}, NumPy {on['numpy']}.\n"
+        f"{table}\n\nWritten by `python -m benchmarks {name}` on {on['cores']} cores of "
+        f"{on['cpu']}, Python {on['python']}, NumPy {on['numpy']}.\n"
     )
     (RESULTS / f"{name}.md").write_text(text)
     readme = ROOT / "README.md"

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral, Real
 
 from npformer.backend import Array, Module, backend_of
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # the same two, as NumPy's one-letter codes: ten times faster to ask for
+_complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
+
+
+@contextmanager
+def _complex_allowed() -> Iterator[None]:
+    """Let complex numbers pass, for `npformer.complex_step` and nobody else."""
+    token = _complex_step.set(True)
+    try:
+        yield
+    finally:
+        _complex_step.reset(token)
 
 
 def floating(**arrays: Array | None) -> Module:
@@ -36,13 +49,13 @@ def floating(**arrays: Array | None) -> Module:
         if x is None:
             continue
         if dtype is None:
-            if x.dtype.char not in _FLOAT_CODES:
+            if x.dtype.char not in _FLOAT_CODES and not _complex_step.get():
                 raise TypeError(
                     f"{name} has dtype {x.dtype}; expected float32 or float64. "
                     f"Convert it with {name}.astype('float32')"
                 )
             first, dtype = name, x.dtype
-        elif x.dtype != dtype:
+        elif x.dtype != dtype and not _complex_step.get():
             raise TypeError(
                 f"{first} has dtype {dtype} and {name} has dtype {x.dtype}; expected one dtype. "
                 f"Nothing is cast silently: write {first}.astype({x.dtype.name!r}) or "

@@ -315,9 +315,9 @@ class SequenceClassifier(Layer):
             with one_blas_thread(self, work(self, math.prod(x[rows].shape[:2]))):
                 logits = self(x[rows], None if mask is None else mask[rows])
             if self.output == "sigmoid":
-                positive, _ = F.sigmoid(logits)
-                p = to_numpy(positive)
-                parts.append(np.concatenate([1.0 - p, p], axis=-1))
+                # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
+                both = [to_numpy(F.sigmoid(z)[0]) for z in (-logits, logits)]
+                parts.append(np.concatenate(both, axis=-1))
             else:
                 p, _ = F.softmax(logits)
                 parts.append(to_numpy(p))

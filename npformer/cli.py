@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -46,7 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # `npformer ... | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, TypeError, OSError, BackendUnavailableError, NonFiniteLossError) as error:
         print(f"npformer {options.command}: {error}", file=sys.stderr)
         return 2
@@ -204,6 +210,8 @@ def _train(options: argparse.Namespace) -> int:
         model = recipe.model(dataset, options.seed, options.dtype, **changes).to(options.backend)
         if split == splits[0]:
             out.mkdir(parents=True, exist_ok=True)  # not before it is known that the model can be
+            for stale in out.glob("model*.safetensors"):
+                stale.unlink()  # of another training: this one's splits may be others
             metrics["parameters"] = model.n_parameters()
             metrics["config"] = model.config.to_dict()
             if not options.quiet:

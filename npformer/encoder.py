@@ -49,6 +49,13 @@ class EncoderConfig:
         What a model adds to the embeddings.
     scale_embeddings : bool
         Multiply token embeddings by sqrt(d_model), as Vaswani et al. do.
+    n_token_types : int
+        Types of tokens, each with an embedding that is added: BERT has 2, for the first and the
+        second sentence, FNet 4. 0 has none.
+    embedding_norm : bool
+        Layer norm of the sum of the embeddings, as BERT and FNet do.
+    embedding_projection : bool
+        A linear map after that, as FNet has.
     share_layers : bool
         One block applied n_layers times: its weights are tied across depth.
     causal : bool
@@ -91,11 +98,18 @@ class EncoderConfig:
     rank: int = 8
     mixture: Sequence[str] = ("attention", "random_synthesizer")
     norm_eps: float = 1e-5
+    n_token_types: int = 0
+    embedding_norm: bool = False
+    embedding_projection: bool = False
 
     def __post_init__(self) -> None:
         for name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len", "rank"):
             object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
-        for name in ("scale_embeddings", "share_layers", "causal"):
+        if self.n_token_types != 0:
+            types = checks.positive("n_token_types", self.n_token_types)
+            object.__setattr__(self, "n_token_types", types)
+        flags = ("scale_embeddings", "share_layers", "causal")
+        for name in (*flags, "embedding_norm", "embedding_projection"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is {getattr(self, name)!r}; expected True or False")
         if not isinstance(self.mixer, str | Sequence):
@@ -167,7 +181,7 @@ class EncoderConfig:
         if unknown:
             raise ValueError(
                 f"the configuration has {', '.join(unknown)}, which this version of npformer does "
-                "not know; it was written by a newer one. Update npformer"
+                "not know"
             )
         return cls(**plain)
 

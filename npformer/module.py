@@ -313,16 +313,22 @@ class Context:
         Padding: True = keep. None keeps every token.
     workspace : Workspace or None
         Buffers to write results into; None allocates new ones.
+    types : int array, shape (batch, length), or None
+        The type of each token, for models with `n_token_types`: BERT counts its segments so. None
+        means that every token is of type 0.
     """
 
     training: bool = False
     generator: Any = None
     mask: Array | None = None
     workspace: Workspace | None = None
+    types: Array | None = None
 
     def without_mask(self) -> Context:
         """Return the same context for tensors that are no longer sequences."""
-        return replace(self, mask=None) if self.mask is not None else self
+        if self.mask is None and self.types is None:
+            return self
+        return replace(self, mask=None, types=None)
 
     def draws(self) -> Any:
         """Return the generator for a layer that is random while training, None at evaluation.

@@ -60,7 +60,7 @@ def trace(layer: Layer, x: Array, mask: Array | None = None) -> list[Call]:
     for part in {id(part): part for _, part in observed.layers()}.values():
         _observe(part, names[id(part)], calls)
     observed.forward(x, EVALUATION if mask is None else Context(mask=mask))
-    return calls
+    return calls.copy()  # whoever calls an observed layer again would lengthen the other list
 
 
 def _observe(part: Layer, names: list[str], calls: list[Call]) -> None:

@@ -284,6 +284,8 @@ def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
         )
     x, y, mask = (*data, None)[:3]
     for part, array in (("x", x), ("y", y), ("mask", mask)):
+        if isinstance(array, np.ndarray) and array.ndim == 0:
+            raise ValueError(f"{part} in {name} is a single number; expected one entry a sample")
         if array is not None and not isinstance(array, np.ndarray):
             raise TypeError(
                 f"{part} in {name} is a {type(array).__name__}; expected a NumPy array. Batches "
@@ -298,6 +300,12 @@ def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
 
 def _check(model: SequenceClassifier, name: str, data: Data, at_once: int = 1024) -> None:
     """Check every sample and label, some at a time, so that a GPU need not hold them all."""
+    if not isinstance(model, SequenceClassifier):
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a SequenceClassifier, which has a loss. "
+            "For other layers write the loop: forward, a loss of npformer.functional, backward, "
+            "Adam.step"
+        )
     x, y, mask = _parts(name, data)
     if len(x) == 0:
         raise ValueError(f"{name} has no samples; expected at least 1")

@@ -7,7 +7,7 @@ from typing import Any
 
 from npformer import checks
 from npformer.backend import Array, array_module
-from npformer.functional.averaging import average, average_backward
+from npformer.functional.averaging import average, average_backward, check_mask
 
 
 def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
@@ -158,9 +158,12 @@ def blockwise_attention(
     """
     checks.positive("block", block)
     xp = checks.floating(query=query, key=key, value=value)
+    checks.shape("query", query, (None, "query_length", "d_head"))
+    checks.shape("key", key, (None, "key_length", query.shape[-1]))
     length = query.shape[-2]
-    if mask is not None and mask.ndim < 2:
-        mask = mask[None]
+    if mask is not None:
+        # Here, for the whole: a mask cut into blocks would fit even if it has too many rows.
+        check_mask(mask, (*query.shape[:-1], key.shape[-2]), near=query)
     y = xp.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype)
     for start in range(0, length, block):
         rows = slice(start, min(start + block, length))
@@ -206,7 +209,7 @@ def _mask_of(
     rows: slice, query: Array, key: Array, mask: Array | None, causal: bool
 ) -> Array | None:
     """Return what the queries in `rows` may see."""
-    if mask is not None and mask.shape[-2] != 1:
+    if mask is not None and mask.ndim > 1 and mask.shape[-2] != 1:
         mask = mask[..., rows, :]
     if not causal:
         return mask

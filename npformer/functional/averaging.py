@@ -9,7 +9,7 @@ from typing import Any
 
 from npformer import checks
 from npformer.backend import Array, array_module, backend_of
-from npformer.functional.broadcasting import sum_to
+from npformer.functional.broadcasting import broadcast_shape, sum_to
 from npformer.functional.softmax import softmax, softmax_backward
 
 
@@ -45,7 +45,15 @@ def average(
     checks.shape(
         "value", value, (None, scores.shape[-1], "d_value"), "One value for each column of scores"
     )
-    weights, softmax_cache = averaging_weights(scores, mask, causal)
+    leading = broadcast_shape(scores.shape[:-2], value.shape[:-2])
+    if leading is None:
+        raise ValueError(
+            f"scores has shape {tuple(scores.shape)} and value has shape {tuple(value.shape)}; "
+            "expected the same axes before the last two, or 1 or none where one serves all"
+        )
+    if mask is not None:
+        check_mask(mask, (*leading, *scores.shape[-2:]), near=scores)
+    weights, softmax_cache = _weights(scores, mask, causal)
     y = weights @ value  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
     return y, (weights, value, softmax_cache, scores.shape)
 
@@ -91,8 +99,17 @@ def averaging_weights(
     cache : opaque
         For `softmax_backward`.
     """
+    checks.floating(scores=scores)
+    checks.shape("scores", scores, (None, "query_length", "key_length"))
     if mask is not None:
-        _check_mask(mask, scores)
+        backend_of(scores=scores, mask=mask)
+        # Scores that a batch shares have fewer axes than the batch's mask.
+        leading = broadcast_shape(scores.shape[:-2], mask.shape[:-2]) or scores.shape[:-2]
+        check_mask(mask, (*leading, *scores.shape[-2:]), near=scores)
+    return _weights(scores, mask, causal)
+
+
+def _weights(scores: Array, mask: Array | None, causal: bool) -> tuple[Array, Any]:
     query_length, key_length = scores.shape[-2:]
     return softmax(scores, mask=allowed_pairs(mask, causal, query_length, key_length, near=scores))
 
@@ -120,17 +137,30 @@ def allowed_pairs(
     return triangle if mask is None else mask & triangle
 
 
-def _check_mask(mask: Array, scores: Array) -> None:
-    """Check that the mask is boolean and fits the scores' last two axes."""
-    backend_of(scores=scores, mask=mask)
+def check_mask(mask: Array, scores_shape: tuple[int, ...], near: Array) -> None:
+    """Check that a mask is boolean, on `near`'s backend, and fits scores of a shape.
+
+    Parameters
+    ----------
+    mask : bool array
+    scores_shape : tuple of int
+        (..., query_length, key_length).
+    near : array
+        Any of the arrays that it masks.
+
+    Raises
+    ------
+    TypeError
+        The mask is no array, not boolean, or of another backend.
+    ValueError
+        It does not broadcast to that shape.
+    """
+    backend_of(scores=near, mask=mask)
     if mask.dtype.name != "bool":
         checks.mask("mask", mask, mask.shape)
-    tail = mask.shape[-2:]
-    fits = all(m in (1, s) for m, s in zip(tail, scores.shape[-len(tail) :], strict=True))
-    pairs = zip(reversed(mask.shape[:-2]), reversed(scores.shape[:-2]), strict=False)
-    if not fits or any(1 not in (m, s) and m != s for m, s in pairs):
+    if broadcast_shape(mask.shape, scores_shape) != scores_shape:
         raise ValueError(
             f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to the scores, "
-            f"{tuple(scores.shape)}. For a (batch, key_length) padding mask over heads write "
+            f"{tuple(scores_shape)}. For a (batch, key_length) padding mask over heads write "
             "mask[:, None, None, :]"
         )

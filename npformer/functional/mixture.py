@@ -9,7 +9,7 @@ from typing import Any
 
 from npformer import checks
 from npformer.backend import Array, array_module
-from npformer.functional.broadcasting import sum_to
+from npformer.functional.broadcasting import broadcast_shape, sum_to
 from npformer.functional.softmax import softmax, softmax_backward
 
 
@@ -32,10 +32,21 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
     Raises
     ------
     ValueError
-        There are not as many logits as parts.
+        There are not as many logits as parts, none at all, or parts that do not fit each other.
     """
     checks.floating(logits=logits, **{f"scores[{i}]": s for i, s in enumerate(scores)})
     checks.shape("logits", logits, (len(scores),), "One share for each of the scores")
+    if not scores:
+        raise ValueError("got no scores; expected at least one part to mix")
+    shape: tuple[int, ...] = scores[0].shape
+    for i, part in enumerate(scores):
+        together = broadcast_shape(shape, part.shape)
+        if together is None:
+            raise ValueError(
+                f"scores[{i}] has shape {tuple(part.shape)} and those before it {tuple(shape)}; "
+                "expected the same axes, or 1 or none where one table serves all"
+            )
+        shape = together
     alpha, softmax_cache = softmax(logits)
     total = alpha[0] * scores[0]
     for i in range(1, len(scores)):

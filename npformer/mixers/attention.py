@@ -13,8 +13,9 @@ from npformer.mixers.averaging import AveragingMixer, over_heads
 from npformer.mixers.mixer import MEMORIES, MixerSettings, check_heads
 from npformer.module import Context, Gradients, Layer
 
-LONG = 1024
-"""From this length on, ``memory="auto"`` takes queries in blocks."""
+LONG = 2048
+"""From this length on, ``memory="auto"`` takes queries in blocks: about where computing the weights
+twice costs no more time than moving them through memory (`python -m benchmarks blockwise`)."""
 
 
 class AttentionScores(Layer):
@@ -74,7 +75,7 @@ class Attention(AveragingMixer):
         "stored" keeps the weights, (batch, heads, length, length), for the backward pass.
         "blocks" takes some queries at a time and computes their weights again: the same numbers,
         more work, memory that grows with the length and not with its square. "auto" takes blocks
-        from length 1024 on.
+        from length 2048 on.
     seed : int or numpy.random.Generator
         Draws the weights.
     dtype : {"float32", "float64"}

@@ -5,6 +5,8 @@ Lee-Thorp et al., 2021, arXiv 2105.03824, section 4.3 and appendix: BOTTOM, MIDD
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from npformer import checks
 
 LAYOUTS = ("bottom", "middle", "mixed", "top")
@@ -38,7 +40,8 @@ def hybrid(
     """
     checks.positive("n_layers", n_layers)
     checks.choice("layout", layout, LAYOUTS)
-    if not isinstance(n_attention, int) or not 0 <= n_attention <= n_layers:
+    whole = isinstance(n_attention, Integral) and not isinstance(n_attention, bool)
+    if not whole or not 0 <= n_attention <= n_layers:
         raise ValueError(
             f"n_attention is {n_attention!r}; expected a whole number from 0 to n_layers, "
             f"which is {n_layers}"

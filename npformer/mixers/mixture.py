@@ -112,7 +112,7 @@ class Mixture(AveragingMixer):
 
 def check_parts(names: Sequence[str]) -> None:
     """Check the names of a mixture's parts."""
-    if isinstance(names, str) or len(names) < 2:
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) < 2:
         raise ValueError(
             f"mixture is {names!r}; expected at least two names, such as "
             "('attention', 'random_synthesizer')"

@@ -1,0 +1,26 @@
+"""Which tokens does the model look at?
+
+Trains attention to fetch the symbol that the last token points at, then prints where it looks.
+"""
+
+import numpy as np
+
+import npformer as nf
+from npformer.recipes import RECIPES
+
+recipe = RECIPES["pointer"]
+dataset = recipe.load("generated", 0)
+model = recipe.model(dataset, seed=0, mixer="attention", n_heads=1)
+nf.fit(model, dataset.train, epochs=4, batch_size=64, lr=3e-3, clip_norm=1.0, progress=False)
+print(f"test accuracy {nf.evaluate(model, dataset.test).accuracy:.3f}\n")
+
+x, y = dataset.test[0][:3], dataset.test[1][:3]
+layers = model.explain(x)
+for sample in range(3):
+    position = x[sample, -1] - 8  # tokens 0 to 7 are symbols, 8 to 23 name positions
+    print(f"the last token points at position {position}, where {y[sample, -1]} stands; it looks at")
+    for layer in layers:
+        weights = layer.matrices[sample, 0, -1]  # of the last token
+        top = np.argsort(weights)[::-1][:3]
+        shown = ", ".join(f"{i} ({weights[i]:.2f})" for i in top)
+        print(f"  {layer.name}: positions {shown}")
