@@ -1,7 +1,7 @@
 """Token mixers: layers in which tokens see each other, behind one signature."""
 
 from npformer.mixers.attention import Attention, AttentionScores
-from npformer.mixers.averaging import AveragingMixer
+from npformer.mixers.averaging import AveragingMixer, Scores, Synthesizer
 from npformer.mixers.dense_synthesizer import (
     DenseScores,
     DenseSynthesizer,
@@ -15,6 +15,7 @@ from npformer.mixers.mixture import SCORES, Mixture, MixtureScores
 from npformer.mixers.random_synthesizer import (
     FactorizedRandomScores,
     FactorizedRandomSynthesizer,
+    FixedRandomScores,
     FixedRandomSynthesizer,
     RandomScores,
     RandomSynthesizer,
@@ -56,6 +57,7 @@ __all__ = [
     "FactorizedDenseSynthesizer",
     "FactorizedRandomScores",
     "FactorizedRandomSynthesizer",
+    "FixedRandomScores",
     "FixedRandomSynthesizer",
     "Fourier",
     "Hartley",
@@ -68,6 +70,8 @@ __all__ = [
     "RandomMixing",
     "RandomScores",
     "RandomSynthesizer",
+    "Scores",
+    "Synthesizer",
     "WholeSequenceMixer",
     "hybrid",
 ]

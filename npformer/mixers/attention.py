@@ -9,16 +9,16 @@ from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
 from npformer.layers.linear import Linear
-from npformer.mixers.averaging import AveragingMixer, over_heads
+from npformer.mixers.averaging import AveragingMixer, Scores, over_heads
 from npformer.mixers.mixer import MEMORIES, MixerSettings, check_heads
-from npformer.module import Context, Gradients, Layer
+from npformer.module import Context, Gradients
 
 LONG = 2048
 """From this length on, ``memory="auto"`` takes queries in blocks: about where computing the weights
 twice costs no more time than moving them through memory (`python -m benchmarks blockwise`)."""
 
 
-class AttentionScores(Layer):
+class AttentionScores(Scores):
     """S = Q K^T / sqrt(d_head), Q = x W_Q, K = x W_K, by head.
 
     The heads' projections lie side by side in one matrix each, so that all heads are one product.
@@ -42,6 +42,10 @@ class AttentionScores(Layer):
         self.n_heads = n_heads
         self.query = Linear(d_model, d_model, seed=rng, dtype=dtype)
         self.key = Linear(d_model, d_model, seed=rng, dtype=dtype)
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(settings.d_model, settings.n_heads, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]

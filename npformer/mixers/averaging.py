@@ -6,16 +6,38 @@ to scores; the mixer around it is always the same.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from npformer import functional as F
 from npformer import initializers
 from npformer.backend import Array, array_module
 from npformer.initializers import Seed
 from npformer.layers.linear import Linear
-from npformer.mixers.mixer import Mixer, check_heads
+from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
 from npformer.module import Context, Gradients, Layer, Parameter
+
+
+class Scores(Layer):
+    """Scores of the tokens for each other: what a softmax makes weights of.
+
+    (batch, length, d_model) -> (batch, heads, length, length), or (heads, length, length) where the
+    tokens have no say in them; `backward` then returns None for x.
+    """
+
+    @classmethod
+    @abstractmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        """Make these scores for an encoder.
+
+        Parameters
+        ----------
+        settings : MixerSettings
+        seed : int or numpy.random.Generator
+            Draws the weights.
+        dtype : {"float32", "float64"}
+        """
 
 
 class AveragingMixer(Mixer):
@@ -23,10 +45,9 @@ class AveragingMixer(Mixer):
 
     Parameters
     ----------
-    scores : Layer
-        (batch, length, d_model) -> (batch, heads, length, length), or (heads, length, length) if
-        the tokens have no say in them. Its parameters are named as if they were the mixer's own:
-        ``mixer.query.weight``, not ``mixer.scores.query.weight``.
+    scores : Scores
+        Their parameters are named as if they were the mixer's own: ``mixer.query.weight``, not
+        ``mixer.scores.query.weight``.
     d_model : int
         Features of a token.
     n_heads : int
@@ -45,7 +66,7 @@ class AveragingMixer(Mixer):
 
     def __init__(
         self,
-        scores: Layer,
+        scores: Scores,
         d_model: int,
         n_heads: int = 1,
         *,
@@ -96,6 +117,62 @@ class AveragingMixer(Mixer):
         if context.mask is None:
             return weights.copy()
         return xp.where(context.mask[:, None, :, None], weights, 0.0)  # padding asks nothing
+
+
+class Synthesizer(AveragingMixer):
+    """head_i = softmax(scores_i(x)) x W_V^i, with scores that compare no two tokens.
+
+    Parameters
+    ----------
+    d_model : int
+        Features of a token.
+    n_heads : int
+        Heads; each has scores of its own.
+    max_len : int
+        The longest sequence, which tables are made for.
+    rank : int
+        Of factorized tables.
+    causal : bool
+        Token i sees the tokens 0 to i only.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+
+    Attributes
+    ----------
+    scores_type : type of Scores
+        Where a subclass has its scores from.
+    """
+
+    scores_type: type[Scores]
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int = 1,
+        max_len: int = 128,
+        *,
+        rank: int = 8,
+        causal: bool = False,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        rng = initializers.generator(seed)
+        settings = MixerSettings(d_model, n_heads, max_len, rank=rank)
+        scores = self.scores_type.build(settings, seed=rng, dtype=dtype)
+        super().__init__(scores, d_model, n_heads, causal=causal, seed=rng, dtype=dtype)
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(
+            settings.d_model,
+            settings.n_heads,
+            settings.max_len,
+            rank=settings.rank,
+            causal=settings.causal,
+            seed=seed,
+            dtype=dtype,
+        )
 
 
 def over_heads(mask: Array | None) -> Array | None:

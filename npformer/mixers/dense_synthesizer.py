@@ -9,12 +9,12 @@ from npformer import checks, initializers
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
-from npformer.mixers.averaging import AveragingMixer
+from npformer.mixers.averaging import Scores, Synthesizer
 from npformer.mixers.mixer import MixerSettings, check_heads
-from npformer.module import Context, Gradients, Layer, Parameter
+from npformer.module import Context, Gradients, Parameter
 
 
-class DenseScores(Layer):
+class DenseScores(Scores):
     """S_i = relu(x W1^i + b1^i) W2^i + b2^i: each token writes its own row.
 
     One head is the paper's equation, W1 (d_model, d_model) and W2 (d_model, max_len). With h heads
@@ -52,6 +52,10 @@ class DenseScores(Layer):
     ) -> None:
         self.W1, self.b1, self.W2, self.b2 = _map(d_model, n_heads, max_len, seed, dtype)
 
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(settings.d_model, settings.n_heads, settings.max_len, seed=seed, dtype=dtype)
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         maps = (self.W1.value, self.b1.value, self.W2.value, self.b2.value)
         return F.dense_scores(x, *maps, x.shape[1])
@@ -63,7 +67,7 @@ class DenseScores(Layer):
         return dx
 
 
-class FactorizedDenseScores(Layer):
+class FactorizedDenseScores(Scores):
     """S_i = F(x_i) tiled times G(x_i) repeated: two short rows make one of max_len.
 
     Parameters
@@ -98,6 +102,10 @@ class FactorizedDenseScores(Layer):
     def _parameters(self) -> tuple[Parameter, ...]:
         return self.W1, self.b1, self.W2, self.b2, self.V1, self.c1, self.V2, self.c2
 
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(settings.d_model, settings.n_heads, settings.max_len, seed=seed, dtype=dtype)
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self._parameters())
         return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, x.shape[1])
@@ -109,62 +117,19 @@ class FactorizedDenseScores(Layer):
         return dx
 
 
-class DenseSynthesizer(AveragingMixer):
-    """head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i; no two tokens are compared.
+class DenseSynthesizer(Synthesizer):
+    """head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i; see `Synthesizer`."""
 
-    Parameters
-    ----------
-    d_model : int
-        Features of a token.
-    n_heads : int
-        Heads; each has a map of its own.
-    max_len : int
-        The longest sequence.
-    causal : bool
-        Token i sees the tokens 0 to i only.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+    scores_type = DenseScores
+
+
+class FactorizedDenseSynthesizer(Synthesizer):
+    """head_i = softmax(tiled F^i(x) * repeated G^i(x)) x W_V^i; see `Synthesizer`.
+
+    Fewer parameters than the Dense Synthesizer for long sequences.
     """
 
-    make_scores: type[DenseScores] | type[FactorizedDenseScores] = DenseScores
-
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 1,
-        max_len: int = 128,
-        *,
-        causal: bool = False,
-        seed: Seed,
-        dtype: str = "float32",
-    ) -> None:
-        rng = initializers.generator(seed)
-        scores = self.make_scores(d_model, n_heads, max_len, seed=rng, dtype=dtype)
-        super().__init__(scores, d_model, n_heads, causal=causal, seed=rng, dtype=dtype)
-
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(
-            settings.d_model,
-            settings.n_heads,
-            settings.max_len,
-            causal=settings.causal,
-            seed=seed,
-            dtype=dtype,
-        )
-
-
-class FactorizedDenseSynthesizer(DenseSynthesizer):
-    """The Dense Synthesizer with scores from two short rows: fewer parameters for long sequences.
-
-    Parameters
-    ----------
-    d_model, n_heads, max_len, causal, seed, dtype
-        As in `DenseSynthesizer`.
-    """
-
-    make_scores = FactorizedDenseScores
+    scores_type = FactorizedDenseScores
 
 
 def _map(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 from npformer import checks, initializers
@@ -10,58 +10,54 @@ from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
 from npformer.mixers.attention import AttentionScores
-from npformer.mixers.averaging import AveragingMixer
+from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.dense_synthesizer import DenseScores, FactorizedDenseScores
 from npformer.mixers.mixer import MixerSettings
-from npformer.mixers.random_synthesizer import FactorizedRandomScores, RandomScores
-from npformer.module import Context, Gradients, Layer, Parameter
+from npformer.mixers.random_synthesizer import (
+    FactorizedRandomScores,
+    FixedRandomScores,
+    RandomScores,
+)
+from npformer.module import Context, Gradients, Parameter
 
-MakeScores = Callable[[MixerSettings, Any, str], Layer]
-
-SCORES: dict[str, MakeScores] = {
-    "attention": lambda s, seed, dtype: AttentionScores(
-        s.d_model, s.n_heads, seed=seed, dtype=dtype
-    ),
-    "dense_synthesizer": lambda s, seed, dtype: DenseScores(
-        s.d_model, s.n_heads, s.max_len, seed=seed, dtype=dtype
-    ),
-    "factorized_dense_synthesizer": lambda s, seed, dtype: FactorizedDenseScores(
-        s.d_model, s.n_heads, s.max_len, seed=seed, dtype=dtype
-    ),
-    "random_synthesizer": lambda s, seed, dtype: RandomScores(
-        s.n_heads, s.max_len, seed=seed, dtype=dtype
-    ),
-    "fixed_random_synthesizer": lambda s, seed, dtype: RandomScores(
-        s.n_heads, s.max_len, trained=False, seed=seed, dtype=dtype
-    ),
-    "factorized_random_synthesizer": lambda s, seed, dtype: FactorizedRandomScores(
-        s.n_heads, s.max_len, s.rank, seed=seed, dtype=dtype
-    ),
+SCORES: dict[str, type[Scores]] = {
+    "attention": AttentionScores,
+    "dense_synthesizer": DenseScores,
+    "factorized_dense_synthesizer": FactorizedDenseScores,
+    "random_synthesizer": RandomScores,
+    "fixed_random_synthesizer": FixedRandomScores,
+    "factorized_random_synthesizer": FactorizedRandomScores,
 }
 """What ``EncoderConfig(mixture=...)`` takes."""
 
 
-class MixtureScores(Layer):
+class MixtureScores(Scores):
     """S = sum_i alpha_i S_i, alpha = softmax(logits), trained.
 
     Parameters
     ----------
-    *parts : Layer
-        From (batch, length, d_model) to scores each.
+    *parts : Scores
     dtype : {"float32", "float64"}
 
     Attributes
     ----------
     logits : Parameter, shape (n,)
         First 0: equal shares.
-    parts : list of Layer
+    parts : list of Scores
     """
 
-    def __init__(self, *parts: Layer, dtype: str = "float32") -> None:
+    def __init__(self, *parts: Scores, dtype: str = "float32") -> None:
         if len(parts) < 2:
             raise ValueError(f"got {len(parts)} parts; expected at least 2 to mix")
         self.logits = Parameter(initializers.draw(initializers.zeros, None, (len(parts),), dtype))
         self.parts = list(parts)
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        check_parts(settings.mixture)
+        rng = initializers.generator(seed)
+        parts = [SCORES[name].build(settings, seed=rng, dtype=dtype) for name in settings.mixture]
+        return cls(*parts, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         made = [part.forward(x, context) for part in self.parts]
@@ -94,10 +90,8 @@ class Mixture(AveragingMixer):
 
     def __init__(self, settings: MixerSettings, *, seed: Seed, dtype: str = "float32") -> None:
         rng = initializers.generator(seed)
-        check_parts(settings.mixture)
-        parts = [SCORES[name](settings, rng, dtype) for name in settings.mixture]
         super().__init__(
-            MixtureScores(*parts, dtype=dtype),
+            MixtureScores.build(settings, seed=rng, dtype=dtype),
             settings.d_model,
             settings.n_heads,
             causal=settings.causal,

@@ -8,12 +8,12 @@ from npformer import checks, initializers
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
-from npformer.mixers.averaging import AveragingMixer
-from npformer.mixers.mixer import MixerSettings, check_heads
-from npformer.module import Context, Gradients, Layer, Parameter
+from npformer.mixers.averaging import Scores, Synthesizer
+from npformer.mixers.mixer import MixerSettings
+from npformer.module import Context, Gradients, Parameter
 
 
-class RandomScores(Layer):
+class RandomScores(Scores):
     """S_i = R^i: one table for every sequence, cropped to its length.
 
     Parameters
@@ -22,8 +22,6 @@ class RandomScores(Layer):
         Heads; each has a table of its own.
     max_len : int
         Rows and columns of the table.
-    trained : bool
-        False leaves the table as it was drawn.
     seed : int or numpy.random.Generator
         Draws the table from N(0, 1).
     dtype : {"float32", "float64"}
@@ -33,12 +31,13 @@ class RandomScores(Layer):
     R : Parameter, shape (n_heads, max_len, max_len)
     """
 
+    trained = True
+
     def __init__(
         self,
         n_heads: int = 1,
         max_len: int = 128,
         *,
-        trained: bool = True,
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
@@ -46,7 +45,11 @@ class RandomScores(Layer):
         checks.positive("max_len", max_len)
         rng = initializers.generator(seed)
         table = initializers.draw(initializers.normal(1.0), rng, (n_heads, max_len, max_len), dtype)
-        self.R = Parameter(table, trainable=trained)
+        self.R = Parameter(table, trainable=self.trained)
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(settings.n_heads, settings.max_len, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.random_scores(self.R.value, x.shape[1])
@@ -55,7 +58,19 @@ class RandomScores(Layer):
         gradients.add(self.R, F.random_scores_backward(dy, cache))
 
 
-class FactorizedRandomScores(Layer):
+class FixedRandomScores(RandomScores):
+    """`RandomScores` that stay as they were drawn.
+
+    Parameters
+    ----------
+    n_heads, max_len, seed, dtype
+        As in `RandomScores`.
+    """
+
+    trained = False
+
+
+class FactorizedRandomScores(Scores):
     """S_i = R1^i (R2^i)^T, cropped: a table of rank k.
 
     Parameters
@@ -86,6 +101,10 @@ class FactorizedRandomScores(Layer):
         self.R1 = Parameter(initializers.draw(init, rng, (n_heads, max_len, rank), dtype))
         self.R2 = Parameter(initializers.draw(init, rng, (n_heads, max_len, rank), dtype))
 
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(settings.n_heads, settings.max_len, settings.rank, seed=seed, dtype=dtype)
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.factorized_random_scores(self.R1.value, self.R2.value, x.shape[1])
 
@@ -95,102 +114,19 @@ class FactorizedRandomScores(Layer):
         gradients.add(self.R2, dR2)
 
 
-class RandomSynthesizer(AveragingMixer):
-    """head_i = softmax(R^i) x W_V^i: the same averages for every sequence.
+class RandomSynthesizer(Synthesizer):
+    """head_i = softmax(R^i) x W_V^i: the same averages for every sequence; see `Synthesizer`."""
 
-    Parameters
-    ----------
-    d_model : int
-        Features of a token.
-    n_heads : int
-        Heads; each has a table of its own.
-    max_len : int
-        The longest sequence.
-    trained : bool
-        False leaves the tables as they were drawn: the paper's "fixed random".
-    causal : bool
-        Token i sees the tokens 0 to i only.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-    """
-
-    trained = True
-
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 1,
-        max_len: int = 128,
-        *,
-        causal: bool = False,
-        seed: Seed,
-        dtype: str = "float32",
-    ) -> None:
-        check_heads(d_model, n_heads)
-        rng = initializers.generator(seed)
-        scores = RandomScores(n_heads, max_len, trained=self.trained, seed=rng, dtype=dtype)
-        super().__init__(scores, d_model, n_heads, causal=causal, seed=rng, dtype=dtype)
-
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(
-            settings.d_model,
-            settings.n_heads,
-            settings.max_len,
-            causal=settings.causal,
-            seed=seed,
-            dtype=dtype,
-        )
+    scores_type = RandomScores
 
 
-class FixedRandomSynthesizer(RandomSynthesizer):
-    """A Random Synthesizer whose tables stay as they were drawn.
+class FixedRandomSynthesizer(Synthesizer):
+    """A Random Synthesizer whose tables stay as they were drawn; see `Synthesizer`."""
 
-    Parameters
-    ----------
-    d_model, n_heads, max_len, causal, seed, dtype
-        As in `RandomSynthesizer`.
-    """
-
-    trained = False
+    scores_type = FixedRandomScores
 
 
-class FactorizedRandomSynthesizer(AveragingMixer):
-    """head_i = softmax(R1^i (R2^i)^T) x W_V^i: tables of low rank.
+class FactorizedRandomSynthesizer(Synthesizer):
+    """head_i = softmax(R1^i (R2^i)^T) x W_V^i: tables of low rank; see `Synthesizer`."""
 
-    Parameters
-    ----------
-    d_model, n_heads, max_len, causal, seed, dtype
-        As in `RandomSynthesizer`.
-    rank : int
-        k: 8 in the paper.
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 1,
-        max_len: int = 128,
-        rank: int = 8,
-        *,
-        causal: bool = False,
-        seed: Seed,
-        dtype: str = "float32",
-    ) -> None:
-        check_heads(d_model, n_heads)
-        rng = initializers.generator(seed)
-        scores = FactorizedRandomScores(n_heads, max_len, rank, seed=rng, dtype=dtype)
-        super().__init__(scores, d_model, n_heads, causal=causal, seed=rng, dtype=dtype)
-
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(
-            settings.d_model,
-            settings.n_heads,
-            settings.max_len,
-            settings.rank,
-            causal=settings.causal,
-            seed=seed,
-            dtype=dtype,
-        )
+    scores_type = FactorizedRandomScores
