@@ -9,7 +9,8 @@ from npformer.recipes import RECIPES
 
 recipe = RECIPES["recall"]
 dataset = recipe.load("generated", 0)
-steps = len(dataset.train[0]) // 64
+epochs = 3
+steps = epochs * len(dataset.train[0]) // 64
 
 print("mixer               parameters  accuracy (chance 0.125)")
 for mixer in ("attention", "dense_synthesizer", "fourier", "identity"):
@@ -17,7 +18,7 @@ for mixer in ("attention", "dense_synthesizer", "fourier", "identity"):
     nf.fit(
         model,
         dataset.train,
-        epochs=1,
+        epochs=epochs,
         batch_size=64,
         lr=recipe.training["lr"],
         schedule=nf.optim.cosine(steps, warmup=steps // 10),

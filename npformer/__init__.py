@@ -8,7 +8,7 @@
 proves them, `data` has something to train on.
 """
 
-from npformer import data, functional, layers, mixers, optim
+from npformer import data, functional, interop, layers, mixers, optim, seeds
 from npformer.backend import BackendUnavailableError, asarray, backends, to_numpy
 from npformer.checkpoint import CheckpointError, load, read_notes, save
 from npformer.classifier import SequenceClassifier
@@ -17,6 +17,7 @@ from npformer.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.mixers import MIXERS
 from npformer.module import Context, Gradients, Layer, Parameter, Parameters, Workspace
 from npformer.optim import Adam, clip_by_global_norm
+from npformer.text_encoder import TextEncoder
 from npformer.trace import explain, summary, trace
 from npformer.training import Evaluation, History, NonFiniteLossError, evaluate, fit
 
@@ -41,6 +42,7 @@ __all__ = [
     "Parameter",
     "Parameters",
     "SequenceClassifier",
+    "TextEncoder",
     "Workspace",
     "asarray",
     "backends",
@@ -51,12 +53,14 @@ __all__ = [
     "fit",
     "functional",
     "gradcheck",
+    "interop",
     "layers",
     "load",
     "mixers",
     "optim",
     "read_notes",
     "save",
+    "seeds",
     "summary",
     "to_numpy",
     "trace",

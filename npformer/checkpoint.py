@@ -11,8 +11,17 @@ from typing import Any
 from npformer.backend import asarray, to_numpy
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import Encoder, EncoderConfig
+from npformer.text_encoder import TextEncoder
 
 FORMAT = 1
+
+Model = Encoder | TextEncoder | SequenceClassifier
+MODELS: dict[str, type[Model]] = {
+    "Encoder": Encoder,
+    "TextEncoder": TextEncoder,
+    "SequenceClassifier": SequenceClassifier,
+}
+"""What can be built again from its configuration, and so saved and loaded."""
 
 
 class CheckpointError(ValueError):
@@ -20,7 +29,7 @@ class CheckpointError(ValueError):
 
 
 def save(
-    model: Encoder | SequenceClassifier,
+    model: Model,
     path: str | os.PathLike[str],
     notes: Mapping[str, Any] | None = None,
 ) -> None:
@@ -32,7 +41,7 @@ def save(
 
     Parameters
     ----------
-    model : Encoder or SequenceClassifier
+    model : Encoder, TextEncoder or SequenceClassifier
     path : str or path
         Usually ending in ``.safetensors``.
     notes : mapping, optional
@@ -47,11 +56,11 @@ def save(
     """
     from safetensors.numpy import save as to_bytes
 
-    if type(model) not in (Encoder, SequenceClassifier):  # `load` could not build a subclass
+    if type(model) not in MODELS.values():  # `load` could not build a subclass
         raise TypeError(
-            f"model is a {type(model).__name__}; expected an Encoder or a SequenceClassifier, "
-            "which can be built again from their configuration. For other layers save "
-            "layer.parameters() with safetensors.numpy.save_file"
+            f"model is a {type(model).__name__}; expected an Encoder, a TextEncoder or a "
+            "SequenceClassifier, which can be built again from their configuration. For other "
+            "layers save layer.parameters() with safetensors.numpy.save_file"
         )
     path = Path(path)
     if not path.parent.is_dir():
@@ -60,9 +69,7 @@ def save(
         "format": FORMAT,
         "class": type(model).__name__,
         "config": model.config.to_dict(),
-        "arguments": model.arguments()
-        if isinstance(model, SequenceClassifier)
-        else {"dtype": model.dtype},
+        "arguments": {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments(),
         "notes": dict(notes or {}),
     }
     tensors = {
@@ -78,7 +85,7 @@ def save(
         beside.unlink(missing_ok=True)
 
 
-def load(path: str | os.PathLike[str], backend: str = "numpy") -> Encoder | SequenceClassifier:
+def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
     """Read a model from a file that `save` wrote, on any backend.
 
     Parameters
@@ -89,7 +96,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Encoder | Sequ
 
     Returns
     -------
-    model : Encoder or SequenceClassifier
+    model : Encoder, TextEncoder or SequenceClassifier
 
     Raises
     ------
@@ -102,13 +109,9 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Encoder | Sequ
     try:
         config = EncoderConfig.from_dict(header["config"])
         kind, arguments = header["class"], header["arguments"]
-        model: Encoder | SequenceClassifier
-        if kind == "SequenceClassifier":
-            model = SequenceClassifier(config, **arguments)
-        elif kind == "Encoder":
-            model = Encoder(config, **arguments)
-        else:
-            raise ValueError(f"it holds a {kind}; expected an Encoder or a SequenceClassifier")
+        if kind not in MODELS:
+            raise ValueError(f"it holds a {kind}; expected one of {', '.join(MODELS)}")
+        model = MODELS[kind](config, **arguments)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"it has no {error}" if isinstance(error, KeyError) else error
         raise CheckpointError(

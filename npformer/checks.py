@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
 from numbers import Integral, Real
 
 from npformer.backend import Array, Module, backend_of
@@ -102,13 +103,20 @@ def choice(name: str, value: object, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         words = ", ".join(repr(word) for word in known)
-        raise ValueError(f"{name} is {value!r}; expected one of {words}")
+        close = get_close_matches(str(value), known, n=1)
+        hint = f". Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"{name} is {value!r}; expected one of {words}{hint}")
 
 
 def positive(name: str, value: object) -> int:
     """Return `value` as an int after checking that it is a whole number of at least 1."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
-        raise ValueError(f"{name} is {value!r}; expected a whole number of at least 1")
+    return whole(name, value, at_least=1)
+
+
+def whole(name: str, value: object, at_least: int) -> int:
+    """Return `value` as an int after checking that it is a whole number and large enough."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < at_least:
+        raise ValueError(f"{name} is {value!r}; expected a whole number of at least {at_least}")
     return int(value)
 
 
@@ -130,11 +138,23 @@ def has_tokens(name: str, x: Array) -> None:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected at least one token, not 0")
 
 
+def on_host_or(name: str, x: Array, backend: str) -> None:
+    """Check that `x` is an array, on the host or where the model is."""
+    owner = backend_of(**{name: x}).name
+    if owner not in ("numpy", backend):
+        raise TypeError(
+            f"{name} is a {owner} array and the model is on {backend}; expected a host array, "
+            f"which is uploaded, or one of the model's backend. Move the model: "
+            f"model.to({owner!r}), or the array: npformer.to_numpy({name})"
+        )
+
+
 def mask(name: str, x: Array, expected: tuple[int | str | None, ...]) -> None:
     """Check a mask: boolean, True = keep, of the shape expected."""
     if x.dtype.name != "bool":
         raise TypeError(
             f"{name} has dtype {x.dtype}; expected a boolean array in which True means keep. "
-            f"Write for example {name} = {name} != 0, if ones mark the tokens to keep"
+            f"Write {name} = {name} != 0 if ones mark the tokens to keep, {name} = {name} == 0 if "
+            "ones mark the padding"
         )
     shape(name, x, expected, "One entry for each token")

@@ -13,70 +13,13 @@ from npformer.backend import Array, array_module, asarray, backend_of, to_numpy
 from npformer.encoder import Encoder, EncoderConfig
 from npformer.functional.embedding import check_ids
 from npformer.initializers import Seed
-from npformer.layers import POOLINGS, Dropout, Embedding, Linear, Positions
-from npformer.module import EVALUATION, Context, Gradients, Layer
+from npformer.input_embedding import InputEmbedding
+from npformer.layers import POOLINGS, Linear
+from npformer.module import Context, Gradients, Layer
 from npformer.trace import Explanation, explain
 from npformer.workers import Team, one_blas_thread, work
 
 OUTPUTS = ("softmax", "sigmoid")
-
-
-class InputEmbedding(Layer):
-    """Token ids or feature vectors to d_model features, plus positions, plus dropout.
-
-    Parameters
-    ----------
-    config : EncoderConfig
-    vocab_size : int or None
-        For token ids: the size of the table.
-    n_features : int or None
-        For feature vectors: their size.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-    """
-
-    def __init__(
-        self,
-        config: EncoderConfig,
-        *,
-        vocab_size: int | None,
-        n_features: int | None,
-        seed: Seed,
-        dtype: str = "float32",
-    ) -> None:
-        rng = initializers.generator(seed)
-        d_model = config.d_model
-        self.tokens: Embedding | Linear
-        if vocab_size is not None:
-            self.tokens = Embedding(
-                vocab_size, d_model, scale=config.scale_embeddings, seed=rng, dtype=dtype
-            )
-        elif n_features is not None:
-            self.tokens = Linear(n_features, d_model, seed=rng, dtype=dtype)
-        self.positions: Positions | None = None
-        if config.positions != "none":
-            # Scaled embeddings have variance 1, unscaled ones 0.02^2: positions to match.
-            std = 1.0 if config.scale_embeddings and vocab_size is not None else 0.02
-            self.positions = Positions(
-                config.max_len, d_model, config.positions, std=std, seed=rng, dtype=dtype
-            )
-        self.dropout = Dropout(config.dropout)
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        y, tokens_cache = self.tokens.forward(x, context)
-        positions_cache = None
-        if self.positions is not None:
-            y, positions_cache = self.positions.forward(y, context)
-        y, dropout_cache = self.dropout.forward(y, context)
-        return y, (tokens_cache, positions_cache, dropout_cache)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        tokens_cache, positions_cache, dropout_cache = cache
-        dy = self.dropout.backward(dy, dropout_cache, gradients)
-        if self.positions is not None:
-            dy = self.positions.backward(dy, positions_cache, gradients)
-        return self.tokens.backward(dy, tokens_cache, gradients)
 
 
 class SequenceClassifier(Layer):
@@ -91,10 +34,10 @@ class SequenceClassifier(Layer):
         x holds token ids, (batch, length), from 0 to vocab_size - 1.
     n_features : int, optional
         x holds feature vectors, (batch, length, n_features). Give one of the two.
-    pooling : {"mean", "first", "flatten", "none"}
+    pooling : {"mean", "first", "flatten", "none", "pooler"}
         What the classifier sees: the mean of the tokens that the mask keeps, the first token, all
-        tokens side by side (every sequence then has max_len tokens), or each token by itself, which
-        gives one answer a token.
+        tokens side by side (every sequence then has max_len tokens), each token by itself, which
+        gives one answer a token, or the first token after a layer with tanh, as in BERT.
     output : {"softmax", "sigmoid"}
         "softmax": n_classes logits. "sigmoid", for two classes: a single logit, of class 1.
     seed : int or numpy.random.Generator
@@ -122,16 +65,6 @@ class SequenceClassifier(Layer):
         n_classes = checks.positive("n_classes", n_classes)
         if n_classes < 2:
             raise ValueError(f"n_classes is {n_classes}; expected a whole number of at least 2")
-        if vocab_size is not None:
-            vocab_size = checks.positive("vocab_size", vocab_size)
-        if n_features is not None:
-            n_features = checks.positive("n_features", n_features)
-        if (vocab_size is None) == (n_features is None):
-            raise ValueError(
-                f"vocab_size is {vocab_size} and n_features is {n_features}; expected exactly one: "
-                "vocab_size for token ids (batch, length), n_features for vectors (batch, length, "
-                "n_features)"
-            )
         checks.choice("pooling", pooling, POOLINGS)
         checks.choice("output", output, OUTPUTS)
         if output == "sigmoid" and n_classes != 2:
@@ -147,8 +80,6 @@ class SequenceClassifier(Layer):
         rng = initializers.generator(seed)
         self.config = config
         self.n_classes = n_classes
-        self.vocab_size = vocab_size
-        self.n_features = n_features
         self.pooling = pooling
         self.output = output
         # The encoder is made first: the same seed means the same blocks, whatever the input.
@@ -156,8 +87,10 @@ class SequenceClassifier(Layer):
         self.embed = InputEmbedding(
             config, vocab_size=vocab_size, n_features=n_features, seed=rng, dtype=dtype
         )
+        self.vocab_size = self.embed.vocab_size
+        self.n_features = self.embed.n_features
         self.encoder = encoder
-        self.pool = POOLINGS[pooling]()
+        self.pool = POOLINGS[pooling](config.d_model, rng, dtype)
         d_pooled = config.d_model * (config.max_len if pooling == "flatten" else 1)
         d_out = 1 if output == "sigmoid" else n_classes
         self.classify = Linear(d_pooled, d_out, seed=rng, dtype=dtype)
@@ -232,7 +165,7 @@ class SequenceClassifier(Layer):
 
     # What users call ----------------------------------------------------------------------------
 
-    def __call__(self, x: Array, mask: Array | None = None) -> Array:
+    def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:
         """Return the logits at evaluation.
 
         Parameters
@@ -241,6 +174,8 @@ class SequenceClassifier(Layer):
             On the host or on the model's backend; host arrays are uploaded.
         mask : bool array, shape (batch, length), optional
             Padding: True = keep.
+        types : int array, shape (batch, length), optional
+            Types of the tokens, from 0 to n_token_types - 1; all 0 if not given.
 
         Returns
         -------
@@ -248,7 +183,8 @@ class SequenceClassifier(Layer):
             On the model's backend. A single column with ``output="sigmoid"``.
         """
         x, mask = self.prepare(x, mask)
-        logits, _ = self.forward(x, EVALUATION if mask is None else Context(mask=mask))
+        types = self.prepare_types(types, x)
+        logits, _ = self.forward(x, Context(mask=mask, types=types))
         return logits
 
     def loss_and_gradients(
@@ -257,6 +193,7 @@ class SequenceClassifier(Layer):
         y: Array,
         mask: Array | None = None,
         *,
+        types: Array | None = None,
         workers: int | str = 1,
         label_smoothing: float = 0.0,
         seed: Seed | None = None,
@@ -270,6 +207,8 @@ class SequenceClassifier(Layer):
             Labels, from 0 to n_classes - 1. Without pooling, -1 says that a token has none.
         mask : bool array, shape (batch, length), optional
             Padding: True = keep.
+        types : int array, shape (batch, length), optional
+            Types of the tokens; all 0 if not given.
         workers : int or "auto"
             CPU threads that share the batch.
         label_smoothing : float
@@ -287,12 +226,16 @@ class SequenceClassifier(Layer):
         generator = None if seed is None else initializers.generator(seed)
         with Team(self, workers) as team:
             loss, gradients = team.step(
-                x, y, mask, generator=generator, label_smoothing=label_smoothing
+                x, y, mask, types=types, generator=generator, label_smoothing=label_smoothing
             )
         return float(loss), gradients
 
     def predict_probabilities(
-        self, x: Array, mask: Array | None = None, batch_size: int = 256
+        self,
+        x: Array,
+        mask: Array | None = None,
+        batch_size: int = 256,
+        types: Array | None = None,
     ) -> np.ndarray:
         """Return the probability of each class, batch by batch.
 
@@ -302,18 +245,28 @@ class SequenceClassifier(Layer):
             As in `__call__`.
         batch_size : int
             Samples at a time.
+        types : int array, shape (batch, length), optional
+            As in `__call__`.
 
         Returns
         -------
         probabilities : numpy array, shape (batch, n_classes), or (batch, length, n_classes)
         """
         checks.positive("batch_size", batch_size)
-        self._check_backend("x", x)
+        checks.on_host_or("x", x, self.backend)
+        for name, array in (("mask", mask), ("types", types)):
+            if array is not None:  # batches are cut from it: a row too many would go unseen
+                checks.on_host_or(name, array, self.backend)
+                checks.shape(name, array, (*x.shape[:1], "length"), "One row for each sequence")
         parts = []
         for start in range(0, len(x), batch_size):
             rows = slice(start, start + batch_size)
             with one_blas_thread(self, work(self, math.prod(x[rows].shape[:2]))):
-                logits = self(x[rows], None if mask is None else mask[rows])
+                logits = self(
+                    x[rows],
+                    None if mask is None else mask[rows],
+                    None if types is None else types[rows],
+                )
             if self.output == "sigmoid":
                 # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
                 both = [to_numpy(F.sigmoid(z)[0]) for z in (-logits, logits)]
@@ -326,7 +279,13 @@ class SequenceClassifier(Layer):
             return np.zeros((0, self.n_classes), dtype=self.dtype)
         return np.concatenate(parts)
 
-    def predict(self, x: Array, mask: Array | None = None, batch_size: int = 256) -> np.ndarray:
+    def predict(
+        self,
+        x: Array,
+        mask: Array | None = None,
+        batch_size: int = 256,
+        types: Array | None = None,
+    ) -> np.ndarray:
         """Return the most probable class of each sequence, or of each token without pooling.
 
         Parameters
@@ -335,19 +294,23 @@ class SequenceClassifier(Layer):
             As in `__call__`.
         batch_size : int
             Samples at a time.
+        types : int array, shape (batch, length), optional
+            As in `__call__`.
 
         Returns
         -------
         labels : numpy int array, shape (batch,), or (batch, length)
         """
-        return np.asarray(self.predict_probabilities(x, mask, batch_size).argmax(axis=-1))
+        return np.asarray(self.predict_probabilities(x, mask, batch_size, types).argmax(axis=-1))
 
-    def explain(self, x: Array, mask: Array | None = None) -> list[Explanation]:
+    def explain(
+        self, x: Array, mask: Array | None = None, types: Array | None = None
+    ) -> list[Explanation]:
         """Return, for each layer, the matrices that its mixer mixed the tokens with.
 
         Parameters
         ----------
-        x, mask : array
+        x, mask, types : array
             As in `__call__`.
 
         Returns
@@ -357,7 +320,7 @@ class SequenceClassifier(Layer):
             backend, with rows and columns of padding 0.
         """
         x, mask = self.prepare(x, mask)
-        return explain(self, x, mask)
+        return explain(self, x, mask, self.prepare_types(types, x))
 
     # The model's edge: what comes in is checked here, and uploaded --------------------------------
 
@@ -376,42 +339,32 @@ class SequenceClassifier(Layer):
         ValueError
             A wrong shape, a token id out of range, a sequence longer than max_len.
         """
-        self._check_backend("x", x)
-        if self.vocab_size is not None:
-            checks.shape("x", x, ("batch", "length"), "This model takes token ids")
-            check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
-        else:
-            checks.floating(x=x)
-            checks.shape(
-                "x", x, ("batch", "length", self.n_features), "This model takes feature vectors"
-            )
-            if x.dtype.name != self.dtype:
-                raise TypeError(
-                    f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. "
-                    f"Nothing is cast silently: write x.astype({self.dtype!r}), or build the "
-                    f"model with dtype={x.dtype.name!r}"
-                )
-        checks.has_tokens("x", x)
+        x, mask = self.embed.prepare(x, mask)
         length, max_len = x.shape[1], self.config.max_len
-        if length > max_len:
-            raise ValueError(
-                f"x has length {length}; expected at most max_len = {max_len}. Cut the sequences, "
-                "or build the model with a larger max_len"
-            )
         if self.pooling == "flatten" and length != max_len:
             raise ValueError(
                 f"x has length {length}; expected max_len = {max_len}, for pooling='flatten' needs "
                 "every sequence at full length. Pad them and pass a mask, or use pooling='mean'"
             )
-        if mask is not None:
-            self._check_backend("mask", mask)
-            checks.mask("mask", mask, tuple(x.shape[:2]))
-            mask = asarray(mask, self.backend)
-        x = asarray(x, self.backend)
-        if mask is not None and self.n_features is not None:
-            # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
-            x = array_module(x).where(mask[..., None], x, 0.0)
         return x, mask
+
+    def prepare_types(self, types: Array | None, x: Array) -> Array | None:
+        """Check token types and bring them to the model's backend; None stays None.
+
+        Parameters
+        ----------
+        types : int array, shape (batch, length), or None
+        x : array
+            What they belong to.
+
+        Raises
+        ------
+        TypeError
+            Not an array, or not whole numbers.
+        ValueError
+            The model has no token types, a wrong shape, a type out of range.
+        """
+        return self.embed.prepare_types(types, x)
 
     def prepare_batch(
         self, x: Array, y: Array, mask: Array | None = None
@@ -438,7 +391,7 @@ class SequenceClassifier(Layer):
         x, mask = self.prepare(x, mask)
         if len(x) == 0:
             raise ValueError("x has no samples; expected a batch of at least 1")
-        self._check_backend("y", y)
+        checks.on_host_or("y", y, self.backend)
         expected = tuple(x.shape[:2]) if self.pooling == "none" else (x.shape[0],)
         checks.shape("y", y, expected, "One label for each sequence (each token without pooling)")
         counts = np.full(len(x), y.size // len(x))
@@ -453,13 +406,3 @@ class SequenceClassifier(Layer):
         else:
             check_ids("y", y, self.n_classes, f"n_classes is {self.n_classes}")
         return x, asarray(y, self.backend), mask, counts
-
-    def _check_backend(self, name: str, x: Array) -> None:
-        """Check that `x` is an array, on the host or where the model is."""
-        owner = backend_of(**{name: x}).name
-        if owner not in ("numpy", self.backend):
-            raise TypeError(
-                f"{name} is a {owner} array and the model is on {self.backend}; expected a host "
-                f"array, which is uploaded, or one of the model's backend. Move the model: "
-                f"model.to({owner!r}), or the array: npformer.to_numpy({name})"
-            )

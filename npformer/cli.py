@@ -54,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, TypeError, OSError, BackendUnavailableError, NonFiniteLossError) as error:
-        print(f"npformer {options.command}: {error}", file=sys.stderr)
+        words = str(error)
+        if isinstance(error, OSError) and error.strerror and error.filename:
+            words = f"{error.filename}: {error.strerror}"  # without the number in brackets
+        print(f"npformer {options.command}: {words}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -135,7 +138,13 @@ def _add_train(commands: Any) -> None:
     training.add_argument("--weight-decay", type=float, metavar="X", help="decoupled, as in AdamW")
     training.add_argument("--label-smoothing", type=float, metavar="X", help="from 0 up to 1")
     training.add_argument("--clip-norm", type=float, metavar="X", help="bound on the gradient norm")
-    training.add_argument("--seed", type=int, default=0, metavar="N", help="decides everything")
+    training.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of weights, batches, dropout and generated data (default: 0)",
+    )
     training.add_argument(
         "--workers", type=_workers, default="auto", metavar="N", help="CPU threads, or auto"
     )
@@ -189,6 +198,7 @@ def _train(options: argparse.Namespace) -> int:
     checks.positive("--batch-size", training["batch_size"])
     out = options.out or Path("runs") / f"{options.task}-{'-'.join(mixers)}"
 
+    earlier = _models_of(out / "metrics.json")
     histories: dict[str, Any] = {}
     metrics: dict[str, Any] = {
         "task": recipe.name,
@@ -210,8 +220,6 @@ def _train(options: argparse.Namespace) -> int:
         model = recipe.model(dataset, options.seed, options.dtype, **changes).to(options.backend)
         if split == splits[0]:
             out.mkdir(parents=True, exist_ok=True)  # not before it is known that the model can be
-            for stale in out.glob("model*.safetensors"):
-                stale.unlink()  # of another training: this one's splits may be others
             metrics["parameters"] = model.n_parameters()
             metrics["config"] = model.config.to_dict()
             if not options.quiet:
@@ -243,8 +251,24 @@ def _train(options: argparse.Namespace) -> int:
         (out / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
         if interrupted:
             break
+    _remove_others(out, earlier, metrics)
     _print_result(metrics, out, _plot(histories, metrics, out))
     return INTERRUPTED if interrupted else 0
+
+
+def _models_of(path: Path) -> set[str]:
+    """Return the models that a metrics.json names; none if there is no such file."""
+    try:
+        splits = json.loads(path.read_text())["splits"].values()
+        return {str(found["file"]) for found in splits}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _remove_others(out: Path, earlier: set[str], metrics: dict[str, Any]) -> None:
+    """Remove models of an earlier training in the same folder, which metrics.json now forgets."""
+    for name in earlier - {found["file"] for found in metrics["splits"].values()}:
+        (out / Path(name).name).unlink(missing_ok=True)
 
 
 def _splits(recipe: Recipe, wanted: str | None) -> tuple[str, ...]:
@@ -308,7 +332,9 @@ def _plot(histories: dict[str, Any], metrics: dict[str, Any], out: Path) -> str:
     for colour, (split, history) in zip(("C0", "C1"), histories.items(), strict=False):
         epochs = range(1, len(history["train_loss"]) + 1)
         measured = range(1, len(history["validation_loss"]) + 1)
-        losses.plot(epochs, history["train_loss"], color=colour, label=f"{split}, training")
+        losses.plot(
+            epochs, history["train_loss"], color=colour, label=f"{split}, training (with dropout)"
+        )
         losses.plot(
             measured, history["validation_loss"], "--", color=colour, label=f"{split}, validation"
         )
@@ -323,7 +349,9 @@ def _plot(histories: dict[str, Any], metrics: dict[str, Any], out: Path) -> str:
             accuracies.plot(
                 [history["best_epoch"]],
                 [metrics["splits"][split]["test_accuracy"]],
-                "o",
+                "*",
+                markersize=12,
+                markeredgecolor="black",
                 color=colour,
                 label=f"{split}, test (weights of the best epoch)",
             )
@@ -541,7 +569,7 @@ def _add_gradcheck(commands: Any) -> None:
 
 
 def _gradcheck(options: argparse.Namespace) -> int:
-    from npformer.gradcheck import TOLERANCE, GradcheckError
+    from npformer.gradcheck import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
     from npformer.gradcheck_cases import cases
 
     chosen = [c for c in cases() if not options.name or any(n in c.name for n in options.name)]
@@ -550,27 +578,31 @@ def _gradcheck(options: argparse.Namespace) -> int:
             f"no case is called {' or '.join(options.name)}; without a name all of them are checked"
         )
     width = max(len(case.name) for case in chosen)
-    print(f"{'group':<10}  {'case':<{width}}  tensors  largest error  ")
-    wrong, worst, corners = 0, 0.0, 0
+    print(f"{'group':<10}  {'case':<{width}}  tensors  largest error  complex step  ")
+    wrong, errors, exact = 0, [], []
     for case in chosen:
         try:
             report, verdict = case.run(), "passed"
         except GradcheckError as error:
             report, verdict = error.report, "FAILED"
             wrong += 1
-        worst = max(worst, report.error)
-        here = sum(tensor.no_derivative for tensor in report.tensors)
-        corners += here
-        note = f"  ({here} without a derivative)" if here else ""
+        errors.append(report.error)
+        exact += [] if report.complex_error is None else [report.complex_error]
+        by_complex_step = "-" if report.complex_error is None else f"{report.complex_error:.1e}"
+        corners = sum(tensor.no_derivative for tensor in report.tensors)
+        note = f"  ({corners} without a derivative)" if corners else ""
         print(
             f"{case.group:<10}  {case.name:<{width}}  {len(report.tensors):>7}  "
-            f"{report.error:>13.1e}  {verdict}{note}"
+            f"{report.error:>13.1e}  {by_complex_step:>12}  {verdict}{note}"
         )
         if options.verbose or verdict == "FAILED":
             print(report)
     print(
-        f"\n{len(chosen)} cases, {len(chosen) - wrong} passed, {wrong} failed; largest relative "
-        f"error {worst:.1e}, tolerance {TOLERANCE:g}"
+        f"\n{len(chosen)} cases, {len(chosen) - wrong} passed, {wrong} failed\n"
+        f"central differences: largest relative error {np.max(errors):.1e}, tolerance "
+        f"{TOLERANCE:g}\n"
+        f"complex step: largest relative error {np.max(exact, initial=0.0):.1e} in {len(exact)} "
+        f"cases, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
     )
     return 1 if wrong else 0
 

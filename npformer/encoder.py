@@ -105,11 +105,15 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         for name in ("d_model", "n_layers", "n_heads", "d_ff", "max_len", "rank"):
             object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
-        if self.n_token_types != 0:
-            types = checks.positive("n_token_types", self.n_token_types)
-            object.__setattr__(self, "n_token_types", types)
-        flags = ("scale_embeddings", "share_layers", "causal")
-        for name in (*flags, "embedding_norm", "embedding_projection"):
+        n_types = checks.whole("n_token_types", self.n_token_types, at_least=0)
+        object.__setattr__(self, "n_token_types", n_types)
+        for name in (
+            "scale_embeddings",
+            "embedding_norm",
+            "embedding_projection",
+            "share_layers",
+            "causal",
+        ):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is {getattr(self, name)!r}; expected True or False")
         if not isinstance(self.mixer, str | Sequence):
@@ -120,7 +124,7 @@ class EncoderConfig:
             object.__setattr__(self, "mixer", tuple(self.mixer))
             if len(self.mixer) != self.n_layers:
                 raise ValueError(
-                    f"mixer names {len(self.mixer)} layers; expected one name, or one for each of "
+                    f"mixer has {len(self.mixer)} names; expected one name, or one for each of "
                     f"the n_layers = {self.n_layers}"
                 )
         for mixer in self.mixers():
@@ -181,7 +185,7 @@ class EncoderConfig:
         if unknown:
             raise ValueError(
                 f"the configuration has {', '.join(unknown)}, which this version of npformer does "
-                "not know"
+                "not know; it was written by a newer one. Update npformer"
             )
         return cls(**plain)
 

@@ -4,8 +4,15 @@ Central differences in float64, over inputs and parameters::
 
     dL/dx  ~  (L(x + h) - L(x - h)) / 2h,    L = sum(y * v) for a fixed random v
 
-and with them the rules of the protocol: a backward pass may be called twice, changes neither its
-arguments nor its cache, and does not mind that the layer was applied again in between.
+A second referee where the function can be continued to complex numbers, see `complex_step`::
+
+    dL/dx  =  Im L(x + ih) / h
+
+It has no truncation and no cancellation, and so sees what differences cannot: a constant cut short,
+a backward pass that rounds to float32.
+
+And the rules of the protocol: a backward pass may be called twice, changes neither its arguments
+nor its cache, and does not mind that the layer was applied again in between.
 """
 
 from __future__ import annotations
@@ -13,15 +20,19 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from npformer import complex_step
+from npformer.complex_step import NotAnalytic
 from npformer.module import Context, Gradients, Layer
 
 TOLERANCE = 1e-6
+COMPLEX_TOLERANCE = 1e-10
 STEP = np.finfo(np.float64).eps ** (1 / 3)  # balances rounding (eps / h) and truncation (h^2)
 
 
@@ -59,6 +70,9 @@ class TensorReport:
     no_derivative : int
         Entries at which the function has a corner: the slopes on both sides differ, and the
         backward pass gave a value between them. They are not failures.
+    complex_error : float or None
+        The same as `error`, against the complex step; entries at corners do not count. None where
+        it does not apply.
     """
 
     name: str
@@ -69,6 +83,7 @@ class TensorReport:
     analytic: float
     numeric: float
     no_derivative: int
+    complex_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,31 +99,46 @@ class GradcheckReport:
         Rules of the protocol that were broken.
     tolerance : float
         Errors up to this one pass.
+    complex_tolerance : float or None
+        Errors against the complex step up to this one pass; None leaves it out.
+    not_analytic : str
+        Why there is no complex step; empty if there is.
     """
 
     title: str
     tensors: list[TensorReport]
     broken_rules: list[str]
     tolerance: float = TOLERANCE
+    complex_tolerance: float | None = COMPLEX_TOLERANCE
+    not_analytic: str = ""
 
     @property
     def error(self) -> float:
-        """The largest relative error of all tensors."""
-        return max((tensor.error for tensor in self.tensors), default=0.0)
+        """The largest relative error of all tensors; NaN if one is."""
+        return float(np.max([tensor.error for tensor in self.tensors], initial=0.0))
+
+    @property
+    def complex_error(self) -> float | None:
+        """The largest relative error against the complex step; None if it applies to no tensor."""
+        found = [t.complex_error for t in self.tensors if t.complex_error is not None]
+        return float(np.max(found)) if found else None
 
     @property
     def passed(self) -> bool:
         """Whether every error is within the tolerance and no rule was broken."""
-        return not self.broken_rules and self.error <= self.tolerance
+        return not self.broken_rules and not any(map(self._wrong, self.tensors))
+
+    def _wrong(self, tensor: TensorReport) -> bool:
+        return _wrong(tensor, self.tolerance, self.complex_tolerance)
 
     def __str__(self) -> str:
         verdict = "passed" if self.passed else "FAILED"
         lines = [f"gradcheck of {self.title}: {verdict}, tolerance {self.tolerance:g}"]
-        head = ("tensor", "shape", "checked", "error", "at", "backward", "difference", "")
-        rows = [head]
+        head = "tensor", "shape", "checked", "error", "complex step", "at", "backward", "difference"
+        rows: list[tuple[str, ...]] = [(*head, "")]
         for t in self.tensors:
             note = f"{t.no_derivative} without a derivative" if t.no_derivative else ""
-            if not t.error <= self.tolerance:
+            if self._wrong(t):
                 note = "<-- wrong" + (f", {note}" if note else "")
             where = "" if t.where is None else str(list(t.where))
             rows.append(
@@ -117,18 +147,24 @@ class GradcheckReport:
                     str(t.shape),
                     t.checked,
                     f"{t.error:.1e}",
+                    "-" if t.complex_error is None else f"{t.complex_error:.1e}",
                     where,
                     f"{t.analytic:.9g}",
                     f"{t.numeric:.9g}",
                     note,
                 )
             )
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         for row in rows:
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             lines.append("  " + "  ".join(cells).rstrip())
+        if self.not_analytic:
+            lines.append(f"  no complex step: {self.not_analytic}")
         lines.extend(f"  rule broken: {rule}" for rule in self.broken_rules)
         return "\n".join(lines)
+
+
+_Complex = tuple[Callable[[], tuple[Any, Any]], dict[str, np.ndarray]]
 
 
 @dataclass
@@ -145,12 +181,16 @@ class _Problem:
         The arrays to differentiate by, perturbed in place.
     constants : list
         Arrays that must not change either.
+    on_complex : callable
+        () -> a context in which there are complex copies of all arrays: their own run, and those
+        to differentiate by.
     """
 
     title: str
     run: Callable[[], tuple[Any, Any]]
     pull: Callable[[Any, Any], dict[str, Any]]
     arrays: dict[str, np.ndarray]
+    on_complex: Callable[[], AbstractContextManager[_Complex]]
     constants: list[np.ndarray] = field(default_factory=list)
 
     def watched(self) -> list[np.ndarray]:
@@ -166,11 +206,12 @@ def gradcheck(
     training: bool = False,
     seed: int = 0,
     tolerance: float = TOLERANCE,
+    complex_tolerance: float | None = COMPLEX_TOLERANCE,
     max_entries: int = 64,
     directions: int = 8,
     **options: Any,
 ) -> GradcheckReport:
-    """Compare a backward pass with central differences, in float64.
+    """Compare a backward pass with central differences, and with the complex step, in float64.
 
     Parameters
     ----------
@@ -191,6 +232,8 @@ def gradcheck(
         Draws v, the directions, and a layer's dropout masks.
     tolerance : float
         The largest relative error that passes.
+    complex_tolerance : float or None
+        The largest relative error against the complex step that passes. None leaves it out.
     max_entries : int
         A tensor of up to so many entries is checked entry by entry, a larger one along random
         directions.
@@ -211,6 +254,13 @@ def gradcheck(
     TypeError
         An input or parameter is float32: the rounding of float32 hides errors of a per cent.
 
+    Notes
+    -----
+    The complex step needs a forward pass that runs on complex numbers and goes on as the same
+    formula. Where it does not (a real part is taken, values are copied into real arrays or handed
+    to code that knows no complex numbers), the report has "-" instead of an error and says why.
+    That is no failure: differences judge alone.
+
     Examples
     --------
     >>> import numpy as np, npformer as nf
@@ -227,7 +277,7 @@ def gradcheck(
         if mask is not None:
             options["mask"] = mask
         problem = _pair_problem(target, inputs, options, wrt)
-    report = _referee(problem, seed, tolerance, max_entries, directions)
+    report = _referee(problem, seed, tolerance, complex_tolerance, max_entries, directions)
     if not report.passed:
         raise GradcheckError(report)
     return report
@@ -252,9 +302,25 @@ def _layer_problem(layer: Layer, x: Any, mask: Any, training: bool, seed: int) -
         _require_float64(name, value)
         arrays[name] = value
 
-    def run() -> tuple[Any, Any]:
+    def run_on(x: np.ndarray) -> tuple[Any, Any]:
         generator = np.random.default_rng(seed) if training else None
         return layer.forward(x, Context(training=training, generator=generator, mask=mask))
+
+    def run() -> tuple[Any, Any]:
+        return run_on(x)
+
+    @contextmanager
+    def on_complex() -> Iterator[_Complex]:
+        buffers = {id(p._buffer): p._buffer for p in layer.named_parameters().values()}
+        kept = {key: buffer.flat for key, buffer in buffers.items()}
+        stepped = {"x": complex_step.guarded(x)} if "x" in arrays else {}
+        try:
+            for buffer in buffers.values():
+                buffer.flat = complex_step.guarded(buffer.flat)
+            yield lambda: run_on(stepped.get("x", x)), stepped | dict(layer.parameters())
+        finally:
+            for key, buffer in buffers.items():
+                buffer.flat = kept[key]
 
     def pull(dy: Any, cache: Any) -> dict[str, Any]:
         gradients = Gradients(layer)
@@ -262,7 +328,7 @@ def _layer_problem(layer: Layer, x: Any, mask: Any, training: bool, seed: int) -
         return ({"x": dx} if "x" in arrays else {}) | dict(gradients)
 
     constants = [] if "x" in arrays else [x]
-    return _Problem(type(layer).__name__, run, pull, arrays, constants)
+    return _Problem(type(layer).__name__, run, pull, arrays, on_complex, constants)
 
 
 def _pair_problem(
@@ -295,12 +361,20 @@ def _pair_problem(
             )
     arrays = {name: given[name] for name in wrt}
 
-    def run() -> tuple[Any, Any]:
+    def run_on(given: dict[str, Any]) -> tuple[Any, Any]:
         fresh = {
             name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
             for name, value in given.items()
         }
         return forward(**fresh)  # type: ignore[no-any-return]
+
+    def run() -> tuple[Any, Any]:
+        return run_on(given)
+
+    @contextmanager
+    def on_complex() -> Iterator[_Complex]:
+        stepped = given | {name: complex_step.guarded(given[name]) for name in floats}
+        yield lambda: run_on(stepped), {name: stepped[name] for name in arrays}
 
     def pull(dy: Any, cache: Any) -> dict[str, Any]:
         result = backward(dy, cache)
@@ -314,11 +388,24 @@ def _pair_problem(
         return dict(zip(arrays, gradients, strict=True))
 
     constants = [v for n, v in given.items() if isinstance(v, np.ndarray) and n not in arrays]
-    return _Problem(forward.__name__, run, pull, arrays, constants)
+    return _Problem(forward.__name__, run, pull, arrays, on_complex, constants)
+
+
+def _wrong(tensor: TensorReport, tolerance: float, complex_tolerance: float | None) -> bool:
+    """Whether one of the two referees finds this gradient wrong; NaN is."""
+    exact = tensor.complex_error
+    return not tensor.error <= tolerance or not (
+        exact is None or complex_tolerance is None or exact <= complex_tolerance
+    )
 
 
 def _referee(
-    problem: _Problem, seed: int, tolerance: float, max_entries: int, directions: int
+    problem: _Problem,
+    seed: int,
+    tolerance: float,
+    complex_tolerance: float | None,
+    max_entries: int,
+    directions: int,
 ) -> GradcheckReport:
     rng = np.random.default_rng(seed)
     before = [x.copy() for x in problem.watched()]
@@ -331,25 +418,34 @@ def _referee(
     # against the other tensors' gradients, or, where there are none, against y.
     largest = max((np.abs(g).max(initial=0.0) for g in gradients.values()), default=0.0)
     floor = max(1e-3 * largest, 1e-4 * np.abs(y).max(initial=0.0))
-    tensors = []
+    tensors, reasons = [], []
     for name, array in problem.arrays.items():
+        if name not in gradients:
+            broken.append(f"the backward pass returned None as the gradient of {name}")
+            continue
         if gradients[name].shape != array.shape:
             broken.append(
                 f"the gradient of {name} has shape {gradients[name].shape}, not {array.shape}"
             )
             continue
-        probe = _Probe(problem.run, y, v, array, gradients[name], float(floor), tolerance)
+        steps = None if complex_tolerance is None else problem.on_complex
+        probe = _Probe(
+            problem.run, steps, y, v, name, array, gradients[name], float(floor), tolerance
+        )
         every = np.arange(array.size)
         if array.size <= max_entries:
-            tensors.append(probe.entries(name, every, f"all {array.size} entries"))
-            continue
-        found = probe.directions(name, rng, directions)
-        if not found.error <= tolerance:  # where? look at single entries
-            some = np.sort(rng.choice(every, size=min(array.size, 4 * max_entries), replace=False))
-            closer = probe.entries(name, some, f"{len(some)} entries")
-            found = found if closer.error <= tolerance else closer
-        tensors.append(found)
-    return GradcheckReport(problem.title, tensors, broken, tolerance)
+            tensors.append(probe.entries(every, f"all {array.size} entries"))
+        else:
+            found = probe.directions(rng, directions)
+            if _wrong(found, tolerance, complex_tolerance):  # where? look at single entries
+                n = min(array.size, 4 * max_entries)
+                some = np.sort(rng.choice(every, size=n, replace=False))
+                closer = probe.entries(some, f"{n} entries")
+                found = closer if _wrong(closer, tolerance, complex_tolerance) else found
+            tensors.append(found)
+        reasons.append(probe.not_analytic)
+    why = next(filter(None, reasons), "")
+    return GradcheckReport(problem.title, tensors, broken, tolerance, complex_tolerance, why)
 
 
 def _check_rules(
@@ -362,7 +458,8 @@ def _check_rules(
     dy = v.copy()
 
     def pulled() -> dict[str, Any]:
-        return {name: np.array(g) for name, g in problem.pull(dy, cache).items()}
+        found = problem.pull(dy, cache)
+        return {name: np.array(g) for name, g in found.items() if g is not None}
 
     def untouched() -> bool:
         pairs = zip(problem.watched(), before, strict=True)
@@ -395,62 +492,90 @@ def _check_rules(
 
 @dataclass
 class _Probe:
-    """Differences of L = sum(y * v) when one array moves."""
+    """Derivatives of L = sum(y * v) when one array moves."""
 
     run: Callable[[], tuple[Any, Any]]
+    on_complex: Callable[[], AbstractContextManager[_Complex]] | None
     y: np.ndarray
     v: np.ndarray
+    name: str
     array: np.ndarray
     gradient: np.ndarray
     floor: float
     tolerance: float
+    not_analytic: str = ""
 
-    def entries(self, name: str, indices: np.ndarray, checked: str) -> TensorReport:
+    def entries(self, indices: np.ndarray, checked: str) -> TensorReport:
         """Check single entries."""
-        units = ((int(i), _unit(self.array.shape, int(i))) for i in indices)
-        return self._report(name, checked, units, len(indices))
+        units = [_unit(self.array.shape, int(i)) for i in indices]
+        return self._report(checked, [int(i) for i in indices], units)
 
-    def directions(self, name: str, rng: np.random.Generator, number: int) -> TensorReport:
+    def directions(self, rng: np.random.Generator, number: int) -> TensorReport:
         """Check random directions through all entries."""
-        drawn = ((None, _direction(rng, self.array.shape)) for _ in range(number))
-        return self._report(name, f"{number} directions", drawn, number)
+        units = [_direction(rng, self.array.shape) for _ in range(number)]
+        return self._report(f"{number} directions", None, units)
 
     def _report(
-        self, name: str, checked: str, along: Iterable[tuple[int | None, np.ndarray]], number: int
+        self, checked: str, indices: list[int] | None, units: list[np.ndarray]
     ) -> TensorReport:
-        index: list[int | None] = []
-        analytic, numeric = np.zeros(number), np.zeros(number)
-        units = []
-        for k, (i, u) in enumerate(along):
-            index.append(i)
-            units.append(u)
-            analytic[k] = float((self.gradient * u).sum())
-            below, above = self._slopes(u, STEP)
-            numeric[k] = 0.5 * (below + above)
+        if not units:
+            return TensorReport(self.name, self.array.shape, checked, 0.0, None, 0.0, 0.0, 0)
+        analytic = np.array([(self.gradient * u).sum() for u in units])
+        numeric = np.array([0.5 * sum(self._slopes(u, STEP)) for u in units])
         scale = max(
-            float(np.abs(analytic).max(initial=0.0)),
-            float(np.abs(numeric).max(initial=0.0)),
+            float(np.abs(analytic).max()),
+            float(np.abs(numeric).max()),
             self.floor,
             np.finfo(np.float64).tiny,
         )
         errors = np.abs(analytic - numeric) / scale
-        corners = 0
+        corners = np.zeros(len(units), dtype=bool)
         for j in np.flatnonzero(~(errors <= self.tolerance)):
-            errors[j], numeric[j], corner = self._second_look(units[j], analytic[j], scale)
-            corners += corner
-        worst = int(np.argmax(np.where(np.isnan(errors), np.inf, errors))) if number else 0
-        at = index[worst] if number else None
-        where = None if at is None else np.unravel_index(at, self.array.shape)
+            errors[j], numeric[j], corners[j] = self._second_look(units[j], analytic[j], scale)
+        worst = _worst(errors)
+        complex_errors = self._complex_errors(units, analytic, numeric, errors, corners, scale)
+        if complex_errors is not None and errors[worst] <= self.tolerance:
+            worst = _worst(complex_errors)
+        where = None if indices is None else np.unravel_index(indices[worst], self.array.shape)
         return TensorReport(
-            name=name,
+            name=self.name,
             shape=self.array.shape,
             checked=checked,
-            error=float(errors[worst]) if number else 0.0,
+            error=float(errors[_worst(errors)]),
             where=None if where is None else tuple(int(axis) for axis in where),
-            analytic=float(analytic[worst]) if number else 0.0,
-            numeric=float(numeric[worst]) if number else 0.0,
-            no_derivative=corners,
+            analytic=float(analytic[worst]),
+            numeric=float(numeric[worst]),
+            no_derivative=int(corners.sum()),
+            complex_error=None if complex_errors is None else float(complex_errors.max()),
         )
+
+    def _complex_errors(
+        self,
+        units: list[np.ndarray],
+        analytic: np.ndarray,
+        numeric: np.ndarray,
+        errors: np.ndarray,
+        corners: np.ndarray,
+        scale: float,
+    ) -> np.ndarray | None:
+        """Return the errors against the complex step; None, and a reason, where it fails."""
+        if self.on_complex is None:
+            return None
+        exact = analytic.copy()  # at a corner any slope will do
+        try:
+            with self.on_complex() as (run, stepped):
+                for j in np.flatnonzero(~corners):
+                    dy = complex_step.derivative(run, stepped[self.name], units[j])
+                    exact[j] = (dy * self.v).sum()
+        except NotAnalytic as reason:
+            self.not_analytic = str(reason)
+            return None
+        # Where differences and backward pass agree, neither can be far off: then this is.
+        far_off = np.abs(exact - numeric) > 100.0 * self.tolerance * scale
+        if np.any(far_off & ~corners & (errors <= self.tolerance)):
+            self.not_analytic = "its forward pass does something else with complex numbers"
+            return None
+        return np.asarray(np.abs(analytic - exact) / scale)
 
     def _slopes(self, u: np.ndarray, h: float) -> tuple[float, float]:
         """Return dL/du from below and from above, each over a step h."""
@@ -489,6 +614,10 @@ class _Probe:
         if stays and min(below, above) - slack <= analytic <= max(below, above) + slack:
             return 0.0, analytic, True
         return error, numeric, False
+
+
+def _worst(errors: np.ndarray) -> int:
+    return int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
 
 
 def _unit(shape: tuple[int, ...], i: int) -> np.ndarray:

@@ -14,11 +14,28 @@ import numpy as np
 
 from npformer import functional as F
 from npformer import layers as L
-from npformer.classifier import InputEmbedding, SequenceClassifier
+from npformer.classifier import SequenceClassifier
 from npformer.encoder import Encoder, EncoderBlock, EncoderConfig
 from npformer.gradcheck import GradcheckReport, gradcheck
-from npformer.mixers import MIXERS, MixerSettings
-from npformer.module import Layer
+from npformer.input_embedding import InputEmbedding
+from npformer.mixers import (
+    MIXERS,
+    SCORES,
+    AttentionScores,
+    AveragingMixer,
+    DenseScores,
+    FactorizedDenseScores,
+    FactorizedRandomScores,
+    Mixer,
+    MixerSettings,
+    MixtureScores,
+    RandomScores,
+    Scores,
+    WholeSequenceMixer,
+)
+from npformer.module import Context, Gradients, Layer
+from npformer.seeds import AskersSynthesizer, BlogFNetBlock, KerasFeedForward, blog_fnet
+from npformer.text_encoder import TextEncoder
 
 GROUPS = ("functional", "layers", "mixers", "models")
 
@@ -56,7 +73,7 @@ def cases() -> list[Case]:
     cases : list of Case
         Their names differ.
     """
-    return [*_functional(), *_layers(), *_mixers(), *_models()]
+    return [*_functional(), *_layers(), *_mixers(), *_models(), *_text(), *_seeds()]
 
 
 # What cases are made of ---------------------------------------------------------------------------
@@ -104,6 +121,12 @@ def _twice(layer: Layer, x: np.ndarray, *, title: str = "", **options: Any) -> C
     return _layer("applied twice", chain, x, title=title or name, covers=(name,), **options)
 
 
+def _between(layer: Layer, top: type[Layer]) -> tuple[str, ...]:
+    """Return the classes whose passes a layer has, from its own up to `top`, which is left out."""
+    kinds = type(layer).__mro__
+    return tuple(kind.__name__ for kind in kinds[: kinds.index(top)])
+
+
 def _keep(lengths: list[int], length: int) -> np.ndarray:
     """Return a mask that keeps the first tokens of each sequence."""
     return np.arange(length) < np.array(lengths)[:, None]
@@ -118,7 +141,11 @@ def _functional() -> list[Case]:
         *_elementwise(),
         *_normalisations(),
         *_attention(),
-        *_synthesizer(),
+        *_averaging(),
+        *_dense_synthesizer(),
+        *_random_synthesizer(),
+        *_mixture(),
+        *_transforms(),
         *_other_functions(),
         *_losses(),
     ]
@@ -180,71 +207,215 @@ def _normalisations() -> list[Case]:
 
 
 def _attention() -> list[Case]:
-    rng = np.random.default_rng(0)
-    query, key, value = (rng.standard_normal((2, 2, 3, 4)) for _ in range(3))
-    far_key, far_value = rng.standard_normal((2, 2, 5, 4)), rng.standard_normal((2, 2, 5, 3))
-    padding = _keep([3, 1], 3)[:, None, None, :]
-    pairs = rng.random((3, 3)) < 0.7
+    draw = np.random.default_rng(0).standard_normal
+    query, key, value = near = [draw((2, 2, 3, 4)) for _ in range(3)]
+    far = query, draw((2, 2, 5, 4)), draw((2, 2, 5, 3))
+    few, alone = (far[1], query, value), [x[0, 0] for x in near]
+    pairs = np.random.default_rng(1).random((3, 5)) < 0.7
     pairs[1] = False
-    nothing = _keep([2, 0], 3)[:, None, None, :]
-    table = []
-    for label, options in (
+    table = [
+        _pair("all pairs", F.attention_scores, query, key),
+        _pair("other length of keys", F.attention_scores, *far[:2]),
+        _pair("without leading axes", F.attention_scores, *alone[:2]),
+    ]
+    attend: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
+        (F.scaled_dot_product_attention, "", {}),
+        (F.blockwise_attention, ", two queries at a time", {"block": 2}),
+        (F.blockwise_attention, ", a block longer than the length", {"block": 8}),
+    ]
+    for forward, way, block in attend:
+        for label, qkv, options in (
+            *((label, near, options) for label, options in _sights()),
+            ("other length of keys", far, {}),
+            ("other length of keys, causal", far, {"causal": True}),
+            ("other length of keys, one query sees nothing", far, {"mask": pairs}),
+            ("a mask without a query axis", far, {"mask": np.arange(5) % 2 == 0}),
+            ("more queries than keys", few, {}),
+            ("more queries than keys, causal", few, {"causal": True}),
+            ("without leading axes", alone, {}),
+        ):
+            table.append(_pair(f"{label}{way}", forward, *qkv, **block, **options))
+    return table
+
+
+def _sights() -> list[tuple[str, dict[str, Any]]]:
+    """Return what three queries of two sequences, by head, may see of three keys."""
+    pairs = np.random.default_rng(1).random((3, 3)) < 0.7
+    pairs[1] = False
+    padding, nothing = (_keep(lengths, 3)[:, None, None, :] for lengths in ([3, 1], [2, 0]))
+    return [
         ("all pairs", {}),
         ("padding mask", {"mask": padding}),
         ("mask of pairs, one query sees nothing", {"mask": pairs}),
         ("one sequence is all padding", {"mask": nothing}),
         ("causal", {"causal": True}),
         ("causal and padding mask", {"causal": True, "mask": padding}),
+    ]
+
+
+def _averaging() -> list[Case]:
+    draw = np.random.default_rng(0).standard_normal
+    value = draw((2, 2, 3, 4))
+    weights = (F.averaging_weights, F.softmax_backward)
+    table = [
+        _pair("keys of another length", F.average, draw((2, 3, 5)), draw((2, 5, 4))),
+        _pair("keys of another length, causal", F.average, draw((3, 5)), draw((5, 4)), causal=True),
+        _pair("one value for all heads", F.average, draw((2, 2, 3, 3)), draw((2, 1, 3, 4))),
+        _pair("one value for all scores", F.average, draw((2, 2, 3, 3)), draw((3, 4))),
+    ]
+    for whose, shape in (
+        ("scores of each head", (2, 2, 3, 3)),
+        ("scores shared by the batch", (2, 3, 3)),
+        ("scores shared by the batch, an axis of 1", (1, 2, 3, 3)),
+        ("scores shared by the heads, an axis of 1", (2, 1, 3, 3)),
+        ("one table of scores for all", (3, 3)),
     ):
-        table.append(_pair(label, F.attention_weights, query, key, **options))
-        table.append(_pair(label, F.scaled_dot_product_attention, query, key, value, **options))
-    for label, causal in (("other length of keys", False), ("other length of keys, causal", True)):
-        table.append(_pair(label, F.attention_weights, query, far_key, causal=causal))
-        table.append(
-            _pair(label, F.scaled_dot_product_attention, query, far_key, far_value, causal=causal)
+        scores = draw(shape)
+        for label, options in _sights():
+            table.append(_pair(f"{whose}, {label}", F.average, scores, value, **options))
+    scores = draw((2, 2, 3, 3))
+
+    def of_weights(label: str, options: dict[str, Any]) -> Case:
+        return Case(
+            name=f"averaging_weights: {label}",
+            group="functional",
+            covers=("averaging_weights",),
+            run=lambda: gradcheck(weights, scores, **options),
         )
-    table.append(
-        _pair(
-            "without leading axes",
-            F.scaled_dot_product_attention,
-            query[0, 0],
-            key[0, 0],
-            value[0, 0],
+
+    return [*table, *(of_weights(label, options) for label, options in _sights())]
+
+
+def _dense_synthesizer() -> list[Case]:
+    draw = np.random.default_rng(0).standard_normal
+    x, value, head_value = draw((2, 3, 4)), draw((2, 3, 4)), draw((2, 2, 3, 2))
+    padding, nothing = _keep([3, 1], 3), _keep([2, 0], 3)
+
+    def maps(*columns: int, heads: bool) -> list[np.ndarray]:
+        """Return W1, b1, W2, b2 for each number of columns."""
+        single = [((4, 6), (6,), (6, n), (n,)) for n in columns]
+        by_head = [((4, 6), (6,), (2, 3, n), (2, n)) for n in columns]
+        return [draw(shape) for shapes in (by_head if heads else single) for shape in shapes]
+
+    table = []
+    for scores, synthesize, exact, longer in (
+        (F.dense_scores, F.dense_synthesizer, (3,), (5,)),
+        (F.factorized_dense_scores, F.factorized_dense_synthesizer, (3, 1), (2, 3)),
+    ):
+        whole, one, two = (
+            maps(*exact, heads=False),
+            maps(*longer, heads=False),
+            maps(*longer, heads=True),
         )
-    )
+        for label, x_, maps_ in (
+            ("one map, at full length", x, whole),
+            ("one map, shorter than max_len", x, one),
+            ("one map, without a batch", x[0], one),
+            ("heads, shorter than max_len", x, two),
+        ):
+            table.append(_pair(label, scores, x_, *maps_, 3))
+        for label, x_, value_, maps_, options in (
+            ("one map, at full length", x, value, whole, {}),
+            ("one map, shorter than max_len", x, value, one, {}),
+            ("one map, padding mask", x, value, one, {"mask": padding[:, None]}),
+            ("one map, causal", x, value, one, {"causal": True}),
+            ("one map, without a batch", x[0], value[0], one, {}),
+            ("heads, shorter than max_len", x, head_value, two, {}),
+            ("heads, padding mask", x, head_value, two, {"mask": padding[:, None, None]}),
+            ("heads, causal", x, head_value, two, {"causal": True}),
+            (
+                "heads, one sequence is all padding",
+                x,
+                head_value,
+                two,
+                {"causal": True, "mask": nothing[:, None, None]},
+            ),
+        ):
+            table.append(_pair(label, synthesize, x_, value_, *maps_, **options))
     return table
 
 
-def _synthesizer() -> list[Case]:
-    rng = np.random.default_rng(0)
-    draw = rng.standard_normal
-    x, W1, b1 = draw((2, 3, 4)), draw((4, 6)), draw(6)
-    single = (W1, b1, draw((6, 5)), draw(5))
-    by_head = (W1, b1, draw((2, 3, 5)), draw((2, 5)))
-    exactly = (W1, b1, draw((6, 3)), draw(3))
+def _random_synthesizer() -> list[Case]:
+    draw = np.random.default_rng(0).standard_normal
     value, head_value = draw((2, 3, 4)), draw((2, 2, 3, 2))
     padding, nothing = _keep([3, 1], 3), _keep([2, 0], 3)
+    sizes: dict[str, tuple[tuple[int, ...], int]] = {
+        "one table, at full length": ((), 3),
+        "one table, cropped": ((), 5),
+        "heads, at full length": ((2,), 3),
+        "heads, cropped": ((2,), 5),
+    }
     table = []
-    for label, x_, value_, maps, options in (
-        ("one map, at full length", x, value, exactly, {}),
-        ("one map, shorter than max_len", x, value, single, {}),
-        ("one map, padding mask", x, value, single, {"mask": padding[:, None]}),
-        ("one map, causal", x, value, single, {"causal": True}),
-        ("one map, without a batch", x[0], value[0], single, {}),
-        ("heads, shorter than max_len", x, head_value, by_head, {}),
-        ("heads, padding mask", x, head_value, by_head, {"mask": padding[:, None, None]}),
-        ("heads, causal", x, head_value, by_head, {"causal": True}),
+    for label, (heads, n) in sizes.items():
+        factors = draw((*heads, n, 2)), draw((*heads, n, 2))
+        table.append(_pair(label, F.random_scores, draw((*heads, n, n)), 3))
+        table.append(_pair(label, F.factorized_random_scores, *factors, 3))
+    for label, value_, (heads, n), options in (
+        ("one table, at full length", value, ((), 3), {}),
+        ("one table, cropped", value, ((), 5), {}),
+        ("one table, padding mask", value, ((), 5), {"mask": padding[:, None]}),
+        ("one table, causal", value, ((), 5), {"causal": True}),
+        ("one table, without a batch", value[0], ((), 5), {}),
+        ("heads, cropped", head_value, ((2,), 5), {}),
+        ("heads, padding mask", head_value, ((2,), 5), {"mask": padding[:, None, None]}),
+        ("heads, causal", head_value, ((2,), 5), {"causal": True}),
         (
             "heads, one sequence is all padding",
-            x,
             head_value,
-            by_head,
+            ((2,), 5),
             {"causal": True, "mask": nothing[:, None, None]},
         ),
     ):
-        table.append(_pair(label, F.dense_synthesizer_weights, x_, *maps, **options))
-        table.append(_pair(label, F.dense_synthesizer, x_, value_, *maps, **options))
+        R, factors = draw((*heads, n, n)), (draw((*heads, n, 2)), draw((*heads, n, 2)))
+        table.append(_pair(label, F.random_synthesizer, value_, R, **options))
+        table.append(_pair(label, F.factorized_random_synthesizer, value_, *factors, **options))
     return table
+
+
+def _mixture() -> list[Case]:
+    draw = np.random.default_rng(0).standard_normal
+
+    def case(label: str, *shapes: tuple[int, ...]) -> Case:
+        # gradcheck names what it differentiates by: as many names as there are parts
+        parts: dict[int, Callable[..., Any]] = {
+            1: lambda logits, a: F.mixture_scores(logits, a),
+            2: lambda logits, a, b: F.mixture_scores(logits, a, b),
+            3: lambda logits, a, b, c: F.mixture_scores(logits, a, b, c),
+        }
+        arrays = [draw(len(shapes)), *(draw(shape) for shape in shapes)]
+        pair = parts[len(shapes)], F.mixture_scores_backward
+        return Case(
+            name=f"mixture_scores: {label}",
+            group="functional",
+            covers=("mixture_scores", "mixture_scores_backward"),
+            run=lambda: gradcheck(pair, *arrays),
+        )
+
+    return [
+        case("scores of one shape", (2, 2, 3, 3), (2, 2, 3, 3)),
+        case("a table beside a batch", (2, 2, 3, 3), (2, 3, 3), (3, 3)),
+        case("tables alone", (2, 3, 3), (2, 3, 3)),
+        case("a single part", (3, 3)),
+    ]
+
+
+def _transforms() -> list[Case]:
+    draw = np.random.default_rng(0).standard_normal
+    table = []
+    for transform in (F.fourier_mixing, F.hartley_mixing):
+        table += [
+            _pair("even sizes", transform, draw((2, 4, 6))),
+            _pair("odd sizes", transform, draw((2, 5, 3))),
+            _pair("a single token", transform, draw((2, 1, 4))),
+            _pair("more leading axes", transform, draw((2, 2, 3, 2))),
+        ]
+    features = draw((4, 4))
+    return [
+        *table,
+        _pair("at full length", F.linear_mixing, draw((2, 3, 4)), draw((3, 3)), features),
+        _pair("cropped", F.linear_mixing, draw((2, 3, 4)), draw((5, 5)), features),
+        _pair("a single token", F.linear_mixing, draw((2, 1, 4)), draw((3, 3)), features),
+    ]
 
 
 def _other_functions() -> list[Case]:
@@ -254,9 +425,6 @@ def _other_functions() -> list[Case]:
     return [
         _pair("repeated ids", F.embedding, repeated, table),
         _pair("a row of ids", F.embedding, np.array([4, 2, 4]), table),
-        _pair("even sizes", F.fourier_mixing, draw((2, 4, 6))),
-        _pair("odd sizes", F.fourier_mixing, draw((2, 5, 3))),
-        _pair("a single token", F.fourier_mixing, draw((2, 1, 4))),
         _pair("without a mask", F.mean_pooling, x),
         _pair("one sequence is all padding", F.mean_pooling, x, mask=_keep([4, 2, 0], 4)),
     ]
@@ -357,28 +525,81 @@ def _mixers() -> list[Case]:
     x = np.random.default_rng(0).standard_normal((3, 4, 4))
     mask = _keep([4, 2, 0], 4)
 
-    def mixer(name: str, **settings: Any) -> Layer:
-        chosen = MixerSettings(d_model=4, max_len=5, **settings)
+    def mixer(name: str, **settings: Any) -> Mixer:
+        chosen = MixerSettings(**({"d_model": 4, "max_len": 5} | settings))
         return MIXERS[name].build(chosen, seed=0, dtype="float64")
 
     def case(label: str, name: str, mask: np.ndarray | None = None, **settings: Any) -> Case:
         layer = mixer(name, **settings)
-        return _layer(label, layer, x, group="mixers", title=name, covers=(name,), mask=mask)
+        covers = (name, *_between(layer, Mixer))
+        if isinstance(layer, AveragingMixer):
+            covers += _between(layer.scores, Layer)
+        return _layer(label, layer, x, group="mixers", title=name, covers=covers, mask=mask)
 
+    two: dict[str, Any] = {"n_heads": 2}
+    blocks: dict[str, Any] = {"n_heads": 2, "memory": "blocks"}
+    six: dict[str, Any] = {"n_heads": 2, "mixture": tuple(SCORES)}
     table = []
-    for name in MIXERS:
+    for name, kind in MIXERS.items():
         table += [
-            case("all tokens", name, n_heads=2),
-            case("padding mask", name, mask, n_heads=2, padding="per_length"),
-            _twice(mixer(name, n_heads=2), x, group="mixers", title=name),
+            case("all tokens", name, **two),
+            case("at full length", name, **two, max_len=4),
+            case("padding mask", name, mask, **two, padding="per_length"),
+            _twice(mixer(name, **two), x, group="mixers", title=name),
         ]
-    for name in ("attention", "dense_synthesizer"):
-        table += [
-            case("one head", name),
-            case("causal", name, n_heads=2, causal=True),
-            case("causal and padding mask", name, mask, n_heads=2, causal=True),
-        ]
-    return [*table, case("padding as zeros", "fourier", mask, padding="zero")]
+        if issubclass(kind, AveragingMixer):
+            table += [
+                case("one head", name),
+                case("causal", name, **two, causal=True),
+                case("causal and padding mask", name, mask, **two, causal=True),
+            ]
+        if issubclass(kind, WholeSequenceMixer):
+            table += [
+                case("padding as zeros", name, mask, padding="zero"),
+                case("a mask that keeps everything", name, _keep([4] * 3, 4), padding="per_length"),
+            ]
+    return [
+        *_scores(),
+        *table,
+        case("in blocks", "attention", **blocks),
+        case("in blocks, padding mask", "attention", mask, **blocks),
+        case("in blocks, causal and padding mask", "attention", mask, **blocks, causal=True),
+        _twice(mixer("attention", **blocks), x, group="mixers", title="attention in blocks"),
+        case("rank 1", "factorized_random_synthesizer", **two, rank=1),
+        case("six parts", "mixture", **six),
+        case("six parts, padding mask", "mixture", mask, **six),
+        case("six parts, causal and padding mask", "mixture", mask, **six, causal=True),
+        case(
+            "tables alone",
+            "mixture",
+            **two,
+            mixture=("random_synthesizer", "factorized_random_synthesizer"),
+        ),
+        case("one part twice", "mixture", **two, mixture=("attention", "attention")),
+    ]
+
+
+def _scores() -> list[Case]:
+    x, tokens = np.random.default_rng(0).standard_normal((2, 3, 4)), np.zeros((2, 3, 4), dtype=int)
+    made: dict[str, Any] = {"seed": 0, "dtype": "float64"}
+
+    def mixture(*names: str) -> MixtureScores:
+        settings = MixerSettings(d_model=4, n_heads=2, max_len=5, mixture=names)
+        return MixtureScores.build(settings, **made)
+
+    def case(label: str, layer: Scores, x: np.ndarray = x) -> Case:
+        return _layer(label, layer, x, group="mixers", covers=_between(layer, Layer))
+
+    return [
+        case("two heads", AttentionScores(4, 2, **made)),
+        case("two heads, cropped", DenseScores(4, 2, 5, **made)),
+        case("two heads, cropped", FactorizedDenseScores(4, 2, 5, **made)),
+        # whole numbers: the tokens' values have no say here, and no gradient
+        case("two heads, cropped", RandomScores(2, 5, **made), tokens),
+        case("two heads, cropped", FactorizedRandomScores(2, 5, 2, **made), tokens),
+        case("six parts", mixture(*SCORES)),
+        case("tables alone", mixture("random_synthesizer", "fixed_random_synthesizer"), tokens),
+    ]
 
 
 # Models -------------------------------------------------------------------------------------------
@@ -404,6 +625,8 @@ def _models() -> list[Case]:
         layer = Encoder(_config(**changes), dtype="float64")
         return _layer(label, layer, x, mask=mask, training=training, **model)
 
+    every = tuple(MIXERS)
+    stacks = [every[i : i + 4] for i in range(0, len(every), 4)]
     return [
         block("post-norm", "post"),
         block("pre-norm, dropout, padding mask", "pre", mask=mask, training=True),
@@ -420,14 +643,19 @@ def _models() -> list[Case]:
             training=True,
             dropout=0.2,
         ),
-        encoder("one mixer a layer", n_layers=len(MIXERS), mixer=tuple(MIXERS)),
-        encoder(
-            "one mixer a layer, padding mask",
-            n_layers=len(MIXERS),
-            mixer=tuple(MIXERS),
-            mask=mask,
-            padding="per_length",
+        *(encoder(", ".join(names), n_layers=len(names), mixer=names) for names in stacks),
+        *(
+            encoder(
+                f"{', '.join(names)}, padding mask",
+                n_layers=len(names),
+                mixer=names,
+                mask=mask,
+                padding="per_length",
+            )
+            for names in stacks
         ),
+        encoder("attention in blocks, padding mask", mask=mask, memory="blocks", causal=True),
+        encoder("shared layers of a mixture", share_layers=True, mixer="mixture"),
         encoder("dropout in training", dropout=0.2, training=True),
         encoder("ffn as convolutions, relu", ffn="conv1d", activation="relu"),
         _twice(Encoder(_config(n_layers=1), dtype="float64"), x, **model),
@@ -538,4 +766,159 @@ def _loss_and_gradients() -> list[Case]:
         loss("one label a token, some without", by_token, 3, {}, pooling="none"),
         loss("two workers, dropout", labels, 2, {"dropout": 0.2}, workers=2, seed=0),
         loss("two workers, one label a token", by_token, 3, {}, workers=2, pooling="none"),
+    ]
+
+
+# Text: token types, the pooler, two outputs -------------------------------------------------------
+
+
+def _of_parameters(
+    label: str,
+    layer: Layer,
+    run: Callable[[], tuple[Any, Any]],
+    pull: Callable[[Any, Any, Gradients], Any],
+    *more: str,
+) -> Case:
+    """Return a case for all parameters at once, of a layer that takes or gives several things."""
+    flat: Any = layer.flatten().parameters().flat
+    start = flat + 0.3 * np.random.default_rng(1).standard_normal(flat.shape)
+
+    def forward(parameters: np.ndarray) -> tuple[Any, Any]:
+        flat[...] = parameters
+        y, cache = run()
+        return y, (parameters.copy(), cache)
+
+    def backward(dy: Any, cache: Any) -> Any:
+        flat[...], run_cache = cache  # backward is asked at the parameters that forward had
+        gradients = Gradients(layer)
+        pull(dy, run_cache, gradients)
+        return gradients.flat
+
+    name = type(layer).__name__
+    return Case(
+        name=f"{name}: {label}",
+        group="models",
+        covers=(name, *more),
+        run=lambda: gradcheck((forward, backward), start),
+    )
+
+
+def _text() -> list[Case]:
+    rng = np.random.default_rng(0)
+    ids, features = rng.integers(0, 5, (3, 4)), rng.standard_normal((3, 4, 2))
+    types, mask = rng.integers(0, 3, (3, 4)), _keep([4, 2, 0], 4)
+    made: dict[str, Any] = {"seed": 0, "dtype": "float64"}
+    bert: dict[str, Any] = {
+        "positions": "learned",
+        "scale_embeddings": False,
+        "n_token_types": 3,
+        "embedding_norm": True,
+    }
+    fnet: dict[str, Any] = {**bert, "embedding_projection": True, "mixer": "fourier"}
+
+    def context(generator: bool = False, **options: Any) -> Context:
+        if generator:
+            options |= {"training": True, "generator": np.random.default_rng(2)}
+        return Context(**options)
+
+    def embed(label: str, changes: dict[str, Any], **options: Any) -> Case:
+        layer = InputEmbedding(_config(**changes), vocab_size=5, n_features=None, **made)
+        return _of_parameters(
+            label, layer, lambda: layer.forward(ids, context(**options)), layer.backward
+        )
+
+    def encoder(label: str, changes: dict[str, Any], pooler: bool = True, **options: Any) -> Case:
+        layer = TextEncoder(_config(**changes), 5, pooler=pooler, dtype="float64")
+
+        def run() -> tuple[np.ndarray, Any]:
+            (hidden, pooled), cache = layer.forward(ids, context(**options))
+            both = [hidden] if pooled is None else [hidden, pooled]
+            return np.concatenate([y.reshape(-1) for y in both]), cache
+
+        def pull(dy: Any, cache: Any, gradients: Gradients) -> None:
+            dhidden = dy[: ids.size * 4].reshape(*ids.shape, 4)
+            dpooled = dy[ids.size * 4 :].reshape(-1, 4) if pooler else None
+            layer.backward((dhidden, dpooled), cache, gradients)
+
+        return _of_parameters(label, layer, run, pull)
+
+    def features_embedded(label: str, **changes: Any) -> Case:
+        layer = InputEmbedding(_config(**changes), vocab_size=None, n_features=2, **made)
+        return _layer(label, layer, features, group="models")
+
+    classifier = SequenceClassifier(_config(**bert), 3, vocab_size=5, pooling="pooler", **made)
+    return [
+        _layer("three tokens", L.Pooler(4, **made), rng.standard_normal((2, 3, 4))),
+        embed("as in BERT", bert, types=types),
+        embed("as in BERT, every token of type 0", bert),
+        embed("as in FNet, dropout", {**fnet, "dropout": 0.2}, types=types, generator=True),
+        embed("types beside scaled tokens and sinusoids", {"n_token_types": 3}, types=types),
+        features_embedded("features as in FNet", **fnet),
+        features_embedded("features and a norm", embedding_norm=True, positions="none"),
+        encoder("BERT", bert, types=types),
+        encoder("BERT, padding mask", bert, types=types, mask=mask),
+        encoder("BERT without a pooler", bert, pooler=False, mask=mask),
+        encoder("FNet, dropout", {**fnet, "dropout": 0.2}, types=types, generator=True),
+        _of_parameters(
+            "token types",
+            classifier,
+            lambda: classifier.loss_and_gradients(
+                ids, np.array([0, 2, 1]), mask, types=types, workers=2
+            ),
+            lambda dloss, found, gradients: np.copyto(gradients.flat, dloss * found.flat),
+            "loss_and_gradients",
+        ),
+    ]
+
+
+# What npformer grew from --------------------------------------------------------------------------
+
+
+def _seeds() -> list[Case]:
+    draw = np.random.default_rng(0).standard_normal
+    made: dict[str, Any] = {"seed": 0, "dtype": "float64"}
+    x, v = draw((2, 3, 4)), draw((2, 3, 2))
+    table = [
+        _layer(f"{ffn}, dropout", KerasFeedForward(4, 6, 0.3, ffn=ffn, **made), x, training=True)
+        for ffn in L.FFNS
+    ]
+    table += [
+        _layer("one block, dropout", BlogFNetBlock(4, 6, 0.3, **made), x, training=True),
+        _layer(
+            "applied three times",
+            blog_fnet(4, 6, 0.0, 3, **made),
+            x,
+            title="BlogFNetBlock",
+            covers=("BlogFNetBlock",),
+        ),
+    ]
+
+    def synthesizer(label: str, *inputs: np.ndarray, mask: np.ndarray | None = None) -> Case:
+        layer = AskersSynthesizer(3, 4, **made)
+        flat: Any = layer.flatten().parameters().flat
+        start = flat + 0.3 * draw(flat.shape)
+
+        def forward(x: np.ndarray, v: np.ndarray, parameters: np.ndarray) -> tuple[Any, Any]:
+            flat[...] = parameters
+            y, cache = layer.forward((x, v), Context(mask=mask))
+            return y, (parameters.copy(), cache)
+
+        def backward(dy: Any, cache: Any) -> tuple[Any, ...]:
+            flat[...], forward_cache = cache
+            gradients = Gradients(layer)
+            dx, dv = layer.backward(dy, forward_cache, gradients)
+            return dx, dv, gradients.flat
+
+        return Case(
+            name=f"AskersSynthesizer: {label}",
+            group="layers",
+            covers=("AskersSynthesizer",),
+            run=lambda: gradcheck((forward, backward), *inputs, start),
+        )
+
+    return [
+        *table,
+        synthesizer("without a batch", x[0], v[0]),
+        synthesizer("a batch", x, v),
+        synthesizer("a batch, padding mask", x, v, mask=_keep([3, 1], 3)),
     ]

@@ -342,9 +342,9 @@ class Context:
             return None
         if self.generator is None:
             raise ValueError(
-                "dropout needs a random generator while training; got none. Pass one: "
-                "Context(training=True, generator=numpy.random.default_rng(0)), or "
-                "model.loss_and_gradients(..., seed=0)"
+                "dropout needs a random generator while training; got none. Pass a seed, "
+                "model.loss_and_gradients(..., seed=0), or, to a layer, "
+                "Context(training=True, generator=numpy.random.default_rng(0))"
             )
         return self.generator
 
@@ -395,7 +395,8 @@ class Layer:
         Returns
         -------
         dx : array
-            Gradient of the loss with respect to x; None where x has none (token ids).
+            Gradient of the loss with respect to x; None where x has none: token ids, or tokens
+            that have no say in the result.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how to go backward")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from npformer.backend import Array, array_module
 from npformer.mixers import Mixer
-from npformer.module import EVALUATION, Context, Layer, Parameter
+from npformer.module import Context, Layer, Parameter
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class Call:
     layer : Layer
     input : array
     context : Context
-    output : array or None
-        None if the pass failed inside this layer.
+    output : array, tuple, or None
+        A tuple of arrays from a layer that gives several, as `TextEncoder`; None if the pass failed
+        inside this layer.
     """
 
     name: str
@@ -33,8 +34,15 @@ class Call:
     context: Context
     output: Array | None
 
+    def outputs(self) -> tuple[Array, ...]:
+        """Return the arrays of the output."""
+        several = self.output if isinstance(self.output, tuple) else (self.output,)
+        return tuple(array for array in several if array is not None)
 
-def trace(layer: Layer, x: Array, mask: Array | None = None) -> list[Call]:
+
+def trace(
+    layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
+) -> list[Call]:
     """Run a layer once, at evaluation, and return what every layer inside it gave.
 
     The run happens on a copy, so a layer that other threads are using is not touched.
@@ -46,6 +54,8 @@ def trace(layer: Layer, x: Array, mask: Array | None = None) -> list[Call]:
         On the layer's backend.
     mask : bool array, shape (batch, length), optional
         Padding: True = keep.
+    types : int array, shape (batch, length), optional
+        Types of the tokens; all 0 if not given.
 
     Returns
     -------
@@ -59,7 +69,7 @@ def trace(layer: Layer, x: Array, mask: Array | None = None) -> list[Call]:
         names.setdefault(id(part), []).append(name)
     for part in {id(part): part for _, part in observed.layers()}.values():
         _observe(part, names[id(part)], calls)
-    observed.forward(x, EVALUATION if mask is None else Context(mask=mask))
+    observed.forward(x, Context(mask=mask, types=types))
     return calls.copy()  # whoever calls an observed layer again would lengthen the other list
 
 
@@ -99,7 +109,9 @@ class Explanation:
     matrices: Array
 
 
-def explain(layer: Layer, x: Array, mask: Array | None = None) -> list[Explanation]:
+def explain(
+    layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
+) -> list[Explanation]:
     """Run a model once, at evaluation, and return the matrices that its mixers mixed with.
 
     Parameters
@@ -110,6 +122,8 @@ def explain(layer: Layer, x: Array, mask: Array | None = None) -> list[Explanati
         As the layer takes it, on its backend.
     mask : bool array, shape (batch, length), optional
         Padding: True = keep. Its rows and columns are 0.
+    types : int array, shape (batch, length), optional
+        Types of the tokens; all 0 if not given.
 
     Returns
     -------
@@ -118,7 +132,7 @@ def explain(layer: Layer, x: Array, mask: Array | None = None) -> list[Explanati
     """
     return [
         Explanation(call.name, type(mixer).__name__, mixer.explain(call.input, call.context))
-        for call in trace(layer, x, mask)
+        for call in trace(layer, x, mask, types)
         if isinstance(mixer := call.layer, Mixer)
     ]
 
@@ -142,7 +156,8 @@ def first_non_finite(layer: Layer, x: Array, mask: Array | None = None) -> str |
         if not _finite(array):
             return f"parameter {name}"
     # Inner layers end before outer ones begin to be wrong: the innermost first wrong one is meant.
-    wrong = [call for call in trace(layer, x, mask) if not _finite(call.output)]
+    calls = trace(layer, x, mask)
+    wrong = [call for call in calls if not all(_finite(y) for y in call.outputs())]
     for i, call in enumerate(wrong):
         inner = wrong[i + 1 : i + 2]
         if not inner or not inner[0].name.startswith(f"{call.name}." if call.name else ""):
@@ -173,7 +188,7 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
         number = sum(math.prod(p.shape) for p in own if p.trainable)
         label = _label(call.name)
         count = "shared" if shared else f"{number:,}" if own else ""
-        shape = "" if call.output is None else str(tuple(call.output.shape))
+        shape = ", ".join(str(tuple(y.shape)) for y in call.outputs())
         rows.append((label, type(call.layer).__name__, shape, count))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [

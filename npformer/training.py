@@ -104,6 +104,7 @@ def evaluate(model: SequenceClassifier, data: Data, batch_size: int = 256) -> Ev
     ----------
     model : SequenceClassifier
     data : (x, y) or (x, y, mask)
+        Every token is of type 0, as in `fit`.
     batch_size : int
         Samples at a time.
     """
@@ -151,7 +152,9 @@ def fit(
     ----------
     model : SequenceClassifier
     data : (x, y) or (x, y, mask)
-        Host arrays; batches are drawn from them in an order that `seed` decides.
+        Host arrays; batches are drawn from them in an order that `seed` decides. There is no place
+        for token types: every token is of type 0. To train with types, write the loop:
+        ``model.loss_and_gradients(x, y, mask, types=types)`` and ``optimizer.step(gradients)``.
     validation : (x, y) or (x, y, mask), optional
         Looked at after each epoch. The model ends with the weights of the epoch that had the best
         accuracy there, the lower loss deciding between equals. Without it, with the last weights.

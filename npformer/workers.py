@@ -166,6 +166,7 @@ class Team:
         y: Array,
         mask: Array | None,
         *,
+        types: Array | None = None,
         generator: np.random.Generator | None,
         label_smoothing: float = 0.0,
     ) -> tuple[Array, Gradients]:
@@ -175,6 +176,8 @@ class Team:
         ----------
         x, y, mask : array
             As the model takes them.
+        types : int array, shape (batch, length), optional
+            Types of the tokens; all 0 if not given.
         generator : numpy.random.Generator or None
             For dropout. With several workers each gets a child of its own, so a run repeats bit
             for bit as long as their number stays the same.
@@ -188,6 +191,8 @@ class Team:
             This team's own; the next step overwrites them.
         """
         x, y, mask, counts = self.model.prepare_batch(x, y, mask)
+        if types is not None:
+            types = self.model.prepare_types(types, x)
         seconds = work(self.model, x.shape[0] * x.shape[1])
         n = choose(self.workers, self.model, len(x), seconds)
         if self._gradients and backend_of(g=self._gradients[0].flat).name != self.model.backend:
@@ -209,6 +214,7 @@ class Team:
                 generator=generators[k],
                 mask=None if mask is None else mask[rows],
                 workspace=workspace,
+                types=None if types is None else types[rows],
             )
             # Overflow is not hushed up: `fit` looks at the loss and names the tensor.
             with np.errstate(over="ignore", invalid="ignore"):

@@ -8,7 +8,18 @@ from npformer import functional as F
 from npformer import layers as L
 from npformer import optim
 from npformer.gradcheck import gradcheck
-from npformer.mixers import Attention, DenseSynthesizer, Fourier, MixerSettings
+from npformer.mixers import (
+    Attention,
+    AttentionScores,
+    DenseSynthesizer,
+    FactorizedRandomScores,
+    Fourier,
+    LinearMixing,
+    MixerSettings,
+    MixtureScores,
+    RandomSynthesizer,
+    hybrid,
+)
 
 IDS, LABELS = np.ones((2, 4), dtype=int), np.array([0, 1])
 ONES = np.ones((2, 4), dtype=int)
@@ -187,7 +198,7 @@ FUNCTIONS = [
     ),
     (
         "attention: keys of another size",
-        lambda: F.attention_weights(f32(2, 3, 4), f32(2, 3, 5)),
+        lambda: F.attention_scores(f32(2, 3, 4), f32(2, 3, 5)),
         ValueError,
         ["key has shape (2, 3, 5)", "expected (2, key_length, 4)", "Only lengths may differ"],
     ),
@@ -199,15 +210,99 @@ FUNCTIONS = [
     ),
     (
         "attention: a mask that was not spread over heads",
-        lambda: F.attention_weights(f32(2, 2, 3, 4), f32(2, 2, 3, 4), mask=keep(2, 3)),
+        lambda: F.scaled_dot_product_attention(*[f32(2, 2, 3, 4)] * 3, mask=keep(2, 3)),
         ValueError,
         ["mask has shape (2, 3)", "the scores, (2, 2, 3, 3)", "mask[:, None, None, :]"],
     ),
     (
         "attention: an additive mask",
-        lambda: F.attention_weights(f32(2, 3, 4), f32(2, 3, 4), mask=f32(3, 3)),
+        lambda: F.scaled_dot_product_attention(*[f32(2, 3, 4)] * 3, mask=f32(3, 3)),
         TypeError,
         ["mask has dtype float32", "boolean", "True means keep"],
+    ),
+    (
+        "attention: a mask of a larger batch",
+        lambda: F.scaled_dot_product_attention(*[f32(1, 3, 4)] * 3, mask=keep(2, 1, 3)),
+        ValueError,
+        ["mask has shape (2, 1, 3)", "the scores, (1, 3, 3)"],
+    ),
+    (
+        "attention in blocks: a mask with rows to spare",
+        lambda: F.blockwise_attention(*[f32(2, 5, 4)] * 3, mask=keep(6, 5), block=2),
+        ValueError,
+        ["mask has shape (6, 5)", "the scores, (2, 5, 5)"],
+    ),
+    (
+        "attention in blocks: a mask that was not spread over heads",
+        lambda: F.blockwise_attention(*[f32(2, 2, 3, 4)] * 3, mask=keep(2, 3)),
+        ValueError,
+        ["mask has shape (2, 3)", "the scores, (2, 2, 3, 3)", "mask[:, None, None, :]"],
+    ),
+    (
+        "attention in blocks: a mask that is a list",
+        lambda: F.blockwise_attention(*[f32(2, 3, 4)] * 3, mask=[True, True, False]),
+        TypeError,
+        ["mask is a list", "expected an array", "'bool' for a mask"],
+    ),
+    (
+        "attention in blocks: an additive mask",
+        lambda: F.blockwise_attention(*[f32(2, 3, 4)] * 3, mask=f32(3, 3)),
+        TypeError,
+        ["mask has dtype float32", "boolean", "True means keep"],
+    ),
+    (
+        "attention in blocks: keys of another size",
+        lambda: F.blockwise_attention(f32(2, 3, 4), f32(2, 3, 5), f32(2, 3, 4)),
+        ValueError,
+        ["key has shape (2, 3, 5)", "key_length, 4)"],
+    ),
+    (
+        "attention in blocks: more values than keys",
+        lambda: F.blockwise_attention(f32(2, 3, 4), f32(2, 3, 4), f32(2, 4, 4)),
+        ValueError,
+        ["value has shape (2, 4, 4)", "expected (2, 3, d_value)", "One value for each key"],
+    ),
+    (
+        "attention in blocks of nothing",
+        lambda: F.blockwise_attention(*[f32(2, 3, 4)] * 3, block=0),
+        ValueError,
+        ["block is 0", "whole number of at least 1"],
+    ),
+    (
+        "averaging: more values than columns",
+        lambda: F.average(f32(2, 3, 4), f32(2, 5, 6)),
+        ValueError,
+        ["value has shape (2, 5, 6)", "expected (..., 4, d_value)", "each column of scores"],
+    ),
+    (
+        "averaging: scores of other heads",
+        lambda: F.average(f32(3, 4, 4), f32(5, 2, 4, 6)),
+        ValueError,
+        ["scores has shape (3, 4, 4) and value has shape (5, 2, 4, 6)", "the same axes"],
+    ),
+    (
+        "averaging: a single axis of scores",
+        lambda: F.average(f32(4), f32(4, 6)),
+        ValueError,
+        ["scores has shape (4,)", "expected (..., query_length, key_length)"],
+    ),
+    (
+        "averaging: a mask of another batch",
+        lambda: F.average(f32(4, 4), f32(5, 4, 6), keep(3, 1, 4)),
+        ValueError,
+        ["mask has shape (3, 1, 4)", "the scores, (5, 4, 4)"],
+    ),
+    (
+        "averaging: a mask in a list",
+        lambda: F.averaging_weights(f32(4, 4), [True] * 4),
+        TypeError,
+        ["mask is a list", "expected an array", "'bool' for a mask"],
+    ),
+    (
+        "averaging: a mask of another length",
+        lambda: F.averaging_weights(f32(2, 4, 4), keep(5, 1, 1, 3)),
+        ValueError,
+        ["mask has shape (5, 1, 1, 3)", "the scores, (5, 2, 4, 4)"],
     ),
     (
         "heads that do not divide the features",
@@ -223,21 +318,21 @@ FUNCTIONS = [
     ),
     (
         "synthesizer: longer than max_len",
-        lambda: F.dense_synthesizer_weights(f32(1, 6, 4), f32(4, 4), f32(4), f32(4, 5), f32(5)),
+        lambda: F.dense_synthesizer(
+            f32(1, 6, 4), f32(1, 6, 2), f32(4, 4), f32(4), f32(4, 5), f32(5)
+        ),
         ValueError,
         ["x has length 6", "at most 5", "larger max_len"],
     ),
     (
         "synthesizer: heads that do not share W1's columns evenly",
-        lambda: F.dense_synthesizer_weights(
-            f32(1, 5, 4), f32(4, 5), f32(5), f32(2, 2, 5), f32(2, 5)
-        ),
+        lambda: F.dense_scores(f32(1, 5, 4), f32(4, 5), f32(5), f32(2, 2, 5), f32(2, 5), 5),
         ValueError,
         ["5 features", "n_heads is 2", "divide"],
     ),
     (
         "synthesizer: heads without a batch",
-        lambda: F.dense_synthesizer_weights(f32(5, 4), f32(4, 4), f32(4), f32(2, 2, 5), f32(2, 5)),
+        lambda: F.dense_scores(f32(5, 4), f32(4, 4), f32(4), f32(2, 2, 5), f32(2, 5), 5),
         ValueError,
         ["x has shape (5, 4)", "expected (batch, length, d_model)", "needs a batch"],
     ),
@@ -248,6 +343,130 @@ FUNCTIONS = [
         ),
         ValueError,
         ["value has shape (1, 4, 2)", "expected (1, 5, d_value)", "each token"],
+    ),
+    (
+        "synthesizer: more columns than there are",
+        lambda: F.dense_scores(f32(1, 5, 4), f32(4, 4), f32(4), f32(4, 5), f32(5), 6),
+        ValueError,
+        ["length 6", "at most 5", "larger max_len"],
+    ),
+    (
+        "synthesizer: a bias of another map",
+        lambda: F.dense_scores(f32(1, 5, 4), f32(4, 4), f32(4), f32(4, 5), f32(4), 5),
+        ValueError,
+        ["b2 has shape (4,)", "expected (5,)", "each column of W2"],
+    ),
+    (
+        "factorized synthesizer: longer than both rows make",
+        lambda: F.factorized_dense_synthesizer(
+            f32(1, 7, 4),
+            f32(1, 7, 2),
+            *(f32(4, 4), f32(4), f32(4, 3), f32(3)),
+            *(f32(4, 4), f32(4), f32(4, 2), f32(2)),
+        ),
+        ValueError,
+        ["x has length 7", "at most 6", "W2's 3 and V2's 2", "larger max_len"],
+    ),
+    (
+        "factorized synthesizer: values for other tokens",
+        lambda: F.factorized_dense_synthesizer(
+            f32(1, 5, 4),
+            f32(1, 4, 2),
+            *(f32(4, 4), f32(4), f32(4, 3), f32(3)),
+            *(f32(4, 4), f32(4), f32(4, 2), f32(2)),
+        ),
+        ValueError,
+        ["value has shape (1, 4, 2)", "expected (1, 5, d_value)", "each token"],
+    ),
+    (
+        "random synthesizer: longer than its table",
+        lambda: F.random_synthesizer(f32(1, 6, 4), f32(5, 5)),
+        ValueError,
+        ["length 6", "at most 5", "larger max_len"],
+    ),
+    (
+        "random synthesizer: a table that is not square",
+        lambda: F.random_synthesizer(f32(1, 4, 4), f32(5, 6)),
+        ValueError,
+        ["R has shape (5, 6)", "expected (..., 6, 6)", "square"],
+    ),
+    (
+        "random synthesizer: tables of other heads",
+        lambda: F.random_synthesizer(f32(5, 2, 4, 3), f32(3, 4, 4)),
+        ValueError,
+        ["scores has shape (3, 4, 4) and value has shape (5, 2, 4, 3)", "the same axes"],
+    ),
+    (
+        "random synthesizer: values in float64",
+        lambda: F.random_synthesizer(f64(1, 4, 4), f32(4, 4)),
+        TypeError,
+        ["value has dtype float64 and R has dtype float32", "expected one dtype"],
+    ),
+    (
+        "factorized random synthesizer: factors that differ",
+        lambda: F.factorized_random_synthesizer(f32(1, 4, 4), f32(5, 2), f32(5, 3)),
+        ValueError,
+        ["R2 has shape (5, 3)", "expected (5, 2)", "alike"],
+    ),
+    (
+        "factorized random synthesizer: longer than its factors",
+        lambda: F.factorized_random_synthesizer(f32(1, 6, 4), f32(5, 2), f32(5, 2)),
+        ValueError,
+        ["length 6", "at most 5", "larger max_len"],
+    ),
+    (
+        "mixture: too few shares",
+        lambda: F.mixture_scores(f32(2), f32(4, 4), f32(4, 4), f32(4, 4)),
+        ValueError,
+        ["logits has shape (2,)", "expected (3,)", "One share for each"],
+    ),
+    (
+        "mixture: parts that do not fit",
+        lambda: F.mixture_scores(f32(2), f32(5, 2, 4, 4), f32(3, 4, 4)),
+        ValueError,
+        ["scores[1] has shape (3, 4, 4)", "(5, 2, 4, 4)", "the same axes"],
+    ),
+    (
+        "mixture: of nothing",
+        lambda: F.mixture_scores(f32(0)),
+        ValueError,
+        ["no scores", "at least one part"],
+    ),
+    (
+        "mixture: a part in float64",
+        lambda: F.mixture_scores(f32(2), f32(4, 4), f64(4, 4)),
+        TypeError,
+        ["scores[1] has dtype float64", "expected one dtype"],
+    ),
+    (
+        "hartley: a single axis",
+        lambda: F.hartley_mixing(f32(4)),
+        ValueError,
+        ["x has shape (4,)", "expected (..., length, d_model)"],
+    ),
+    (
+        "linear mixing: without a batch",
+        lambda: F.linear_mixing(f32(4, 3), f32(4, 4), f32(3, 3)),
+        ValueError,
+        ["x has shape (4, 3)", "expected (batch, length, d_model)"],
+    ),
+    (
+        "linear mixing: longer than its matrix",
+        lambda: F.linear_mixing(f32(2, 5, 3), f32(4, 4), f32(3, 3)),
+        ValueError,
+        ["x has length 5", "at most 4", "W_sequence", "larger max_len"],
+    ),
+    (
+        "linear mixing: a matrix that is not square",
+        lambda: F.linear_mixing(f32(2, 4, 3), f32(4, 5), f32(3, 3)),
+        ValueError,
+        ["W_sequence has shape (4, 5)", "square"],
+    ),
+    (
+        "linear mixing: fewer features out than in",
+        lambda: F.linear_mixing(f32(2, 4, 3), f32(4, 4), f32(3, 2)),
+        ValueError,
+        ["W_features has shape (3, 2)", "expected (3, 3)", "both sides"],
     ),
     (
         "fourier: a single axis",
@@ -540,7 +759,85 @@ MIXERS = [
         "fourier: causal",
         lambda: encoder(mixer="fourier", causal=True),
         ValueError,
-        ["causal=True with mixer 'fourier'", "all of it at once", "Use 'attention'"],
+        ["causal=True with mixer 'fourier'", "sees all of a sequence at once", "Use 'attention'"],
+    ),
+    (
+        "linear mixing: causal",
+        lambda: encoder(mixer="linear", causal=True),
+        ValueError,
+        ["causal=True with mixer 'linear'", "sees all of a sequence at once", "Use 'attention'"],
+    ),
+    (
+        "random mixing: a padding mask",
+        lambda: encoder(mixer="random")(f32(2, 3, 8), keep(2, 3)),
+        ValueError,
+        ["'random' got a padding mask", "Two ways out", "'per_length'", "'zero'"],
+    ),
+    (
+        "linear mixing of no tokens",
+        lambda: LinearMixing(8, 0, seed=0),
+        ValueError,
+        ["max_len is 0", "whole number of at least 1"],
+    ),
+    (
+        "a sequence longer than a table",
+        lambda: RandomSynthesizer(4, 2, 5, seed=0)(f32(1, 6, 4)),
+        ValueError,
+        ["length 6", "at most 5", "larger max_len"],
+    ),
+    (
+        "random heads that do not divide d_model",
+        lambda: RandomSynthesizer(8, 3, seed=0),
+        ValueError,
+        ["n_heads is 3 and d_model is 8", "These do: 1, 2, 4, 8"],
+    ),
+    (
+        "a table of rank 0",
+        lambda: FactorizedRandomScores(1, 8, 0, seed=0),
+        ValueError,
+        ["rank is 0", "whole number of at least 1"],
+    ),
+    (
+        "a mixture of one",
+        lambda: MixtureScores(AttentionScores(8, 2, seed=0)),
+        ValueError,
+        ["got 1 parts", "at least 2"],
+    ),
+    (
+        "memory of a third kind",
+        lambda: Attention(8, 2, memory="flash", seed=0),
+        ValueError,
+        ["memory is 'flash'", "'auto', 'stored', 'blocks'"],
+    ),
+    (
+        "a hybrid with more attention than layers",
+        lambda: hybrid(4, 5),
+        ValueError,
+        ["n_attention is 5", "from 0 to n_layers, which is 4"],
+    ),
+    (
+        "a hybrid with half a layer of attention",
+        lambda: hybrid(4, 0.5),
+        ValueError,
+        ["n_attention is 0.5", "whole number from 0"],
+    ),
+    (
+        "a hybrid with attention, yes",
+        lambda: hybrid(4, True),
+        ValueError,
+        ["n_attention is True", "whole number from 0"],
+    ),
+    (
+        "a hybrid of a fifth layout",
+        lambda: hybrid(4, 2, "sides"),
+        ValueError,
+        ["layout is 'sides'", "'bottom', 'middle', 'mixed', 'top'"],
+    ),
+    (
+        "a hybrid of an unknown mixer",
+        lambda: config(mixer=hybrid(2, 1, mixer="fnet")),
+        ValueError,
+        ["mixer is 'fnet'", "expected one of", "'attention'", "'fourier'"],
     ),
     (
         "settings without features",
@@ -573,7 +870,7 @@ ENCODERS = [
         "too few mixers",
         lambda: config(mixer=["fourier"]),
         ValueError,
-        ["names 1 layers", "n_layers = 2"],
+        ["has 1 names", "n_layers = 2"],
     ),
     (
         "shared layers with two mixers",
@@ -607,6 +904,44 @@ ENCODERS = [
         ["padding is 'skip'", "'per_length'"],
     ),
     ("dropout of everything", lambda: config(dropout=1.0), ValueError, ["dropout is 1.0"]),
+    (
+        "unknown memory of a model",
+        lambda: config(memory="disk"),
+        ValueError,
+        ["memory is 'disk'", "'auto', 'stored', 'blocks'"],
+    ),
+    ("a rank of 0", lambda: config(rank=0), ValueError, ["rank is 0", "at least 1"]),
+    ("a rank of 2.5", lambda: config(rank=2.5), ValueError, ["rank is 2.5", "whole number"]),
+    (
+        "a mixture that is a name",
+        lambda: config(mixture="attention"),
+        ValueError,
+        ["mixture is 'attention'", "at least two names", "('attention', 'random_synthesizer')"],
+    ),
+    (
+        "a mixture of one name",
+        lambda: config(mixture=["attention"]),
+        ValueError,
+        ["mixture is ['attention']", "at least two names"],
+    ),
+    (
+        "a mixture that is a number",
+        lambda: config(mixture=2),
+        ValueError,
+        ["mixture is 2", "at least two names"],
+    ),
+    (
+        "a mixture with a mixer that has no scores",
+        lambda: config(mixture=["attention", "fourier"]),
+        ValueError,
+        ["mixture is 'fourier'", "expected one of", "'dense_synthesizer'"],
+    ),
+    (
+        "a mixture with heads that do not divide a model",
+        lambda: config(mixer="mixture", n_heads=3),
+        ValueError,
+        ["n_heads is 3 and d_model is 8", "These do: 1, 2, 4, 8"],
+    ),
     (
         "heads that do not divide a model",
         lambda: config(n_heads=3),

@@ -56,6 +56,9 @@ def assert_same_model(loaded, model):
     [
         *({"mixer": mixer} for mixer in nf.MIXERS),
         {"mixer": ["fourier", "attention"]},
+        {"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES), "rank": 3},
+        {"mixer": "factorized_random_synthesizer", "rank": 1},
+        {"memory": "blocks"},
         {"share_layers": True, "norm": "pre"},
         {"positions": "learned", "ffn": "conv1d", "activation": "relu"},
         {"positions": "none", "scale_embeddings": False, "dropout": 0.25},
@@ -119,6 +122,38 @@ def test_loading_draws_nothing_from_anyone(saved):
 def test_a_path_may_be_a_string(tmp_path, small_model):
     nf.save(small_model(), str(tmp_path / "model"))
     assert_same_model(nf.load(str(tmp_path / "model")), small_model())
+
+
+@pytest.mark.parametrize(
+    ("changes", "tables"),
+    [
+        ({"mixer": "fixed_random_synthesizer"}, ["R"]),
+        ({"mixer": "random"}, ["W_sequence", "W_features"]),
+        (
+            {"mixer": "mixture", "mixture": ("attention", "fixed_random_synthesizer")},
+            ["parts.1.R"],
+        ),
+    ],
+    ids=str,
+)
+def test_tables_that_are_not_trained_come_back_too(path, small_model, token_batch, changes, tables):
+    model = small_model(**changes, padding="per_length")
+    constant = {n: p for n, p in model.named_parameters().items() if n not in model.parameters()}
+    names = [f"encoder.blocks.{i}.mixer.{table}" for i in range(2) for table in tables]
+    assert [name for name in constant if "blocks" in name] == names
+    drawn = {name: constant[name].value.copy() for name in names}
+    nf.fit(model, token_batch, epochs=1, progress=False)
+    for name in names:
+        np.testing.assert_array_equal(constant[name].value, drawn[name])  # training leaves them
+        constant[name].value[...] += 1.0  # no seed draws these
+
+    nf.save(model, path)
+    loaded = nf.load(path)
+
+    assert set(names) <= set(load_file(path))
+    assert_same_model(loaded, model)
+    ids, _, mask = token_batch
+    np.testing.assert_array_equal(loaded(ids, mask), model(ids, mask))
 
 
 def test_notes_come_back(path, small_model):
@@ -323,7 +358,7 @@ def changed(**changes):
         (changed(config={"d_model": "8"}), "d_model is '8'; expected a whole number"),
         (changed(config={"mixer": "new"}), "mixer is 'new'; expected one of.*update npformer"),
         (changed(arguments={"width": 3}), "unexpected keyword argument 'width'.*update npformer"),
-        (changed(**{"class": "Decoder"}), "it holds a Decoder; expected an Encoder or a Sequence"),
+        (changed(**{"class": "Decoder"}), "it holds a Decoder; expected one of Encoder, TextE"),
     ],
 )
 def test_a_header_that_cannot_be_used_says_why(saved, edit, header, message):

@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.mixers import MIXERS
+from npformer.mixers import MIXERS, SCORES
 
 
 def test_token_ids_and_feature_vectors_give_a_row_of_logits_each(small_model, rng):
@@ -210,6 +210,20 @@ def test_a_few_steps_of_adam_learn_the_batch(small_model, token_batch):
     np.testing.assert_array_equal(model.predict(ids, mask), y)
 
 
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, token_batch, mixer):
+    model = small_model(mixer=mixer, mixture=tuple(SCORES), padding="per_length")
+    before, gradients = model.loss_and_gradients(*token_batch)
+    assert np.isfinite(gradients.flat).all()
+    silent = [name for name, gradient in gradients.items() if not gradient.any()]
+    assert silent == []
+
+    nf.Adam(model.parameters(), lr=1e-3).step(gradients)
+
+    after, _ = model.loss_and_gradients(*token_batch)
+    assert after < before
+
+
 # Seeds --------------------------------------------------------------------------------------------
 
 
@@ -233,13 +247,13 @@ def test_float32_and_float64_are_one_model_up_to_rounding(small_model, token_bat
 def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model):
     tokens, features = small_model(), small_model(n_features=5, pooling="first")
     np.testing.assert_array_equal(
-        tokens.encoder.blocks[1].mixer.query.weight.value,
-        features.encoder.blocks[1].mixer.query.weight.value,
+        tokens.encoder.blocks[1].mixer.scores.query.weight.value,
+        features.encoder.blocks[1].mixer.scores.query.weight.value,
     )
     larger = small_model(vocab_size=100)
     np.testing.assert_array_equal(
-        tokens.encoder.blocks[1].mixer.query.weight.value,
-        larger.encoder.blocks[1].mixer.query.weight.value,
+        tokens.encoder.blocks[1].mixer.scores.query.weight.value,
+        larger.encoder.blocks[1].mixer.scores.query.weight.value,
     )
 
 

@@ -229,7 +229,7 @@ def test_results_go_to_a_folder_that_is_named_after_the_task(tmp_path, monkeypat
     ("words", "message"),
     [
         ("--mixer nope", "mixer is 'nope'; expected one of 'attention'"),
-        ("--mixer attention,fourier", "mixer names 2 layers; expected one name, or one for each"),
+        ("--mixer attention,fourier", "mixer has 2 names; expected one name, or one for each"),
         ("--split nope", "--split is 'nope'; expected stratified, ordered or both for task digits"),
         ("--heads 3", "n_heads is 3 and d_model is 16; expected heads that divide d_model"),
         ("--epochs 0", "--epochs is 0; expected a whole number of at least 1"),

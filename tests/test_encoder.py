@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.mixers import MIXERS
+from npformer.mixers import MIXERS, SCORES, AveragingMixer, WholeSequenceMixer
+
+AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, AveragingMixer)]
+WHOLE = [name for name, kind in MIXERS.items() if issubclass(kind, WholeSequenceMixer)]
 
 
 @pytest.fixture
@@ -59,9 +62,10 @@ def test_blocks_act_in_turn(encoder, x):
 
 
 def test_no_dropout_follows_the_mixers_whose_papers_have_none(encoder):
-    model = encoder(n_layers=3, mixer=("fourier", "identity", "attention"), dropout=0.3)
-    assert [block.mixer_dropout.rate for block in model.blocks] == [0.0, 0.0, 0.3]
-    assert [block.feed_forward_dropout.rate for block in model.blocks] == [0.3, 0.3, 0.3]
+    for mixer in MIXERS:
+        (block,) = encoder(n_layers=1, mixer=mixer, dropout=0.3).blocks
+        assert block.mixer_dropout.rate == (0.3 if mixer in AVERAGING else 0.0)
+        assert block.feed_forward_dropout.rate == 0.3
 
 
 def test_dropout_acts_in_training_alone(encoder, x):
@@ -90,7 +94,7 @@ def test_a_padded_sequence_is_the_sequence_alone(encoder, x, padding, mixer):
     np.testing.assert_allclose(model(x, padding)[1, :2], model(x[1:2, :2])[0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
+@pytest.mark.parametrize("mixer", AVERAGING)
 def test_causal_a_later_token_changes_no_earlier_result(encoder, x, mixer):
     model = encoder(mixer=mixer, causal=True)
     y = model(x)
@@ -196,10 +200,39 @@ def test_one_name_a_layer_makes_a_hybrid(encoder):
     assert [type(block.mixer) for block in model.blocks] == [MIXERS["fourier"], MIXERS["attention"]]
 
 
-def test_a_configuration_goes_through_json_and_back(small_config):
-    for config in (small_config(), small_config(mixer=("fourier", "attention"), dropout=0.1)):
-        plain = json.loads(json.dumps(config.to_dict()))
-        assert nf.EncoderConfig.from_dict(plain) == config
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"mixer": ("fourier", "attention"), "dropout": 0.1},
+        {"mixer": ["fourier", "attention"]},
+        {"mixer": "mixture", "mixture": ["attention", "dense_synthesizer"], "rank": 3},
+        {"memory": "blocks"},
+    ],
+    ids=str,
+)
+def test_a_configuration_goes_through_json_and_back(small_config, changes):
+    config = small_config(**changes)
+    plain = json.loads(json.dumps(config.to_dict()))
+    assert nf.EncoderConfig.from_dict(plain) == config
+    assert hash(nf.EncoderConfig.from_dict(plain)) == hash(config)
+
+
+def test_options_reach_the_mixers(encoder):
+    (attention,) = encoder(n_layers=1, memory="blocks", causal=True).blocks
+    assert (attention.mixer.memory, attention.mixer.causal) == ("blocks", True)
+    (factorized,) = encoder(n_layers=1, mixer="factorized_random_synthesizer", rank=3).blocks
+    assert factorized.mixer.scores.R1.shape == (2, 6, 3)
+    (mixture,) = encoder(n_layers=1, mixer="mixture", mixture=tuple(SCORES), rank=5).blocks
+    assert [type(part) for part in mixture.mixer.scores.parts] == list(SCORES.values())
+    assert mixture.mixer.scores.parts[-1].R1.shape == (2, 6, 5)
+    for name in WHOLE:
+        (whole,) = encoder(n_layers=1, mixer=name, padding="zero").blocks
+        assert whole.mixer.padding == "zero"
+
+
+def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(small_config):
+    assert small_config(mixer="mixture").mixture == ("attention", "random_synthesizer")
 
 
 def test_a_configuration_cannot_be_changed(small_config):

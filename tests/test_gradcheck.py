@@ -216,6 +216,29 @@ def test_catches_nan_in_the_backward_pass_alone(rng):
     assert "<-- wrong" in str(report)
 
 
+def test_catches_nan_in_one_of_several_tensors(xWb):
+    def backward(dy, cache):
+        dx, dW, db = F.linear_backward(dy, cache)
+        return dx, np.full_like(dW, np.nan), db
+
+    report = refused((F.linear, backward), *xWb)
+    assert wrong_tensors(report) == ["W"]
+    assert np.isnan(report.error)
+    assert not report.passed
+
+
+def test_catches_a_backward_pass_without_a_return(xWb):
+    report = refused((F.tanh, lambda dy, cache: None), xWb[0])
+    assert "the backward pass returned None as the gradient of x" in report.broken_rules
+
+    def backward(dy, cache):
+        dx, dW, _ = F.linear_backward(dy, cache)
+        return dx, dW, None
+
+    report = refused((F.linear, backward), *xWb)
+    assert "the backward pass returned None as the gradient of b" in report.broken_rules
+
+
 class DrawsInEvaluation(Layer):
     def __init__(self):
         self.generator = np.random.default_rng(0)

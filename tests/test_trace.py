@@ -73,7 +73,14 @@ def test_any_layer_can_be_traced(rng):
     assert (call.name, call.output.shape) == ("", (4, 2))
 
 
-@pytest.mark.parametrize("look", [nf.trace, nf.summary, first_non_finite])
+def test_calling_a_traced_layer_afterwards_adds_no_call(small_model, ids):
+    calls = nf.trace(small_model(), ids)
+    before = len(calls)
+    calls[0].layer(ids)
+    assert len(calls) == before
+
+
+@pytest.mark.parametrize("look", [nf.trace, nf.summary, nf.explain, first_non_finite])
 def test_the_model_is_not_touched(small_model, ids, look):
     model = small_model(share_layers=True)
     before = {id(layer): dict(vars(layer)) for _, layer in model.layers()}
@@ -82,6 +89,94 @@ def test_the_model_is_not_touched(small_model, ids, look):
     assert {id(layer): dict(vars(layer)) for _, layer in model.layers()} == before
     assert all("forward" not in vars(layer) for _, layer in model.layers())
     np.testing.assert_array_equal(model.parameters().flat, kept)
+
+
+# What mixers mixed with ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_explain_gives_one_explanation_a_layer_from_the_bottom_up(small_model, token_batch, mixer):
+    model, (ids, _, mask) = small_model(mixer=mixer, padding="per_length"), token_batch
+    explanations = model.explain(ids, mask)
+    assert [e.name for e in explanations] == [f"encoder.blocks.{i}.mixer" for i in range(2)]
+    assert [e.kind for e in explanations] == [nf.MIXERS[mixer].__name__] * 2
+    for e in explanations:
+        assert e.matrices.shape[0] == 8
+        assert e.matrices.shape[2:] == (6, 6)
+        pairs = mask[:, None, :, None] & mask[:, None, None, :]
+        np.testing.assert_array_equal(e.matrices[~np.broadcast_to(pairs, e.matrices.shape)], 0.0)
+
+
+def test_explain_gives_what_each_layer_got_mixed_with(small_model, token_batch):
+    model, (ids, _, mask) = small_model(), token_batch
+    calls = {call.name: call for call in nf.trace(model, ids, mask)}
+    for block, e in zip(model.encoder.blocks, model.explain(ids, mask), strict=True):
+        by_hand = block.mixer.explain(calls[e.name].input, nf.Context(mask=mask))
+        np.testing.assert_array_equal(e.matrices, by_hand)
+
+
+def test_explain_takes_feature_vectors_and_shows_no_padding(small_model, token_batch, rng):
+    model, (_, _, mask) = small_model(n_features=5), token_batch
+    x = rng.normal(size=(8, 6, 5))
+    explanations = model.explain(x, mask)
+    x[~mask] = np.nan  # padding may hold anything
+    for e, other in zip(explanations, model.explain(x, mask), strict=True):
+        np.testing.assert_array_equal(e.matrices, other.matrices)
+        tokens = np.broadcast_to(mask[:, None], e.matrices.shape[:3])
+        np.testing.assert_allclose(e.matrices.sum(axis=-1)[tokens], 1.0)
+        np.testing.assert_array_equal(e.matrices.sum(axis=-1)[~tokens], 0.0)
+
+
+def test_explain_names_the_mixer_of_each_layer(small_model, token_batch):
+    names = nf.mixers.hybrid(3, 1)
+    model, (ids, _, mask) = (
+        small_model(n_layers=3, mixer=names, padding="per_length"),
+        token_batch,
+    )
+    explanations = model.explain(ids, mask)
+    assert [e.kind for e in explanations] == ["Fourier", "Fourier", "Attention"]
+    assert [e.matrices.shape[1] for e in explanations] == [1, 1, 2]
+    assert [e.matrices.dtype.kind for e in explanations] == ["c", "c", "f"]
+
+
+def test_explain_a_shared_layer_in_each_of_its_places(small_model, ids):
+    first, second = small_model(share_layers=True).explain(ids)
+    assert (first.name, second.name) == ("encoder.blocks.0.mixer", "encoder.blocks.1.mixer")
+    assert not np.array_equal(first.matrices, second.matrices)
+
+
+def test_explain_of_shared_tables_is_the_same_in_each_place(small_model, ids):
+    first, second = small_model(share_layers=True, mixer="random_synthesizer").explain(ids)
+    np.testing.assert_array_equal(first.matrices, second.matrices)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_explain_of_an_encoder_and_of_a_mixer_alone(small_model, rng, norm):
+    encoder, x = small_model(norm=norm).encoder, rng.normal(size=(2, 5, 8))
+    assert [e.name for e in nf.explain(encoder, x)] == ["blocks.0.mixer", "blocks.1.mixer"]
+    (alone,) = nf.explain(encoder.blocks[1].mixer, x)
+    assert (alone.name, alone.kind) == ("", "Attention")
+    np.testing.assert_array_equal(alone.matrices, encoder.blocks[1].mixer.explain(x, nf.Context()))
+
+
+def test_explain_of_layers_without_a_mixer_is_empty(rng):
+    assert (
+        nf.explain(nf.layers.Linear(3, 2, seed=0, dtype="float64"), rng.normal(size=(4, 3))) == []
+    )
+
+
+def test_explain_in_blocks_is_explain_at_once(small_model, token_batch):
+    ids, _, mask = token_batch
+    stored, blocks = (small_model(memory=way).explain(ids, mask) for way in ("stored", "blocks"))
+    for one, other in zip(stored, blocks, strict=True):
+        np.testing.assert_allclose(other.matrices, one.matrices, rtol=0, atol=1e-12)
+
+
+def test_explain_refuses_what_the_model_refuses(small_model, ids):
+    with pytest.raises(ValueError, match=r"x holds 7; expected .* from 0 to 6"):
+        small_model().explain(ids * 0 + 7)
+    with pytest.raises(ValueError, match="got a padding mask"):
+        small_model(mixer="fourier").explain(ids, np.ones((2, 5), dtype=bool))
 
 
 # The first tensor that is not finite --------------------------------------------------------------

@@ -3,9 +3,15 @@
     y, cache = layer_norm(x, gamma, beta)
     dx, dgamma, dbeta = layer_norm_backward(dy, cache)
 
-`name` returns its result and a cache that only `name_backward` opens. `name_backward` returns one
-gradient for each differentiable array argument, in their order; a single one stands alone, not in
-a tuple. It changes neither `dy` nor the cache, so it may be called twice. No function keeps state.
+`name` returns its result and a cache that only `name_backward` opens: what is in it is nobody
+else's business. `name_backward` takes dy, the gradient of the loss with respect to y, and returns
+one gradient for each differentiable array argument, in their order; a single one stands alone, not
+in a tuple. It changes neither `dy` nor the cache, so it may be called twice. No function keeps
+state. (`split_heads`, `merge_heads` and `averaging_weights` are parts of pairs, not pairs.)
+
+How to read them: `xp` is the module that the arrays belong to, NumPy or CuPy. Shapes stand at line
+ends; ``[.., Lq, d]`` is any leading axes, query length and features. In a backward pass, a comment
+quotes the forward line whose gradient follows.
 """
 
 from npformer.functional.activations import (

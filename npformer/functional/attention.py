@@ -27,11 +27,12 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
     Raises
     ------
     ValueError
-        More than the lengths differ.
+        query and key differ in an axis other than length.
 
     Notes
     -----
-    The product of two rows of d_head independent numbers of variance 1 has variance d_head; without
+    The product of two rows of d_head independent numbers, of mean 0 and variance 1, has variance
+    d_head; without
     the division the softmax would saturate, and its gradient vanish, as heads grow.
     """
     checks.floating(query=query, key=key)
@@ -40,7 +41,7 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
         "key", key, (*query.shape[:-2], "key_length", query.shape[-1]), "Only lengths may differ"
     )
     scale = 1.0 / math.sqrt(query.shape[-1])
-    scaled = query * scale  # here, not on the scores: length x d_head is the smaller of the two
+    scaled = query * scale  # here, not on the scores: length x d_head is usually the smaller
     scores = scaled @ key.swapaxes(-1, -2)  # [.., Lq, d], [.., d, Lk] -> [.., Lq, Lk]
     return scores, (scaled, key, scale)
 

@@ -24,8 +24,10 @@ def check_ids(name: str, ids: Array, size: int, what: str) -> None:
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= size:
         wrong = low if low < 0 else high
+        from_one = f". If they start at 1, use {name} - 1" if low == 1 and high == size else ""
         raise ValueError(
-            f"{name} holds {wrong}; expected whole numbers from 0 to {size - 1}, for {what}"
+            f"{name} holds {wrong}; expected whole numbers from 0 to {size - 1}, because "
+            f"{what}{from_one}"
         )
 
 

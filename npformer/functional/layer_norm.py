@@ -69,8 +69,9 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 
         dx = (g - mean(g) - n mean(g n)) / sqrt(var + eps).
 
-    Term by term: x_i moves every n_j through the mean (-1 / d each) and through the variance
-    (-n_i n_j / d).
+    Term by term: x_i moves n_i itself, and every n_j through the mean and through the variance,
+
+        dn_j / dx_i = ([i = j] - 1 / d - n_i n_j / d) / sqrt(var + eps).
     """
     normalised, inverse_std, gamma = cache
     d = normalised.shape[-1]

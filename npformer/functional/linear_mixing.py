@@ -37,7 +37,8 @@ def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array
     checks.floating(x=x, W_sequence=W_sequence, W_features=W_features)
     checks.shape("x", x, ("batch", "length", "d_model"))
     _, length, d_model = x.shape
-    checks.shape("W_sequence", W_sequence, ("max_len", W_sequence.shape[-1]), "It is square")
+    checks.shape("W_sequence", W_sequence, ("max_len", "max_len"))
+    checks.shape("W_sequence", W_sequence, W_sequence.shape[:1] * 2, "It is square")
     checks.shape("W_features", W_features, (d_model, d_model), "x's features on both sides")
     if length > W_sequence.shape[0]:
         raise ValueError(

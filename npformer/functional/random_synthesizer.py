@@ -28,10 +28,12 @@ def random_scores(R: Array, length: int) -> tuple[Array, Any]:
     cache : opaque
         For `random_scores_backward`.
     """
-    xp = checks.floating(R=R)
-    checks.shape("R", R, (None, "max_len", R.shape[-1] if R.ndim else "max_len"), "It is square")
+    checks.floating(R=R)
+    checks.shape("R", R, (None, "max_len", "max_len"))
+    checks.shape("R", R, (None, R.shape[-1], R.shape[-1]), "It is square")
     _check_length(length, R.shape[-1])
-    return xp.ascontiguousarray(R[..., :length, :length]), (R.shape, length)
+    # A copy: scores that are a view of the table would change it when they are written to.
+    return R[..., :length, :length].copy(), (R.shape, length)
 
 
 def random_scores_backward(dscores: Array, cache: Any) -> Array:

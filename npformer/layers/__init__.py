@@ -7,7 +7,14 @@ from npformer.layers.embedding import Embedding, Positions
 from npformer.layers.feed_forward import FFNS, PositionwiseFeedForward
 from npformer.layers.layer_norm import LayerNorm
 from npformer.layers.linear import Linear
-from npformer.layers.pooling import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling
+from npformer.layers.pooling import (
+    POOLINGS,
+    EveryToken,
+    FirstToken,
+    Flatten,
+    MeanPooling,
+    Pooler,
+)
 from npformer.layers.sequential import Sequential
 from npformer.layers.time_distributed import TimeDistributed
 
@@ -25,6 +32,7 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "MeanPooling",
+    "Pooler",
     "Positions",
     "PositionwiseFeedForward",
     "ReLU",

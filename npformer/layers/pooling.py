@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from npformer import checks
 from npformer import functional as F
 from npformer.backend import Array, array_module, backend_of
+from npformer.initializers import Seed
+from npformer.layers.activation import Tanh
+from npformer.layers.linear import Linear
 from npformer.module import Context, Gradients, Layer
 
 
@@ -58,16 +62,47 @@ class EveryToken(Layer):
         return dy
 
 
+class Pooler(Layer):
+    """y = tanh(x_first W + b), BERT's pooler: (batch, length, d) -> (batch, d).
+
+    Parameters
+    ----------
+    d_model : int
+        Features in and out.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    """
+
+    def __init__(self, d_model: int, *, seed: Seed, dtype: str = "float32") -> None:
+        self.first = FirstToken()
+        self.dense = Linear(d_model, d_model, seed=seed, dtype=dtype)
+        self.activation = Tanh()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        first, first_cache = self.first.forward(x, context)  # [batch, d_model]
+        before, dense_cache = self.dense.forward(first, context)
+        y, activation_cache = self.activation.forward(before, context)
+        return y, (first_cache, dense_cache, activation_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        first_cache, dense_cache, activation_cache = cache
+        dbefore = self.activation.backward(dy, activation_cache, gradients)
+        dfirst = self.dense.backward(dbefore, dense_cache, gradients)
+        return self.first.backward(dfirst, first_cache, gradients)
+
+
 def _keep(x: Array, mask: Array | None) -> Array:
     if mask is None:
         return x
     return backend_of(x=x, mask=mask).module.where(mask[..., None], x, 0.0)
 
 
-POOLINGS: dict[str, type[Layer]] = {
-    "mean": MeanPooling,
-    "first": FirstToken,
-    "flatten": Flatten,
-    "none": EveryToken,
+POOLINGS: dict[str, Callable[[int, Seed, str], Layer]] = {
+    "mean": lambda d_model, seed, dtype: MeanPooling(),
+    "first": lambda d_model, seed, dtype: FirstToken(),
+    "flatten": lambda d_model, seed, dtype: Flatten(),
+    "none": lambda d_model, seed, dtype: EveryToken(),
+    "pooler": lambda d_model, seed, dtype: Pooler(d_model, seed=seed, dtype=dtype),
 }
-"""What ``SequenceClassifier(pooling=...)`` takes."""
+"""What ``SequenceClassifier(pooling=...)`` takes, and how it is made."""

@@ -89,7 +89,7 @@ class AveragingMixer(Mixer):
                 yield name, child
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        scores, scores_cache = self.scores.forward(x, context)  # [batch, heads, length, length]
+        scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         heads, average_cache = F.average(
             scores,
@@ -141,7 +141,7 @@ class Synthesizer(AveragingMixer):
     Attributes
     ----------
     scores_type : type of Scores
-        Where a subclass has its scores from.
+        The class of its scores; each subclass sets it.
     """
 
     scores_type: type[Scores]

@@ -60,8 +60,8 @@ class MixerSettings:
 class Mixer(Layer):
     """A layer in which tokens see each other: (batch, length, d_model) to the same shape.
 
-    ``context.mask`` says which tokens are padding (True = keep). A mixer either gives padding no
-    weight at all or refuses the mask.
+    ``context.mask`` says which tokens are padding (True = keep). A mixer gives padding no weight
+    at all, or refuses the mask unless it is told what to do about it.
 
     Attributes
     ----------

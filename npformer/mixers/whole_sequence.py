@@ -84,7 +84,6 @@ class WholeSequenceMixer(Mixer):
         if context.mask is None:
             return matrices
         if self.padding == "per_length":
-            matrices[...] = 0.0
             for n, rows in rows_of_length(context.mask):
                 matrices[rows, :, :n, :n] = self.sequence_matrix(n, near=x)
         kept = context.mask
@@ -109,7 +108,7 @@ class Fourier(WholeSequenceMixer):
         return F.fourier_mixing_backward(dy, cache)
 
     def sequence_matrix(self, length: int, near: Array) -> Array:
-        return like(initializers.fourier_matrix(length), near)
+        return _fourier_matrix(length, near)
 
 
 class Hartley(WholeSequenceMixer):
@@ -130,7 +129,7 @@ class Hartley(WholeSequenceMixer):
         return F.hartley_mixing_backward(dy, cache)
 
     def sequence_matrix(self, length: int, near: Array) -> Array:
-        return like(initializers.fourier_matrix(length), near)
+        return _fourier_matrix(length, near)
 
 
 class LinearMixing(WholeSequenceMixer):
@@ -206,3 +205,9 @@ class RandomMixing(LinearMixing):
 
     name = "random"
     trained = False
+
+
+def _fourier_matrix(length: int, near: Array) -> Array:
+    """Return the transform's matrix where `near` lives, in complex numbers of its precision."""
+    dtype = "complex64" if near.dtype.name == "float32" else "complex128"
+    return like(initializers.fourier_matrix(length).astype(dtype), near)

@@ -17,7 +17,7 @@ import npformer as nf
 from npformer import functional as F
 from npformer import optim
 from npformer.layers import POOLINGS
-from npformer.mixers import MixerSettings
+from npformer.mixers import MixerSettings, WholeSequenceMixer
 from npformer.workers import Team
 
 Results = dict[str, Any]
@@ -91,6 +91,7 @@ MASK = np.array([[True] * 5, [True, True, False, False, False], [False] * 5])
 
 X = normal(3, 5, 8)
 IDS = whole(7, 3, 5)
+TYPES = IDS % 2
 LABELS = np.array([2, 0, 1])
 LABELS_OF_TOKENS = np.where(MASK, whole(3, 3, 5), F.NO_LABEL)
 
@@ -114,6 +115,12 @@ _heads = [normal(3, 2, 5, 4) for _ in range(3)]
 _over_heads = MASK[:, None, None, :]
 _maps = [normal(8, 8), normal(8), normal(2, 4, 6), normal(2, 6)]
 _map = [normal(8, 8), normal(8), normal(8, 6), normal(6)]
+_two_maps = [normal(*shape) for n in (2, 4) for shape in ((8, 8), (8,), (2, 4, n), (2, n))]
+_two_single_maps = [normal(*shape) for n in (2, 4) for shape in ((8, 8), (8,), (8, n), (n,))]
+_value = normal(3, 5, 4)
+_far = [_heads[0], normal(3, 2, 7, 4), normal(3, 2, 7, 3)]
+_table, _tables = normal(6, 6), normal(2, 6, 6)
+_factors = [normal(2, 6, 3), normal(2, 6, 3)]
 
 PAIRS = [
     _pair("relu", X),
@@ -136,7 +143,14 @@ PAIRS = [
     _pair("mean_pooling", X),
     _pair("mean_pooling", X, mask=MASK, say="masked"),
     _pair("fourier_mixing", X),
-    _pair("attention_weights", *_heads[:2]),
+    _pair("hartley_mixing", X),
+    _pair("linear_mixing", X, normal(5, 5), normal(8, 8)),
+    _pair("linear_mixing", X, normal(7, 7), normal(8, 8), say="cropped"),
+    _pair("attention_scores", *_heads[:2]),
+    _pair("attention_scores", *_far[:2], say="other length of keys"),
+    _pair("average", normal(3, 2, 5, 5), _heads[2]),
+    _pair("average", normal(2, 5, 5), _heads[2], say="scores shared by the batch"),
+    _pair("average", normal(5, 5), _heads[2], mask=_over_heads, causal=True, say="one table"),
     _pair("scaled_dot_product_attention", *_heads),
     _pair("scaled_dot_product_attention", *_heads, mask=_over_heads, say="masked"),
     _pair("scaled_dot_product_attention", *_heads, causal=True, say="causal"),
@@ -147,7 +161,38 @@ PAIRS = [
         causal=True,
         say="masked and causal",
     ),
-    _pair("dense_synthesizer_weights", X, *_map),
+    _pair("blockwise_attention", *_heads, say="one block"),
+    _pair("blockwise_attention", *_heads, block=2, say="three blocks"),
+    _pair("blockwise_attention", *_far, block=2, causal=True, say="other length of keys, causal"),
+    _pair("blockwise_attention", *_heads, block=2, mask=_over_heads, causal=True, say="masked"),
+    _pair("blockwise_attention", *_heads, block=2, mask=normal(5, 5) > 0.0, say="mask of pairs"),
+    _pair("dense_scores", X, *_map, columns=5),
+    _pair("dense_scores", X, *_maps, columns=4, say="heads"),
+    _pair("factorized_dense_scores", X, *_two_maps, columns=5, say="heads"),
+    _pair("factorized_dense_synthesizer", X, _value, *_two_single_maps, say="one map"),
+    _pair(
+        "factorized_dense_synthesizer",
+        X,
+        _heads[2],
+        *_two_maps,
+        mask=_over_heads,
+        causal=True,
+        say="heads, masked",
+    ),
+    _pair("random_scores", _tables, length=5),
+    _pair("random_synthesizer", _value, _table, say="one table"),
+    _pair("random_synthesizer", _heads[2], _tables, mask=_over_heads, causal=True, say="masked"),
+    _pair("factorized_random_scores", *_factors, length=5),
+    _pair("factorized_random_synthesizer", _value, _factors[0][0], _factors[1][0], say="one table"),
+    _pair(
+        "factorized_random_synthesizer",
+        _heads[2],
+        *_factors,
+        mask=_over_heads,
+        causal=True,
+        say="masked",
+    ),
+    _pair("mixture_scores", normal(3), normal(3, 2, 5, 5), normal(2, 5, 5), normal(5, 5)),
     _pair("dense_synthesizer", X, normal(3, 5, 4), *_map, say="one map"),
     _pair("dense_synthesizer", X, normal(3, 2, 5, 4), *_maps, say="heads"),
     _pair("dense_synthesizer", X, _heads[2], *_maps, mask=_over_heads, causal=True, say="masked"),
@@ -229,6 +274,7 @@ LAYERS = [
     _layer("FirstToken", lambda dtype: L.FirstToken()),
     _layer("Flatten", lambda dtype: L.Flatten(), mask=MASK),
     _layer("EveryToken", lambda dtype: L.EveryToken()),
+    _layer("Pooler", lambda dtype: L.Pooler(8, seed=0, dtype=dtype)),
     _layer(
         "Sequential",
         lambda dtype: L.Sequential(
@@ -245,7 +291,12 @@ LAYERS = [
 
 def _mixers() -> list[Case]:
     cases = []
-    for name in nf.MIXERS:
+    variants: list[tuple[str, str, dict[str, Any]]] = [
+        *((name, "", {}) for name in nf.MIXERS),
+        ("attention", "in blocks", {"memory": "blocks"}),
+        ("mixture", "of six", {"mixture": tuple(nf.mixers.SCORES)}),
+    ]
+    for name, variant, settings in variants:
         for say, mask, options in (
             ("", None, {}),
             ("masked", MASK, {"padding": "per_length"}),
@@ -253,21 +304,42 @@ def _mixers() -> list[Case]:
             ("causal", None, {"causal": True}),
             ("masked and causal", MASK, {"causal": True, "padding": "per_length"}),
         ):
-            settings = MixerSettings(d_model=8, n_heads=2, max_len=6, **options)  # type: ignore[arg-type]
+            if options.get("causal") and issubclass(nf.MIXERS[name], WholeSequenceMixer):
+                continue  # it sees all of a sequence at once
+            chosen = {"d_model": 8, "n_heads": 2, "max_len": 6, "rank": 2} | settings | options
 
-            def make(dtype: str, name: str = name, settings: MixerSettings = settings) -> nf.Layer:
-                return nf.MIXERS[name].build(settings, seed=0, dtype=dtype)
+            def make(dtype: str, name: str = name, chosen: Any = chosen) -> nf.Layer:
+                return nf.MIXERS[name].build(MixerSettings(**chosen), seed=0, dtype=dtype)
 
-            try:
-                make("float64")
-            except ValueError:  # a transform of the whole sequence cannot be causal
-                assert settings.causal
-                continue
-            cases.append(_layer(name, make, mask=mask, say=say))
+            words = ", ".join(word for word in (variant, say) if word)
+            cases.append(_layer(name, make, mask=mask, say=words))
     return cases
 
 
 MIXERS = _mixers()
+
+
+def _explanation(name: str, say: str, mask: np.ndarray | None, **settings: Any) -> Case:
+    def run(backend: str, dtype: str) -> Results:
+        chosen = MixerSettings(**({"d_model": 8, "n_heads": 2, "max_len": 6} | settings))
+        mixer = nf.MIXERS[name].build(chosen, seed=0, dtype=dtype).to(backend)
+        context = nf.Context(mask=move(mask, backend, dtype))
+        return parts_of(mixer.explain(move(X, backend, dtype), context))
+
+    return Case(f"what {name} mixed with{', ' if say else ''}{say}", name, run)
+
+
+def parts_of(matrices: Any) -> Results:
+    """Return real numbers: the transforms of Fourier and Hartley are complex."""
+    if matrices.dtype.kind == "c":
+        return {"real": matrices.real, "imaginary": matrices.imag}
+    return {"matrices": matrices}
+
+
+EXPLANATIONS = [
+    *(_explanation(name, "", None) for name in nf.MIXERS),
+    *(_explanation(name, "masked", MASK, padding="per_length") for name in nf.MIXERS),
+]
 
 # Models -------------------------------------------------------------------------------------------
 
@@ -286,6 +358,22 @@ def _encoder(say: str, mask: np.ndarray | None = None, **changes: Any) -> Case:
     return _layer("Encoder", make, mask=mask, say=say)
 
 
+def _text_encoder(say: str, mask: np.ndarray | None = None, **changes: Any) -> Case:
+    def run(backend: str, dtype: str) -> Results:
+        chosen = config(n_token_types=2, embedding_norm=True, embedding_projection=True, **changes)
+        encoder = nf.TextEncoder(chosen, 7, seed=0, dtype=dtype).to(backend)
+        gradients = nf.Gradients(encoder)
+        mask_there, types = (move(x, backend, dtype) for x in (mask, TYPES))
+        context = nf.Context(mask=mask_there, workspace=nf.Workspace(), types=types)
+        (hidden, pooled), cache = encoder.forward(move(IDS, backend, dtype), context)
+        rng = np.random.default_rng(1)
+        dy = [move(rng.normal(size=y.shape), backend, dtype) for y in (hidden, pooled)]
+        encoder.backward((dy[0], dy[1]), cache, gradients)
+        return {"hidden": hidden, "pooled": pooled, **gradients}
+
+    return Case(f"TextEncoder, {say}", "TextEncoder", run)
+
+
 ENCODERS = [
     _encoder("post-norm"),
     _encoder("pre-norm, masked", MASK, norm="pre"),
@@ -294,6 +382,10 @@ ENCODERS = [
     _encoder("convolutions", ffn="conv1d", activation="gelu_tanh"),
     _encoder("dropout", dropout=0.3),
     _encoder("a mixer for each layer", mixer=["fourier", "attention"]),
+    _encoder("attention in blocks, masked", MASK, memory="blocks"),
+    _encoder("every mixer", n_layers=len(nf.MIXERS), mixer=list(nf.MIXERS), norm="pre"),
+    _text_encoder("masked", MASK, positions="learned", scale_embeddings=False),
+    _text_encoder("fourier", mixer="fourier"),
 ]
 
 
@@ -340,6 +432,8 @@ CLASSIFIERS = [
     _classifier("dropout", MASK, dropout=0.3),
     _classifier("learned positions", positions="learned", scale_embeddings=False),
     _classifier("each length by itself", MASK, mixer="fourier", padding="per_length"),
+    _classifier("tables that are not trained", MASK, mixer="fixed_random_synthesizer"),
+    _classifier("a mixture of six", MASK, mixer="mixture", mixture=tuple(nf.mixers.SCORES)),
 ]
 
 # Optimizing ---------------------------------------------------------------------------------------
@@ -443,6 +537,7 @@ EVERYTHING = [
     *PAIRS,
     *LAYERS,
     *MIXERS,
+    *EXPLANATIONS,
     *ENCODERS,
     *CLASSIFIERS,
     *OPTIMIZING,

@@ -103,6 +103,8 @@ def test_a_step_waits_for_nothing(mixer, pooling) -> None:
         {"ffn": "conv1d", "activation": "relu"},
         {"positions": "learned"},
         {"causal": True},
+        {"memory": "blocks"},
+        {"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES)},
     ],
     ids=str,
 )
@@ -127,8 +129,9 @@ def test_reading_the_loss_waits_once() -> None:
     assert counted.synchronisations == 1, counted.waits
 
 
-def test_transforming_each_length_by_itself_waits_once_a_layer() -> None:
-    team, optimizer = training(mixer="fourier", padding="per_length")
+@pytest.mark.parametrize("mixer", ["fourier", "hartley", "linear", "random"])
+def test_mixing_each_length_by_itself_waits_once_a_layer(mixer) -> None:
+    team, optimizer = training(mixer=mixer, padding="per_length")
     with count() as counted:
         one_step(team, optimizer)
     assert counted.synchronisations == team.model.config.n_layers, counted.waits
@@ -236,6 +239,19 @@ def test_constants_move_with_the_model() -> None:
     assert isinstance(model.embed.positions.table.value, FakeArray)
 
 
+@pytest.mark.parametrize("mixer", ["fixed_random_synthesizer", "random"])
+def test_tables_that_are_not_trained_move_with_the_model(mixer) -> None:
+    model = classifier("float32", mixer=mixer)
+    tables = {n: p for n, p in model.named_parameters().items() if not p.trainable}
+    assert any("mixer" in name for name in tables)
+    before = {name: p.value.copy() for name, p in tables.items()}
+    model.to("fake")
+    assert all(isinstance(p.value, FakeArray) for p in tables.values())
+    model.to("numpy")
+    for name, p in tables.items():
+        np.testing.assert_array_equal(p.value, before[name])
+
+
 def test_the_model_on_the_device_has_memory_of_its_own() -> None:
     model = classifier("float32")
     host = model.parameters().flat
@@ -299,6 +315,24 @@ def test_a_summary_does_not_wait() -> None:
     with count() as counted:
         assert "Attention" in nf.summary(model, on_device(IDS))
     assert counted.synchronisations == 0, counted.waits
+
+
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_an_explanation_does_not_wait_and_stays_on_the_device(mixer) -> None:
+    model = classifier("float32", mixer=mixer, padding="zero").to("fake")
+    ids, mask = on_device(IDS), on_device(MASK)
+    with count() as counted:
+        explanations = nf.explain(model, ids, mask)
+    assert all(isinstance(e.matrices, FakeArray) for e in explanations)
+    assert len(explanations) == model.config.n_layers
+    assert counted.synchronisations == 0, counted.waits
+
+
+def test_explain_uploads_what_comes_from_the_host() -> None:
+    model = classifier("float64").to("fake")
+    here, there = classifier("float64").explain(IDS, MASK), model.explain(IDS, MASK)
+    for one, other in zip(here, there, strict=True):
+        np.testing.assert_allclose(nf.to_numpy(other.matrices), one.matrices, rtol=1e-12)
 
 
 def test_the_first_tensor_that_is_not_finite_is_found() -> None:
@@ -402,12 +436,30 @@ HEADS = MASK[:, None, None, :]
         lambda x, there: F.layer_norm(x, on_device(np.ones(8)), on_device(np.ones(8))),
         lambda x, there: F.softmax(there, mask=MASK[..., None]),
         lambda x, there: F.mean_pooling(there, mask=MASK),
-        lambda x, there: F.attention_weights(there, there, mask=MASK[:, None, :]),
-        lambda x, there: F.attention_weights(there, there, mask=MASK[:, None, :], causal=True),
+        lambda x, there: F.attention_scores(there, x),
+        lambda x, there: F.average(there, on_device(np.ones((3, 8, 2))), MASK[:, :, None]),
+        lambda x, there: F.average(there, np.ones((3, 8, 2))),
+        lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None]),
+        lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None], causal=True),
+        lambda x, there: F.scaled_dot_product_attention(*[there] * 3, mask=MASK[:, None, :]),
         lambda x, there: F.scaled_dot_product_attention(there, there, x),
-        lambda x, there: F.dense_synthesizer_weights(
-            there, *[on_device(np.ones(s)) for s in ((8, 8), 8, (8, 5), 5)], MASK[:, None, :], True
+        lambda x, there: F.blockwise_attention(*[there] * 3, mask=MASK[:, None, :]),
+        lambda x, there: F.blockwise_attention(there, there, x),
+        lambda x, there: F.dense_synthesizer(
+            *[there] * 2,
+            *[on_device(np.ones(s)) for s in ((8, 8), 8, (8, 5), 5)],
+            MASK[:, None, :],
+            True,
         ),
+        lambda x, there: F.dense_scores(
+            there, *[np.ones(s) for s in ((8, 8), 8, (8, 5), 5)], columns=5
+        ),
+        lambda x, there: F.random_synthesizer(there, np.ones((5, 5))),
+        lambda x, there: F.factorized_random_synthesizer(
+            there, on_device(np.ones((5, 2))), np.ones((5, 2))
+        ),
+        lambda x, there: F.mixture_scores(on_device(np.ones(2)), there, x),
+        lambda x, there: F.linear_mixing(there, np.ones((5, 5)), np.ones((8, 8))),
         lambda x, there: F.embedding(IDS, there[0]),
         lambda x, there: F.softmax_cross_entropy(there[:, 0], LABELS),
         lambda x, there: nf.layers.Linear(8, 4, seed=0, dtype="float64").to("fake")(x),
@@ -419,7 +471,9 @@ HEADS = MASK[:, None, None, :]
     ],
 )
 def test_mixed_backends_are_an_error_that_says_what_to_do(mix) -> None:
-    expected = r"\w+ is a (fake|numpy) array and \w+ is a (fake|numpy) array; .*npformer\.asarray\("
+    expected = (
+        r"[\w\[\]]+ is a (fake|numpy) array and \S+ is a (fake|numpy) array; .*npformer\.asarray\("
+    )
     with pytest.raises(TypeError, match=expected):
         mix(X, on_device(X))
 

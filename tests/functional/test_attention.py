@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -22,9 +23,23 @@ def test_is_the_formula_token_by_token(qkv):
         np.testing.assert_allclose(y[n, h, i], by_hand, rtol=1e-12)
 
 
+def test_a_score_is_the_product_of_query_and_key_over_the_root_of_their_size(rng):
+    query, key = rng.normal(size=(2, 3, 5)), rng.normal(size=(2, 4, 5))
+    scores, _ = F.attention_scores(query, key)
+    assert scores.shape == (2, 3, 4)
+    for n, i, j in np.ndindex(2, 3, 4):
+        assert scores[n, i, j] == pytest.approx(query[n, i] @ key[n, j] / math.sqrt(5), rel=1e-12)
+
+
+def test_scores_keep_a_variance_of_1_as_heads_grow(rng):
+    for d_head in (1, 16, 256):
+        scores, _ = F.attention_scores(*rng.normal(size=(2, 200, d_head)))
+        assert 0.8 < scores.std() < 1.25
+
+
 def test_every_query_shares_out_a_weight_of_1_over_the_keys(rng):
     query, key = rng.normal(size=(2, 3, 5)), rng.normal(size=(2, 4, 5))
-    weights, _ = F.attention_weights(query, key)
+    weights, _ = F.scaled_dot_product_attention(query, key, np.tile(np.eye(4), (2, 1, 1)))
     assert weights.shape == (2, 3, 4)
     assert (weights > 0.0).all()
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0)
@@ -99,8 +114,8 @@ def test_causal_the_first_token_sees_itself_alone(qkv):
 
 
 def test_causal_and_a_mask_hold_both(qkv):
-    mask = np.array([False, True, True, True])
-    weights, _ = F.attention_weights(qkv[0], qkv[1], mask=mask, causal=True)
+    mask, every_key = np.array([False, True, True, True]), np.tile(np.eye(4), (2, 2, 1, 1))
+    weights, _ = F.scaled_dot_product_attention(*qkv[:2], every_key, mask=mask, causal=True)
     np.testing.assert_array_equal(
         weights > 0.0, np.broadcast_to(np.tri(4, dtype=bool) & mask, weights.shape)
     )
@@ -121,10 +136,61 @@ def test_heads_do_not_see_each_other(qkv):
         np.testing.assert_allclose(alone, y[:, head], rtol=1e-13)
 
 
-def test_splitting_heads_is_a_view_and_merging_undoes_it(rng):
-    x = rng.normal(size=(2, 5, 6))
-    heads = F.split_heads(x, 3)
-    assert heads.shape == (2, 3, 5, 2)
-    assert np.shares_memory(heads, x)
-    np.testing.assert_array_equal(heads[0, 1], x[0, :, 2:4])
-    np.testing.assert_array_equal(F.merge_heads(heads), x)
+# In blocks ----------------------------------------------------------------------------------------
+
+SIGHTS = {
+    "all pairs": {},
+    "causal": {"causal": True},
+    "padding": {"mask": np.arange(7) < np.array([7, 3])[:, None, None, None]},
+    "padding, causal": {
+        "causal": True,
+        "mask": np.arange(7) < np.array([7, 0])[:, None, None, None],
+    },
+    "pairs": {"mask": np.random.default_rng(3).random((5, 7)) < 0.4},
+    "pairs of each head": {"mask": np.random.default_rng(3).random((2, 2, 5, 7)) < 0.4},
+    "keys": {"mask": np.arange(7) % 3 > 0},
+}
+
+
+def both_ways(attend, *qkv, **options):
+    """Return y and the three gradients."""
+    y, cache = getattr(F, attend)(*qkv, **options)
+    dy = np.cos(np.arange(y.size)).reshape(y.shape)
+    return y, *getattr(F, f"{attend}_backward")(dy.astype(y.dtype), cache)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("options", SIGHTS.values(), ids=SIGHTS)
+def test_in_blocks_all_numbers_stay(rng, options, block):
+    qkv = [rng.normal(size=shape) for shape in ((2, 2, 5, 3), (2, 2, 7, 3), (2, 2, 7, 4))]
+    plain = both_ways("scaled_dot_product_attention", *qkv, **options)
+    blocks = both_ways("blockwise_attention", *qkv, **options, block=block)
+    for one, other in zip(plain, blocks, strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-12)
+
+
+def test_in_blocks_at_full_size_all_numbers_stay(rng):
+    qkv = rng.normal(size=(3, 2, 600, 16))
+    plain = both_ways("scaled_dot_product_attention", *qkv, causal=True)
+    for one, other in zip(plain, both_ways("blockwise_attention", *qkv, causal=True), strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-12)
+
+
+def test_in_blocks_memory_does_not_grow_with_the_square_of_the_length(rng):
+    qkv = rng.normal(size=(3, 1, 4096, 16)).astype("float32")
+
+    def peak(attend):
+        tracemalloc.start()
+        try:
+            both_ways(attend, *qkv)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak("blockwise_attention") < peak("scaled_dot_product_attention") / 5
+
+
+def test_in_blocks_the_cache_holds_no_weights(rng):
+    _, cache = F.blockwise_attention(*rng.normal(size=(3, 1, 300, 4)))
+    held = [part for part in cache if isinstance(part, np.ndarray)]
+    assert max(array.size for array in held) == 300 * 4

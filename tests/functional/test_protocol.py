@@ -19,6 +19,8 @@ def pairs(dtype):
 
     x = draw(2, 3, 4)
     maps = draw(4, 6), draw(6), draw(6, 5), draw(5)
+    more_maps = draw(4, 6), draw(6), draw(6, 2), draw(2)
+    scores, value = draw(2, 3, 3), draw(2, 3, 2)
     return {
         "linear": ((x, draw(4, 5), draw(5)), {}),
         "conv1d": ((x, draw(3, 4, 5), draw(5)), {}),
@@ -28,11 +30,28 @@ def pairs(dtype):
         "sigmoid": ((x,), {}),
         "layer_norm": ((x, draw(4), draw(4)), {}),
         "softmax": ((x,), {"mask": MASK[..., None]}),
-        "attention_weights": ((x, draw(2, 3, 4)), {"mask": MASK[:, None]}),
-        "scaled_dot_product_attention": ((x, draw(2, 3, 4), draw(2, 3, 2)), {"causal": True}),
-        "dense_synthesizer_weights": ((x, *maps), {"mask": MASK[:, None]}),
-        "dense_synthesizer": ((x, draw(2, 3, 2), *maps), {"causal": True}),
+        "attention_scores": ((x, draw(2, 5, 4)), {}),
+        "average": ((scores, value), {"mask": MASK[:, None]}),
+        "scaled_dot_product_attention": ((x, draw(2, 3, 4), value), {"causal": True}),
+        "blockwise_attention": (
+            (x, draw(2, 3, 4), value),
+            {"causal": True, "mask": MASK[:, None], "block": 2},
+        ),
+        "dense_scores": ((x, *maps), {"columns": 3}),
+        "dense_synthesizer": ((x, value, *maps), {"causal": True}),
+        "factorized_dense_scores": ((x, *maps, *more_maps), {"columns": 7}),
+        "factorized_dense_synthesizer": (
+            (x, value, *maps, *more_maps),
+            {"mask": MASK[:, None], "causal": True},
+        ),
+        "random_scores": ((draw(2, 5, 5),), {"length": 3}),
+        "random_synthesizer": ((value, draw(5, 5)), {"mask": MASK[:, None]}),
+        "factorized_random_scores": ((draw(2, 5, 1), draw(2, 5, 1)), {"length": 3}),
+        "factorized_random_synthesizer": ((value, draw(5, 2), draw(5, 2)), {"causal": True}),
+        "mixture_scores": ((draw(2), scores, draw(3, 3)), {}),
         "fourier_mixing": ((x,), {}),
+        "hartley_mixing": ((x,), {}),
+        "linear_mixing": ((x, draw(5, 5), draw(4, 4)), {}),
         "dropout": ((x, 0.5, np.random.default_rng(1)), {}),
         "embedding": ((np.array([1, 2, 1]), draw(4, 3)), {}),
         "mean_pooling": ((x,), {"mask": MASK}),

@@ -35,7 +35,7 @@ def test_a_layer_gives_the_numbers_of_numpy(case, dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@cases.parametrised(cases.MIXERS)
+@cases.parametrised([*cases.MIXERS, *cases.EXPLANATIONS])
 def test_a_mixer_gives_the_numbers_of_numpy(case, dtype) -> None:
     cases.assert_agree(case, "cupy", dtype, TOLERANCE[dtype])
 

@@ -22,6 +22,7 @@ def makers():
         "Positions": lambda dtype: L.Positions(6, 8, "learned", seed=0, dtype=dtype),
         "MeanPooling": lambda dtype: L.MeanPooling(),
         "Flatten": lambda dtype: L.Flatten(),
+        "Pooler": lambda dtype: L.Pooler(8, seed=0, dtype=dtype),
         "PositionwiseFeedForward": lambda dtype: L.PositionwiseFeedForward(
             8, 12, "gelu", seed=0, dtype=dtype
         ),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from npformer import Context, Gradients
-from npformer.layers import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling
+from npformer.layers import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling, Pooler
 
 
 def test_flatten_lays_tokens_side_by_side(rng):
@@ -43,4 +43,27 @@ def test_padding_gets_no_gradient(rng, padding, pooling):
 
 
 def test_the_table_names_every_pooling():
-    assert set(POOLINGS.values()) == {MeanPooling, FirstToken, Flatten, EveryToken}
+    made = {name: type(build(4, 0, "float64")) for name, build in POOLINGS.items()}
+    assert made == {
+        "mean": MeanPooling,
+        "first": FirstToken,
+        "flatten": Flatten,
+        "none": EveryToken,
+        "pooler": Pooler,
+    }
+
+
+def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(rng):
+    layer, x = Pooler(4, seed=0, dtype="float64"), rng.normal(size=(2, 3, 4))
+    assert list(layer.parameters()) == ["dense.weight", "dense.bias"]
+    layer.dense.bias.value[...] = rng.normal(size=4)
+    expected = np.tanh(x[:, 0] @ layer.dense.weight.value + layer.dense.bias.value)
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-14)
+
+
+def test_the_pooler_sends_its_gradient_to_the_first_token_alone(rng):
+    layer = Pooler(4, seed=0, dtype="float64")
+    _, cache = layer.forward(rng.normal(size=(2, 3, 4)), Context())
+    dx = layer.backward(np.ones((2, 4)), cache, Gradients(layer))
+    assert (dx[:, 0] != 0.0).all()
+    np.testing.assert_array_equal(dx[:, 1:], 0.0)

@@ -4,18 +4,30 @@ import numpy as np
 import pytest
 
 from npformer import Context, Gradients
-from npformer.mixers import MIXERS, Mixer, MixerSettings
+from npformer.mixers import MIXERS, SCORES, AveragingMixer, Mixer, MixerSettings
 
-CAUSAL = ["attention", "dense_synthesizer"]
+VARIANTS = {
+    **{name: (name, {}) for name in MIXERS},
+    "attention in blocks": ("attention", {"memory": "blocks"}),
+    "mixture of six": ("mixture", {"mixture": tuple(SCORES)}),
+    "mixture of tables": (
+        "mixture",
+        {"mixture": ("random_synthesizer", "fixed_random_synthesizer")},
+    ),
+}
+AVERAGING = [
+    name for name, (kind, _) in VARIANTS.items() if issubclass(MIXERS[kind], AveragingMixer)
+]
 OWN_LENGTH = {"padding": "per_length"}
 
 
 def build(name, dtype="float64", **settings):
-    chosen = MixerSettings(d_model=8, n_heads=2, max_len=6, **settings)
-    return MIXERS[name].build(chosen, seed=0, dtype=dtype)
+    kind, variant = VARIANTS[name]
+    chosen = {"d_model": 8, "n_heads": 2, "max_len": 6, "rank": 2} | variant | settings
+    return MIXERS[kind].build(MixerSettings(**chosen), seed=0, dtype=dtype)
 
 
-@pytest.fixture(params=list(MIXERS))
+@pytest.fixture(params=list(VARIANTS))
 def name(request):
     return request.param
 
@@ -80,7 +92,7 @@ def test_a_seed_gives_the_same_weights_whatever_the_dtype(name):
         np.testing.assert_array_equal(single.parameters()[key], weight.astype("float32"))
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", AVERAGING)
 def test_causal_a_later_token_changes_no_earlier_result(name, rng):
     mixer, x = build(name, causal=True), rng.normal(size=(2, 5, 8))
     y = mixer(x)
@@ -89,8 +101,149 @@ def test_causal_a_later_token_changes_no_earlier_result(name, rng):
     assert np.abs(mixer(x)[:, 3:] - y[:, 3:]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", AVERAGING)
 def test_causal_and_padding_hold_both(name, rng, padding):
     mixer, x = build(name, causal=True), rng.normal(size=(3, 4, 8))
     padded, alone = mixer(x, padding), mixer(x[1:2, :2])
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
+
+
+def test_added_padding_changes_no_kept_token(name, rng, padding):
+    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+    longer = np.concatenate([x, rng.normal(size=(3, 2, 8))], axis=1)
+    longer_mask = np.concatenate([padding, np.zeros((3, 2), dtype=bool)], axis=1)
+    before, after = mixer(x, padding), mixer(longer, longer_mask)
+    np.testing.assert_allclose(after[:, :4][padding], before[padding], rtol=0, atol=1e-12)
+
+
+def test_a_shorter_sequence_needs_no_other_weights(name, rng):
+    """What is made for max_len is cropped at the top left: the parameters beyond change nothing."""
+    mixer, x = build(name), rng.normal(size=(2, 4, 8))
+    y, cache = mixer.forward(x, Context())
+    gradients = Gradients(mixer)
+    mixer.backward(rng.normal(size=y.shape), cache, gradients)
+    for key, parameter in mixer.named_parameters().items():
+        beyond = unused(key.rpartition(".")[-1], parameter.shape)
+        if beyond is None:
+            continue
+        if parameter.trainable:
+            np.testing.assert_array_equal(gradients[key][beyond], 0.0)
+        parameter.value[beyond] = np.nan
+    np.testing.assert_array_equal(mixer(x), y)
+
+
+def unused(key, shape):
+    """Return the entries of a parameter for 6 tokens that 4 tokens do not use."""
+    beyond = np.zeros(shape, dtype=bool)
+    if key in ("R", "W_sequence"):
+        beyond[..., 4:, :] = beyond[..., 4:] = True
+    elif key in ("R1", "R2"):
+        beyond[..., 4:, :] = True
+    elif key in ("W2", "b2") and shape[-1] == 6:
+        beyond[..., 4:] = True
+    else:
+        return None
+    return beyond
+
+
+def test_longer_than_max_len_is_refused_where_something_was_made_for_it(name, rng):
+    mixer, x = build(name), rng.normal(size=(2, 7, 8))
+    sized = {"R", "R1", "W_sequence", "W2"}
+    if sized & {key.rpartition(".")[-1] for key in mixer.named_parameters()}:
+        with pytest.raises(ValueError, match="length 7; expected at most 6"):
+            mixer(x)
+    else:
+        assert mixer(x).shape == x.shape
+
+
+# What they mixed with -----------------------------------------------------------------------------
+
+
+def test_explain_gives_a_matrix_a_head(name, rng):
+    mixer, x = build(name), rng.normal(size=(3, 5, 8))
+    matrices = mixer.explain(x, Context())
+    assert matrices.shape == (3, 2 if name in AVERAGING else 1, 5, 5)
+
+
+@pytest.mark.parametrize("way", ["per_length", "zero"])
+def test_explain_rows_and_columns_of_padding_are_0(name, rng, padding, way):
+    mixer, x = build(name, padding=way), rng.normal(size=(3, 4, 8))
+    matrices = mixer.explain(x, Context(mask=padding))
+    pairs = padding[:, None, :, None] & padding[:, None, None, :]
+    np.testing.assert_array_equal(matrices[~np.broadcast_to(pairs, matrices.shape)], 0.0)
+    assert np.abs(matrices[:2]).max() > 0.0
+
+
+def test_explain_a_padded_sequence_is_the_sequence_alone(name, rng, padding):
+    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+    padded, alone = mixer.explain(x, Context(mask=padding)), mixer.explain(x[1:2, :2], Context())
+    np.testing.assert_allclose(padded[1, :, :2, :2], alone[0], rtol=1e-12)
+
+
+def test_explain_changes_neither_x_nor_the_mixer(name, rng, padding):
+    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+    arrays = [x, padding, *(p.value for p in mixer.named_parameters().values())]
+    before = [a.copy() for a in arrays]
+    mixer.explain(x, Context(mask=padding))[...] = 7.0  # what came back is the caller's
+    for array, kept in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_explain_weights_are_positive_and_rows_of_tokens_sum_to_1(name, rng, padding):
+    mixer, x = build(name), rng.normal(size=(3, 4, 8))
+    weights = mixer.explain(x, Context(mask=padding))
+    assert (weights >= 0.0).all()
+    sums = weights.sum(axis=-1)
+    tokens = np.broadcast_to(padding[:, None], sums.shape)
+    np.testing.assert_allclose(sums[tokens], 1.0)
+    np.testing.assert_array_equal(sums[~tokens], 0.0)
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_explain_causal_weights_are_lower_triangles(name, rng):
+    weights = build(name, causal=True).explain(rng.normal(size=(3, 4, 8)), Context())
+    np.testing.assert_array_equal(np.triu(weights, 1), 0.0)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1.0)
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_explain_weights_times_values_is_what_the_mixer_does(name, rng, padding):
+    mixer, x = build(name), rng.normal(size=(3, 4, 8))
+    heads = mixer.explain(x, Context(mask=padding)) @ split(mixer.value(x))
+    by_hand = mixer.output(heads.transpose(0, 2, 1, 3).reshape(x.shape))
+    np.testing.assert_allclose(mixer(x, padding)[padding], by_hand[padding], rtol=1e-12)
+
+
+def split(value):
+    return value.reshape(*value.shape[:2], 2, 4).transpose(0, 2, 1, 3)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
+@pytest.mark.parametrize("name", ["fourier", "hartley"])
+def test_explain_a_transforms_matrix_and_the_hidden_transform_are_the_mixing(
+    name, rng, padding, masked
+):
+    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+    mask = padding if masked else None
+    (over_sequence,) = np.moveaxis(mixer.explain(x, Context(mask=mask)), 1, 0)
+    transform = np.fft.fft(over_sequence @ x, axis=-1)
+    by_hand = transform.real - (transform.imag if name == "hartley" else 0.0)
+    np.testing.assert_allclose(mixer(x, mask), by_hand, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
+@pytest.mark.parametrize("name", ["linear", "random"])
+def test_explain_linear_mixings_matrix_and_that_of_features_are_the_mixing(
+    name, rng, padding, masked
+):
+    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+    mask = padding if masked else None
+    (over_sequence,) = np.moveaxis(mixer.explain(x, Context(mask=mask)), 1, 0)
+    by_hand = over_sequence @ x @ mixer.W_features.value
+    np.testing.assert_allclose(mixer(x, mask), by_hand, rtol=0, atol=1e-12)
+
+
+def test_explain_no_mixing_is_the_identity(rng):
+    matrices = build("identity").explain(rng.normal(size=(2, 5, 8)), Context())
+    np.testing.assert_array_equal(matrices, np.broadcast_to(np.eye(5), (2, 1, 5, 5)))

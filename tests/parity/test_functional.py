@@ -211,17 +211,88 @@ def test_attention_agrees_that_a_query_with_nothing_to_see_gives_0():
     )
 
 
-def test_attention_weights_agree_with_the_formula():
-    mask = PADDING[:, None, :]
+@pytest.mark.parametrize("n_keys", [LENGTH, 3])
+def test_attention_scores_agree_with_the_formula(n_keys):
     assert_pair_agrees(
-        lambda q, k: F.attention_weights(q, k, mask),
-        F.attention_weights_backward,
-        lambda q, k: torch_softmax(q @ k.mT / math.sqrt(D), mask),
-        *normals((BATCH, LENGTH, D), (BATCH, LENGTH, D)),
+        F.attention_scores,
+        F.attention_scores_backward,
+        lambda q, k: q @ k.mT / math.sqrt(D),
+        *normals((BATCH, 2, LENGTH, D), (BATCH, 2, n_keys, D)),
     )
 
 
-# Synthesizer and Fourier: the formula, written in PyTorch -----------------------------------------
+@pytest.mark.parametrize("block", [1, 2, 100])
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("lengths", [(5, 5), (3, 6), (6, 3)], ids=str)
+def test_attention_in_blocks_agrees(lengths, causal, block):
+    n_queries, n_keys = lengths
+    assert_pair_agrees(
+        lambda *qkv: F.blockwise_attention(*qkv, causal=causal, block=block),
+        F.blockwise_attention_backward,
+        lambda *qkv: torch.nn.functional.scaled_dot_product_attention(*qkv, is_causal=causal),
+        *normals((2, 2, n_queries, D), (2, 2, n_keys, D), (2, 2, n_keys, D + 3)),
+    )
+
+
+@pytest.mark.parametrize("block", [2, 100])
+def test_attention_in_blocks_agrees_under_a_mask_where_some_see_nothing(block):
+    mask = PADDING[:, None, None, :] & np.tri(LENGTH, dtype=bool)
+    shape = (BATCH, 2, LENGTH, D)
+    assert_pair_agrees(
+        lambda *qkv: F.blockwise_attention(
+            *qkv, mask=PADDING[:, None, None, :], causal=True, block=block
+        ),
+        F.blockwise_attention_backward,
+        lambda *qkv: torch.nn.functional.scaled_dot_product_attention(
+            *qkv, attn_mask=torch.tensor(mask)
+        ),
+        *normals(shape, shape, shape),
+    )
+
+
+# Averages -----------------------------------------------------------------------------------------
+
+KEPT = PADDING | (np.arange(LENGTH) == 0)
+"""As PADDING, and every first token, so that every token has something to see, causal or not."""
+
+
+def sights(padded, causal, heads=False):
+    """Return the mask to hand over, and the one that PyTorch's formulas need beside it."""
+    mask = KEPT[:, None, :] if padded else None
+    triangle = np.tri(LENGTH, dtype=bool) if causal else np.ones((LENGTH, LENGTH), dtype=bool)
+    both = triangle if mask is None else mask & triangle
+    if heads:
+        return None if mask is None else mask[:, None], np.expand_dims(both, -3)
+    return mask, both
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["full", "padded"])
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize(
+    "leading", [(), (2,), (1, 2), (BATCH, 1), (BATCH, 2)], ids=lambda leading: f"scores {leading}"
+)
+def test_average_agrees_whoever_shares_the_scores(leading, padded, causal):
+    mask, both = sights(padded, causal, heads=True)
+    each = BATCH, 2, LENGTH, LENGTH
+    assert_pair_agrees(
+        lambda s, v: F.average(s, v, mask, causal),
+        F.average_backward,
+        lambda s, v: torch_softmax(s.expand(each), both) @ v,
+        *normals((*leading, LENGTH, LENGTH), (BATCH, 2, LENGTH, D)),
+    )
+
+
+def test_averaging_weights_agree_with_the_formula():
+    mask = PADDING[:, None, :]
+    assert_pair_agrees(
+        lambda s: F.averaging_weights(s, mask),
+        F.softmax_backward,
+        lambda s: torch_softmax(s, mask),
+        *normals((BATCH, LENGTH, LENGTH)),
+    )
+
+
+# Synthesizers: the formulas, written in PyTorch ---------------------------------------------------
 
 
 def torch_dense_synthesizer(x, value, W1, b1, W2, b2, mask=None):
@@ -251,12 +322,8 @@ HEADS_LONGER = (*HEADS[:4], (2, 3, LENGTH + 3), (2, LENGTH + 3))
 @pytest.mark.parametrize("padded", [False, True], ids=["full", "padded"])
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 def test_dense_synthesizer_agrees_with_the_formula(shapes, padded, causal):
-    keep = PADDING.copy()
-    keep[:, 0] = True  # so that every token has something to see, causal or not
-    mask = keep[:, None, :] if padded else None
-    ours = mask[:, None] if padded and shapes in (HEADS, HEADS_LONGER) else mask
-    triangle = np.tri(LENGTH, dtype=bool) if causal else np.ones((LENGTH, LENGTH), dtype=bool)
-    theirs = triangle if mask is None else mask & triangle
+    ours, _ = sights(padded, causal, heads=shapes in (HEADS, HEADS_LONGER))
+    _, theirs = sights(padded, causal)
     assert_pair_agrees(
         lambda *arrays: F.dense_synthesizer(*arrays, mask=ours, causal=causal),
         F.dense_synthesizer_backward,
@@ -274,13 +341,129 @@ def test_dense_synthesizer_of_one_sequence_without_a_batch_agrees():
     )
 
 
-def test_dense_synthesizer_weights_agree_with_the_formula():
+@pytest.mark.parametrize("columns", [2, LENGTH])
+def test_dense_scores_agree_with_the_formula(columns):
     assert_pair_agrees(
-        F.dense_synthesizer_weights,
-        F.dense_synthesizer_weights_backward,
-        lambda x, W1, b1, W2, b2: torch.softmax(torch.relu(x @ W1 + b1) @ W2 + b2, dim=-1),
+        lambda *arrays: F.dense_scores(*arrays, columns),
+        F.dense_scores_backward,
+        lambda x, W1, b1, W2, b2: (torch.relu(x @ W1 + b1) @ W2 + b2)[..., :columns],
         *normals(SINGLE[0], *SINGLE[2:]),
     )
+
+
+def torch_factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2):
+    """H_B(F(x)) * H_C(G(x)): F(x) tiled as often as G(x) is long, G(x) repeated likewise."""
+    short, long = torch.relu(x @ W1 + b1) @ W2 + b2, torch.relu(x @ V1 + c1) @ V2 + c2
+    a, b = short.shape[-1], long.shape[-1]
+    tiled = torch.tile(short, (*[1] * (short.ndim - 1), b))
+    return (tiled * torch.repeat_interleave(long, a, dim=-1))[..., : x.shape[-2]]
+
+
+def torch_factorized_dense_scores_by_head(x, W1, b1, W2, b2, V1, c1, V2, c2):
+    heads = []
+    for h in range(len(W2)):
+        own = slice(3 * h, 3 * h + 3)
+        first, second = (W1[:, own], b1[own], W2[h], b2[h]), (V1[:, own], c1[own], V2[h], c2[h])
+        heads.append(torch_factorized_dense_scores(x, *first, *second))
+    return torch.stack(heads, dim=1)
+
+
+def factorized_shapes(a, b, heads):
+    """Return the shapes of F with a columns and G with b."""
+    if heads:
+        return [s for n in (a, b) for s in ((D, 6), (6,), (2, 3, n), (2, n))]
+    return [s for n in (a, b) for s in ((D, 6), (6,), (6, n), (n,))]
+
+
+@pytest.mark.parametrize("columns", [(5, 1), (1, 5), (3, 2), (2, 3), (3, 4)], ids=str)
+@pytest.mark.parametrize("heads", [False, True], ids=["single", "heads"])
+def test_factorized_dense_scores_agree_with_tile_and_repeat(columns, heads):
+    assert_pair_agrees(
+        lambda *arrays: F.factorized_dense_scores(*arrays, LENGTH),
+        F.factorized_dense_scores_backward,
+        torch_factorized_dense_scores_by_head if heads else torch_factorized_dense_scores,
+        *normals((BATCH, LENGTH, D), *factorized_shapes(*columns, heads)),
+    )
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["full", "padded"])
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("heads", [False, True], ids=["single", "heads"])
+def test_factorized_dense_synthesizer_agrees_with_the_formula(heads, padded, causal):
+    mask, both = sights(padded, causal, heads)
+    scores = torch_factorized_dense_scores_by_head if heads else torch_factorized_dense_scores
+    value = (BATCH, 2, LENGTH, 3) if heads else (BATCH, LENGTH, 3)
+    assert_pair_agrees(
+        lambda *arrays: F.factorized_dense_synthesizer(*arrays, mask=mask, causal=causal),
+        F.factorized_dense_synthesizer_backward,
+        lambda x, v, *maps: torch_softmax(scores(x, *maps), both) @ v,
+        *normals((BATCH, LENGTH, D), value, *factorized_shapes(3, 2, heads)),
+    )
+
+
+@pytest.mark.parametrize("max_len", [LENGTH, LENGTH + 3])
+@pytest.mark.parametrize("padded", [False, True], ids=["full", "padded"])
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("heads", [False, True], ids=["single", "heads"])
+def test_random_synthesizer_agrees_with_the_formula(heads, padded, causal, max_len):
+    mask, both = sights(padded, causal, heads)
+    table = (2, max_len, max_len) if heads else (max_len, max_len)
+    value = (BATCH, 2, LENGTH, 3) if heads else (BATCH, LENGTH, 3)
+    each = (*value[:-1], LENGTH)
+    assert_pair_agrees(
+        lambda v, R: F.random_synthesizer(v, R, mask, causal),
+        F.random_synthesizer_backward,
+        lambda v, R: torch_softmax(R[..., :LENGTH, :LENGTH].expand(each), both) @ v,
+        *normals(value, table),
+    )
+
+
+@pytest.mark.parametrize("max_len", [LENGTH, LENGTH + 3])
+@pytest.mark.parametrize("padded", [False, True], ids=["full", "padded"])
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("heads", [False, True], ids=["single", "heads"])
+def test_factorized_random_synthesizer_agrees_with_the_formula(heads, padded, causal, max_len):
+    mask, both = sights(padded, causal, heads)
+    factor = (2, max_len, 3) if heads else (max_len, 3)
+    value = (BATCH, 2, LENGTH, 3) if heads else (BATCH, LENGTH, 3)
+    each = (*value[:-1], LENGTH)
+    assert_pair_agrees(
+        lambda v, R1, R2: F.factorized_random_synthesizer(v, R1, R2, mask, causal),
+        F.factorized_random_synthesizer_backward,
+        lambda v, R1, R2: torch_softmax((R1 @ R2.mT)[..., :LENGTH, :LENGTH].expand(each), both) @ v,
+        *normals(value, factor, factor),
+    )
+
+
+def test_tables_of_scores_agree_with_their_crop():
+    assert_pair_agrees(
+        lambda R: F.random_scores(R, LENGTH),
+        F.random_scores_backward,
+        lambda R: R[..., :LENGTH, :LENGTH],
+        *normals((2, LENGTH + 3, LENGTH + 3)),
+    )
+    assert_pair_agrees(
+        lambda R1, R2: F.factorized_random_scores(R1, R2, LENGTH),
+        F.factorized_random_scores_backward,
+        lambda R1, R2: (R1 @ R2.mT)[..., :LENGTH, :LENGTH],
+        *normals((2, LENGTH + 3, 3), (2, LENGTH + 3, 3)),
+    )
+
+
+def test_mixture_agrees_with_the_formula():
+    def mixed(logits, *parts):
+        alpha = torch.softmax(logits, dim=0)
+        return sum(share * part for share, part in zip(alpha, parts, strict=True))
+
+    assert_pair_agrees(
+        F.mixture_scores,
+        F.mixture_scores_backward,
+        mixed,
+        *normals((3,), (BATCH, 2, LENGTH, LENGTH), (2, LENGTH, LENGTH), (LENGTH, LENGTH)),
+    )
+
+
+# Transforms and matrices --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(5, 4), (2, 6, 8), (3, 7, 5), (2, 2, 1, 9)])
@@ -290,6 +473,25 @@ def test_fourier_mixing_agrees(shape):
         F.fourier_mixing_backward,
         lambda x: torch.fft.fft2(x).real,
         *normals(shape),
+    )
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (2, 6, 8), (3, 7, 5), (2, 2, 1, 9)])
+def test_hartley_mixing_agrees(shape):
+    def hartley(x):
+        transform = torch.fft.fft2(x)
+        return transform.real - transform.imag
+
+    assert_pair_agrees(F.hartley_mixing, F.hartley_mixing_backward, hartley, *normals(shape))
+
+
+@pytest.mark.parametrize("max_len", [LENGTH, LENGTH + 3])
+def test_linear_mixing_agrees(max_len):
+    assert_pair_agrees(
+        F.linear_mixing,
+        F.linear_mixing_backward,
+        lambda x, W, V: W[:LENGTH, :LENGTH] @ x @ V,
+        *normals((BATCH, LENGTH, D), (max_len, max_len), (D, D)),
     )
 
 

@@ -1,0 +1,218 @@
+"""InputEmbedding: what stands before an encoder, and the model's edge, where inputs are checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks, initializers
+from npformer.backend import Array, array_module, asarray
+from npformer.encoder import EncoderConfig
+from npformer.functional.embedding import check_ids
+from npformer.initializers import Seed
+from npformer.layers import Dropout, Embedding, LayerNorm, Linear, Positions
+from npformer.module import Context, Gradients, Layer
+
+
+class InputEmbedding(Layer):
+    """Token ids or feature vectors to d_model features: y = dropout(projection(norm(sum))).
+
+    The sum is token + position + token type; the configuration says which of these parts there are.
+    Vaswani et al. (2017) have tokens, positions and dropout. BERT (Devlin et al., 2019) has token
+    types and the norm too, FNet (Lee-Thorp et al., 2021) also the projection.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+    vocab_size : int or None
+        For token ids: the size of the table.
+    n_features : int or None
+        For feature vectors: their size. Exactly one of the two is given.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+
+    Raises
+    ------
+    ValueError
+        Neither or both of vocab_size and n_features.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        *,
+        vocab_size: int | None,
+        n_features: int | None,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        if vocab_size is not None:
+            vocab_size = checks.positive("vocab_size", vocab_size)
+        if n_features is not None:
+            n_features = checks.positive("n_features", n_features)
+        if (vocab_size is None) == (n_features is None):
+            raise ValueError(
+                f"vocab_size is {vocab_size} and n_features is {n_features}; expected exactly one: "
+                "vocab_size for token ids (batch, length), n_features for vectors (batch, length, "
+                "n_features)"
+            )
+        rng = initializers.generator(seed)
+        d_model = config.d_model
+        self.vocab_size = vocab_size
+        self.n_features = n_features
+        self.max_len = config.max_len
+        self.n_token_types = config.n_token_types
+        # Scaled embeddings have variance 1, unscaled ones 0.02^2: what is added is to match.
+        scaled = config.scale_embeddings and vocab_size is not None
+        self.tokens: Embedding | Linear
+        if vocab_size is not None:
+            self.tokens = Embedding(vocab_size, d_model, scale=scaled, seed=rng, dtype=dtype)
+        elif n_features is not None:
+            self.tokens = Linear(n_features, d_model, seed=rng, dtype=dtype)
+        self.positions: Positions | None = None
+        if config.positions != "none":
+            self.positions = Positions(
+                config.max_len,
+                d_model,
+                config.positions,
+                std=1.0 if scaled else 0.02,
+                seed=rng,
+                dtype=dtype,
+            )
+        self.types: Embedding | None = None
+        if config.n_token_types > 0:
+            self.types = Embedding(
+                config.n_token_types, d_model, scale=scaled, seed=rng, dtype=dtype
+            )
+        self.norm: LayerNorm | None = None
+        if config.embedding_norm:
+            self.norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
+        self.projection: Linear | None = None
+        if config.embedding_projection:
+            self.projection = Linear(d_model, d_model, seed=rng, dtype=dtype)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        positions_cache = types_cache = norm_cache = projection_cache = None
+        y, tokens_cache = self.tokens.forward(x, context)  # [batch, length, d_model]
+        if self.positions is not None:
+            y, positions_cache = self.positions.forward(y, context)
+        if self.types is not None:
+            types = context.types
+            if types is None:
+                types = array_module(y).zeros(y.shape[:2], dtype="int64")
+            of_type, types_cache = self.types.forward(types, context)
+            y = y + of_type
+        if self.norm is not None:
+            y, norm_cache = self.norm.forward(y, context)
+        if self.projection is not None:
+            y, projection_cache = self.projection.forward(y, context)
+        y, dropout_cache = self.dropout.forward(y, context)
+        caches = (
+            tokens_cache,
+            positions_cache,
+            types_cache,
+            norm_cache,
+            projection_cache,
+            dropout_cache,
+        )
+        return y, caches
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        (
+            tokens_cache,
+            positions_cache,
+            types_cache,
+            norm_cache,
+            projection_cache,
+            dropout_cache,
+        ) = cache
+        dy = self.dropout.backward(dy, dropout_cache, gradients)
+        if self.projection is not None:
+            dy = self.projection.backward(dy, projection_cache, gradients)
+        if self.norm is not None:
+            dy = self.norm.backward(dy, norm_cache, gradients)
+        # y = token + position + of_type: each term gets the whole gradient
+        if self.types is not None:
+            self.types.backward(dy, types_cache, gradients)
+        if self.positions is not None:
+            dy = self.positions.backward(dy, positions_cache, gradients)
+        return self.tokens.backward(dy, tokens_cache, gradients)
+
+    # The model's edge: what comes in is checked here, and uploaded --------------------------------
+
+    def prepare(self, x: Array, mask: Array | None = None) -> tuple[Array, Array | None]:
+        """Check inputs and bring them to the model's backend.
+
+        Parameters
+        ----------
+        x : int array (batch, length), or float array (batch, length, n_features)
+        mask : bool array, shape (batch, length), optional
+            Padding: True = keep.
+
+        Raises
+        ------
+        TypeError
+            Not an array, or of the wrong dtype.
+        ValueError
+            A wrong shape, a token id out of range, a sequence longer than max_len.
+        """
+        checks.on_host_or("x", x, self.backend)
+        if self.vocab_size is not None:
+            checks.shape("x", x, ("batch", "length"), "This model takes token ids")
+            check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
+        else:
+            checks.floating(x=x)
+            checks.shape(
+                "x", x, ("batch", "length", self.n_features), "This model takes feature vectors"
+            )
+            if x.dtype.name != self.dtype:
+                raise TypeError(
+                    f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. "
+                    f"Nothing is cast silently: write x.astype({self.dtype!r}), or build the "
+                    f"model with dtype={x.dtype.name!r}"
+                )
+        checks.has_tokens("x", x)
+        if x.shape[1] > self.max_len:
+            raise ValueError(
+                f"x has length {x.shape[1]}; expected at most max_len = {self.max_len}. Cut the "
+                "sequences, or build the model with a larger max_len"
+            )
+        if mask is not None:
+            checks.on_host_or("mask", mask, self.backend)
+            checks.mask("mask", mask, tuple(x.shape[:2]))
+            mask = asarray(mask, self.backend)
+        x = asarray(x, self.backend)
+        if mask is not None and self.n_features is not None:
+            # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
+            x = array_module(x).where(mask[..., None], x, 0.0)
+        return x, mask
+
+    def prepare_types(self, types: Array | None, x: Array) -> Array | None:
+        """Check token types and bring them to the model's backend.
+
+        Parameters
+        ----------
+        types : int array, shape (batch, length), or None
+            From 0 to n_token_types - 1. None: every token is of type 0.
+        x : array
+            What they belong to.
+
+        Raises
+        ------
+        TypeError
+            Not an array, or not whole numbers.
+        ValueError
+            The model has no token types, a wrong shape, a type out of range.
+        """
+        if types is None:
+            return None
+        if self.n_token_types == 0:
+            raise ValueError(
+                "types is given and the model has no token types. Leave types out, or build the "
+                "model with EncoderConfig(n_token_types=2)"
+            )
+        checks.on_host_or("types", types, self.backend)
+        checks.shape("types", types, tuple(x.shape[:2]), "One type for each token")
+        check_ids("types", types, self.n_token_types, f"n_token_types is {self.n_token_types}")
+        return asarray(types, self.backend)

@@ -1,0 +1,115 @@
+"""Attention and synthesizers are one mixer around scores of different kinds."""
+
+import numpy as np
+import pytest
+
+from npformer import Context, Gradients
+from npformer import functional as F
+from npformer.layers import Linear
+from npformer.mixers import (
+    MIXERS,
+    Attention,
+    AttentionScores,
+    AveragingMixer,
+    MixerSettings,
+    Scores,
+    Synthesizer,
+)
+
+D, N, K = 16, 24, 3
+AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, AveragingMixer)]
+
+
+def build(name, **settings):
+    chosen = {"d_model": D, "n_heads": 1, "max_len": N, "rank": K} | settings
+    return MIXERS[name].build(MixerSettings(**chosen), seed=0, dtype="float64")
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_is_average_of_the_values_by_the_scores(name, rng, padding):
+    mixer, x = build(name, n_heads=4), rng.normal(size=(3, 4, D))
+    scores, _ = mixer.scores.forward(x, Context())
+    heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
+    by_hand = mixer.output(F.merge_heads(heads))
+    np.testing.assert_allclose(mixer(x, padding), by_hand, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_parameters_of_the_scores_are_named_as_the_mixers_own(name):
+    mixer = build(name)
+    names = list(mixer.named_parameters())
+    assert names == [
+        *mixer.scores.named_parameters(),
+        *("value.weight", "value.bias", "output.weight", "output.bias"),
+    ]
+    assert not any("scores" in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("attention", 2 * D**2),
+        ("random_synthesizer", N**2),
+        ("fixed_random_synthesizer", N**2),
+        ("factorized_random_synthesizer", 2 * N * K),
+        ("dense_synthesizer", D**2 + D * N),
+    ],
+)
+def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):
+    parameters = build(name).scores.named_parameters()
+    biases = {"query.bias", "key.bias", "b1", "b2"}
+    assert sum(p.size for key, p in parameters.items() if key not in biases) == count
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_heads_share_the_weights_of_one_except_for_tables(name):
+    one, four = (
+        {key: p.size for key, p in build(name, n_heads=n).scores.named_parameters().items()}
+        for n in (1, 4)
+    )
+    for key in one:
+        part = key.rpartition(".")[-1]
+        a_table_each = part in ("R", "R1", "R2", "b2", "c2")
+        assert four[key] == (4 if a_table_each else 1) * one[key], key
+
+
+def test_scores_of_ones_own_make_a_mixer(rng):
+    class Near(Scores):
+        """Neighbours, and no parameters: S_ij = -|i - j|."""
+
+        @classmethod
+        def build(cls, settings, *, seed, dtype):
+            return cls()
+
+        def forward(self, x, context):
+            place = np.arange(x.shape[1])
+            return -np.abs(place[:, None] - place).astype(x.dtype)[None], None
+
+        def backward(self, dy, cache, gradients):
+            return None
+
+    class Neighbours(Synthesizer):
+        scores_type = Near
+
+    mixer, x = Neighbours(8, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+    (weights,) = mixer.explain(x[:1], Context())[0]
+    assert (weights.argmax(axis=-1) == np.arange(5)).all()
+    y, cache = mixer.forward(x, Context())
+    assert mixer.backward(y, cache, Gradients(mixer)).shape == x.shape
+
+
+def test_attention_in_parts_is_attention(rng):
+    whole, x = Attention(8, 2, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+    assert isinstance(whole.scores, AttentionScores)
+    assert isinstance(whole.value, Linear)
+    heads, _ = F.scaled_dot_product_attention(
+        *(F.split_heads(p(x), 2) for p in (whole.scores.query, whole.scores.key, whole.value))
+    )
+    np.testing.assert_allclose(whole(x), whole.output(F.merge_heads(heads)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_a_sequence_of_padding_alone_is_the_bias_of_the_output(name, rng, padding):
+    mixer, x = build(name, n_heads=4), rng.normal(size=(3, 4, D))
+    mixer.output.bias.value[...] = rng.normal(size=D)
+    np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from npformer import Context, Gradients
+from npformer.mixers import (
+    SCORES,
+    Attention,
+    MixerSettings,
+    Mixture,
+    RandomSynthesizer,
+)
+
+SIX = tuple(SCORES)
+
+
+def build(*names, **settings):
+    chosen = {"d_model": 8, "n_heads": 2, "max_len": 6} | settings
+    return Mixture(MixerSettings(**chosen, mixture=names), seed=0, dtype="float64")
+
+
+def test_starts_with_equal_shares_the_mean_of_its_parts(rng):
+    mixer, x = build(*SIX), rng.normal(size=(2, 5, 8))
+    parts = [part.forward(x, Context())[0] for part in mixer.scores.parts]
+    scores, _ = mixer.scores.forward(x, Context())
+    mean = sum(np.broadcast_to(part, scores.shape) for part in parts) / 6.0
+    np.testing.assert_allclose(scores, mean, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("chosen", range(6))
+def test_a_huge_logit_is_that_part_alone(chosen, rng):
+    mixer, x = build(*SIX), rng.normal(size=(2, 5, 8))
+    mixer.scores.logits.value[chosen] = 1e4
+    scores, _ = mixer.scores.forward(x, Context())
+    alone, _ = mixer.scores.parts[chosen].forward(x, Context())
+    np.testing.assert_array_equal(scores, np.broadcast_to(alone, scores.shape))
+
+
+@pytest.mark.parametrize(("chosen", "kind"), [(0, Attention), (1, RandomSynthesizer)])
+def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(chosen, kind, rng, padding):
+    mixer, x = build("attention", "random_synthesizer"), rng.normal(size=(3, 4, 8))
+    mixer.scores.logits.value[chosen] = 1e4
+    sizes = (8, 2) if kind is Attention else (8, 2, 6)
+    alone = kind(*sizes, seed=1, dtype="float64")
+    for name, parameter in mixer.scores.parts[chosen].named_parameters().items():
+        alone.named_parameters()[name].value[...] = parameter.value
+    for part in ("value", "output"):
+        for name, parameter in getattr(mixer, part).named_parameters().items():
+            getattr(alone, part).named_parameters()[name].value[...] = parameter.value
+    np.testing.assert_allclose(mixer(x, padding), alone(x, padding), rtol=1e-12)
+
+
+def test_every_part_is_named_by_its_place():
+    names = set(build("attention", "random_synthesizer").parameters())
+    assert {"logits", "parts.0.query.weight", "parts.1.R", "value.weight"} <= names
+
+
+def test_a_fixed_part_stays_as_it_was_drawn():
+    mixer = build("attention", "fixed_random_synthesizer")
+    assert "parts.1.R" in mixer.named_parameters()
+    assert "parts.1.R" not in mixer.parameters()
+
+
+def test_parts_of_one_kind_have_weights_of_their_own():
+    a, b = build("attention", "attention").scores.parts
+    assert np.abs(a.query.weight.value - b.query.weight.value).max() > 0.1
+
+
+def test_tables_alone_give_x_a_gradient_through_the_values(rng):
+    mixer = build("random_synthesizer", "factorized_random_synthesizer")
+    x, dy, gradients = rng.normal(size=(2, 5, 8)), rng.normal(size=(2, 5, 8)), Gradients(mixer)
+    assert mixer.scores.backward(*scores_and_cache(mixer, x), gradients) is None
+    dx = mixer.backward(dy, mixer.forward(x, Context())[1], gradients)
+    assert np.abs(dx).max() > 0.0
+
+
+def scores_and_cache(mixer, x):
+    return mixer.scores.forward(x, Context())
+
+
+def test_shares_learn(rng):
+    mixer, x = build(*SIX), rng.normal(size=(2, 5, 8))
+    y, cache = mixer.forward(x, Context())
+    gradients = Gradients(mixer)
+    mixer.backward(rng.normal(size=y.shape), cache, gradients)
+    assert np.abs(gradients["logits"]).max() > 0.0
+    assert abs(gradients["logits"].sum()) < 1e-13  # shares sum to 1: what one gains, others lose

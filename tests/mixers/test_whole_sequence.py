@@ -1,0 +1,142 @@
+"""Fourier, Hartley, linear and random mixing: what they do about padding, and what they learn."""
+
+import numpy as np
+import pytest
+
+from npformer import Context, Gradients
+from npformer import functional as F
+from npformer.mixers import Fourier, Hartley, LinearMixing, RandomMixing
+
+KINDS = [Fourier, Hartley, LinearMixing, RandomMixing]
+
+
+def build(kind, padding="refuse"):
+    if kind in (Fourier, Hartley):
+        return kind(padding)
+    return kind(8, 6, padding, seed=0, dtype="float64")
+
+
+def function_of(mixer):
+    """Return the map of whole sequences, as in npformer.functional."""
+    if isinstance(mixer, Fourier):
+        return lambda x: F.fourier_mixing(x)[0]
+    if isinstance(mixer, Hartley):
+        return lambda x: F.hartley_mixing(x)[0]
+    W, V = mixer.W_sequence.value, mixer.W_features.value
+    return lambda x: F.linear_mixing(x, W, V)[0]
+
+
+def transpose_of(mixer):
+    """Return the transposed map."""
+    if isinstance(mixer, Fourier | Hartley):
+        return function_of(mixer)
+    W, V = mixer.W_sequence.value, mixer.W_features.value
+    return lambda dy: F.linear_mixing(dy, W.T, V.T)[0]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+def test_without_a_mask_it_is_the_function(kind, rng):
+    x = rng.normal(size=(2, 5, 8))
+    for padding in ("refuse", "per_length", "zero"):
+        mixer = build(kind, padding)
+        np.testing.assert_array_equal(mixer(x), function_of(mixer)(x))
+
+
+def test_a_mask_is_refused_by_name_with_both_ways_out(kind, rng, padding):
+    mixer = build(kind)
+    with pytest.raises(ValueError, match="it cannot skip padding") as caught:
+        mixer(rng.normal(size=(3, 4, 8)), padding)
+    for words in (
+        f"mixer {mixer.name!r} got a padding mask",
+        "padding='per_length' mixes each sequence at its own length",
+        "padding='zero' mixes the padding as zeros",
+        "EncoderConfig(padding=...)",
+    ):
+        assert words in str(caught.value)
+
+
+def test_per_length_mixes_each_sequence_by_itself(kind, rng):
+    lengths = [4, 2, 0, 1, 2]
+    mask, x = np.arange(4) < np.array(lengths)[:, None], rng.normal(size=(5, 4, 8))
+    mixer = build(kind, "per_length")
+    y = mixer(x, mask)
+    for n, length in enumerate(lengths):
+        if length:
+            alone = function_of(mixer)(x[n : n + 1, :length])
+            np.testing.assert_allclose(y[n : n + 1, :length], alone, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(y[n, length:], 0.0)
+
+
+def test_per_length_sends_each_gradient_back_by_itself(kind, rng):
+    lengths = [4, 2, 0, 1, 2]
+    mask, dy = np.arange(4) < np.array(lengths)[:, None], rng.normal(size=(5, 4, 8))
+    mixer = build(kind, "per_length")
+    _, cache = mixer.forward(rng.normal(size=(5, 4, 8)), Context(mask=mask))
+    dx = mixer.backward(dy, cache, Gradients(mixer))
+    for n, length in enumerate(lengths):
+        if length:
+            alone = transpose_of(mixer)(dy[n : n + 1, :length])
+            np.testing.assert_allclose(dx[n : n + 1, :length], alone, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(dx[n, length:], 0.0)
+
+
+def test_per_length_the_matrices_collect_every_length(rng):
+    mask, x = np.arange(4) < np.array([4, 2, 0, 1, 2])[:, None], rng.normal(size=(5, 4, 8))
+    mixer, dy = build(LinearMixing, "per_length"), rng.normal(size=(5, 4, 8))
+    together, alone = Gradients(mixer), Gradients(mixer)
+    mixer.backward(dy, mixer.forward(x, Context(mask=mask))[1], together)
+    for n in (0, 1, 3, 4):
+        length = int(mask[n].sum())
+        _, cache = mixer.forward(x[n : n + 1, :length], Context())
+        mixer.backward(dy[n : n + 1, :length], cache, alone)
+    np.testing.assert_allclose(together.flat, alone.flat, rtol=0, atol=1e-12)
+
+
+def test_zero_mixes_zeros_and_depends_on_how_many_there_are(kind, rng, padding):
+    mixer, x = build(kind, "zero"), rng.normal(size=(3, 4, 8))
+    y = mixer(x, padding)
+    np.testing.assert_allclose(y, function_of(mixer)(x * padding[..., None]), rtol=0, atol=1e-12)
+    fewer = mixer(x[:, :3], padding[:, :3])
+    if isinstance(mixer, Fourier | Hartley):
+        assert np.abs(y[1, :2] - fewer[1, :2]).max() > 0.1
+    else:  # a matrix that is cropped, not made for each length
+        np.testing.assert_allclose(fewer[1, :2], y[1, :2], rtol=0, atol=1e-12)
+
+
+def test_transforms_have_no_parameters():
+    assert Fourier().n_parameters() == Hartley().n_parameters() == 0
+
+
+def test_linear_mixing_trains_two_matrices_and_random_mixing_none():
+    linear, random = LinearMixing(8, 6, seed=0), RandomMixing(8, 6, seed=0)
+    assert linear.n_parameters() == 6 * 6 + 8 * 8
+    assert random.n_parameters() == 0
+    assert list(random.named_parameters()) == ["W_sequence", "W_features"]
+    assert len(Gradients(random)) == 0
+
+
+def test_random_mixing_is_linear_mixing_as_it_was_drawn(rng):
+    x = rng.normal(size=(2, 5, 8))
+    linear, random = (kind(8, 6, seed=3, dtype="float64") for kind in (LinearMixing, RandomMixing))
+    np.testing.assert_array_equal(random(x), linear(x))
+
+
+def test_linear_mixing_keeps_the_variance_of_what_it_mixes(rng):
+    x = rng.normal(size=(4, 128, 64))
+    assert 0.8 < LinearMixing(64, 128, seed=0, dtype="float64")(x).std() < 1.25
+
+
+def test_none_of_them_can_be_causal(kind):
+    from npformer.mixers import MixerSettings
+
+    with pytest.raises(ValueError, match=f"causal=True with mixer '{kind.name}'"):
+        kind.build(MixerSettings(8, causal=True), seed=0, dtype="float32")
+
+
+@pytest.mark.parametrize("kind", [Fourier, Hartley])
+def test_the_dtype_of_the_tokens_stays(kind, rng):
+    assert kind()(rng.normal(size=(2, 5, 8)).astype("float32")).dtype == "float32"

@@ -1,0 +1,255 @@
+"""A whole BertModel and a whole FNetModel of Hugging Face's transformers, with random weights.
+
+Weights travel through `npformer.interop`; both outputs and the gradient of every parameter agree.
+Nothing is downloaded.
+"""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import interop
+
+from .helpers import assert_close, disagreement, normals
+
+torch = pytest.importorskip(
+    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
+)
+transformers = pytest.importorskip(
+    "transformers",
+    reason="these tests compare with Hugging Face's models: python -m pip install '.[parity]'",
+)
+
+AGREEMENT = 1e-10
+
+PLAIN = {"hidden_dropout_prob": 0.0, "attn_implementation": "eager"}
+TINY = {
+    "vocab_size": 13,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "intermediate_size": 12,
+    "max_position_embeddings": 9,
+}
+DEEPER = {
+    "vocab_size": 50,
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "intermediate_size": 40,
+    "max_position_embeddings": 16,
+}
+BERTS = {
+    "tiny, one head": (TINY | {"num_attention_heads": 1}, (1, 4)),
+    "two heads, at max_len": (TINY | {"num_attention_heads": 2, "num_hidden_layers": 2}, (3, 9)),
+    "deeper, four heads": (DEEPER | {"num_attention_heads": 4}, (4, 11)),
+    "deeper, three types": (DEEPER | {"num_attention_heads": 3, "type_vocab_size": 3}, (2, 16)),
+    "a large epsilon": (TINY | {"num_attention_heads": 4, "layer_norm_eps": 0.1}, (2, 5)),
+}
+FNETS = {
+    "tiny": (TINY, (1, 4)),
+    "at max_len": (TINY | {"num_hidden_layers": 2}, (3, 9)),
+    "deeper": (DEEPER, (4, 11)),
+    "deeper, two types": (DEEPER | {"type_vocab_size": 2}, (2, 16)),
+}
+
+
+def make(kind, config, **changes):
+    """Return a float64 model of theirs with random values for every parameter, and its config."""
+    own = {} if kind == "FNet" else {"attention_probs_dropout_prob": 0.0}
+    config = getattr(transformers, f"{kind}Config")(**PLAIN | own | config | changes)
+    model = getattr(transformers, f"{kind}Model")(config).double()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(0.25 * drawn)
+    return model, config.to_dict()
+
+
+def arrays(model):
+    return {name: value.numpy() for name, value in model.state_dict().items()}
+
+
+def batch(config, shape):
+    """Return ids without the padding token, and token types."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(4, config["vocab_size"], shape)
+    return ids, rng.integers(0, config["type_vocab_size"], shape)
+
+
+def assert_agree(theirs, encoder, to_theirs, ids, types, mask=None):
+    """Assert that both outputs agree at the tokens that are kept, and all parameter gradients."""
+    given = {"input_ids": torch.tensor(ids), "token_type_ids": torch.tensor(types)}
+    if mask is not None:
+        given["attention_mask"] = torch.tensor(mask.astype("int64"))
+    kept = np.ones(ids.shape, dtype=bool) if mask is None else mask
+    expected = theirs(**given)
+    (hidden, pooled), cache = encoder.forward(ids, nf.Context(mask=mask, types=types))
+    assert_close(hidden[kept], expected.last_hidden_state.detach().numpy()[kept], "hidden")
+    assert_close(pooled, expected.pooler_output, "pooled")
+
+    dhidden, dpooled = normals(hidden.shape, pooled.shape, seed=99)
+    dhidden *= kept[..., None]  # a loss does not look at padding
+    torch.autograd.backward(
+        [expected.last_hidden_state, expected.pooler_output],
+        [torch.tensor(dhidden), torch.tensor(dpooled)],
+    )
+    gradients = nf.Gradients(encoder)
+    encoder.backward((dhidden, dpooled), cache, gradients)
+    ours = to_theirs(encoder, gradients)
+    found = {name: parameter.grad.numpy() for name, parameter in theirs.named_parameters()}
+    assert ours.keys() == found.keys()
+    largest = max(np.abs(gradient).max() for gradient in found.values())
+    for name, gradient in found.items():
+        assert ours[name].shape == gradient.shape, name
+        if name.endswith("key.bias"):
+            # It adds the same to all scores of a query: its gradient is 0, and here rounding.
+            assert np.abs(gradient).max() < AGREEMENT * largest
+            assert np.abs(ours[name]).max() < AGREEMENT * largest
+        else:
+            apart = disagreement(ours[name], gradient)
+            assert apart < AGREEMENT, f"gradient of {name}: {apart:.1e}"
+
+
+# BERT ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["full", "padded"])
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+@pytest.mark.parametrize("name", BERTS)
+def test_a_whole_bert_agrees(name, activation, padded):
+    sizes, shape = BERTS[name]
+    theirs, config = make("Bert", sizes, hidden_act=activation)
+    encoder = interop.from_bert(arrays(theirs), config)
+    ids, types = batch(config, shape)
+    mask = None
+    if padded:
+        mask = np.arange(shape[1]) < np.array([shape[1], 3, 1, 6])[: shape[0], None]
+        ids[~mask] = config["pad_token_id"]
+    assert_agree(theirs, encoder, interop.to_bert, ids, types, mask)
+
+
+@pytest.mark.parametrize("activation", ["gelu_new", "gelu_pytorch_tanh"])
+def test_both_tanh_forms_of_gelu_agree(activation):
+    sizes, shape = BERTS["deeper, four heads"]
+    theirs, config = make("Bert", sizes, hidden_act=activation)
+    encoder = interop.from_bert(arrays(theirs), config)
+    assert_agree(theirs, encoder, interop.to_bert, *batch(config, shape))
+
+
+def test_a_mask_with_holes_agrees():
+    sizes, shape = BERTS["deeper, four heads"]
+    theirs, config = make("Bert", sizes)
+    encoder = interop.from_bert(arrays(theirs), config)
+    mask = np.random.default_rng(1).random(shape) < 0.5
+    mask[:, 0] = True
+    assert_agree(theirs, encoder, interop.to_bert, *batch(config, shape), mask)
+
+
+def test_types_that_are_not_given_are_0_in_both():
+    theirs, config = make("Bert", *BERTS["deeper, three types"][:1])
+    encoder = interop.from_bert(arrays(theirs), config)
+    ids, _ = batch(config, (2, 16))
+    with torch.no_grad():
+        assert_close(encoder(ids).hidden, theirs(torch.tensor(ids)).last_hidden_state)
+
+
+def test_bert_without_a_pooler_agrees():
+    sizes, shape = BERTS["two heads, at max_len"]
+    whole, config = make("Bert", sizes)
+    theirs = transformers.BertModel(whole.config, add_pooling_layer=False).double()
+    encoder = interop.from_bert(arrays(theirs), config)
+    ids, types = batch(config, shape)
+    with torch.no_grad():
+        expected = theirs(torch.tensor(ids), token_type_ids=torch.tensor(types))
+    found = encoder(ids, types=types)
+    assert_close(found.hidden, expected.last_hidden_state)
+    assert found.pooled is expected.pooler_output is None
+
+
+def test_their_padding_token_has_no_gradient_and_ours_has():
+    """What the docstring of `interop` says: `padding_idx` freezes a row of the table."""
+    theirs, config = make("Bert", TINY, num_attention_heads=2, pad_token_id=5)
+    encoder = interop.from_bert(arrays(theirs), config)
+    ids = np.array([[5, 6, 5, 7]])
+    theirs(torch.tensor(ids)).last_hidden_state.square().sum().backward()
+    hidden = encoder.forward(ids, nf.Context())
+    gradients = nf.Gradients(encoder)
+    encoder.backward((2.0 * hidden[0].hidden, None), hidden[1], gradients)
+    table = theirs.embeddings.word_embeddings.weight.grad.numpy()
+    ours = gradients["embed.tokens.weight"]
+    assert not table[5].any()
+    assert ours[5].any()
+    assert_close(ours[6:], table[6:])
+
+
+# FNet ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("activation", ["gelu_new", "relu"])
+@pytest.mark.parametrize("name", FNETS)
+def test_a_whole_fnet_agrees(name, activation):
+    sizes, shape = FNETS[name]
+    theirs, config = make("FNet", sizes, hidden_act=activation)
+    encoder = interop.from_fnet(arrays(theirs), config)
+    assert_agree(theirs, encoder, interop.to_fnet, *batch(config, shape))
+
+
+def test_fnet_takes_its_padding_token_as_any_other():
+    theirs, config = make("FNet", DEEPER, pad_token_id=None)
+    encoder = interop.from_fnet(arrays(theirs), config)
+    ids, types = batch(config, (4, 11))
+    ids[:, 7:] = 3  # what FNet's tokenizer pads with
+    assert_agree(theirs, encoder, interop.to_fnet, ids, types)
+
+
+def test_the_defaults_are_those_of_the_paper():
+    config = transformers.FNetConfig().to_dict()
+    sizes = {"hidden_act": "gelu_new", "layer_norm_eps": 1e-12, "type_vocab_size": 4}
+    assert {key: config[key] for key in sizes} == sizes
+    assert config["use_tpu_fourier_optimizations"] is False
+
+
+# There and back -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("kind", "there", "back"),
+    [
+        ("Bert", interop.from_bert, interop.to_bert),
+        ("FNet", interop.from_fnet, interop.to_fnet),
+    ],
+    ids=["bert", "fnet"],
+)
+def test_every_weight_comes_back_exactly(kind, there, back, dtype):
+    model, config = make(kind, DEEPER, **({"num_attention_heads": 4} if kind == "Bert" else {}))
+    state = {name: value.astype(dtype) for name, value in arrays(model).items()}
+    found = back(there(state, config))
+    assert list(found) == list(state)
+    for name, value in state.items():
+        assert found[name].dtype == dtype
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    model.load_state_dict({name: torch.from_numpy(value) for name, value in found.items()})
+
+
+@pytest.mark.parametrize(
+    ("head", "prefix", "there"),
+    [
+        ("BertForMaskedLM", "bert", interop.from_bert),
+        ("BertForSequenceClassification", "bert", interop.from_bert),
+        ("BertForQuestionAnswering", "bert", interop.from_bert),
+        ("BertForPreTraining", "bert", interop.from_bert),
+        ("FNetForPreTraining", "fnet", interop.from_fnet),
+        ("FNetForMultipleChoice", "fnet", interop.from_fnet),
+    ],
+)
+def test_the_encoder_of_a_model_with_a_head_is_found(head, prefix, there):
+    kind = "Bert" if prefix == "bert" else "FNet"
+    heads = {"num_attention_heads": 2} if prefix == "bert" else {}
+    config = getattr(transformers, f"{kind}Config")(**PLAIN | TINY | heads)
+    model = getattr(transformers, head)(config).double().eval()
+    encoder = there(arrays(model), config.to_dict())
+    ids, _ = batch(config.to_dict(), (2, 5))
+    with torch.no_grad():
+        expected = getattr(model, prefix)(torch.tensor(ids))
+    assert_close(encoder(ids).hidden, expected.last_hidden_state)
