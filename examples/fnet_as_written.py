@@ -1,8 +1,8 @@
-"""An article's FNet and the paper's: what do three small slips cost?
+"""An article's FNet and the paper's: what is the difference, and does it show?
 
-The article appends one layer object again and again (weights tied across depth), uses one layer norm
-for two places, and adds the block's input in the second residual connection. Both are trained on
-digits in a loop written out by hand.
+The article appends one layer object again and again (weights tied across depth), uses one layer
+norm in two places, and adds the block's input in the second residual connection. Both are trained
+on digits, in a loop written out by hand.
 """
 
 import numpy as np
