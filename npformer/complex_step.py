@@ -38,7 +38,7 @@ class Stepped(np.ndarray):
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
         inputs = tuple(map(_bare, inputs))
-        if ufunc is np.absolute and method == "__call__":
+        if ufunc is np.absolute and method == "__call__" and out is None:
             (x,) = inputs
             return _guard(np.where(x < 0.0, -x, x))  # as comparisons do: the real part, then ih
         if ufunc in (np.absolute, np.conjugate, np.sign):
@@ -49,7 +49,7 @@ class Stepped(np.ndarray):
         return _guard(getattr(ufunc, method)(*inputs, **options))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function.__module__.startswith("numpy.fft"):
+        if (function.__module__ or "").startswith("numpy.fft"):
             return _transform(function, *args, **kwargs)
         return _guard(super().__array_function__(function, types, args, kwargs))
 

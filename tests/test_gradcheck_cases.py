@@ -20,7 +20,10 @@ def test_the_gradient_is_right(case):
     report = case.run()
     assert report.passed
     assert report.error < 1e-6
+    assert report.complex_error is None or report.complex_error < 1e-11
     assert report.tensors or "no layer" in case.name
+    if case.group in ("functional", "mixers"):
+        assert report.not_analytic == ""
 
 
 def test_names_differ_and_groups_are_known():

@@ -165,6 +165,12 @@ def test_explain_gives_a_matrix_a_head(name, rng):
     assert matrices.shape == (3, 2 if name in AVERAGING else 1, 5, 5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_explain_gives_numbers_of_the_tokens_precision(name, rng, dtype):
+    matrices = build(name, dtype).explain(rng.normal(size=(3, 5, 8)).astype(dtype), Context())
+    assert matrices.real.dtype == dtype
+
+
 @pytest.mark.parametrize("way", ["per_length", "zero"])
 def test_explain_rows_and_columns_of_padding_are_0(name, rng, padding, way):
     mixer, x = build(name, padding=way), rng.normal(size=(3, 4, 8))

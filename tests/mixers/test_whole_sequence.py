@@ -5,7 +5,7 @@ import pytest
 
 from npformer import Context, Gradients
 from npformer import functional as F
-from npformer.mixers import Fourier, Hartley, LinearMixing, RandomMixing
+from npformer.mixers import Fourier, Hartley, LinearMixing, MixerSettings, RandomMixing
 
 KINDS = [Fourier, Hartley, LinearMixing, RandomMixing]
 
@@ -131,8 +131,6 @@ def test_linear_mixing_keeps_the_variance_of_what_it_mixes(rng):
 
 
 def test_none_of_them_can_be_causal(kind):
-    from npformer.mixers import MixerSettings
-
     with pytest.raises(ValueError, match=f"causal=True with mixer '{kind.name}'"):
         kind.build(MixerSettings(8, causal=True), seed=0, dtype="float32")
 
