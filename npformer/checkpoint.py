@@ -115,8 +115,8 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
     except (KeyError, TypeError, ValueError) as error:
         problem = f"it has no {error}" if isinstance(error, KeyError) else error
         raise CheckpointError(
-            f"{path}: its description cannot be used: {problem}. If a newer npformer wrote it, "
-            "update npformer; else save the model again"
+            f"{path}: its description cannot be used: {problem}. If the file was edited, save the "
+            "model again"
         ) from error
     named = model.named_parameters()
     problems = [f"{name} is missing" for name in named if name not in tensors]

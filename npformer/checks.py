@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from difflib import get_close_matches
 from numbers import Integral, Real
 
 from npformer.backend import Array, Module, backend_of
@@ -103,6 +102,8 @@ def choice(name: str, value: object, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         words = ", ".join(repr(word) for word in known)
+        from difflib import get_close_matches
+
         close = get_close_matches(str(value), known, n=1)
         hint = f". Did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"{name} is {value!r}; expected one of {words}{hint}")

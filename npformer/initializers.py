@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from npformer import checks
 
 Initializer = Callable[[Any, tuple[int, ...]], np.ndarray]
-Seed = int | np.random.Generator
+Seed: TypeAlias = "int | np.random.Generator"  # in words: importing numpy.random takes time
 
 
 def generator(seed: Seed) -> np.random.Generator:

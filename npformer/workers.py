@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from npformer.backend import Array, array_module, backend_of
 from npformer.module import Context, Gradients, Layer, Workspace
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 
 class Trainable(Protocol):
@@ -231,6 +233,8 @@ class Team:
             with one_blas_thread(self.model, seconds):
                 return part(0), self._gradients[0]
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
+
             self._pool = ThreadPoolExecutor(n, thread_name_prefix="npformer")
         with _ONE_BLAS_THREAD:
             losses = list(self._pool.map(part, range(n)))

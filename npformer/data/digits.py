@@ -5,8 +5,6 @@ Where the file comes from and its licence: ``digits.LICENSE.txt`` beside it.
 
 from __future__ import annotations
 
-from importlib import resources
-
 import numpy as np
 
 from npformer import checks
@@ -33,6 +31,8 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
         Pixels are scaled from 0..16 to -1..1. Validation is an eighth of the training part: every
         eighth sample of each class (stratified), or its end (ordered, so again other writers).
     """
+    from importlib import resources  # here, not above: it brings half the standard library
+
     checks.choice("split", split, SPLITS)
     with (
         resources.files("npformer.data").joinpath("digits.npz").open("rb") as file,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from npformer.data.dataset import Dataset, Part
 from npformer.functional import NO_LABEL
 from npformer.initializers import Seed
 
-Draw = Callable[[np.random.Generator, int], Part]
+Draw: TypeAlias = "Callable[[np.random.Generator, int], Part]"
 
 
 def _dataset(

@@ -32,8 +32,7 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
     Notes
     -----
     The product of two rows of d_head independent numbers, of mean 0 and variance 1, has variance
-    d_head; without
-    the division the softmax would saturate, and its gradient vanish, as heads grow.
+    d_head; without the division the softmax would saturate, and its gradient vanish, as heads grow.
     """
     checks.floating(query=query, key=key)
     checks.shape("query", query, (None, "query_length", "d_head"))

@@ -82,6 +82,13 @@ class AveragingMixer(Mixer):
         self.value = Linear(d_model, d_model, seed=rng, dtype=dtype)
         self.output = Linear(d_model, d_model, seed=rng, dtype=dtype)
 
+    def __getattr__(self, name: str) -> Any:
+        # ``mixer.query``, as the parameters' names say. Asked only for what is not an attribute.
+        scores = self.__dict__.get("scores")
+        if scores is None or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return getattr(scores, name)
+
     def children(self) -> Iterator[tuple[str, Parameter | Layer]]:
         yield from self.scores.children()
         for name, child in super().children():
