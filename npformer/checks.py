@@ -152,10 +152,15 @@ def on_host_or(name: str, x: Array, backend: str) -> None:
 
 def mask(name: str, x: Array, expected: tuple[int | str | None, ...]) -> None:
     """Check a mask: boolean, True = keep, of the shape expected."""
-    if x.dtype.name != "bool":
+    boolean(name, x)
+    shape(name, x, expected, "One entry for each token")
+
+
+def boolean(name: str, x: Array) -> None:
+    """Check that a mask, of whatever shape, is boolean."""
+    if x.dtype.char != "?":
         raise TypeError(
             f"{name} has dtype {x.dtype}; expected a boolean array in which True means keep. "
             f"Write {name} = {name} != 0 if ones mark the tokens to keep, {name} = {name} == 0 if "
             "ones mark the padding"
         )
-    shape(name, x, expected, "One entry for each token")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from npformer import checks
 from npformer.backend import Array, array_module, asarray, backend_of
@@ -147,11 +147,11 @@ class Adam:
         ValueError
             A gradient has another shape.
         """
-        self._check(gradients)  # before anything changes
+        pieces = self._pieces(gradients)  # all of them checked before anything changes
         lr = self.current_lr()
         self.steps += 1
         beta1, beta2 = self.betas
-        for name, theta, g in self._pieces(gradients):
+        for name, theta, g in pieces:
             m, v = self._moments_of(name, theta)
             xp = array_module(theta)
             m *= beta1
@@ -173,29 +173,20 @@ class Adam:
             self._moments[name] = asarray(m, owner), asarray(v, owner)
         return self._moments[name]
 
-    def _pieces(self, gradients: Mapping[str, Array]) -> Iterator[tuple[str, Array, Array]]:
-        """Yield (name, parameter, gradient): all at once where parameters share one buffer."""
-        flat = getattr(self.parameters, "flat", None)
+    def _pieces(self, gradients: Mapping[str, Array]) -> list[tuple[str, Array, Array]]:
+        """Return (name, parameter, gradient): one of all where parameters share one buffer."""
+        flat = self.parameters.flat if isinstance(self.parameters, Parameters) else None
         if flat is None or not isinstance(self.parameters, Parameters):
-            for name, theta in self.parameters.items():
-                yield name, theta, gradients[name]
-        elif isinstance(gradients, Gradients) and self._laid_out_alike(gradients):
-            yield "", flat, gradients.flat
-        else:
-            yield "", flat, self.parameters.gather(gradients)
-
-    def _laid_out_alike(self, gradients: Gradients) -> bool:
-        return list(gradients) == list(self.parameters)
+            self._check(gradients)
+            return [(name, theta, gradients[name]) for name, theta in self.parameters.items()]
+        if isinstance(gradients, Gradients) and list(gradients) == list(self.parameters):
+            checks.floating(parameters=flat, gradients=gradients.flat)
+            return [("", flat, gradients.flat)]
+        self._check(gradients)
+        return [("", flat, self.parameters.gather(gradients))]
 
     def _check(self, gradients: Mapping[str, Array]) -> None:
-        flat = getattr(self.parameters, "flat", None)
-        if (
-            flat is not None
-            and isinstance(gradients, Gradients)
-            and self._laid_out_alike(gradients)
-        ):
-            checks.floating(parameters=flat, gradients=gradients.flat)
-            return
+        """Check that there is one gradient for each parameter, like it in all respects."""
         both = set(self.parameters) & set(gradients)
         missing = [name for name in self.parameters if name not in both]
         unknown = [name for name in gradients if name not in both]

@@ -108,8 +108,13 @@ def evaluate(model: SequenceClassifier, data: Data, batch_size: int = 256) -> Ev
     batch_size : int
         Samples at a time.
     """
-    x, y, mask = _parts("data", data)
-    _check(model, "data", data)
+    return _measure(model, *_checked(model, "data", data), batch_size)
+
+
+def _measure(
+    model: SequenceClassifier, x: Array, y: Array, mask: Array | None, batch_size: int = 256
+) -> Evaluation:
+    """Return what `evaluate` does, of data that has been checked."""
     probabilities = model.predict_probabilities(x, mask, batch_size).astype("float64")
     counted = y != NO_LABEL
     if mask is not None and y.ndim == 2:
@@ -211,11 +216,8 @@ def fit(
                 "epoch is better than another there. Pass validation=(x, y), or patience=None"
             )
     # A wrong label in the last batch should not cost an epoch.
-    x, y, mask = _parts("data", data)
-    _check(model, "data", data)
-    if validation is not None:
-        _parts("validation", validation)
-        _check(model, "validation", validation)
+    x, y, mask = _checked(model, "data", data)
+    held_out = None if validation is None else _checked(model, "validation", validation)
     rng = initializers.generator(seed)
     if optimizer is None:
         optimizer = Adam(model.parameters(), lr=lr, weight_decay=weight_decay, schedule=schedule)
@@ -249,11 +251,10 @@ def fit(
                 history.lr.append(optimizer.lr * optimizer.schedule(optimizer.steps))
                 history.seconds.append(time.perf_counter() - began)
                 shown = {"loss": f"{history.train_loss[-1]:.4f}"}
-                if validation is not None:
-                    found = evaluate(model, validation)
+                if held_out is not None:
+                    found = _measure(model, *held_out)
                     if not math.isfinite(found.loss):
-                        xv, _, mask_v = _parts("validation", validation)
-                        culprit = _culprit(model, xv, mask_v)
+                        culprit = _culprit(model, held_out[0], held_out[2])
                         raise NonFiniteLossError(
                             optimizer.steps, culprit, best.kept(), "the validation loss"
                         )
@@ -262,7 +263,7 @@ def fit(
                     best.offer(epoch, found)
                     shown["validation"] = f"{found.accuracy:.4f}"
                 bar.set_postfix(shown)
-                if patience is not None and validation is not None and best.age(epoch) >= patience:
+                if patience is not None and best.age(epoch) >= patience:
                     history.stopped = "patience"
                     break
     except KeyboardInterrupt:
@@ -301,8 +302,13 @@ def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
     return x, y, mask
 
 
-def _check(model: SequenceClassifier, name: str, data: Data, at_once: int = 1024) -> None:
-    """Check every sample and label, some at a time, so that a GPU need not hold them all."""
+def _checked(
+    model: SequenceClassifier, name: str, data: Data, at_once: int = 1024
+) -> tuple[Array, Array, Array | None]:
+    """Return x, y and mask after a look at every sample and label.
+
+    Some at a time, so that a GPU need not hold them all.
+    """
     if not isinstance(model, SequenceClassifier):
         raise TypeError(
             f"model is a {type(model).__name__}; expected a SequenceClassifier, which has a loss. "
@@ -318,6 +324,7 @@ def _check(model: SequenceClassifier, name: str, data: Data, at_once: int = 1024
             model.prepare_batch(x[rows], y[rows], None if mask is None else mask[rows])
         except (TypeError, ValueError) as error:
             raise type(error)(f"in {name}, {error}") from error
+    return x, y, mask
 
 
 def _culprit(model: SequenceClassifier, x: Array, mask: Array | None, at_once: int = 256) -> str:

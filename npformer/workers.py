@@ -151,6 +151,7 @@ class Team:
     def __init__(self, model: Any, workers: int | str = 1) -> None:
         self.model = model
         self.workers = workers
+        self._seconds_a_token = work(model, 1)
         self._pool: ThreadPoolExecutor | None = None
         self._gradients: list[Gradients] = []
         self._workspaces: list[Workspace] = []
@@ -195,7 +196,7 @@ class Team:
         x, y, mask, counts = self.model.prepare_batch(x, y, mask)
         if types is not None:
             types = self.model.prepare_types(types, x)
-        seconds = work(self.model, x.shape[0] * x.shape[1])
+        seconds = self._seconds_a_token * x.shape[0] * x.shape[1]
         n = choose(self.workers, self.model, len(x), seconds)
         if self._gradients and backend_of(g=self._gradients[0].flat).name != self.model.backend:
             self._gradients.clear()  # the model moved since the last step

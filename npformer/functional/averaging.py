@@ -156,8 +156,7 @@ def check_mask(mask: Array, scores_shape: tuple[int, ...], near: Array) -> None:
         It does not broadcast to that shape.
     """
     backend_of(scores=near, mask=mask)
-    if mask.dtype.name != "bool":
-        checks.mask("mask", mask, mask.shape)  # says what is wrong with the dtype
+    checks.boolean("mask", mask)
     if broadcast_shape(mask.shape, scores_shape) != scores_shape:
         raise ValueError(
             f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to the scores, "

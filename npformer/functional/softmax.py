@@ -35,8 +35,7 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
     xp = checks.floating(x=x)
     if mask is not None:
         backend_of(x=x, mask=mask)
-        if mask.dtype.name != "bool":
-            checks.mask("mask", mask, x.shape)
+        checks.boolean("mask", mask)
         x = xp.where(mask, x, -xp.inf)
     top = x.max(axis=axis, keepdims=True)
     if mask is not None:
