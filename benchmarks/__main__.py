@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME`."""
+"""`python -m benchmarks NAME [options]`."""
 
 import argparse
 import importlib
@@ -6,7 +6,11 @@ import importlib
 BENCHMARKS = {
     "mixers": "test accuracy of each mixer on each task (some minutes)",
     "blockwise": "attention in blocks of queries against stored weights: time and memory",
+    "cpu": "npformer beside PyTorch on a CPU (an hour; see `cpu --help` for doing it in parts)",
+    "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
+    "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
 }
+WITH_OPTIONS = ("cpu",)
 
 
 def main():
@@ -14,10 +18,16 @@ def main():
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:<8} {text}" for name, text in BENCHMARKS.items()),
+        epilog="\n".join(f"  {name:<10} {text}" for name, text in BENCHMARKS.items()),
     )
     parser.add_argument("name", choices=BENCHMARKS, metavar="NAME", help="one of those below")
-    importlib.import_module(f"benchmarks.{parser.parse_args().name}").run()
+    parser.add_argument("options", nargs=argparse.REMAINDER, help="of that benchmark")
+    chosen = parser.parse_args()
+    if chosen.options and chosen.name not in WITH_OPTIONS:
+        parser.error(f"{chosen.name} takes no options; got {' '.join(chosen.options)}")
+    run = importlib.import_module(f"benchmarks.{chosen.name}").run
+    run(chosen.options) if chosen.name in WITH_OPTIONS else run()
 
 
-main()
+if __name__ == "__main__":  # processes that a benchmark starts import this file, too
+    main()

@@ -1,11 +1,13 @@
-"""Where measurements go: a JSON file, a Markdown table, and the README's copy of it."""
+"""Where measurements go: a JSON file, a Markdown table, and copies of it in README and docs."""
 
 import json
 import os
 import platform
+import re
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 import npformer
 
@@ -20,31 +22,65 @@ def machine():
     if cpuinfo.is_file():
         names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
         cpu = names[0].partition(":")[2].strip() if names else cpu
+    blas = [
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
     return {
         "cpu": cpu,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "blas": sorted(set(blas)),
         "npformer": npformer.__version__,
     }
 
 
-def write(name, figures, table):
-    """Write the figures and their table; put the table into the README if it has a place for it."""
+def write(name, figures, table, blocks=None, **more):
+    """Write the figures and their table; put the table where README and docs have a place for it.
+
+    Parameters
+    ----------
+    name : str
+        Of the benchmark.
+    figures : list or dict
+        For the JSON file.
+    table : str
+        Markdown.
+    blocks : dict of str to str, optional
+        Parts of the table under names of their own, for pages that show only those.
+    **more
+        What else the figures depend on, such as ``torch="2.6"``.
+    """
     RESULTS.mkdir(exist_ok=True)
-    on = machine()
+    on = machine() | more
     (RESULTS / f"{name}.json").write_text(
         json.dumps({"machine": on, "figures": figures}, indent=2) + "\n"
     )
-    text = (
-        f"{table}\n\nWritten by `python -m benchmarks {name}` on {on['cores']} cores of "
-        f"{on['cpu']}, Python {on['python']}, NumPy {on['numpy']}.\n"
+    versions = f"Python {on['python']}, NumPy {on['numpy']}"
+    if "torch" in on:
+        versions += f", PyTorch {on['torch']}"
+    if "threads" in on:
+        versions += f", {on['threads']} threads each"
+    source = (
+        f"Written by `python -m benchmarks {name}` on {on['cores']} cores of {on['cpu']}, "
+        f"{versions}."
     )
-    (RESULTS / f"{name}.md").write_text(text)
-    readme = ROOT / "README.md"
-    before, begin, rest = readme.read_text().partition(f"<!-- begin {name}:")
-    if begin:
-        head, _, rest = rest.partition("-->\n")
-        _, end, after = rest.partition(f"<!-- end {name} -->")
-        readme.write_text(f"{before}{begin}{head}-->\n{text}{end}{after}")
-    print(text)
+    (RESULTS / f"{name}.md").write_text(f"{table}\n\n{source}\n")
+    for block, text in {name: table, **(blocks or {})}.items():
+        show(block, f"{text}\n\n{source}\n")
+    print(f"{table}\n\n{source}")
+
+
+def show(block, text):
+    """Replace what stands between ``<!-- begin BLOCK: ... -->`` and ``<!-- end BLOCK -->``."""
+    between = re.compile(
+        rf"(<!-- begin {re.escape(block)}:[^>]*-->\n).*?(<!-- end {re.escape(block)} -->)",
+        re.DOTALL,
+    )
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        before = page.read_text()
+        after = between.sub(lambda found: found[1] + text + found[2], before)
+        if after != before:
+            page.write_text(after)

@@ -14,12 +14,14 @@ from npformer.checkpoint import CheckpointError, load, read_notes, save
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import Encoder, EncoderBlock, EncoderConfig
 from npformer.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.kernels import use_kernels
 from npformer.mixers import MIXERS
-from npformer.module import Context, Gradients, Layer, Parameter, Parameters, Workspace
+from npformer.module import Context, Gradients, Layer, Parameter, Parameters
 from npformer.optim import Adam, clip_by_global_norm
 from npformer.text_encoder import TextEncoder
 from npformer.trace import explain, summary, trace
 from npformer.training import Evaluation, History, NonFiniteLossError, evaluate, fit
+from npformer.workspace import Workspace
 
 __version__ = "0.1.0"
 
@@ -64,4 +66,5 @@ __all__ = [
     "summary",
     "to_numpy",
     "trace",
+    "use_kernels",
 ]

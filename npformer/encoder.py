@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer.backend import Array, backend_of
 from npformer.initializers import Seed
 from npformer.layers import ACTIVATIONS, FFNS, Dropout, LayerNorm, PositionwiseFeedForward
@@ -242,29 +242,42 @@ class EncoderBlock(Layer):
         return self._residual_backward(*mix, dy, mix_cache, gradients)
 
     def _residual(
-        self, sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
+        self, sublayer: Layer, dropout: Dropout, norm: LayerNorm, x: Array, context: Context
     ) -> tuple[Array, Any]:
         if self.norm == "post":
             y, sublayer_cache = sublayer.forward(x, context)
+            fused = kernels.fused("residual_norm", x, context)
+            if fused is not None:
+                scale_and_shift = norm.gamma.value, norm.beta.value
+                z, fused_cache = fused(x, y, *scale_and_shift, norm.eps, dropout.rate, context)
+                return z, ("fused", (sublayer_cache, fused_cache))
             y, dropout_cache = dropout.forward(y, context)
             z, norm_cache = norm.forward(x + y, context)
         else:
             n, norm_cache = norm.forward(x, context)
             y, sublayer_cache = sublayer.forward(n, context)
             y, dropout_cache = dropout.forward(y, context)
-            z = x + y
-        return z, (sublayer_cache, dropout_cache, norm_cache)
+            z = kernels.add(x, y, context)
+        return z, ("layers", (sublayer_cache, dropout_cache, norm_cache))
 
     def _residual_backward(
         self,
         sublayer: Layer,
-        dropout: Layer,
-        norm: Layer,
+        dropout: Dropout,
+        norm: LayerNorm,
         dz: Array,
         cache: Any,
         gradients: Gradients,
     ) -> Array:
-        sublayer_cache, dropout_cache, norm_cache = cache
+        way, saved = cache
+        if way == "fused":
+            sublayer_cache, fused_cache = saved
+            dsum, dy, dgamma, dbeta = kernels.backward(dz, fused_cache)
+            gradients.add(norm.gamma, dgamma)
+            gradients.add(norm.beta, dbeta)
+            dsum += sublayer.backward(dy, sublayer_cache, gradients)
+            return dsum
+        sublayer_cache, dropout_cache, norm_cache = saved
         if self.norm == "post":
             # z = norm(x + y): the sum hands its gradient to both terms
             dsum = norm.backward(dz, norm_cache, gradients)
@@ -330,7 +343,8 @@ class Encoder(Layer):
         caches = []
         for block in self.blocks:
             x, cache = block.forward(x, context)
-            caches.append(cache)
+            if context.keep:
+                caches.append(cache)
         if self.final_norm is None:
             return x, (caches, None)
         x, norm_cache = self.final_norm.forward(x, context)

@@ -18,6 +18,7 @@ from typing import Any, Self
 from npformer import backend as backends
 from npformer import checks
 from npformer.backend import Array, array_module, asarray, backend_of
+from npformer.workspace import Workspace
 
 ALIGNMENT = 16
 """Views in a flat buffer begin at a multiple of this many entries: 64 bytes in float32."""
@@ -264,41 +265,6 @@ class Gradients(Mapping[str, Array]):
         return "\n".join(["Gradients:", *lines])
 
 
-class Workspace:
-    """Buffers that are used again from one step to the next.
-
-    Asking the system for a large array costs more than filling it. A workspace keeps the arrays
-    that it lent and lends them again after `reset`. It belongs to one caller at a time: two threads
-    need two.
-    """
-
-    def __init__(self) -> None:
-        self._free: dict[tuple[Any, ...], list[Array]] = {}
-        self._lent: list[tuple[tuple[Any, ...], Array]] = []
-
-    def empty(self, shape: tuple[int, ...], near: Array) -> Array:
-        """Lend an array, not initialised, of `near`'s dtype and backend.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        near : array
-            Gives dtype and backend.
-        """
-        owner = backend_of(near=near)
-        key = (owner.name, near.dtype.char, shape)
-        free = self._free.get(key)
-        lent = free.pop() if free else owner.module.empty(shape, dtype=near.dtype)
-        self._lent.append((key, lent))
-        return lent
-
-    def reset(self) -> None:
-        """Take back everything that was lent. What it holds may be overwritten from now on."""
-        for key, lent in self._lent:
-            self._free.setdefault(key, []).append(lent)
-        self._lent.clear()
-
-
 @dataclass(frozen=True)
 class Context:
     """What belongs to one call and to no layer.
@@ -312,10 +278,16 @@ class Context:
     mask : bool array, shape (batch, length), or None
         Padding: True = keep. None keeps every token.
     workspace : Workspace or None
-        Buffers to write results into; None allocates new ones.
+        Lends the memory that results are written into; None allocates new arrays.
     types : int array, shape (batch, length), or None
         The type of each token, for models with `n_token_types`: BERT counts its segments so. None
         means that every token is of type 0.
+    keep : bool
+        Whether a backward pass may follow. If not, layers need not keep what it would ask for, and
+        the caches that they return are of no use.
+    plain : bool
+        Whether to compute with `npformer.functional` alone, each layer by itself, even where there
+        are kernels: to read, to debug, and to look at what is inside.
     """
 
     training: bool = False
@@ -323,6 +295,8 @@ class Context:
     mask: Array | None = None
     workspace: Workspace | None = None
     types: Array | None = None
+    keep: bool = True
+    plain: bool = False
 
     def without_mask(self) -> Context:
         """Return the same context for tensors that are no longer sequences."""
@@ -348,13 +322,23 @@ class Context:
             )
         return self.generator
 
-    def empty(self, shape: tuple[int, ...], near: Array) -> Array | None:
-        """Return a buffer of the workspace to write into; None where there is no workspace."""
-        return None if self.workspace is None else self.workspace.empty(shape, near)
+    def empty(self, shape: tuple[int, ...], near: Array, dtype: Any = None) -> Array:
+        """Return an array to write into, not initialised: from the workspace if there is one.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        near : array
+            Gives the backend, and the dtype if that is not given.
+        dtype : dtype, optional
+        """
+        if self.workspace is not None:
+            return self.workspace.empty(shape, near, dtype)
+        return array_module(near).empty(shape, dtype=near.dtype if dtype is None else dtype)
 
 
-EVALUATION = Context()
-"""No dropout, no padding, no workspace."""
+EVALUATION = Context(keep=False)
+"""No dropout, no padding, no workspace, and no backward pass to follow."""
 
 
 class Layer:
@@ -410,7 +394,7 @@ class Layer:
             Padding: True = keep.
         """
         backend_of(x=x, mask=mask)
-        y, _ = self.forward(x, EVALUATION if mask is None else Context(mask=mask))
+        y, _ = self.forward(x, EVALUATION if mask is None else replace(EVALUATION, mask=mask))
         return y
 
     # Names ------------------------------------------------------------------------------------

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from npformer.backend import Array, array_module, backend_of
-from npformer.module import Context, Gradients, Layer, Workspace
+from npformer.module import Context, Gradients, Layer
+from npformer.workspace import Workspace
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +71,18 @@ class _OneBlasThread:
 
 
 _ONE_BLAS_THREAD = _OneBlasThread()
+
+
+def _spread(numbers: Iterator[int], n: int) -> None:
+    """Give this thread every n-th core of those that the process may use.
+
+    Threads that wait for each other in turn, as threads of one interpreter do, are woken on one
+    core by Linux again and again, and then run one after another.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) >= n:
+            os.sched_setaffinity(0, cores[next(numbers) % n :: n])  # 0: this thread alone
 
 
 def work(model: Layer, tokens: int) -> float:
@@ -211,7 +226,7 @@ class Team:
             rows = slice(k * len(x) // n, (k + 1) * len(x) // n)
             gradients, workspace = self._gradients[k], self._workspaces[k]
             gradients.zero()
-            workspace.reset()
+            workspace.tidy()
             context = Context(
                 training=True,
                 generator=generators[k],
@@ -236,7 +251,9 @@ class Team:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
 
-            self._pool = ThreadPoolExecutor(n, thread_name_prefix="npformer")
+            self._pool = ThreadPoolExecutor(
+                n, thread_name_prefix="npformer", initializer=_spread, initargs=(count(), n)
+            )
         with _ONE_BLAS_THREAD:
             losses = list(self._pool.map(part, range(n)))
         summed = self._gradients[0]

@@ -58,11 +58,7 @@ def dense_scores(
         checks.shape("x", x, ("batch", "length", "d_model"), "W2 has heads, so x needs a batch")
         checks.shape("W2", W2, (heads, W1.shape[-1] // heads, "max_len"), "W1's columns by head")
     checks.shape("b2", b2, (*W2.shape[:-2], W2.shape[-1]), "One bias for each column of W2")
-    if columns > W2.shape[-1]:
-        raise ValueError(
-            f"x has length {columns}; expected at most {W2.shape[-1]}, the length that W2 was made "
-            "for. Cut the sequence, or build the synthesizer with a larger max_len"
-        )
+    check_columns(columns, W2)
     before, linear_cache = linear(x, W1, b1)  # [batch, length, d_hidden]
     hidden, relu_cache = relu(before)
     by_head = hidden if heads is None else split_heads(hidden, heads)  # [.., length, d_hidden]
@@ -327,3 +323,12 @@ def _check_value(value: Array, scores: Array) -> None:
     checks.shape(
         "value", value, (*scores.shape[:-1], "d_value"), "One value for each token of x (and head)"
     )
+
+
+def check_columns(columns: int, W2: Array) -> None:
+    """Check that W2 has a column for each token."""
+    if columns > W2.shape[-1]:
+        raise ValueError(
+            f"x has length {columns}; expected at most {W2.shape[-1]}, the length that W2 was made "
+            "for. Cut the sequence, or build the synthesizer with a larger max_len"
+        )

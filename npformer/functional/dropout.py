@@ -32,15 +32,9 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
     -----
     Srivastava et al. (2014) scale at evaluation instead; the two differ by a constant factor.
     """
-    checks.floating(x=x)
-    checks.rate("rate", rate)
+    check_dropout(x, rate, generator)
     if generator is None or rate == 0.0:
         return x, None
-    if not hasattr(generator, "random"):
-        raise TypeError(
-            f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
-            "Make one with numpy.random.default_rng(seed)"
-        )
     rate = float(rate)  # a NumPy number would make float64 of float32
     uniform = generator.random(x.shape, dtype="float32")
     keep = like(uniform >= rate, x) if is_array(uniform) else uniform >= rate
@@ -65,3 +59,14 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
     scaled = cache
     # y = x * scaled
     return dy if scaled is None else dy * scaled
+
+
+def check_dropout(x: Array, rate: float, generator: Any) -> None:
+    """Check dropout's arguments."""
+    checks.floating(x=x)
+    checks.rate("rate", rate)
+    if generator is not None and rate != 0.0 and not hasattr(generator, "random"):
+        raise TypeError(
+            f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
+            "Make one with numpy.random.default_rng(seed)"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from npformer import checks
-from npformer.backend import Array
+from npformer.backend import Array, Module
 
 
 def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[Array, Any]:
@@ -31,13 +31,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     The variance is that of the row itself (divided by d, not d - 1), computed in two passes: the
     short cut E[x^2] - E[x]^2 loses every digit in float32 once the mean is large.
     """
-    xp = checks.floating(x=x, gamma=gamma, beta=beta)
-    if not eps >= 0.0:
-        raise ValueError(f"eps is {eps!r}; expected 0 or more, such as 1e-5")
-    d = x.shape[-1] if x.ndim else 0
-    checks.shape("gamma", gamma, (d,), "One scale for each feature of x")
-    checks.shape("beta", beta, (d,), "One shift for each feature of x")
-
+    xp = check_layer_norm(x, gamma, beta, eps)
     centred = x - x.mean(axis=-1, keepdims=True)  # [..., d]
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
     inverse_std = 1.0 / xp.sqrt(variance + float(eps))  # [..., 1]
@@ -85,3 +79,14 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     along_normalised = (g * normalised).mean(axis=-1, keepdims=True)
     dx = (g - along_constant - normalised * along_normalised) * inverse_std
     return dx, dgamma, dbeta
+
+
+def check_layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Module:
+    """Check that scale and shift fit the features of x; return the module of the arrays."""
+    xp = checks.floating(x=x, gamma=gamma, beta=beta)
+    if not eps >= 0.0:
+        raise ValueError(f"eps is {eps!r}; expected 0 or more, such as 1e-5")
+    d = x.shape[-1] if x.ndim else 0
+    checks.shape("gamma", gamma, (d,), "One scale for each feature of x")
+    checks.shape("beta", beta, (d,), "One shift for each feature of x")
+    return xp

@@ -8,9 +8,7 @@ from npformer import checks
 from npformer.backend import Array
 
 
-def linear(
-    x: Array, W: Array, b: Array | None = None, out: Array | None = None
-) -> tuple[Array, Any]:
+def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
     """y = x W + b.
 
     Parameters
@@ -21,8 +19,6 @@ def linear(
         Weights.
     b : array, shape (d_out,), optional
         Bias.
-    out : array, shape (..., d_out), contiguous, optional
-        Where to write y, as in NumPy; None allocates it.
 
     Returns
     -------
@@ -42,19 +38,9 @@ def linear(
     One row: y_j = sum_i x_i W_ij + b_j. With the leading axes folded into rows it is one matrix
     product, which a BLAS runs faster than a stack of small ones.
     """
-    xp = checks.floating(x=x, W=W, b=b, out=out)
-    checks.shape("W", W, ("d_in", "d_out"))
-    checks.shape("x", x, (None, W.shape[0]), "Its last axis must be the first of W")
-    if b is not None:
-        checks.shape("b", b, (W.shape[1],), "One bias for each column of W")
-    if out is not None:
-        checks.shape("out", out, (*x.shape[:-1], W.shape[1]), "It receives y")
-        if not out.flags.c_contiguous:
-            raise ValueError("out is not contiguous; expected an array that numpy.empty would make")
-
+    check_linear(x, W, b)
     rows = x.reshape(-1, W.shape[0])  # [..., d_in] -> [rows, d_in]
-    into = None if out is None else out.reshape(-1, W.shape[1])
-    y = xp.matmul(rows, W, out=into)  # [rows, d_in], [d_in, d_out] -> [rows, d_out]
+    y = rows @ W  # [rows, d_in], [d_in, d_out] -> [rows, d_out]
     if b is not None:
         y += b
     return y.reshape(*x.shape[:-1], W.shape[1]), (rows, W, b is not None, x.shape)
@@ -91,3 +77,12 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     if not has_bias:
         return dx, dW
     return dx, dW, drows.sum(axis=0)
+
+
+def check_linear(x: Array, W: Array, b: Array | None) -> None:
+    """Check that a linear map fits what it is given."""
+    checks.floating(x=x, W=W, b=b)
+    checks.shape("W", W, ("d_in", "d_out"))
+    checks.shape("x", x, (None, W.shape[0]), "Its last axis must be the first of W")
+    if b is not None:
+        checks.shape("b", b, (W.shape[1],), "One bias for each column of W")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
+from npformer import checks, kernels
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.module import Context, Gradients, Layer
@@ -26,7 +26,9 @@ class Dropout(Layer):
         self.rate = rate
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.dropout(x, self.rate, context.draws() if self.rate > 0.0 else None)
+        generator = context.draws() if self.rate > 0.0 else None
+        return kernels.forward(F.dropout, context, x, self.rate, generator)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.dropout_backward(dy, cache)
+        gradient: Array = kernels.backward(dy, cache)
+        return gradient

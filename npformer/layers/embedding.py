@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
@@ -51,11 +51,13 @@ class Embedding(Layer):
         self.weight = Parameter(initializers.draw(init, rng, (vocab_size, d_model), dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        y, cache = F.embedding(x, self.weight.value)
-        return y * self.scale, cache
+        y, cache = kernels.forward(F.embedding, context, x, self.weight.value)
+        if self.scale != 1.0:
+            y *= self.scale
+        return y, cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        gradients.add(self.weight, F.embedding_backward(dy * self.scale, cache))
+        gradients.add(self.weight, kernels.backward(dy * self.scale, cache))
 
 
 class Positions(Layer):
@@ -114,7 +116,7 @@ class Positions(Layer):
                 f"x has length {length}; expected at most max_len = {max_len}. "
                 "Cut the sequence, or build the model with a larger max_len"
             )
-        return x + self.table.value[:length], length
+        return kernels.add(x, self.table.value[:length], context), length
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         length = cache

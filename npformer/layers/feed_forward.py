@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer.backend import Array
 from npformer.initializers import Seed
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.conv1d import Conv1d
 from npformer.layers.linear import Linear
-from npformer.module import Context, Gradients, Layer
+from npformer.module import Context, Gradients, Layer, Parameter
 
 FFNS: dict[str, type[Linear] | type[Conv1d]] = {"linear": Linear, "conv1d": Conv1d}
 """What ``EncoderConfig(ffn=...)`` takes."""
@@ -53,16 +53,37 @@ class PositionwiseFeedForward(Layer):
         rng = initializers.generator(seed)
         self.expand = FFNS[ffn](d_model, d_ff, seed=rng, dtype=dtype)
         self.activation = ACTIVATIONS[activation]()
+        self._activation = activation
         self.contract = FFNS[ffn](d_ff, d_model, seed=rng, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        fused = kernels.fused("feed_forward", x, context)
+        if fused is not None:
+            y, cache = fused(x, *self._maps(), self._activation, context)
+            return y, ("fused", cache)
         before, expand_cache = self.expand.forward(x, context)  # [.., d_model] -> [.., d_ff]
         hidden, activation_cache = self.activation.forward(before, context)
         y, contract_cache = self.contract.forward(hidden, context)  # [.., d_ff] -> [.., d_model]
-        return y, (expand_cache, activation_cache, contract_cache)
+        return y, ("layers", (expand_cache, activation_cache, contract_cache))
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        expand_cache, activation_cache, contract_cache = cache
+        way, saved = cache
+        if way == "fused":
+            dx: Array
+            dx, *dmaps = kernels.backward(dy, saved)
+            for parameter, gradient in zip(self._parameters(), dmaps, strict=True):
+                gradients.add(parameter, gradient.reshape(parameter.shape))
+            return dx
+        expand_cache, activation_cache, contract_cache = saved
         dhidden = self.contract.backward(dy, contract_cache, gradients)
         dbefore = self.activation.backward(dhidden, activation_cache, gradients)
         return self.expand.backward(dbefore, expand_cache, gradients)
+
+    def _parameters(self) -> tuple[Parameter, ...]:
+        assert self.expand.bias is not None
+        assert self.contract.bias is not None
+        return self.expand.weight, self.expand.bias, self.contract.weight, self.contract.bias
+
+    def _maps(self) -> list[Array]:
+        """Return W1, b1, W2 and b2 as matrices and vectors: a kernel of size 1 has an axis more."""
+        return [p.value if p.value.ndim < 3 else p.value[0] for p in self._parameters()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Initializer, Seed
@@ -52,11 +52,10 @@ class Linear(Layer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         b = None if self.bias is None else self.bias.value
-        out = context.empty((*x.shape[:-1], self.weight.shape[1]), x)
-        return F.linear(x, self.weight.value, b, out=out)
+        return kernels.forward(F.linear, context, x, self.weight.value, b)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, dW, *db = F.linear_backward(dy, cache)
+        dx, dW, *db = kernels.backward(dy, cache)
         gradients.add(self.weight, dW)
         if self.bias is not None:
             gradients.add(self.bias, db[0])

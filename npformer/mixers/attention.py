@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
 from npformer.layers.linear import Linear
 from npformer.mixers.averaging import AveragingMixer, Scores, over_heads
 from npformer.mixers.mixer import MEMORIES, MixerSettings, check_heads
-from npformer.module import Context, Gradients
+from npformer.module import Context, Gradients, Parameter
 
 LONG = 2048
 """From this length on, ``memory="auto"`` takes queries in blocks: about where computing the weights
@@ -114,10 +114,16 @@ class Attention(AveragingMixer):
             dtype=dtype,
         )
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
+        fused = kernels.fused("attention_heads", x, context)
+        if fused is not None:
+            maps = [parameter.value for parameter in self._projections()]
+            store = {"auto": None, "stored": True, "blocks": False}[self.memory]
+            heads, cache = fused(x, *maps, self.n_heads, self.causal, store, context)
+            return heads, ("fused", cache)
         if self.memory == "stored" or (self.memory == "auto" and x.shape[1] < LONG):
-            y, cache = super().forward(x, context)
-            return y, ("stored", cache)
+            heads, cache = super().heads(x, context)
+            return heads, ("stored", cache)
         query, query_cache = self.scores.query.forward(x, context)
         key, key_cache = self.scores.key.forward(x, context)
         value, value_cache = self.value.forward(x, context)
@@ -128,15 +134,19 @@ class Attention(AveragingMixer):
             mask=over_heads(context.mask),
             causal=self.causal,
         )
-        y, output_cache = self.output.forward(F.merge_heads(heads), context)
-        return y, ("blocks", (query_cache, key_cache, value_cache, heads_cache, output_cache))
+        return F.merge_heads(heads), ("blocks", (query_cache, key_cache, value_cache, heads_cache))
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
         way, saved = cache
+        if way == "fused":
+            dx: Array
+            dx, *dprojections = kernels.backward(dmerged, saved)
+            for parameter, gradient in zip(self._projections(), dprojections, strict=True):
+                gradients.add(parameter, gradient)
+            return dx
         if way == "stored":
-            return super().backward(dy, saved, gradients)
-        query_cache, key_cache, value_cache, heads_cache, output_cache = saved
-        dmerged = self.output.backward(dy, output_cache, gradients)
+            return super().heads_backward(dmerged, saved, gradients)
+        query_cache, key_cache, value_cache, heads_cache = saved
         dquery, dkey, dvalue = F.blockwise_attention_backward(
             F.split_heads(dmerged, self.n_heads), heads_cache
         )
@@ -144,3 +154,11 @@ class Attention(AveragingMixer):
         dx = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
         dx = dx + self.scores.key.backward(F.merge_heads(dkey), key_cache, gradients)
         return dx + self.scores.query.backward(F.merge_heads(dquery), query_cache, gradients)
+
+    def _projections(self) -> list[Parameter]:
+        """Return W and b of queries, keys and values."""
+        found = []
+        for linear in (self.scores.query, self.scores.key, self.value):
+            assert linear.bias is not None
+            found += [linear.weight, linear.bias]
+        return found

@@ -96,6 +96,23 @@ class AveragingMixer(Mixer):
                 yield name, child
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        merged, heads_cache = self.heads(x, context)  # [batch, length, d_model]
+        y, output_cache = self.output.forward(merged, context)
+        return y, (heads_cache, output_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        heads_cache, output_cache = cache
+        dmerged = self.output.backward(dy, output_cache, gradients)
+        return self.heads_backward(dmerged, heads_cache, gradients)
+
+    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
+        """Return the heads side by side, before W_O, and a cache for `heads_backward`.
+
+        Parameters
+        ----------
+        x : array, shape (batch, length, d_model)
+        context : Context
+        """
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         heads, average_cache = F.average(
@@ -104,12 +121,21 @@ class AveragingMixer(Mixer):
             mask=over_heads(context.mask),
             causal=self.causal,
         )
-        y, output_cache = self.output.forward(F.merge_heads(heads), context)
-        return y, (scores_cache, value_cache, average_cache, output_cache)
+        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        scores_cache, value_cache, average_cache, output_cache = cache
-        dmerged = self.output.backward(dy, output_cache, gradients)
+    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
+        """Add the parameters' gradients and return x's.
+
+        Parameters
+        ----------
+        dmerged : array, shape (batch, length, d_model)
+            Gradient of the loss with respect to the heads side by side.
+        cache : opaque
+            From `heads`.
+        gradients : Gradients
+            Added to.
+        """
+        scores_cache, value_cache, average_cache = cache
         dscores, dvalue = F.average_backward(F.split_heads(dmerged, self.n_heads), average_cache)
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
         dx_scores = self.scores.backward(dscores, scores_cache, gradients)

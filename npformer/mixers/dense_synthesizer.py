@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
@@ -121,6 +121,32 @@ class DenseSynthesizer(Synthesizer):
     """head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i; see `Synthesizer`."""
 
     scores_type = DenseScores
+
+    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
+        fused = kernels.fused("dense_heads", x, context)
+        if fused is None:
+            heads, cache = super().heads(x, context)
+            return heads, ("layers", cache)
+        maps = [parameter.value for parameter in self._maps()]
+        heads, cache = fused(x, *maps, self.causal, context)
+        return heads, ("fused", cache)
+
+    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
+        way, saved = cache
+        if way == "layers":
+            return super().heads_backward(dmerged, saved, gradients)
+        dx: Array
+        dx, *dmaps = kernels.backward(dmerged, saved)
+        for parameter, gradient in zip(self._maps(), dmaps, strict=True):
+            gradients.add(parameter, gradient)
+        return dx
+
+    def _maps(self) -> list[Parameter]:
+        """Return the parameters of the scores, then W and b of the values."""
+        scores = self.scores
+        assert isinstance(scores, DenseScores)
+        assert self.value.bias is not None
+        return [scores.W1, scores.b1, scores.W2, scores.b2, self.value.weight, self.value.bias]
 
 
 class FactorizedDenseSynthesizer(Synthesizer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Self
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer import functional as F
 from npformer.backend import Array, array_module, like
 from npformer.initializers import Seed
@@ -56,7 +56,7 @@ class WholeSequenceMixer(Mixer):
         return cls(settings.padding)
 
     @abstractmethod
-    def mix(self, x: Array) -> tuple[Array, Any]:
+    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the whole sequences, mixed, and a cache."""
 
     @abstractmethod
@@ -68,7 +68,10 @@ class WholeSequenceMixer(Mixer):
         """Return the matrix that mixes `length` tokens."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return mix_padded(self.mix, x, context.mask, self.padding, self.name)
+        def mix(x: Array) -> tuple[Array, Any]:
+            return self.mix(x, context)
+
+        return mix_padded(mix, x, context.mask, self.padding, self.name)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         def pull(dy: Array, cache: Any) -> Array:
@@ -101,11 +104,12 @@ class Fourier(WholeSequenceMixer):
 
     name = "fourier"
 
-    def mix(self, x: Array) -> tuple[Array, Any]:
-        return F.fourier_mixing(x)
+    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return kernels.forward(F.fourier_mixing, context, x)
 
     def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.fourier_mixing_backward(dy, cache)
+        dx: Array = kernels.backward(dy, cache)
+        return dx
 
     def sequence_matrix(self, length: int, near: Array) -> Array:
         return _fourier_matrix(length, near)
@@ -122,7 +126,7 @@ class Hartley(WholeSequenceMixer):
 
     name = "hartley"
 
-    def mix(self, x: Array) -> tuple[Array, Any]:
+    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.hartley_mixing(x)
 
     def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
@@ -181,7 +185,7 @@ class LinearMixing(WholeSequenceMixer):
     def _build(cls, settings: MixerSettings, seed: Seed, dtype: str) -> Self:
         return cls(settings.d_model, settings.max_len, settings.padding, seed=seed, dtype=dtype)
 
-    def mix(self, x: Array) -> tuple[Array, Any]:
+    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.linear_mixing(x, self.W_sequence.value, self.W_features.value)
 
     def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:

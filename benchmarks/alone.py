@@ -1,0 +1,80 @@
+"""One thing in a process of its own: `python -m benchmarks.alone`, started by `cpu`.
+
+Prints JSON. Start-up is timed and peak memory read where nothing else was imported before.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+
+def import_of(module):
+    """Return the seconds that an import takes."""
+    began = time.perf_counter()
+    __import__(module)
+    return {"seconds": time.perf_counter() - began}
+
+
+def start_of(side):
+    """Return the seconds of import, building S with attention, and the first training step."""
+    began = time.perf_counter()
+    from benchmarks.workloads import Case, S
+
+    case = Case("train", S, "attention")
+    if side == "npformer":
+        from benchmarks.ours import Ours
+
+        Ours(case).train()
+    else:
+        peer_step(case, "fused", "fused", side == "torch.compile")()
+    return {"seconds": time.perf_counter() - began}
+
+
+def memory_of(side, workload, mixer, dropout, steps, variant="", optimizer=""):
+    """Return the peak memory after the import and after some training steps, in MiB."""
+    from benchmarks.workloads import WORKLOADS, Case
+
+    case = Case("train", WORKLOADS[workload], mixer, dropout=float(dropout))
+    if side == "npformer":
+        from benchmarks.ours import Ours
+
+        imported = peak_mib()
+        step = Ours(case).train
+    else:
+        import torch._dynamo  # noqa: F401 (its optimizers import it)
+
+        imported = peak_mib()
+        step = peer_step(case, variant, optimizer)
+    for _ in range(int(steps)):
+        step()
+    return {"import_mib": imported, "peak_mib": peak_mib()}
+
+
+def peer_step(case, variant, optimizer, compiled=False):
+    """Return a training step of one of PyTorch's variants, with weights of its own."""
+    import torch
+
+    from benchmarks import peers, workloads
+
+    torch.set_num_threads(workloads.THREADS)
+    return peers.training_step(case, peers.Classifier(case, variant), optimizer, compiled)
+
+
+def peak_mib():
+    """Return this process's peak of resident memory.
+
+    Linux's own figure where there is one: `ru_maxrss` begins with what the parent had.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return round(int(line.split()[1]) / 1024)
+    import resource
+
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+if __name__ == "__main__":
+    what = {"import": import_of, "start": start_of, "memory": memory_of}[sys.argv[1]]
+    print(json.dumps(what(*sys.argv[2:])))

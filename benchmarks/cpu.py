@@ -1,0 +1,275 @@
+"""npformer beside PyTorch on a CPU: training, prediction, latency, start-up, memory.
+
+The whole takes about an hour, most of it torch.compile's, so every job is kept as it ends, in
+benchmarks/results/cpu.partial.json. `--resume` goes on from there, `--minutes` stops in time.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+
+import numpy as np
+
+from benchmarks import cpu_report, workloads
+from benchmarks.remote import Remote
+from benchmarks.results_files import RESULTS, ROOT, write
+from benchmarks.timing import Others, interleave, ratio, sgemm_peak, significant, summary
+from benchmarks.workloads import ACTIVATIONS, DROPOUTS, MIXERS, Case, L, M, S, X
+
+KINDS = {"train": "training", "predict": "prediction"}
+PARTIAL = RESULTS / "cpu.partial.json"
+NO_COMPILE = "not measured: --no-compile"
+SECONDS = {"train": 20.0, "predict": 8.0, "latency": 4.0}
+QUICK = {"seconds": 0.5, "least": 2}
+LOGITS_AGREE, LOSSES_AGREE, LOSSES = 1e-4, 1e-3, 3
+
+
+# What there is to measure -------------------------------------------------------------------------
+
+
+def cases():
+    """Yield (section, case) of everything that is timed against PyTorch."""
+    for workload in (S, M, X):
+        for mixer in MIXERS:
+            for activation in ACTIVATIONS:
+                for rate in DROPOUTS:
+                    yield "train", Case("train", workload, mixer, activation, rate)
+    for workload, mixers in ((L, MIXERS), (workloads.L4096, MIXERS[:1])):
+        for mixer in mixers:
+            for rate in DROPOUTS:
+                yield "train", Case("train", workload, mixer, dropout=rate)
+    for workload, mixers in (*((w, MIXERS) for w in (S, M, X, L)), (workloads.L4096, MIXERS[:1])):
+        for mixer in mixers:
+            yield "predict", Case("predict", workload, mixer)
+    for workload in (S, M):
+        for batch in (1, 2):
+            for mixer in MIXERS:
+                for kind in ("train", "predict"):
+                    yield "latency", Case(kind, replace(workload, batch=batch), mixer)
+
+
+def jobs(options):
+    """Return {name: function} of all jobs; --only looks at the words of a name."""
+    found = {}
+    for section, case in cases():
+        words = [section, case.workload.name]
+        if section == "latency":
+            words += [f"batch{case.workload.batch}", KINDS[case.kind]]
+        words.append(case.mixer)
+        if section == "train":
+            words += [case.activation, f"dropout{case.dropout:g}"]
+        found[" ".join(words)] = partial(compare, section, case, options)
+    found["startup"] = partial(startup, options)
+    for workload, mixers in (
+        *((w, MIXERS) for w in (S, M, X, L)),
+        (workloads.L4096, MIXERS[:1]),
+        (workloads.L8192, MIXERS[:1]),
+    ):
+        for mixer in mixers:
+            found[f"memory {workload.name} {mixer}"] = partial(memory, workload, mixer)
+    return found
+
+
+def wanted(name, only):
+    """Return whether --only asks for a job: "S,M" either word, "train+S" both."""
+    words = name.split()
+    return not only or any(all(w in words for w in item.split("+")) for item in only.split(","))
+
+
+# How it is measured -------------------------------------------------------------------------------
+
+
+def compare(section, case, options, kept):
+    """Time npformer, PyTorch and compiled PyTorch on one case, in turn; return the figures."""
+    with ExitStack() as both:
+        ours = both.enter_context(Remote("benchmarks.ours", "Ours", case))
+        theirs = both.enter_context(Remote("benchmarks.peers", "Peer", case))
+        theirs.call("load", ours.call("weights"))
+        apart = check_logits(ours.call("logits"), theirs.call("logits"))
+        figures = {"section": section, "case": case.described(), "logits_apart": apart}
+        figures["matrix_flops"] = workloads.matrix_flops(case)
+        figures |= theirs.call("choose")
+        figures["tried_ms"] = {k: significant(ms) for k, ms in figures["tried_ms"].items()}
+        figures["not_compiled"] = theirs.call("compile") if options.compile else NO_COMPILE
+        peers = ["eager"] if figures["not_compiled"] else ["eager", "compiled"]
+        if case.kind == "train" and case.dropout == 0.0:
+            check_losses(ours, theirs, peers)
+        turns = {"npformer": partial(ours.call, "turn")}
+        turns |= {who: partial(theirs.call, "turn", who) for who in peers}
+        rounds = QUICK if options.quick else {"seconds": SECONDS[section]}
+        with Others(ours.pid, theirs.pid) as others:
+            taken = interleave(turns, **rounds)
+    figures["others_share"] = others.share
+    figures["rounds"] = len(taken["npformer"])
+    figures["ms"] = {who: summary(seconds) for who, seconds in taken.items()}
+    figures["ratio"] = {who: ratio(taken["npformer"], taken[who]) for who in peers}
+    return figures
+
+
+def check_logits(ours, theirs):
+    """Return how far apart logits are at most; too far would be another function."""
+    apart = {name: float(np.abs(ours - logits).max()) for name, logits in theirs.items()}
+    allowed = LOGITS_AGREE * max(1.0, float(np.abs(ours).max()))
+    for name, distance in apart.items():
+        if not distance <= allowed:
+            raise ValueError(f"logits of {name!r} are {distance:.1e} apart; allowed {allowed:.1e}")
+    return significant(max(apart.values()))
+
+
+def check_losses(ours, theirs, peers):
+    """Raise unless the first training steps give the losses that npformer's give."""
+    expected = np.array(ours.call("losses", LOSSES))
+    for who in peers:
+        losses = np.array(theirs.call("losses", who, LOSSES))
+        if not np.abs(losses / expected - 1.0).max() <= LOSSES_AGREE:
+            raise ValueError(f"losses of {who} are {losses}, npformer's {expected}")
+
+
+def alone(*arguments, **environment):
+    """Return what `benchmarks.alone` prints in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.alone", *map(str, arguments)],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def startup(options, kept):
+    """Time imports and first steps, each in a fresh process, in turn."""
+    runs = {f"import {m}": ("import", m) for m in ("numpy", "npformer", "torch")}
+    runs |= {f"first step, {side}": ("start", side) for side in ("npformer", "torch")}
+    taken = {name: [] for name in runs}
+    for i in range(3 if options.quick else 6):
+        for name, arguments in runs.items():
+            seconds = alone(*arguments)["seconds"]
+            if i > 0:  # the first time, files come from the disk
+                taken[name].append(seconds)
+    if options.compile:
+        name = "first step, torch.compile"
+        taken[name] = []
+        for _ in range(1 if options.quick else 3):
+            with tempfile.TemporaryDirectory() as empty:  # nothing compiled before is found there
+                seconds = alone("start", "torch.compile", TORCHINDUCTOR_CACHE_DIR=empty)["seconds"]
+            taken[name].append(seconds)
+    return {
+        "section": "startup",
+        "seconds": {name: significant(statistics.median(s)) for name, s in taken.items()},
+        "runs": {name: len(s) for name, s in taken.items()},
+    }
+
+
+def memory(workload, mixer, kept):
+    """Read the peak memory of training with gelu and dropout, each side in a fresh process."""
+    case = Case("train", workload, mixer, dropout=0.1)
+    steps = 1 if workload is workloads.L8192 else 3
+    asked = (workload.name, mixer, case.dropout, steps)
+    variant, adam = best_variant(case, kept)
+    return {
+        "section": "memory",
+        "case": case.described(),
+        "steps": steps,
+        "variant": variant,
+        "npformer": alone("memory", "npformer", *asked),
+        "torch": alone("memory", "torch", *asked, variant, adam),
+    }
+
+
+def best_variant(case, kept):
+    """Return what the timed run of this case chose, or choose now if there was none."""
+    for figures in kept.values():
+        if figures.get("case") == case.described() and figures["section"] == "train":
+            return figures["variant"], figures["adam"]
+    with Remote("benchmarks.peers", "Peer", case) as theirs:
+        chosen = theirs.call("choose")
+    return chosen["variant"], chosen["adam"]
+
+
+# The run ------------------------------------------------------------------------------------------
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
+    parser.add_argument(
+        "--only", default="", help="jobs by the words of their names: S,M or train+X or memory"
+    )
+    parser.add_argument("--quick", action="store_true", help="few rounds; nothing is kept")
+    parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--resume", action="store_true", help="keep the jobs that are done")
+    parser.add_argument("--minutes", type=float, help="start no job after so many minutes")
+    parser.add_argument("--list", action="store_true", help="print the names of the jobs")
+    return parser.parse_args(arguments)
+
+
+def run(arguments=()):
+    options = parse(arguments)
+    everything = jobs(options)
+    if options.list:
+        print("\n".join(name for name in everything if wanted(name, options.only)))
+        return
+    began = time.monotonic()
+    state = {"peaks": [], "jobs": {}}
+    if options.resume and PARTIAL.is_file():
+        state = json.loads(PARTIAL.read_text())
+    state["peaks"].append(sgemm_peak(workloads.THREADS))
+    for name, measure in everything.items():
+        if name in state["jobs"] or not wanted(name, options.only):
+            continue
+        if options.minutes and time.monotonic() - began > 60 * options.minutes:
+            print("time is up; go on with --resume")
+            break
+        state["jobs"][name] = measure(kept=state["jobs"]) | {"source": fingerprint()}
+        keep(state, options)
+        print(f"{name}: {cpu_report.in_short(state['jobs'][name])}", flush=True)
+    state["peaks"].append(sgemm_peak(workloads.THREADS))
+    keep(state, options)
+    finish(state, everything, options)
+
+
+def fingerprint():
+    """Return a short hash of npformer's source: parts of one run should have one."""
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "npformer").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def keep(state, options):
+    """Save what is done, so that another run can go on from there."""
+    if not options.quick:
+        RESULTS.mkdir(exist_ok=True)
+        PARTIAL.write_text(json.dumps(state) + "\n")
+
+
+def finish(state, everything, options):
+    """Write the results if all jobs are done; else print what there is."""
+    state["jobs"] = {name: state["jobs"][name] for name in everything if name in state["jobs"]}
+    blocks = cpu_report.blocks(state)
+    missing = [name for name in everything if name not in state["jobs"]]
+    sources = sorted({figures["source"] for figures in state["jobs"].values()})
+    if len(sources) > 1:
+        print(f"warning: npformer changed on the way, {len(sources)} versions: {sources}")
+    if missing or options.quick:
+        print("\n\n".join(blocks.values()))
+        print(f"\nnot written: {len(missing)} jobs of {len(everything)} are missing")
+        return
+    write(
+        "cpu",
+        state,
+        "\n\n".join(blocks.values()),
+        blocks={f"cpu {name}": text for name, text in blocks.items()},
+        torch=version("torch"),
+        threads=workloads.THREADS,
+    )
+    PARTIAL.unlink()

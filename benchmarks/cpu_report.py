@@ -1,0 +1,257 @@
+"""The tables of `python -m benchmarks cpu`."""
+
+import statistics
+
+from benchmarks.workloads import MIXERS
+
+HEADINGS = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
+
+BUSY = 0.05
+"""Share of the machine above which others are mentioned."""
+
+
+def blocks(state):
+    """Return {name: Markdown}, leaving out what was not measured."""
+    peak = max(state["peaks"])
+    of = {}
+    for figures in state["jobs"].values():
+        of.setdefault(figures["section"], []).append(figures)
+    made = {}
+    if "train" in of:
+        made["summary"] = ratios_in_words(of["train"], "training steps")
+        made["train"] = training_table(of["train"], peak, state["peaks"])
+    if "predict" in of:
+        made["predict"] = prediction_table(of["predict"], "prediction", label)
+    if "latency" in of:
+        made["latency"] = prediction_table(of["latency"], "one or two samples", latency_label)
+    if "memory" in of:
+        made["memory"] = memory_table(of["memory"])
+    if "startup" in of:
+        made["startup"] = startup_table(of["startup"][0])
+    return made
+
+
+def in_short(figures):
+    """Return one line about a job that has just ended."""
+    if figures["section"] == "startup":
+        return ", ".join(f"{name} {s:.3g} s" for name, s in figures["seconds"].items())
+    if figures["section"] == "memory":
+        return f"{figures['npformer']['peak_mib']} MiB, torch {figures['torch']['peak_mib']} MiB"
+    times = ", ".join(f"{who} {ms['median']} ms" for who, ms in figures["ms"].items())
+    said = f"{times} ({figures['variant']}, Adam {figures['adam']}, {figures['rounds']} rounds)"
+    if (figures["others_share"] or 0.0) > BUSY:
+        said += f"; others took {100 * figures['others_share']:.0f} % of the machine"
+    return said
+
+
+# Training -----------------------------------------------------------------------------------------
+
+
+def training_table(found, peak, peaks):
+    """Return times, ratios and shares of the peak: a row a model, four columns a mixer."""
+    mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
+    columns = [f"{HEADINGS[m]}, ms | / eager | / compiled | of peak" for m in mixers]
+    lines = [
+        f"| training step | {' | '.join(columns)} |",
+        f"|---|{'---:|' * 4 * len(mixers)}",
+    ]
+    for row, cells in rows(found, training_label).items():
+        text = [training_cells(cells.get(mixer), peak) for mixer in mixers]
+        lines.append(f"| {row} | {' | '.join(text)} |")
+    readings = ", ".join(f"{p:.0f}" for p in peaks)
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "Medians of npformer's step (forward, loss, backward, Adam), divided by PyTorch's: "
+            "below 1 npformer is faster. The peak is that of float32 matrix products of size 2048, "
+            f"one BLAS thread on each core: {peak:.0f} GFLOP/s (read: {readings}); a step's share "
+            "counts its matrix products only.",
+            "",
+            sizes(found),
+            "",
+            winners(found),
+            *reasons(found),
+            *disturbances(found),
+        ]
+    )
+
+
+def training_label(case):
+    return f"{case['workload']['name']}, {case['activation']}, dropout {case['dropout']:g}"
+
+
+def training_cells(figures, peak):
+    if figures is None:
+        return " | ".join([""] * 4)
+    ms = figures["ms"]["npformer"]["median"]
+    rate = figures["matrix_flops"] / (ms / 1e3) / 1e9
+    return f"{number(ms)} | {ratios(figures)} | {100 * rate / peak:.0f} %"
+
+
+def rows(found, label):
+    """Return {label: {mixer: figures}}."""
+    by_row = {}
+    for figures in found:
+        by_row.setdefault(label(figures["case"]), {})[figures["case"]["mixer"]] = figures
+    return by_row
+
+
+def ratios(figures):
+    """Return the cells of both ratios."""
+    both = (figures["ratio"].get(who) for who in ("eager", "compiled"))
+    return " | ".join("" if r is None else f"{r['of_medians']:.2f}" for r in both)
+
+
+def ratios_in_words(found, what):
+    """Return the median and the worst of all ratios, in a line for each peer."""
+    lines = []
+    for who, name in (("eager", "PyTorch eager"), ("compiled", "torch.compile")):
+        pairs = [
+            (f["ratio"][who]["of_medians"], f"{training_label(f['case'])}, {f['case']['mixer']}")
+            for f in found
+            if who in f["ratio"]
+        ]
+        if not pairs:
+            continue
+        values = [value for value, _ in pairs]
+        faster = sum(value < 1.0 for value in values)
+        worst, where = max(pairs)
+        best, there = min(pairs)
+        lines.append(
+            f"- npformer / {name}, {len(pairs)} {what}: median {statistics.median(values):.2f}, "
+            f"worst {worst:.2f} ({where}), best {best:.2f} ({there}); npformer is faster in "
+            f"{faster} of {len(pairs)}."
+        )
+    return "\n".join(lines)
+
+
+def sizes(found):
+    """Return what the workloads' letters stand for."""
+    said = {}
+    for figures in found:
+        w = figures["case"]["workload"]
+        said[w["name"]] = (
+            f"{w['name']}: batch {w['batch']}, length {w['length']}, d_model {w['d_model']}, "
+            f"d_ff {w['d_ff']}, {w['layers']} layer{'s' if w['layers'] > 1 else ''}"
+        )
+    return "; ".join(said.values()) + ". 4 heads, float32, post-norm."
+
+
+def winners(found):
+    """Return how often each of PyTorch's variants was the fastest, and so the one compared."""
+    counts = {}
+    for figures in found:
+        key = HEADINGS[figures["case"]["mixer"]], figures["variant"]
+        counts[key] = counts.get(key, 0) + 1
+    text = "; ".join(f"{mixer}: {variant} ({n})" for (mixer, variant), n in counts.items())
+    return f"PyTorch's fastest variants, and in how many cases: {text}."
+
+
+def reasons(found):
+    """Return a line for each reason why something was not compiled."""
+    texts = sorted({f["not_compiled"] for f in found if f["not_compiled"]})
+    return [line for text in texts for line in ("", f"torch.compile: {text}.")]
+
+
+def disturbances(found):
+    """Return a line about cases that others' programs made doubtful."""
+    doubtful = [f for f in found if (f["others_share"] or 0.0) > BUSY]
+    if not doubtful:
+        return []
+    worst = max(f["others_share"] for f in doubtful)
+    return [
+        "",
+        f"In {len(doubtful)} of {len(found)} cases other programs took more than "
+        f"{100 * BUSY:.0f} % of the machine (at most {100 * worst:.0f} %).",
+    ]
+
+
+# Prediction, latency ------------------------------------------------------------------------------
+
+
+def prediction_table(found, title, label):
+    """Return times and ratios: a row a workload, three columns a mixer."""
+    mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
+    columns = [f"{HEADINGS[m]}, ms | / eager | / compiled" for m in mixers]
+    lines = [f"| {title} | {' | '.join(columns)} |", f"|---|{'---:|' * 3 * len(mixers)}"]
+    for row, cells in rows(found, label).items():
+        text = [prediction_cells(cells.get(mixer)) for mixer in mixers]
+        lines.append(f"| {row} | {' | '.join(text)} |")
+    lines += [
+        "",
+        "Prediction is ids to labels; PyTorch in evaluation and inference mode. gelu, dropout 0.",
+        *reasons(found),
+        *disturbances(found),
+    ]
+    return "\n".join(lines)
+
+
+def prediction_cells(figures):
+    if figures is None:
+        return " | ".join([""] * 3)
+    return f"{number(figures['ms']['npformer']['median'])} | {ratios(figures)}"
+
+
+def label(case):
+    return case["workload"]["name"]
+
+
+def latency_label(case):
+    kind = {"train": "training step", "predict": "prediction"}[case["kind"]]
+    return f"{case['workload']['name']}, batch {case['workload']['batch']}, {kind}"
+
+
+# Memory, start-up ---------------------------------------------------------------------------------
+
+
+def memory_table(found):
+    """Return peaks of resident memory: a row a workload, two columns a mixer."""
+    mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
+    columns = [f"{HEADINGS[m]}, npformer | PyTorch" for m in mixers]
+    lines = [f"| peak memory, MiB | {' | '.join(columns)} |", f"|---|{'---:|' * 2 * len(mixers)}"]
+    for row, cells in rows(found, label).items():
+        lines.append(f"| {row} | {' | '.join(memory_cells(cells.get(m)) for m in mixers)} |")
+    imported = {
+        side: statistics.median(f[side]["import_mib"] for f in found)
+        for side in ("npformer", "torch")
+    }
+    w = found[-1]["case"]["workload"]
+    last = (
+        f"; {w['name']} is batch {w['batch']}, length {w['length']}, {w['layers']} layer, and "
+        f"{found[-1]['steps']} step"
+        if found[-1]["steps"] == 1
+        else ""
+    )
+    lines += [
+        "",
+        "Peak of resident memory of a process that takes 3 training steps with gelu and dropout "
+        f"0.1{last}. Of that, after the imports alone: npformer {imported['npformer']:.0f} MiB, "
+        f"PyTorch {imported['torch']:.0f} MiB.",
+    ]
+    return "\n".join(lines)
+
+
+def memory_cells(figures):
+    if figures is None:
+        return " | "
+    return " | ".join(f"{figures[side]['peak_mib']}" for side in ("npformer", "torch"))
+
+
+def startup_table(figures):
+    lines = ["| start-up, each in a fresh process | seconds |", "|---|---:|"]
+    for name, seconds in figures["seconds"].items():
+        lines.append(f"| {name} | {seconds:.2f} |")
+    said = (
+        "A first step is import, building S with attention, and one training step. Medians of "
+        f"{figures['runs']['import numpy']} runs"
+    )
+    compiled = figures["runs"].get("first step, torch.compile")
+    if compiled:
+        said += f", of {compiled} with torch.compile, which found nothing compiled"
+    return "\n".join([*lines, "", f"{said}."])
+
+
+def number(ms):
+    """Return milliseconds with about three digits."""
+    return f"{ms:.0f}" if ms >= 100 else f"{ms:.1f}" if ms >= 10 else f"{ms:.2f}"

@@ -1,0 +1,82 @@
+"""PyTorch's side of `ffn`: the same model with Linear, and with Conv1d, channels first."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from benchmarks import workloads
+from benchmarks.peers import fill, pair
+from benchmarks.timing import timed
+
+
+class ChannelsFirst(nn.Module):
+    """Swap the last two axes, which are all that Conv1d wants otherwise."""
+
+    def forward(self, x):
+        """(batch, a, b) -> (batch, b, a)."""
+        return x.transpose(1, 2)
+
+
+def linear(length, width):
+    """Return FFN, flatten, one logit, with linear maps."""
+    return nn.Sequential(
+        nn.Linear(width, 4 * width),
+        nn.ReLU(),
+        nn.Linear(4 * width, width),
+        nn.Flatten(),
+        nn.Linear(length * width, 1),
+    )
+
+
+def convolutions(length, width):
+    """Return the same with convolutions of kernel size 1."""
+    return nn.Sequential(
+        ChannelsFirst(),
+        nn.Conv1d(width, 4 * width, 1),
+        nn.ReLU(),
+        nn.Conv1d(4 * width, width, 1),
+        ChannelsFirst(),
+        nn.Flatten(),
+        nn.Linear(length * width, 1),
+    )
+
+
+class Peer:
+    """Both models, with npformer's weights, and their steps."""
+
+    def __init__(self, batch, length, width):
+        torch.set_num_threads(workloads.THREADS)
+        x, y = workloads.vectors(batch, length, width)
+        self.x, self.y = torch.from_numpy(x), torch.from_numpy(y).float()[:, None]
+        self.models = {"linear": linear(length, width), "conv1d": convolutions(length, width)}
+        self.optimizers = {
+            kind: torch.optim.Adam(model.parameters(), eps=workloads.KERAS_EPSILON, fused=True)
+            for kind, model in self.models.items()
+        }
+
+    def load(self, named):
+        """Copy npformer's weights into both."""
+        names = ("chain.0.expand", "chain.0.contract", "chain.2")
+        layers = [layer for layer in self.models["linear"] if isinstance(layer, nn.Linear)]
+        for layer, name in zip(layers, names, strict=True):
+            fill(layer, pair(named, name))
+        beside = [layer for layer in self.models["conv1d"] if hasattr(layer, "weight")]
+        with torch.no_grad():
+            for layer, twin in zip(layers, beside, strict=True):
+                twin.weight.copy_(layer.weight.reshape(twin.weight.shape))
+                twin.bias.copy_(layer.bias)
+
+    def logits(self):
+        """Return both models' logits."""
+        with torch.inference_mode():
+            return {kind: model(self.x).numpy() for kind, model in self.models.items()}
+
+    def train(self, kind):
+        """Run one training step."""
+        self.optimizers[kind].zero_grad()
+        F.binary_cross_entropy_with_logits(self.models[kind](self.x), self.y).backward()
+        self.optimizers[kind].step()
+
+    def turn(self, kind, n):
+        """Return the seconds of a step, over n of them."""
+        return timed(lambda: self.train(kind), n)

@@ -1,0 +1,280 @@
+"""Is the FFT faster than attention, and from which length on? One layer, and its mixer alone."""
+
+import math
+import tracemalloc
+
+import numpy as np
+
+import npformer as nf
+from benchmarks.results_files import RESULTS, write
+from benchmarks.timing import Others, interleave, significant, summary, timed
+from benchmarks.workloads import HEADS, MIXERS, THREADS
+from npformer.mixers import MIXERS as MIXER_TYPES
+from npformer.module import Layer
+from npformer.workers import Team
+
+TOKENS, D_MODEL, D_FF = 8192, 256, 1024
+LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)
+FITTED = 2048
+"""From this length on growth is fitted; below, what does not grow with the length weighs most."""
+WHAT = {"layer": "one encoder layer", "mixer": "the mixer alone"}
+NAMES = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
+COLOURS = {"attention": "#0072b2", "dense_synthesizer": "#d55e00", "fourier": "#009e73"}
+
+
+class ForwardAndBackward(Layer):
+    """A layer as a Team wants it: given x and the gradient of its output."""
+
+    def __init__(self, layer):
+        self.layer = layer
+        self.flatten()
+
+    def prepare_batch(self, x, dy, mask=None):
+        """Return both as they are."""
+        return x, dy, None, np.ones(len(x), dtype="int64")
+
+    def accumulate(self, x, y, context, gradients, *, weight, label_smoothing):
+        """Go forward and backward; the number returned has no meaning."""
+        out, cache = self.layer.forward(x, context)
+        self.layer.backward(y, cache, gradients)
+        return out[0, 0, 0]
+
+
+def build(what, mixer, length):
+    """Return an encoder of one layer, or its mixer."""
+    config = nf.EncoderConfig(
+        d_model=D_MODEL, n_layers=1, n_heads=HEADS, d_ff=D_FF, max_len=length, mixer=mixer
+    )
+    if what == "layer":
+        return ForwardAndBackward(nf.Encoder(config, seed=0))
+    settings = config.mixer_settings()
+    return ForwardAndBackward(MIXER_TYPES[mixer].build(settings, seed=0, dtype="float32"))
+
+
+def measure(what, length, rounds):
+    """Time all mixers at one length, in turn, and trace their memory; return the figures."""
+    batch = TOKENS // length
+    workers = min(THREADS, batch)
+    rng = np.random.default_rng(0)
+    x, dy = rng.standard_normal((2, batch, length, D_MODEL), dtype="float32")
+    given = dy.copy()
+    teams = {mixer: Team(build(what, mixer, length), workers) for mixer in MIXERS}
+
+    def step(team):
+        team.step(x, dy, None, generator=None)
+
+    turns = {m: lambda n, team=team: timed(lambda: step(team), n) for m, team in teams.items()}
+    with Others() as others:
+        taken = interleave(turns, warm_up=2, **rounds)
+    for team in teams.values():
+        team.__exit__()
+    teams.clear()
+    turns.clear()
+    if not np.array_equal(dy, given):
+        raise RuntimeError("a backward pass wrote into the gradient that it was given")
+    return [
+        {
+            "what": what,
+            "mixer": mixer,
+            "length": length,
+            "batch": batch,
+            "workers": workers,
+            "rounds": len(taken[mixer]),
+            "ms": summary(taken[mixer]),
+            "peak_mib": round(peak_mib(what, mixer, length, workers, x, dy), 1),
+            "others_share": others.share,
+        }
+        for mixer in MIXERS
+    ]
+
+
+def peak_mib(what, mixer, length, workers, x, dy):
+    """Return the peak of what NumPy allocates for two steps, gradients included."""
+    model = build(what, mixer, length)
+    tracemalloc.start()
+    with Team(model, workers) as team:
+        for _ in range(2):
+            team.step(x, dy, None, generator=None)
+        peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    return peak
+
+
+def run(lengths=LENGTHS, **rounds):
+    rounds = rounds or {"seconds": 12.0, "least": 5, "most": 15}
+    figures = []
+    for length in lengths:
+        for what in WHAT:
+            figures += measure(what, length, rounds)
+            for f in figures[-len(MIXERS) :]:
+                print(f, flush=True)
+    growth = {what: {m: exponents(figures, what, m) for m in MIXERS} for what in WHAT}
+    text = "\n\n".join((table(figures), growth_table(growth), "\n".join(verdicts(figures))))
+    write("lengths", {"measured": figures, "growth": growth}, text)
+    plot(figures)
+
+
+# What the figures say -----------------------------------------------------------------------------
+
+
+def row_of(figures, what, mixer):
+    """Return one mixer's figures, from the shortest length on."""
+    return [f for f in figures if (f["what"], f["mixer"]) == (what, mixer)]
+
+
+def exponents(figures, what, mixer):
+    """Return p in time ~ length^p and in memory ~ length^p, for a fixed number of tokens."""
+    row = [f for f in row_of(figures, what, mixer) if f["length"] >= FITTED]
+    if len(row) < 2:
+        return {"time": math.nan, "memory": math.nan}
+    lengths = np.log([f["length"] for f in row])
+    return {
+        name: significant(np.polyfit(lengths, np.log(values), 1)[0])
+        for name, values in (
+            ("time", [f["ms"]["median"] for f in row]),
+            ("memory", [f["peak_mib"] for f in row]),
+        )
+    }
+
+
+def faster_from(figures, what, first, second):
+    """Return the length from which on the first is faster, always; None if there is none."""
+    since = None
+    for a, b in zip(row_of(figures, what, first), row_of(figures, what, second), strict=True):
+        if a["ms"]["median"] >= b["ms"]["median"]:
+            since = None
+        elif since is None:
+            since = a["length"]
+    return since
+
+
+def verdicts(figures):
+    """Return a line for each pair of mixers and each thing measured."""
+    shortest = min(f["length"] for f in figures)
+    lines = []
+    for what, named in WHAT.items():
+        for first, second in (
+            ("fourier", "attention"),
+            ("fourier", "dense_synthesizer"),
+            ("dense_synthesizer", "attention"),
+        ):
+            since = faster_from(figures, what, first, second)
+            when = f"faster than {NAMES[second]} from length {since} on"
+            if since is None:
+                when = f"not faster than {NAMES[second]} at the greatest length"
+            elif since == shortest:
+                when = f"faster than {NAMES[second]} at every length"
+            apart = [
+                b["ms"]["median"] / a["ms"]["median"]
+                for a, b in zip(
+                    row_of(figures, what, first), row_of(figures, what, second), strict=True
+                )
+            ]
+            lines.append(
+                f"- {named.capitalize()}: {NAMES[first]} is {when} "
+                f"({apart[0]:.2f} times at length {shortest}, {apart[-1]:.2f} times at "
+                f"{max(f['length'] for f in figures)})."
+            )
+    return lines
+
+
+def table(figures):
+    """Return times and memory: a row a length."""
+    heads = [f"{NAMES[m]}: layer, ms | mixer, ms | layer, MiB" for m in MIXERS]
+    lines = [
+        f"| length | batch | threads | {' | '.join(heads)} |",
+        f"|---:|---:|---:|{'---:|' * 3 * len(MIXERS)}",
+    ]
+    by = {(f["what"], f["mixer"], f["length"]): f for f in figures}
+    for length in dict.fromkeys(f["length"] for f in figures):
+        cells = []
+        for mixer in MIXERS:
+            layer, alone = by["layer", mixer, length], by["mixer", mixer, length]
+            cells += [f"{f['ms']['median']:.1f}" for f in (layer, alone)]
+            cells.append(f"{layer['peak_mib']:.0f}")
+        lines.append(f"| {length} | {layer['batch']} | {layer['workers']} | {' | '.join(cells)} |")
+    shares = [f["others_share"] or 0.0 for f in figures]
+    lines += [
+        "",
+        f"Forward and backward of {TOKENS} tokens, d_model {D_MODEL}, {HEADS} heads, d_ff {D_FF}, "
+        "float32; medians of interleaved rounds. Threads share the batch; a batch of one sequence "
+        "is left to one worker, and the threads of its BLAS. A mixer's projections count as its "
+        "own. Memory is the peak of what NumPy allocates, gradients included. Other programs took "
+        f"at most {100 * max(shares):.0f} % of the machine.",
+    ]
+    return "\n".join(lines)
+
+
+def growth_table(growth):
+    """Return the exponents."""
+    lines = [
+        f"| exponent p of length^p, from {FITTED} on, for a fixed number of tokens | "
+        + " | ".join(f"{NAMES[m]}: time | memory" for m in MIXERS)
+        + " |",
+        f"|---|{'---:|' * 2 * len(MIXERS)}",
+    ]
+    for what, named in WHAT.items():
+        cells = [f"{growth[what][m][key]:.2f}" for m in MIXERS for key in ("time", "memory")]
+        lines.append(f"| {named} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+# The plot -----------------------------------------------------------------------------------------
+
+
+def plot(figures):
+    """Draw time and memory over the length into benchmarks/results/lengths.png."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+    for mixer in MIXERS:
+        layer, alone = row_of(figures, "layer", mixer), row_of(figures, "mixer", mixer)
+        draw(left, layer, [f["ms"]["median"] for f in layer], mixer, "-")
+        draw(left, alone, [f["ms"]["median"] for f in alone], mixer, ":")
+        draw(right, layer, [f["peak_mib"] for f in layer], mixer, "-")
+    left.set_title(f"ms for {TOKENS} tokens, forward and backward", loc="left", fontsize=10.5)
+    left.plot([], [], "-", color="0.35", label="one encoder layer")
+    left.plot([], [], ":", color="0.35", label="its mixer alone")
+    handles = left.get_lines()[-2:]
+    left.legend(handles=handles, frameon=False, loc="best", labelcolor="0.35")
+    right.set_title("MiB at the peak, one encoder layer", loc="left", fontsize=10.5)
+    lengths = list(dict.fromkeys(f["length"] for f in figures))
+    for ax in (left, right):
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        ax.set_xticks(lengths, [str(n) for n in lengths])
+        ax.set_xlabel("sequence length, tokens")
+        ax.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda y, _: f"{y:g}"))
+        ax.yaxis.set_minor_locator(mpl.ticker.NullLocator())
+        ax.grid(axis="y", color="0.92")
+        name_lines(ax)
+    figure.savefig(RESULTS / "lengths.png", dpi=180)
+    plt.close(figure)
+
+
+def draw(ax, row, values, mixer, style):
+    """Draw one line; solid ones get a name."""
+    name = NAMES[mixer] if style == "-" else "_"
+    lengths = [f["length"] for f in row]
+    ax.plot(lengths, values, style, color=COLOURS[mixer], marker="o", markersize=3.5, label=name)
+
+
+def name_lines(ax, apart=0.055):
+    """Write each mixer's name beside the end of its line, and `apart` of each other."""
+    ax.get_ylim()  # settles the limits, which are found only when asked for
+    ends = []
+    for line in ax.get_lines():
+        if line.get_label() in NAMES.values():
+            _, y = ax.transAxes.inverted().transform(
+                ax.transData.transform((line.get_xdata()[-1], line.get_ydata()[-1]))
+            )
+            ends.append((y, line.get_label(), line.get_color()))
+    below = -1.0
+    for y, name, colour in sorted(ends):
+        below = max(y, below + apart)
+        ax.text(1.0, below, name, transform=ax.transAxes, va="center", color=colour)

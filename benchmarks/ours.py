@@ -1,0 +1,65 @@
+"""npformer's side of the comparison with PyTorch."""
+
+import itertools
+
+import numpy as np
+
+import npformer as nf
+from benchmarks import workloads
+from benchmarks.timing import timed
+from npformer.workers import Team
+
+
+class Ours:
+    """npformer's model of a case, and its steps."""
+
+    def __init__(self, case):
+        w = case.workload
+        config = nf.EncoderConfig(
+            d_model=w.d_model,
+            n_layers=w.layers,
+            n_heads=workloads.HEADS,
+            d_ff=w.d_ff,
+            max_len=w.length,
+            mixer=case.mixer,
+            activation=case.activation,
+            dropout=case.dropout,
+        )
+        self.case = case
+        self.batches = workloads.batches(w)
+        self.in_turn = itertools.cycle(self.batches)
+        self.model = nf.SequenceClassifier(
+            config, workloads.CLASSES, vocab_size=workloads.VOCABULARY, pooling="mean", seed=0
+        )
+        self.optimizer = nf.Adam(self.model.parameters(), lr=workloads.LEARNING_RATE)
+        self.team = Team(self.model, workers="auto")
+        self.generator = np.random.default_rng(0)
+        self.step = self.train if case.kind == "train" else self.predict
+
+    def train(self):
+        """Run one training step and return its loss."""
+        x, y = next(self.in_turn)
+        loss, gradients = self.team.step(x, y, None, generator=self.generator)
+        self.optimizer.step(gradients)
+        return loss
+
+    def predict(self):
+        """Return the labels of one batch."""
+        x, _ = next(self.in_turn)
+        return self.model.predict(x, batch_size=len(x))
+
+    def weights(self):
+        """Return copies of all weights, under npformer's names."""
+        return {name: np.array(value) for name, value in self.model.parameters().items()}
+
+    def logits(self):
+        """Return the logits of the first batch, without dropout."""
+        return np.array(self.model(self.batches[0][0]))
+
+    def losses(self, n):
+        """Run n training steps and return their losses."""
+        return [float(self.train()) for _ in range(n)]
+
+    def turn(self, n):
+        """Return the seconds of a step, over n of them."""
+        return timed(self.step, n)

@@ -1,0 +1,423 @@
+"""PyTorch's side: models that compute what npformer's do, each mixer written in several ways.
+
+There is no one PyTorch. Which way is fastest depends on the sizes, so each case measures all of
+them and is compared with the best. All are post-norm, with dropout where npformer has it: on the
+embeddings and on sublayers' outputs, except after the Fourier transform, and not inside attention.
+"""
+
+# ruff: noqa: D102 (`load` copies npformer's weights, `forward` is PyTorch's)
+
+import copy
+import itertools
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from benchmarks import workloads
+from benchmarks.timing import quick, timed
+
+ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
+
+
+def fill(linear, *pairs):
+    """Copy npformer's weights (in, out) and biases into a Linear, several side by side."""
+    with torch.no_grad():
+        linear.weight.copy_(torch.cat([torch.from_numpy(weight.T) for weight, _ in pairs]))
+        linear.bias.copy_(torch.cat([torch.from_numpy(bias) for _, bias in pairs]))
+
+
+def pair(named, name):
+    """Return weight and bias of one of npformer's linear maps."""
+    return named[f"{name}.weight"], named[f"{name}.bias"]
+
+
+def fill_norm(norm, named, name):
+    """Copy a layer norm's scale and shift."""
+    with torch.no_grad():
+        norm.weight.copy_(torch.from_numpy(named[f"{name}.gamma"]))
+        norm.bias.copy_(torch.from_numpy(named[f"{name}.beta"]))
+
+
+def dropout(rate):
+    """Return dropout, or nothing where nothing is dropped."""
+    return nn.Dropout(rate) if rate else nn.Identity()
+
+
+def heads(x):
+    """(batch, length, features) -> (batch, heads, length, features / heads)."""
+    return x.unflatten(-1, (workloads.HEADS, -1)).transpose(1, 2)
+
+
+def merged(x):
+    """(batch, heads, length, d_head) -> (batch, length, d_model)."""
+    return x.transpose(1, 2).flatten(2)
+
+
+# Attention ----------------------------------------------------------------------------------------
+
+
+class FusedAttention(nn.Module):
+    """One Linear for queries, keys and values, and PyTorch's fused attention."""
+
+    def __init__(self, w):
+        super().__init__()
+        self.qkv = nn.Linear(w.d_model, 3 * w.d_model)
+        self.output = nn.Linear(w.d_model, w.d_model)
+
+    def load(self, named, prefix):
+        fill(self.qkv, *(pair(named, f"{prefix}{name}") for name in ("query", "key", "value")))
+        fill(self.output, pair(named, f"{prefix}output"))
+
+    def forward(self, x):
+        query, key, value = (heads(part) for part in self.qkv(x).chunk(3, dim=-1))
+        return self.output(merged(F.scaled_dot_product_attention(query, key, value)))
+
+
+class LibraryBlock(nn.TransformerEncoderLayer):
+    """A whole block as the library has it, without the two dropouts that npformer lacks."""
+
+    def __init__(self, case):
+        w = case.workload
+        super().__init__(
+            w.d_model,
+            workloads.HEADS,
+            w.d_ff,
+            case.dropout,
+            ACTIVATIONS[case.activation],
+            batch_first=True,
+        )
+        self.self_attn.dropout = 0.0
+        self.dropout = nn.Identity()
+        self.dropout1, self.dropout2 = dropout(case.dropout), dropout(case.dropout)
+
+    def load(self, named, prefix):
+        attention = self.self_attn
+        pairs = [pair(named, f"{prefix}mixer.{name}") for name in ("query", "key", "value")]
+        with torch.no_grad():
+            attention.in_proj_weight.copy_(torch.cat([torch.from_numpy(w.T) for w, _ in pairs]))
+            attention.in_proj_bias.copy_(torch.cat([torch.from_numpy(b) for _, b in pairs]))
+        fill(attention.out_proj, pair(named, f"{prefix}mixer.output"))
+        fill(self.linear1, pair(named, f"{prefix}feed_forward.expand"))
+        fill(self.linear2, pair(named, f"{prefix}feed_forward.contract"))
+        fill_norm(self.norm1, named, f"{prefix}mixer_norm")
+        fill_norm(self.norm2, named, f"{prefix}feed_forward_norm")
+
+
+# Dense Synthesizer --------------------------------------------------------------------------------
+
+
+class Synthesizer(nn.Module):
+    """softmax(relu(x W1 + b1) W2 + b2) value, step by step; W1 and value are one Linear."""
+
+    def __init__(self, w):
+        super().__init__()
+        self.both = nn.Linear(w.d_model, 2 * w.d_model)
+        d_head = w.d_model // workloads.HEADS
+        self.W2 = nn.Parameter(torch.empty(workloads.HEADS, d_head, w.length))
+        self.b2 = nn.Parameter(torch.empty(workloads.HEADS, 1, w.length))
+        self.output = nn.Linear(w.d_model, w.d_model)
+
+    def load(self, named, prefix):
+        first = named[f"{prefix}W1"], named[f"{prefix}b1"]
+        fill(self.both, first, pair(named, f"{prefix}value"))
+        with torch.no_grad():
+            self.W2.copy_(torch.from_numpy(named[f"{prefix}W2"]))
+            self.b2.copy_(torch.from_numpy(named[f"{prefix}b2"])[:, None])
+        fill(self.output, pair(named, f"{prefix}output"))
+
+    def forward(self, x):
+        hidden, value = self.both(x).chunk(2, dim=-1)
+        return self.output(merged(self.average(heads(F.relu(hidden)), heads(value))))
+
+    def average(self, hidden, value):
+        return torch.softmax(hidden @ self.W2 + self.b2, dim=-1) @ value
+
+
+class SynthesizerAsAttention(Synthesizer):
+    """The same as attention: the keys are W2's columns, b2 is an additive mask."""
+
+    def average(self, hidden, value):
+        key = self.W2.mT.expand(len(hidden), -1, -1, -1)
+        return F.scaled_dot_product_attention(hidden, key, value, self.b2[None], scale=1.0)
+
+
+class SynthesizerWithBiasInKeys(Synthesizer):
+    """The same without a mask, which keeps PyTorch off its fused kernel where it is trained.
+
+    b2 becomes one feature more of the keys, beside a 1 in each query; the kernel wants values of
+    that width too.
+    """
+
+    def average(self, hidden, value):
+        key = torch.cat([self.W2.mT, self.b2.mT], dim=-1).expand(len(hidden), -1, -1, -1)
+        query = F.pad(hidden, (0, 1), value=1.0)
+        y = F.scaled_dot_product_attention(query, key, F.pad(value, (0, 1)), scale=1.0)
+        return y[..., :-1]
+
+
+# Fourier ------------------------------------------------------------------------------------------
+
+
+def whole_transform(x):
+    """Re(FFT2(x)) by the complex transform."""
+    return torch.fft.fft2(x).real
+
+
+def half_transform(x):
+    """Re(FFT2(x)) by a real transform of the features; the other half of them is its mirror."""
+    d = x.shape[-1]
+    half = torch.fft.fft(torch.fft.rfft(x), dim=-2).real
+    mirrored = half[..., 1 : (d + 1) // 2].flip(-1, -2).roll(1, -2)
+    return torch.cat([half, mirrored], dim=-1)
+
+
+class _ByHand(torch.autograd.Function):
+    """Re(FFT2(x)) is its own transpose; autograd, which cannot know, goes through complex ones."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return half_transform(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return half_transform(dy)
+
+
+class Fourier(nn.Module):
+    """A transform as a mixer."""
+
+    def __init__(self, transform):
+        super().__init__()
+        self.transform = transform
+
+    def load(self, named, prefix):
+        pass
+
+    def forward(self, x):
+        return self.transform(x)
+
+
+class FourierMatrices(nn.Module):
+    """C_length x C_features - S_length x S_features, as matrix products."""
+
+    def __init__(self, w):
+        super().__init__()
+        cosine, sine = waves(w.d_model)
+        self.register_buffer("features", torch.cat([cosine, sine], dim=1))
+        cosine, sine = waves(w.length)
+        self.register_buffer("sequence", torch.cat([cosine, -sine], dim=1))
+
+    def load(self, named, prefix):
+        pass
+
+    def forward(self, x):
+        cosine, sine = (x @ self.features).chunk(2, dim=-1)
+        return self.sequence @ torch.cat([cosine, sine], dim=-2)
+
+
+def waves(n):
+    """Return the cosine and the sine matrix of size n."""
+    i = torch.arange(n)
+    angle = (2.0 * math.pi / n) * ((i[:, None] * i) % n).double()
+    return angle.cos().float(), angle.sin().float()
+
+
+# The model ----------------------------------------------------------------------------------------
+
+
+class Block(nn.Module):
+    """A mixer, then a feed-forward network, each with a residual connection and a norm after it."""
+
+    def __init__(self, case, mixer):
+        super().__init__()
+        w = case.workload
+        self.mixer = mixer
+        self.mixer_dropout = dropout(0.0 if case.mixer == "fourier" else case.dropout)
+        self.mixer_norm = nn.LayerNorm(w.d_model)
+        self.expand = nn.Linear(w.d_model, w.d_ff)
+        self.activation = ACTIVATIONS[case.activation]
+        self.contract = nn.Linear(w.d_ff, w.d_model)
+        self.dropout = dropout(case.dropout)
+        self.norm = nn.LayerNorm(w.d_model)
+
+    def load(self, named, prefix):
+        self.mixer.load(named, f"{prefix}mixer.")
+        fill_norm(self.mixer_norm, named, f"{prefix}mixer_norm")
+        fill(self.expand, pair(named, f"{prefix}feed_forward.expand"))
+        fill(self.contract, pair(named, f"{prefix}feed_forward.contract"))
+        fill_norm(self.norm, named, f"{prefix}feed_forward_norm")
+
+    def forward(self, x):
+        x = self.mixer_norm(x + self.mixer_dropout(self.mixer(x)))
+        return self.norm(x + self.dropout(self.contract(self.activation(self.expand(x)))))
+
+
+VARIANTS = {
+    "attention": {
+        "fused": lambda case: Block(case, FusedAttention(case.workload)),
+        "nn.TransformerEncoderLayer": LibraryBlock,
+    },
+    "dense_synthesizer": {
+        "step by step": lambda case: Block(case, Synthesizer(case.workload)),
+        "as attention, bias as mask": lambda case: Block(
+            case, SynthesizerAsAttention(case.workload)
+        ),
+        "as attention, bias in keys": lambda case: Block(
+            case, SynthesizerWithBiasInKeys(case.workload)
+        ),
+    },
+    "fourier": {
+        "fft2": lambda case: Block(case, Fourier(whole_transform)),
+        "rfft": lambda case: Block(case, Fourier(half_transform)),
+        "rfft, backward by hand": lambda case: Block(case, Fourier(_ByHand.apply)),
+        "matrices": lambda case: Block(case, FourierMatrices(case.workload)),
+    },
+}
+
+OPTIMIZERS = {
+    "fused": lambda model: torch.optim.Adam(
+        model.parameters(), lr=workloads.LEARNING_RATE, fused=True
+    ),
+    "foreach": lambda model: torch.optim.Adam(
+        model.parameters(), lr=workloads.LEARNING_RATE, foreach=True
+    ),
+}
+
+
+class Classifier(nn.Module):
+    """Scaled embeddings and sinusoids, dropout, blocks, mean over the tokens, linear map."""
+
+    def __init__(self, case, variant):
+        super().__init__()
+        w = case.workload
+        self.tokens = nn.Embedding(workloads.VOCABULARY, w.d_model)
+        self.scale = math.sqrt(w.d_model)
+        position = torch.arange(w.length, dtype=torch.float64)[:, None]
+        even = torch.arange(0, w.d_model, 2, dtype=torch.float64)
+        angle = position / 10000.0 ** (even / w.d_model)
+        sinusoids = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+        self.register_buffer("positions", sinusoids.float())
+        self.dropout = dropout(case.dropout)
+        make = VARIANTS[case.mixer][variant]
+        self.blocks = nn.ModuleList([make(case) for _ in range(w.layers)])
+        self.classify = nn.Linear(w.d_model, workloads.CLASSES)
+
+    def load(self, named):
+        """Copy npformer's weights."""
+        with torch.no_grad():
+            self.tokens.weight.copy_(torch.from_numpy(named["embed.tokens.weight"]))
+        for i, block in enumerate(self.blocks):
+            block.load(named, f"encoder.blocks.{i}.")
+        fill(self.classify, pair(named, "classify"))
+
+    def forward(self, ids):
+        x = self.dropout(self.scale * self.tokens(ids) + self.positions)
+        for block in self.blocks:
+            x = block(x)
+        return self.classify(x.mean(dim=1))
+
+
+def training_step(case, model, optimizer, compiled=False):
+    """Return a function that trains on the next batch and returns the loss."""
+    model.train()
+    optimizer = OPTIMIZERS[optimizer](model)
+    batches = itertools.cycle(tensors(case.workload))
+
+    def loss_of(ids, labels):
+        return F.cross_entropy(model(ids), labels)
+
+    if compiled:
+        loss_of = torch.compile(loss_of)
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_of(*next(batches))
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def prediction_step(case, model, compiled=False):
+    """Return a function that returns the labels of the next batch."""
+    model.eval()
+    batches = itertools.cycle(tensors(case.workload))
+    forward = torch.compile(model) if compiled else model
+
+    def step():
+        with torch.inference_mode():
+            return forward(next(batches)[0]).argmax(dim=-1)
+
+    return step
+
+
+def make_step(case, model, optimizer, compiled=False):
+    """Return the step that a case is about."""
+    if case.kind == "train":
+        return training_step(case, model, optimizer, compiled)
+    return prediction_step(case, model, compiled)
+
+
+def tensors(workload):
+    """Return the batches as tensors."""
+    return [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in workloads.batches(workload)]
+
+
+class Peer:
+    """PyTorch's models of a case with given weights, and their steps."""
+
+    def __init__(self, case):
+        torch.set_num_threads(workloads.THREADS)
+        self.case = case
+        self.models = {name: Classifier(case, name) for name in VARIANTS[case.mixer]}
+        self.steps = {}
+
+    def load(self, weights):
+        """Copy npformer's weights into every variant."""
+        for model in self.models.values():
+            model.load(weights)
+
+    def logits(self):
+        """Return each variant's logits of the first batch, without dropout."""
+        ids, _ = tensors(self.case.workload)[0]
+        with torch.inference_mode():
+            return {name: model.eval()(ids).numpy() for name, model in self.models.items()}
+
+    def choose(self):
+        """Find the fastest variant and the fastest Adam; "eager" is then ready for its turns."""
+        tried = {}
+        for name, model in self.models.items():
+            tried[name] = 1e3 * quick(make_step(self.case, copy.deepcopy(model), "fused"))
+        variant, optimizer = min(tried, key=tried.get), "fused"
+        if self.case.kind == "train":
+            trial = make_step(self.case, copy.deepcopy(self.models[variant]), "foreach")
+            tried["foreach"] = 1e3 * quick(trial)
+            optimizer = "foreach" if tried["foreach"] < tried[variant] else "fused"
+        self.chosen = variant, optimizer
+        self.models = {variant: self.models[variant]}
+        eager = copy.deepcopy(self.models[variant])
+        self.steps["eager"] = make_step(self.case, eager, optimizer)
+        return {"variant": variant, "adam": optimizer, "tried_ms": tried}
+
+    def compile(self):
+        """Compile the fastest variant; return the reason if that fails, else None."""
+        variant, optimizer = self.chosen
+        step = make_step(self.case, copy.deepcopy(self.models[variant]), optimizer, compiled=True)
+        try:
+            self.first = step()  # compiles
+        except Exception as problem:  # whatever it is, it is part of the answer
+            return f"{type(problem).__name__}: {str(problem).strip().splitlines()[0]}"
+        self.steps["compiled"] = step
+        return None
+
+    def losses(self, who, n):
+        """Run the first n training steps and return their losses; compiling was one of them."""
+        done = [self.first.item()] if who == "compiled" else []
+        return done + [self.steps[who]().item() for _ in range(n - len(done))]
+
+    def turn(self, who, n):
+        """Return the seconds of a step, over n of them."""
+        return timed(self.steps[who], n)

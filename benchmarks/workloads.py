@@ -1,0 +1,96 @@
+"""What is measured: workloads, cases, batches of data, and the work in a training step.
+
+Nothing here imports npformer or PyTorch, so that a process which measures one never loads the
+other.
+"""
+
+import os
+from dataclasses import asdict, dataclass
+
+HEADS, VOCABULARY, CLASSES = 4, 1000, 10
+LEARNING_RATE = 1e-4
+KERAS_EPSILON = 1e-7  # of Adam, in `ffn`, whose original is in Keras
+BATCHES = 4  # different ones in turn: a model that knows its only batch by heart has tiny gradients
+THREADS = os.cpu_count() or 1  # for both sides; npformer's workers="auto" takes as many
+
+MIXERS = ("attention", "dense_synthesizer", "fourier")
+ACTIVATIONS = ("gelu", "relu")
+DROPOUTS = (0.0, 0.1)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Sizes of a model and its batch."""
+
+    name: str
+    batch: int
+    length: int
+    d_model: int
+    d_ff: int
+    layers: int
+
+
+S = Workload("S", 32, 64, 64, 256, 2)
+M = Workload("M", 32, 128, 256, 1024, 4)
+X = Workload("X", 16, 512, 256, 1024, 2)
+L = Workload("L", 4, 2048, 256, 1024, 2)
+L4096 = Workload("L4096", 2, 4096, 256, 1024, 1)  # attention only
+L8192 = Workload("L8192", 1, 8192, 256, 1024, 1)  # attention only, and only its memory
+WORKLOADS = {workload.name: workload for workload in (S, M, X, L, L4096, L8192)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, and what is done with it: "train" is a whole step, "predict" gives labels."""
+
+    kind: str
+    workload: Workload
+    mixer: str
+    activation: str = "gelu"
+    dropout: float = 0.0
+
+    def described(self):
+        """Return plain values, for JSON."""
+        return asdict(self)
+
+
+def batches(workload):
+    """Return x and y for some steps: random token ids, and labels that they say nothing about."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    shape = (workload.batch, workload.length)
+    return [
+        (rng.integers(VOCABULARY, size=shape), rng.integers(CLASSES, size=workload.batch))
+        for _ in range(BATCHES)
+    ]
+
+
+def vectors(batch, length, width):
+    """Return x and y for `ffn`: random features, and labels 0 and 1."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((batch, length, width), dtype="float32")
+    return x, rng.integers(2, size=batch)
+
+
+def matrix_flops(case):
+    """Return the operations that a step spends in matrix products; 2 m n k for each.
+
+    What belongs to the function is counted, not what an implementation does: weights computed again
+    in a backward pass count once, Fourier transforms not at all.
+    """
+    w = case.workload
+    tokens = w.batch * w.length
+    square = 2 * tokens * w.d_model * w.d_model
+    across = 2 * tokens * w.length * w.d_model  # all heads: length x length by d_model in sum
+    mixing = {
+        "attention": 4 * square + 2 * across,  # Q, K, V, output; Q K^T and P V
+        "dense_synthesizer": 3 * square + 2 * across,  # W1, value, output; hidden W2 and P V
+        "fourier": 0,
+    }[case.mixer]
+    feed_forward = 2 * 2 * tokens * w.d_model * w.d_ff
+    forward = w.layers * (mixing + feed_forward) + 2 * w.batch * w.d_model * CLASSES
+    # Backward, each product becomes two of its size: one for each of its factors.
+    return 3 * forward if case.kind == "train" else forward

@@ -1,0 +1,86 @@
+"""Multi-head self-attention with its three projections as one product."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from npformer import checks
+from npformer.backend import Array
+from npformer.kernels.cpu.averaging import average, average_backward
+from npformer.kernels.cpu.rows import UNIT, column_sums
+from npformer.module import Context
+
+
+def attention_heads(
+    x: Array,
+    W_query: Array,
+    b_query: Array,
+    W_key: Array,
+    b_key: Array,
+    W_value: Array,
+    b_value: Array,
+    n_heads: int,
+    causal: bool,
+    store: bool | None,
+    context: Context,
+) -> tuple[Array, Any]:
+    """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
+
+    Parameters
+    ----------
+    x : array, shape (batch, length, d_model)
+    W_query, W_key, W_value : array, shape (d_model, d_model)
+    b_query, b_key, b_value : array, shape (d_model,)
+    n_heads : int
+    causal : bool
+    store : bool, optional
+        Whether to keep exp(scores) for the backward pass; None: if the sequence is short.
+    context : Context
+        Has the padding mask, and lends the memory.
+
+    Notes
+    -----
+    The matrices side by side are copied at each call, which costs nothing beside the product, with
+    the scale of the scores in the queries' third. Heads are strided views of the result.
+    """
+    checks.shape("x", x, ("batch", "length", W_query.shape[0]))
+    batch, length, d = x.shape
+    scale = UNIT / math.sqrt(d // n_heads)
+    W = context.empty((d, 3 * d), W_query)
+    np.multiply(W_query, scale, out=W[:, :d])
+    W[:, d : 2 * d] = W_key
+    W[:, 2 * d :] = W_value
+    rows = x.reshape(-1, d)
+    qkv = np.matmul(rows, W, out=context.empty((len(rows), 3 * d), x))
+    qkv += np.concatenate((b_query * scale, b_key, b_value))
+    query, key, value = _heads(qkv, batch, length, n_heads, 3)
+    y = context.empty((batch, length, d), x)
+    out = y.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
+    mask = context.mask
+    cache = average(query, key, value, out, mask=mask, causal=causal, store=store, context=context)
+    return y, (rows, W, scale, cache, x.shape, n_heads, context)
+
+
+def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """Gradients: dx, then dW and db of query, key and value."""
+    rows, W, scale, averaged, x_shape, n_heads, context = cache
+    batch, length, d = x_shape
+    dout = dy.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
+    dqkv = context.empty((len(rows), 3 * d), rows)
+    average_backward(dout, averaged, *_heads(dqkv, batch, length, n_heads, 3))
+    dW = np.matmul(rows.T, dqkv, out=context.empty(W.shape, W))
+    db = column_sums(dqkv)
+    dx = np.matmul(dqkv, W.T, out=context.empty(rows.shape, rows))
+    dW[:, :d] *= scale
+    db[:d] *= scale
+    gradients = [part for i in range(3) for part in (dW[:, i * d : (i + 1) * d], db[i * d :][:d])]
+    return dx.reshape(x_shape), *gradients
+
+
+def _heads(columns: Array, batch: int, length: int, n_heads: int, parts: int) -> tuple[Array, ...]:
+    """View (rows, parts d) as `parts` arrays (batch, heads, length, d_head)."""
+    split = columns.reshape(batch, length, parts, n_heads, -1).transpose(2, 0, 3, 1, 4)
+    return tuple(split[i] for i in range(parts))

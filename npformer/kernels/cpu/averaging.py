@@ -1,0 +1,376 @@
+"""Y = softmax(Q K^T) V by head, a tile at a time: the core of attention and of synthesizers.
+
+The plain version takes seven trips through the (length, length) weights. Four ideas leave two, and
+none of them changes what is computed:
+
+- **No maximum, where it is proven needless.** softmax subtracts it so that exp cannot overflow. But
+  |q . k| <= |q| |k|, and the longest query times the longest key, found in one look at the short
+  arrays, bounds every score. Below `SAFE` nothing can overflow or vanish. Above, row maxima are
+  subtracted as usual.
+- **Weights of keys instead of terms of scores.** exp(s + b) = exp(s) exp(b): a bias of a key, and a
+  padding mask, which is the bias -inf, become factors w on the rows of V and in the row sums.
+- **Division last.** Y = (E w V) / l with l = E w: the rows of Y are divided, not those of E.
+- **2^x for e^x** where the processor has it vectorised, ln 2 hidden in the scale of Q.
+
+With g = dY / l and D = sum(g * Y) over features, the gradients are
+
+    dV = w E^T g        X = E * (g V^T - D)        dQ = X (w K)        dK = w X^T Q.
+
+Scores are computed again in the backward pass unless they are stored, so memory need not grow with
+the square of the length (Rabe and Staats, 2021, arXiv 2112.05682; Dao et al., 2022, arXiv
+2205.14135).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.backend import Array
+from npformer.kernels.cpu.rows import EXP, UNIT, ones
+from npformer.module import Context
+
+SAFE = 100.0
+"""Scores from -SAFE to SAFE, in powers of 2, need no maximum: 2^100 and sums of a million of them
+are far from float32's largest number, 2^128, and 2^-100 from its smallest, 2^-126."""
+
+TILE = 512
+"""Queries and keys of a tile of a long sequence: 512^2 float32 numbers are 1 MiB."""
+
+SCORES = 1 << 17
+"""Scores at once of short sequences: samples and heads are taken together up to so many."""
+
+STORED = 512
+"""Up to this length, `store=None` keeps the exponentials for the backward pass."""
+
+
+@dataclass
+class Heads:
+    """What one call needs, all as views of shape (batch, heads, length, d_head).
+
+    Attributes
+    ----------
+    query, key, value : array
+        Scores are query @ key^T, in units of `EXP`. Keys may have batch 1: one set for all.
+    weight : array, shape (batch or 1, heads or 1, 1, key_length), or None
+        w: what each key's exponential is multiplied with.
+    shift : array, shape (batch, heads, length, 1), or None
+        Subtracted from the scores: row maxima where they are needed.
+    bias : array, shape (heads, 1, key_length), or None
+        Added to the scores where `weight` would overflow.
+    mask : bool array, shape (batch, 1, 1, key_length), or None
+    causal : bool
+    """
+
+    query: Array
+    key: Array
+    value: Array
+    weight: Array | None
+    shift: Array | None
+    bias: Array | None
+    mask: Array | None
+    causal: bool
+
+
+def average(
+    query: Array,
+    key: Array,
+    value: Array,
+    out: Array,
+    *,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    causal: bool = False,
+    store: bool | None = None,
+    context: Context,
+) -> Any:
+    """Write softmax(query key^T + bias) value into `out`.
+
+    Parameters
+    ----------
+    query, value : array, shape (batch, heads, length, d_head)
+        Views with any strides. Queries hold the scale of the scores, times `UNIT`.
+    key : array, shape (batch or 1, heads, length, d_head)
+    out : array, shape (batch, heads, length, d_head)
+        Written to.
+    bias : array, shape (heads, length), optional
+        Added to the scores of each key, in the units of e^x.
+    mask : bool array, shape (batch, length), optional
+        True = keep.
+    causal : bool
+        Query i sees the keys 0 to i only.
+    store : bool, optional
+        Keep the exponentials for the backward pass; None: up to length `STORED`.
+    context : Context
+        Lends the memory.
+
+    Returns
+    -------
+    cache : opaque
+        For `average_backward`.
+    """
+    if mask is not None:
+        # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
+        kept = mask[:, None, :, None]
+        value = np.where(kept, value, 0.0)
+        if key.shape[0] == len(mask):
+            key = np.where(kept, key, 0.0)
+    heads = _prepare(query, key, value, bias, mask, causal)
+    batch, n_heads, length, _ = query.shape
+    if store is None:
+        store = length <= STORED
+    store = store and context.keep
+    stored = context.empty((batch, n_heads, length, length), query) if store else None
+    weighted = value if heads.weight is None else value * heads.weight.swapaxes(-1, -2)
+    inverse = context.empty((batch, n_heads, length, 1), query)
+    scratch = None if store else _scratch(heads, context)
+    partial = np.empty((TILE, value.shape[-1]), query.dtype) if length > TILE else None
+    for some in _groups(heads):
+        for rows in _tiles(length):
+            y, total = out[some][..., rows, :], inverse[some][..., rows, :]
+            for columns in _tiles(length, rows.stop if causal else length):
+                e = _exponentials(heads, some, rows, columns, stored, scratch)
+                sums = _row_sums(e, heads.weight, some, columns)
+                v = weighted[some][..., columns, :]
+                if columns.start == 0:
+                    np.matmul(e, v, out=y)
+                    total[...] = sums
+                else:
+                    assert partial is not None
+                    y += np.matmul(e, v, out=partial[: e.shape[-2]])
+                    total += sums
+            if mask is not None:
+                total[total == 0.0] = np.inf  # nothing to see: 0, not 0 / 0
+            np.divide(1.0, total, out=total)
+            y *= total
+    return heads, out, inverse, stored, context
+
+
+def average_backward(
+    dy: Array, cache: Any, dquery: Array, dkey: Array, dvalue: Array
+) -> Array | None:
+    """Write the gradients of `average` into dquery, dkey and dvalue.
+
+    Parameters
+    ----------
+    dy : array, shape (batch, heads, length, d_head)
+        Gradient of the loss with respect to `out`.
+    cache : opaque
+        From `average`.
+    dquery, dkey, dvalue : array
+        In the shapes of query, key and value; written to. Keys that serve a whole batch receive
+        the sum over it.
+
+    Returns
+    -------
+    dbias : array, shape (heads, length), or None
+        Gradient of the bias, if there was one.
+    """
+    heads, y, inverse, stored, context = cache
+    query, key, value, weight = heads.query, heads.key, heads.value, heads.weight
+    batch, n_heads, length, _ = query.shape
+    shared = key.shape[0] != batch
+    has_bias = heads.bias is not None or (shared and weight is not None)
+    # EXP(s) = e^(s / UNIT): the chain rule's 1 / UNIT is folded into g, and taken out of dV again.
+    g = np.multiply(dy, inverse, out=context.empty(dy.shape, inverse))
+    g *= 1.0 / UNIT
+    along = np.multiply(g, y, out=context.empty(dy.shape, inverse))
+    along = (along @ ones(along.shape[-1], along.dtype))[..., None]  # D
+    w_column = None if weight is None else weight.swapaxes(-1, -2)  # [.., Lk, 1]
+    weighted_key = key if w_column is None else key * w_column
+    dbias = np.zeros((n_heads, length), query.dtype) if has_bias else None
+    if shared:
+        dkey[...] = 0.0
+    n = _samples(heads)
+    size = min(length, TILE)
+    x_scratch = context.empty((n, _heads_at_once(heads), size, size), query)
+    e_scratch = None if stored is not None else _scratch(heads, context)
+    for some in _groups(heads):
+        w = None if w_column is None else w_column[_within(some, w_column)]
+        for rows in _tiles(length):
+            q, g_rows, d_rows = (a[some][..., rows, :] for a in (query, g, along))
+            dq = dquery[some][..., rows, :]
+            for columns in _tiles(length, rows.stop if heads.causal else length):
+                e = _exponentials(heads, some, rows, columns, stored, e_scratch, again=True)
+                first = rows.start == 0 or (heads.causal and rows.start == columns.start)
+                x = _like(x_scratch, e)
+                np.matmul(g_rows, value[some][..., columns, :].swapaxes(-1, -2), out=x)
+                x -= d_rows
+                x *= e
+                _accumulate(e.swapaxes(-1, -2), g_rows, dvalue[some][..., columns, :], first)
+                keys = weighted_key[_within(some, weighted_key)][..., columns, :]
+                _accumulate(x, keys, dq, columns.start == 0)
+                if not shared:
+                    _accumulate(x.swapaxes(-1, -2), q, dkey[some][..., columns, :], first)
+                else:
+                    dk = x.swapaxes(-1, -2) @ q
+                    if w is not None:
+                        dk *= w[..., columns, :]
+                    dkey[0, some[1], columns] += dk.sum(axis=0)
+                if dbias is not None:
+                    db = np.matmul(ones(x.shape[-2], x.dtype), x)  # [samples, heads, Lk]
+                    if w is not None:
+                        db *= w[..., columns, 0]
+                    dbias[some[1], columns] += db.sum(axis=0)
+    dvalue *= UNIT
+    if w_column is not None:
+        dvalue *= w_column
+        if not shared:
+            dkey *= w_column
+    if dbias is not None:
+        dbias *= UNIT
+    return dbias
+
+
+def _prepare(
+    query: Array, key: Array, value: Array, bias: Array | None, mask: Array | None, causal: bool
+) -> Heads:
+    """Choose between weights of keys without a maximum, and a bias with row maxima."""
+    padding = None if mask is None else mask[:, None, None, :]
+    largest = _longest(query) * _longest(key)
+    if bias is not None:
+        largest = largest + np.abs(bias).max(axis=-1) * UNIT
+    if float(largest.max(initial=0.0)) <= SAFE:
+        weight = None if padding is None else padding.astype(query.dtype)
+        if bias is not None:
+            factor = np.exp(bias)[None, :, None, :]
+            weight = factor if weight is None else factor * weight
+        return Heads(query, key, value, weight, None, None, padding, causal)
+    weight = None if padding is None else padding.astype(query.dtype)
+    row_bias = None if bias is None else (bias * UNIT)[:, None, :]
+    heads = Heads(query, key, value, weight, None, row_bias, padding, causal)
+    heads.shift = _row_maxima(heads)
+    return heads
+
+
+def _longest(x: Array) -> Array:
+    """Return the length of the longest row, by sample and head."""
+    return np.sqrt(np.einsum("bhld,bhld->bhl", x, x).max(axis=-1, initial=0.0))
+
+
+def _row_maxima(heads: Heads) -> Array:
+    """Return the largest score that each query may see; 0 where it may see none."""
+    batch, n_heads, length, _ = heads.query.shape
+    top = np.full((batch, n_heads, length, 1), -np.inf, heads.query.dtype)
+    for some in _groups(heads):
+        for rows in _tiles(length):
+            for columns in _tiles(length, rows.stop if heads.causal else length):
+                s = _scores(heads, some, rows, columns, None)
+                if heads.mask is not None:
+                    masked = ~heads.mask[some[0]][..., columns]
+                    np.copyto(s, -np.inf, where=masked)
+                if heads.causal and rows.start == columns.start:
+                    s[..., ~_triangle(s.shape[-1], bool)] = -np.inf
+                row = top[some][..., rows, :]
+                np.maximum(row, s.max(axis=-1, keepdims=True), out=row)
+    top[np.isneginf(top)] = 0.0
+    return top
+
+
+def _scores(
+    heads: Heads, some: tuple[slice, slice], rows: slice, columns: slice, out: Array | None
+) -> Array:
+    key = heads.key[_within(some, heads.key)][..., columns, :]
+    s = np.matmul(heads.query[some][..., rows, :], key.swapaxes(-1, -2), out=out)
+    if heads.bias is not None:
+        s += heads.bias[some[1]][..., columns]
+    return s
+
+
+def _exponentials(
+    heads: Heads,
+    some: tuple[slice, slice],
+    rows: slice,
+    columns: slice,
+    stored: Array | None,
+    scratch: Array | None,
+    again: bool = False,
+) -> Array:
+    """Return EXP(scores) of a tile: from where it is stored, or computed."""
+    if stored is not None:
+        e = stored[some][..., rows, columns]
+        if again:
+            return e
+    else:
+        assert scratch is not None
+        e = scratch[: _size(some[0]), : _size(some[1]), : _size(rows), : _size(columns)]
+    _scores(heads, some, rows, columns, e)
+    if heads.shift is not None:
+        e -= heads.shift[some][..., rows, :]
+        if heads.mask is not None:  # masked scores may lie above the maximum of the others
+            np.minimum(e, 0.0, out=e)
+        if heads.causal and rows.start == columns.start:
+            np.minimum(e, 0.0, out=e)
+    EXP(e, out=e)
+    if heads.causal and rows.start == columns.start:
+        e *= _triangle(e.shape[-1], e.dtype)
+    return e
+
+
+def _row_sums(e: Array, weight: Array | None, some: tuple[slice, slice], columns: slice) -> Array:
+    if weight is None:
+        return (e @ ones(e.shape[-1], e.dtype))[..., None]
+    w = weight[_within(some, weight)][..., columns]
+    return e @ w.swapaxes(-1, -2)
+
+
+def _accumulate(a: Array, b: Array, target: Array, first: bool) -> None:
+    """target = a @ b, or target += a @ b."""
+    if first:
+        np.matmul(a, b, out=target)
+    else:
+        target += a @ b
+
+
+def _triangle(n: int, dtype: Any) -> Array:
+    return np.tri(n, dtype=dtype)
+
+
+def _size(part: slice) -> int:
+    return int(part.stop - part.start)
+
+
+def _like(scratch: Array, e: Array) -> Array:
+    n, h, r, c = e.shape
+    return scratch[:n, :h, :r, :c]
+
+
+def _within(some: tuple[slice, slice], x: Array) -> tuple[slice, slice]:
+    """Return `some` for an array that may have one sample, or one head, for all."""
+    whole = slice(None)
+    return (whole if x.shape[0] == 1 else some[0], whole if x.shape[1] == 1 else some[1])
+
+
+def _heads_at_once(heads: Heads) -> int:
+    n_heads, length = heads.query.shape[1:3]
+    return n_heads if n_heads * min(length, TILE) ** 2 <= SCORES else 1
+
+
+def _samples(heads: Heads) -> int:
+    batch, _, length, _ = heads.query.shape
+    of_sample = _heads_at_once(heads) * min(length, TILE) ** 2
+    return min(batch, max(1, SCORES // max(of_sample, 1))) or 1
+
+
+def _scratch(heads: Heads, context: Context) -> Array:
+    size = min(heads.query.shape[2], TILE)
+    return context.empty((_samples(heads), _heads_at_once(heads), size, size), heads.query)
+
+
+def _groups(heads: Heads) -> Iterator[tuple[slice, slice]]:
+    """Yield samples and heads that are computed together."""
+    batch, n_heads, _, _ = heads.query.shape
+    n, h = _samples(heads), _heads_at_once(heads)
+    for b in range(0, batch, n):
+        for head in range(0, n_heads, h):
+            yield slice(b, min(b + n, batch)), slice(head, head + h)
+
+
+def _tiles(length: int, until: int | None = None) -> Iterator[slice]:
+    """Yield slices of `TILE` positions that begin before `until`."""
+    for start in range(0, length if until is None else until, TILE):
+        yield slice(start, min(start + TILE, length))

@@ -1,0 +1,103 @@
+"""The Dense Synthesizer as attention whose keys are parameters, the same for every sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer import checks
+from npformer.backend import Array
+from npformer.functional.dense_synthesizer import check_columns
+from npformer.kernels.cpu.averaging import average, average_backward
+from npformer.kernels.cpu.rows import UNIT, column_sums, pieces, zeros
+from npformer.module import Context
+
+
+def dense_heads(
+    x: Array,
+    W1: Array,
+    b1: Array,
+    W2: Array,
+    b2: Array,
+    W_value: Array,
+    b_value: Array,
+    causal: bool,
+    context: Context,
+) -> tuple[Array, Any]:
+    """concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i.
+
+    Parameters
+    ----------
+    x : array, shape (batch, length, d_model)
+    W1 : array, shape (d_model, d_model)
+    b1 : array, shape (d_model,)
+    W2 : array, shape (n_heads, d_model / n_heads, max_len)
+    b2 : array, shape (n_heads, max_len)
+    W_value : array, shape (d_model, d_model)
+    b_value : array, shape (d_model,)
+    causal : bool
+    context : Context
+        Has the padding mask, and lends the memory.
+
+    Notes
+    -----
+    With h = relu(x W1 + b1) the scores are h W2 + b2: queries h, keys W2^T for all samples, and a
+    bias of each key. x W1 and x W_V are one product.
+    """
+    checks.shape("x", x, ("batch", "length", W1.shape[0]))
+    batch, length, d = x.shape
+    check_columns(length, W2)
+    n_heads = len(W2)
+    W = context.empty((d, 2 * d), W1)
+    W[:, :d] = W1
+    W[:, d:] = W_value
+    rows = x.reshape(-1, d)
+    hv = np.matmul(rows, W, out=context.empty((len(rows), 2 * d), x))
+    bias = np.concatenate((b1, b_value))
+    for piece in pieces(len(rows), 2 * d):
+        hv[piece] += bias
+        hidden = hv[piece, :d]
+        np.maximum(hidden, zeros(d, x.dtype), out=hidden)
+    query, value = _heads(hv, batch, length, n_heads)
+    key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
+    y = context.empty((batch, length, d), x)
+    out = y.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
+    cache = average(
+        query,
+        key,
+        value,
+        out,
+        bias=b2[:, :length],
+        mask=context.mask,
+        causal=causal,
+        context=context,
+    )
+    return y, (rows, W, hv, W2, b2, cache, x.shape, context)
+
+
+def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value."""
+    rows, W, hv, W2, b2, averaged, x_shape, context = cache
+    batch, length, d = x_shape
+    n_heads = len(W2)
+    dout = dy.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
+    dhv = context.empty(hv.shape, hv)
+    dkey = context.empty((1, n_heads, length, d // n_heads), hv)
+    dquery, dvalue = _heads(dhv, batch, length, n_heads)
+    dbias = average_backward(dout, averaged, dquery, dkey, dvalue)
+    dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
+    np.multiply(dkey[0].swapaxes(-1, -2), UNIT, out=dW2[..., :length])
+    db2[:, :length] = dbias
+    for piece in pieces(len(rows), d):
+        dhv[piece, :d] *= hv[piece, :d] > 0.0
+    dW = np.matmul(rows.T, dhv, out=context.empty(W.shape, W))
+    db = column_sums(dhv)
+    dx = np.matmul(dhv, W.T, out=context.empty(rows.shape, rows)).reshape(x_shape)
+    return dx, dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]
+
+
+def _heads(columns: Array, batch: int, length: int, n_heads: int) -> tuple[Array, Array]:
+    """View (rows, 2 d) as two arrays (batch, heads, length, d_head)."""
+    split = columns.reshape(batch, length, 2, n_heads, -1).transpose(2, 0, 3, 1, 4)
+    return split[0], split[1]

@@ -1,0 +1,40 @@
+"""The gradient of a table that was looked up, as a product with a sparse matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer import functional as F
+from npformer.backend import Array
+from npformer.module import Context
+
+
+def embedding(ids: Array, table: Array, *, context: Context) -> tuple[Array, Any]:
+    """`functional.embedding`.
+
+    Parameters
+    ----------
+    ids, table : array
+        As there.
+    context : Context
+        Not used: a lookup is one copy.
+    """
+    return F.embedding(ids, table)
+
+
+def embedding_backward(dy: Array, cache: Any) -> Array:
+    """`functional.embedding_backward`.
+
+    Looking up is a product with a matrix that has a single 1 in each row, at the token's id. Its
+    transpose times dy is the gradient: SciPy adds row by row, many times as fast as `add.at`.
+    """
+    from scipy.sparse import csr_array  # here, not above: models without tokens do without
+
+    ids, (vocab_size, d_model) = cache
+    n = ids.size
+    lookup = csr_array(
+        (np.ones(n, dy.dtype), ids.reshape(-1), np.arange(n + 1)), shape=(n, vocab_size)
+    )
+    return lookup.T @ dy.reshape(n, d_model)

@@ -1,0 +1,62 @@
+"""activation(x W1 + b1) W2 + b2 as one: bias, activation and derivative in one go over memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer.backend import Array
+from npformer.functional.linear import check_linear
+from npformer.kernels.cpu.activations import ACTIVATIONS
+from npformer.kernels.cpu.rows import column_sums, pieces
+from npformer.module import Context
+
+
+def feed_forward(
+    x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: Context
+) -> tuple[Array, Any]:
+    """activation(x W1 + b1) W2 + b2.
+
+    Parameters
+    ----------
+    x : array, shape (..., d_model)
+    W1 : array, shape (d_model, d_ff)
+    b1 : array, shape (d_ff,)
+    W2 : array, shape (d_ff, d_model)
+    b2 : array, shape (d_model,)
+    activation : str
+        A name in `ACTIVATIONS`.
+    context : Context
+        Lends the memory.
+    """
+    check_linear(x, W1, b1)
+    activate, keep = ACTIVATIONS[activation], context.keep
+    rows = x.reshape(-1, W1.shape[0])
+    before = np.matmul(rows, W1, out=context.empty((len(rows), W1.shape[1]), x))
+    in_place = activation == "relu" or not keep
+    hidden = before if in_place else context.empty(before.shape, x)
+    for piece in pieces(*before.shape):
+        before[piece] += b1
+        activate(before[piece], hidden[piece], keep)
+    y = np.matmul(hidden, W2, out=context.empty((len(rows), W2.shape[1]), x))
+    y += b2
+    y = y.reshape(*x.shape[:-1], W2.shape[1])
+    derivative = None if in_place else before
+    return y, (rows, hidden, derivative, W1, W2, x.shape, context)
+
+
+def feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array, Array, Array]:
+    """Gradients: dx, dW1, db1, dW2, db2."""
+    rows, hidden, derivative, W1, W2, x_shape, context = cache
+    drows = dy.reshape(-1, W2.shape[1])
+    dW2 = np.matmul(hidden.T, drows, out=context.empty(W2.shape, W2))
+    dhidden = np.matmul(drows, W2.T, out=context.empty(hidden.shape, hidden))
+    for piece in pieces(*hidden.shape):
+        if derivative is None:
+            dhidden[piece] *= hidden[piece] > 0.0
+        else:
+            dhidden[piece] *= derivative[piece]
+    dW1 = np.matmul(rows.T, dhidden, out=context.empty(W1.shape, W1))
+    dx = np.matmul(dhidden, W1.T, out=context.empty(rows.shape, rows))
+    return dx.reshape(x_shape), dW1, column_sums(dhidden), dW2, column_sums(drows)

@@ -1,0 +1,53 @@
+"""Re(F_seq F_hidden x) from half of the transform: the other half is its mirror image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer import checks
+from npformer.backend import Array, fft_module
+from npformer.kernels.cpu.rows import PIECE
+from npformer.module import Context
+
+
+def fourier_mixing(x: Array, *, context: Context) -> tuple[Array, Any]:
+    """`functional.fourier_mixing`.
+
+    Parameters
+    ----------
+    x : array, shape (..., length, d_model)
+    context : Context
+        Lends the memory.
+
+    Notes
+    -----
+    For real x the transform at (-l, -k) is the complex conjugate of that at (l, k), so the real
+    parts are equal: `rfft` computes the features up to d_model / 2, and the rest is copied from
+    there, rows and columns in reverse.
+    """
+    checks.floating(x=x)
+    checks.shape("x", x, (None, "length", "d_model"))
+    fft = fft_module(x)
+    length, d = x.shape[-2:]
+    y = context.empty(x.shape, x)
+    sequences, mixed = x.reshape(-1, length, d), y.reshape(-1, length, d)
+    half = d // 2 + 1
+    at_once = max(1, PIECE // max(length * d, 1))
+    for start in range(0, len(sequences), at_once):
+        piece = slice(start, start + at_once)
+        spectrum = fft.rfft(sequences[piece], axis=-1)  # [.., length, half]
+        real = fft.fft(spectrum, axis=-2, overwrite_x=True).real
+        out = mixed[piece]
+        out[..., :half] = real
+        mirror = real[..., (d - 1) // 2 : 0 : -1]  # columns d - k for k from `half` on
+        out[:, :1, half:] = mirror[:, :1]
+        out[:, 1:, half:] = mirror[:, :0:-1]
+    return y, context
+
+
+def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
+    """`functional.fourier_mixing_backward`: the same transform, of dy."""
+    dx, _ = fourier_mixing(dy, context=cache)
+    return dx
