@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from npformer import checks
+from npformer import checks, kernels
 from npformer.backend import Array, array_module, asarray, backend_of
 from npformer.module import Gradients, Parameters
 
@@ -57,6 +57,41 @@ def cosine(total: int, warmup: int = 0, final: float = 0.0) -> Schedule:
         return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * progress))
 
     return factor
+
+
+def adam_update(
+    theta: Array,
+    g: Array,
+    m: Array,
+    v: Array,
+    *,
+    step_size: float,
+    betas: tuple[float, float],
+    eps: float,
+    shrink: float,
+) -> None:
+    """Move a parameter and its moments by one step of Adam, in place.
+
+    Parameters
+    ----------
+    theta, g, m, v : array
+        Parameter, gradient, and the running means of g and g^2.
+    step_size : float
+        lr sqrt(1 - beta2^t) / (1 - beta1^t).
+    betas : (float, float)
+    eps : float
+        Adam's eps times sqrt(1 - beta2^t).
+    shrink : float
+        1 - lr weight_decay.
+    """
+    xp = array_module(theta)
+    beta1, beta2 = betas
+    m *= beta1
+    m += (1.0 - beta1) * g
+    v *= beta2
+    v += (1.0 - beta2) * (g * g)
+    theta *= shrink
+    theta -= step_size * m / (xp.sqrt(v) + eps)
 
 
 class Adam:
@@ -153,15 +188,20 @@ class Adam:
         beta1, beta2 = self.betas
         for name, theta, g in pieces:
             m, v = self._moments_of(name, theta)
-            xp = array_module(theta)
-            m *= beta1
-            m += (1.0 - beta1) * g
-            v *= beta2
-            v += (1.0 - beta2) * (g * g)
-            if self.weight_decay:
-                theta *= 1.0 - lr * self.weight_decay
-            root = xp.sqrt(v) * (1.0 - beta2**self.steps) ** -0.5  # sqrt(v / (1 - beta2^t))
-            theta -= (lr / (1.0 - beta1**self.steps)) * m / (root + self.eps)
+            # m / (1 - beta1^t) and v / (1 - beta2^t), with the second one's root taken out of the
+            # fraction: lr m' / (sqrt(v') + eps) = step_size m / (sqrt(v) + eps root)
+            root = math.sqrt(1.0 - beta2**self.steps)
+            update = kernels.find("adam_update", theta) or adam_update
+            update(
+                theta,
+                g,
+                m,
+                v,
+                step_size=lr * root / (1.0 - beta1**self.steps),
+                betas=self.betas,
+                eps=self.eps * root,
+                shrink=1.0 - lr * self.weight_decay,
+            )
 
     def _moments_of(self, name: str, theta: Array) -> tuple[Array, Array]:
         if name not in self._moments:

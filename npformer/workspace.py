@@ -8,8 +8,6 @@ one: it lends arrays, and what it lent comes back when nobody holds it any more.
 from __future__ import annotations
 
 import math
-import threading
-from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -29,20 +27,30 @@ class _Lease:
     __slots__ = ("__array_interface__", "_block", "_home")
 
     def __init__(
-        self, block: np.ndarray, home: Workspace, shape: tuple[int, ...], dtype: np.dtype[Any]
+        self, block: _Block, home: list[_Block], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         self._block = block
         self._home = home
-        address = block.__array_interface__["data"][0]
         self.__array_interface__ = {
             "shape": shape,
             "typestr": dtype.str,
-            "data": (address + -address % LINE, False),
+            "data": (block.address, False),
             "version": 3,
         }
 
     def __del__(self) -> None:
-        self._home._returned.append(self._block)  # one operation: safe from any thread
+        self._home.append(self._block)  # one operation of a list: safe from any thread
+
+
+class _Block:
+    """A piece of memory, and where in it arrays begin."""
+
+    __slots__ = ("address", "memory")
+
+    def __init__(self, size: int) -> None:
+        self.memory = np.empty(size + LINE, dtype=np.uint8)
+        address = self.memory.__array_interface__["data"][0]
+        self.address = address + -address % LINE
 
 
 class Workspace:
@@ -58,16 +66,15 @@ class Workspace:
 
     Notes
     -----
-    A piece of memory serves any array that fills more than half of it, so batches of changing
-    length do not pile up pieces of every size. `tidy`, called once a step, lets go of what has not
-    been asked for in some steps.
+    Blocks are of a few sizes, eight between a power of two and the next, so that batches of changing
+    length share them. `tidy`, called once a step, lets go of blocks that nobody asked for in some
+    steps.
     """
 
     def __init__(self) -> None:
-        self._returned: list[np.ndarray] = []
-        self._free: list[tuple[int, int, np.ndarray]] = []  # size, id, block: sorted
-        self._idle: dict[int, int] = {}  # id of a free block: calls of tidy since it was lent
-        self._lock = threading.Lock()
+        self._free: dict[int, list[_Block]] = {}
+        self._least: dict[int, int] = {}  # free blocks of a size at the fullest moment since tidy
+        self._calls = 0
         self.n_bytes = 0
 
     def empty(self, shape: tuple[int, ...], near: Array, dtype: Any = None) -> Array:
@@ -86,25 +93,19 @@ class Workspace:
         size = math.prod(shape) * dtype.itemsize
         if size < SMALL:
             return np.empty(shape, dtype)
-        return np.asarray(_Lease(self._take(size + LINE), self, shape, dtype))
-
-    def _take(self, size: int) -> np.ndarray:
-        with self._lock:
-            self._collect()
-            at = bisect_left(self._free, (size,))
-            if at < len(self._free) and self._free[at][0] <= 2 * size:
-                block = self._free.pop(at)[2]
-                self._idle.pop(id(block), None)
-                return block
+        step = 1 << (size.bit_length() - 4)
+        size = -(-size // step) * step
+        free = self._free.get(size)
+        if free is None:
+            free = self._free[size] = []
+        try:
+            block = free.pop()
+        except IndexError:
+            block = _Block(size)
             self.n_bytes += size
-            return np.empty(size, dtype=np.uint8)
-
-    def _collect(self) -> None:
-        """Sort what came back into what is free."""
-        while self._returned:
-            block = self._returned.pop()
-            entry = (block.size, id(block), block)
-            self._free.insert(bisect_left(self._free, entry[:2]), entry)
+        if len(free) < self._least.get(size, size):
+            self._least[size] = len(free)
+        return np.asarray(_Lease(block, free, shape, dtype))
 
     def tidy(self, patience: int = 8) -> None:
         """Let go of memory that nobody asked for in the last `patience` calls.
@@ -113,18 +114,15 @@ class Workspace:
         ----------
         patience : int
         """
-        with self._lock:
-            self._collect()
-            kept = []
-            for size, key, block in self._free:
-                idle = self._idle.get(key, 0) + 1
-                if idle > patience:
-                    self._idle.pop(key, None)
-                    self.n_bytes -= size
-                else:
-                    self._idle[key] = idle
-                    kept.append((size, key, block))
-            self._free = kept
+        self._calls += 1
+        if self._calls < patience:
+            return
+        self._calls = 0
+        for size, free in self._free.items():
+            for _ in range(min(self._least.get(size, len(free)), len(free))):
+                free.pop()
+                self.n_bytes -= size
+        self._least.clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Workspace:
         return Workspace()  # memory is nobody's property: a copy begins with none

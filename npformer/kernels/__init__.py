@@ -136,6 +136,22 @@ def fused(name: str, x: Array, context: Context) -> Forward | None:
     return run
 
 
+def find(name: str, x: Array) -> Callable[..., None] | None:
+    """Return a kernel for a function that has no backward pass, such as an optimizer's update.
+
+    Parameters
+    ----------
+    name : str
+    x : array
+        Says which kernels fit.
+    """
+    if not _enabled or x.dtype.char not in KINDS or type(x) is not np.ndarray:
+        return None
+    from npformer.kernels import cpu
+
+    return cpu.UPDATES.get(name)
+
+
 def backward(dy: Array, cache: Any) -> Any:
     """Return the gradients of what `forward`, or a fused kernel, computed.
 

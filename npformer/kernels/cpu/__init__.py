@@ -3,6 +3,7 @@
 The sources of speed, and what each one gained, are in docs/performance.md.
 """
 
+from npformer.kernels.cpu.adam import adam_update
 from npformer.kernels.cpu.attention import attention_heads, attention_heads_backward
 from npformer.kernels.cpu.dense_synthesizer import dense_heads, dense_heads_backward
 from npformer.kernels.cpu.dropout import dropout, dropout_backward
@@ -29,3 +30,6 @@ KERNELS = {
     "residual_norm": (residual_norm, residual_norm_backward),
 }
 """By the name of the pair that each replaces, or of the row of pairs that it is."""
+
+UPDATES = {"adam_update": adam_update}
+"""Functions without a backward pass, by the name of the one that each replaces."""

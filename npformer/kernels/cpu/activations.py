@@ -33,7 +33,7 @@ as long again.
 """
 
 
-def relu(x: Array, y: Array, keep: bool) -> None:
+def relu(x: Array, y: Array, keep: bool, scratch: Array) -> None:
     """y = max(0, x). The backward pass asks y for its sign, so x is free to be y.
 
     Parameters
@@ -44,11 +44,13 @@ def relu(x: Array, y: Array, keep: bool) -> None:
         Written to; may be `x`.
     keep : bool
         Whether x is to hold the derivative afterwards; ReLU's is in y.
+    scratch : array, shape (2, rows, width)
+        Overwritten.
     """
     np.maximum(x, zeros(x.shape[-1], x.dtype), out=y)
 
 
-def gelu(x: Array, y: Array, keep: bool) -> None:
+def gelu(x: Array, y: Array, keep: bool, scratch: Array) -> None:
     """y = x Phi(x), and x becomes Phi(x) + x Phi'(x).
 
     Parameters
@@ -59,10 +61,13 @@ def gelu(x: Array, y: Array, keep: bool) -> None:
         Written to; may be `x` if not `keep`.
     keep : bool
         Whether x is to hold the derivative afterwards.
+    scratch : array, shape (2, rows, width)
+        Overwritten.
     """
-    square = x * x
+    square, phi = scratch
+    np.multiply(x, x, out=square)
     if x.dtype.char == "f":
-        phi = square * PHI[-1]
+        np.multiply(square, PHI[-1], out=phi)
         for coefficient in PHI[-2:0:-1]:
             phi += coefficient
             phi *= square
@@ -70,13 +75,12 @@ def gelu(x: Array, y: Array, keep: bool) -> None:
         phi *= x
         np.tanh(phi, out=phi)
     else:
-        phi = erf(x * math.sqrt(0.5))  # the referee's precision has the exact one
+        phi[...] = erf(x * math.sqrt(0.5))  # the referee's precision has the exact one
     phi *= 0.5
     phi += 0.5
-    if not keep:
-        np.multiply(x, phi, out=y)
-        return
     np.multiply(x, phi, out=y)
+    if not keep:
+        return
     # Phi'(x) = exp(-x^2 / 2) / sqrt(2 pi), the factor moved into the exponent
     square *= -0.5 * UNIT
     square -= 0.5 * math.log(2.0 * math.pi) * UNIT
@@ -85,7 +89,7 @@ def gelu(x: Array, y: Array, keep: bool) -> None:
     x += phi
 
 
-def gelu_tanh(x: Array, y: Array, keep: bool) -> None:
+def gelu_tanh(x: Array, y: Array, keep: bool, scratch: Array) -> None:
     """y = x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), and x the derivative.
 
     Parameters
@@ -96,10 +100,13 @@ def gelu_tanh(x: Array, y: Array, keep: bool) -> None:
         Written to; may be `x` if not `keep`.
     keep : bool
         Whether x is to hold the derivative afterwards.
+    scratch : array, shape (2, rows, width)
+        Overwritten.
     """
     root = math.sqrt(2.0 / math.pi)
-    square = x * x
-    half = square * (0.044715 * root)
+    square, half = scratch
+    np.multiply(x, x, out=square)
+    np.multiply(square, 0.044715 * root, out=half)
     half += root
     half *= x
     np.tanh(half, out=half)
@@ -117,7 +124,7 @@ def gelu_tanh(x: Array, y: Array, keep: bool) -> None:
     x += half
 
 
-def tanh(x: Array, y: Array, keep: bool) -> None:
+def tanh(x: Array, y: Array, keep: bool, scratch: Array) -> None:
     """y = tanh(x), and x becomes 1 - y^2.
 
     Parameters
@@ -128,6 +135,8 @@ def tanh(x: Array, y: Array, keep: bool) -> None:
         Written to; may be `x` if not `keep`.
     keep : bool
         Whether x is to hold the derivative afterwards.
+    scratch : array, shape (2, rows, width)
+        Overwritten.
     """
     np.tanh(x, out=y)
     if keep:

@@ -36,9 +36,13 @@ def feed_forward(
     before = np.matmul(rows, W1, out=context.empty((len(rows), W1.shape[1]), x))
     in_place = activation == "relu" or not keep
     hidden = before if in_place else context.empty(before.shape, x)
+    scratch = None
     for piece in pieces(*before.shape):
-        before[piece] += b1
-        activate(before[piece], hidden[piece], keep)
+        z, y = before[piece], hidden[piece]
+        if scratch is None:
+            scratch = context.empty((2, *z.shape), z)
+        z += b1
+        activate(z, y, keep, scratch[:, : len(z)])
     y = np.matmul(hidden, W2, out=context.empty((len(rows), W2.shape[1]), x))
     y += b2
     y = y.reshape(*x.shape[:-1], W2.shape[1])

@@ -11,7 +11,7 @@ import numpy as np
 
 from npformer.backend import Array
 
-PIECE = 1 << 18
+PIECE = 1 << 17
 """Entries of an elementwise piece: three or four arrays of them fit into a second-level cache of
 1 MiB. Smaller pieces spend their time on calls and on the interpreter's lock."""
 

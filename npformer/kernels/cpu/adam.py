@@ -1,0 +1,51 @@
+"""Adam over a flat buffer, a piece at a time, in place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npformer.backend import Array
+
+PIECE = 1 << 15
+"""Entries at once: parameter, gradient, both moments and a scratch stay in the nearest caches."""
+
+
+def adam_update(
+    theta: Array,
+    g: Array,
+    m: Array,
+    v: Array,
+    *,
+    step_size: float,
+    betas: tuple[float, float],
+    eps: float,
+    shrink: float,
+) -> None:
+    """Update theta, m and v in place: see `npformer.optim.adam_update`.
+
+    Parameters
+    ----------
+    theta, g, m, v : array, shape (n,)
+    step_size, betas, eps, shrink
+        As there.
+    """
+    beta1, beta2 = betas
+    scratch = np.empty(min(PIECE, theta.size), theta.dtype)
+    for start in range(0, theta.size, PIECE):
+        piece = slice(start, start + PIECE)
+        theta_, g_, m_, v_ = theta[piece], g[piece], m[piece], v[piece]
+        s = scratch[: g_.size]
+        m_ *= beta1
+        np.multiply(g_, 1.0 - beta1, out=s)
+        m_ += s
+        v_ *= beta2
+        np.multiply(g_, g_, out=s)
+        s *= 1.0 - beta2
+        v_ += s
+        np.sqrt(v_, out=s)
+        s += eps
+        np.divide(m_, s, out=s)
+        s *= step_size
+        if shrink != 1.0:
+            theta_ *= shrink
+        theta_ -= s
