@@ -27,6 +27,10 @@ Module: TypeAlias = Any
 """The namespace of a backend: ``numpy``, ``cupy``, or anything that spells the same functions."""
 
 
+HostGenerator: TypeAlias = np.random.Generator
+"""What draws random numbers on the host, for every backend alike."""
+
+
 class BackendUnavailableError(RuntimeError):
     """The backend that was asked for cannot run on this machine."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from npformer.input_embedding import InputEmbedding
 from npformer.layers import POOLINGS, Linear
 from npformer.module import Context, Gradients, Layer
 from npformer.trace import Explanation, explain
-from npformer.workers import Team, one_blas_thread, work
+from npformer.workers import Team
+from npformer.workspace import Workspace
 
 OUTPUTS = ("softmax", "sigmoid")
 
@@ -94,6 +96,7 @@ class SequenceClassifier(Layer):
         d_pooled = config.d_model * (config.max_len if pooling == "flatten" else 1)
         d_out = 1 if output == "sigmoid" else n_classes
         self.classify = Linear(d_pooled, d_out, seed=rng, dtype=dtype)
+        self._workspaces: list[list[Workspace]] = []
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:
@@ -163,6 +166,17 @@ class SequenceClassifier(Layer):
         self.backward(dlogits, cache, gradients)
         return loss * weight
 
+    @contextmanager
+    def _team(self, workers: int | str, micro_batch: int | None = None) -> Iterator[Team]:
+        """Lend a team whose memory stays with the model, for the next call to use again."""
+        try:
+            workspaces = self._workspaces.pop()
+        except IndexError:  # the first call, or another thread is in one
+            workspaces = []
+        with Team(self, workers, micro_batch, workspaces) as team:
+            yield team
+        self._workspaces.append(workspaces)
+
     # What users call ----------------------------------------------------------------------------
 
     def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:
@@ -184,8 +198,8 @@ class SequenceClassifier(Layer):
         """
         x, mask = self.prepare(x, mask)
         types = self.prepare_types(types, x)
-        logits, _ = self.forward(x, Context(mask=mask, types=types))
-        return logits
+        with self._team("auto") as team:
+            return team.forward(x, mask, types)
 
     def loss_and_gradients(
         self,
@@ -195,6 +209,7 @@ class SequenceClassifier(Layer):
         *,
         types: Array | None = None,
         workers: int | str = 1,
+        micro_batch: int | None = None,
         label_smoothing: float = 0.0,
         seed: Seed | None = None,
     ) -> tuple[float, Gradients]:
@@ -211,6 +226,9 @@ class SequenceClassifier(Layer):
             Types of the tokens; all 0 if not given.
         workers : int or "auto"
             CPU threads that share the batch.
+        micro_batch : int, optional
+            Samples that are computed at a time, which bounds the memory; the gradients are those
+            of the whole batch. None: each worker's share at once.
         label_smoothing : float
             See `softmax_cross_entropy`.
         seed : int or numpy.random.Generator, optional
@@ -224,7 +242,7 @@ class SequenceClassifier(Layer):
             ``{name: array}``, the caller's to keep.
         """
         generator = None if seed is None else initializers.generator(seed)
-        with Team(self, workers) as team:
+        with self._team(workers, micro_batch) as team:
             loss, gradients = team.step(
                 x, y, mask, types=types, generator=generator, label_smoothing=label_smoothing
             )
@@ -261,12 +279,11 @@ class SequenceClassifier(Layer):
         parts = []
         for start in range(0, len(x), batch_size):
             rows = slice(start, start + batch_size)
-            with one_blas_thread(self, work(self, math.prod(x[rows].shape[:2]))):
-                logits = self(
-                    x[rows],
-                    None if mask is None else mask[rows],
-                    None if types is None else types[rows],
-                )
+            logits = self(
+                x[rows],
+                None if mask is None else mask[rows],
+                None if types is None else types[rows],
+            )
             if self.output == "sigmoid":
                 # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
                 both = [to_numpy(F.sigmoid(z)[0]) for z in (-logits, logits)]

@@ -191,7 +191,8 @@ class Adam:
             # m / (1 - beta1^t) and v / (1 - beta2^t), with the second one's root taken out of the
             # fraction: lr m' / (sqrt(v') + eps) = step_size m / (sqrt(v) + eps root)
             root = math.sqrt(1.0 - beta2**self.steps)
-            update = kernels.find("adam_update", theta) or adam_update
+            flat = theta.ndim == 1 and g.ndim == 1
+            update = (kernels.find("adam_update", theta) if flat else None) or adam_update
             update(
                 theta,
                 g,

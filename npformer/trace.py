@@ -69,7 +69,7 @@ def trace(
         names.setdefault(id(part), []).append(name)
     for part in {id(part): part for _, part in observed.layers()}.values():
         _observe(part, names[id(part)], calls)
-    observed.forward(x, Context(mask=mask, types=types))
+    observed.forward(x, Context(mask=mask, types=types, plain=True))
     return calls.copy()  # whoever calls an observed layer again would lengthen the other list
 
 

@@ -147,6 +147,7 @@ def fit(
     patience: int | None = None,
     seed: Seed = 0,
     workers: int | str = "auto",
+    micro_batch: int | None = None,
     progress: bool = True,
     check_every: int | None = None,
     on_interrupt: str = "raise",
@@ -186,6 +187,9 @@ def fit(
         number of workers are equal bit for bit.
     workers : int or "auto"
         CPU threads that share each batch.
+    micro_batch : int, optional
+        Samples that a worker computes at a time, which bounds the memory; the step is that of the
+        whole batch. None: a worker's share of the batch at once.
     progress : bool
         Show a progress bar.
     check_every : int, optional
@@ -231,7 +235,8 @@ def fit(
     bar = _progress_bar(epochs * steps, progress)
     try:
         # Overflow is not hushed up: the watch looks at the loss and names the tensor.
-        with Team(model, workers) as team, np.errstate(over="ignore", invalid="ignore"):
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with Team(model, workers, micro_batch) as team, quiet:
             for epoch in range(1, epochs + 1):
                 began = time.perf_counter()
                 watch = _LossWatch(model, (x, mask), check_every, best)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from npformer import checks
 from npformer.backend import Array, array_module, backend_of
 from npformer.module import Context, Gradients, Layer
 from npformer.workspace import Workspace
@@ -152,6 +154,26 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     return min(workers, batch)
 
 
+_pools: dict[int, ThreadPoolExecutor] = {}
+_pools_lock = threading.Lock()
+
+
+def _pool(n: int) -> ThreadPoolExecutor:
+    """Return n threads that stay for the next call: starting them costs as much as a small step."""
+    with _pools_lock:
+        if n not in _pools:
+            from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
+
+            _pools[n] = ThreadPoolExecutor(
+                n, thread_name_prefix="npformer", initializer=_spread, initargs=(count(), n)
+            )
+        return _pools[n]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)  # a forked child has no threads but its own
+
+
 class Team:
     """Threads that share a model, and what each of them needs for itself.
 
@@ -161,22 +183,33 @@ class Team:
         With the method `accumulate`.
     workers : int or "auto"
         Threads.
+    micro_batch : int, optional
+        Samples that a worker computes at a time, which bounds its memory; None: its whole share.
+    workspaces : list of Workspace, optional
+        Used, and added to, if given: memory that outlives this team.
     """
 
-    def __init__(self, model: Any, workers: int | str = 1) -> None:
+    def __init__(
+        self,
+        model: Any,
+        workers: int | str = 1,
+        micro_batch: int | None = None,
+        workspaces: list[Workspace] | None = None,
+    ) -> None:
+        if micro_batch is not None:
+            checks.positive("micro_batch", micro_batch)
         self.model = model
         self.workers = workers
+        self.micro_batch = micro_batch
         self._seconds_a_token = work(model, 1)
-        self._pool: ThreadPoolExecutor | None = None
         self._gradients: list[Gradients] = []
-        self._workspaces: list[Workspace] = []
+        self._workspaces = [] if workspaces is None else workspaces
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._gradients, self._workspaces = [], []
 
     def step(
         self,
@@ -213,50 +246,98 @@ class Team:
             types = self.model.prepare_types(types, x)
         seconds = self._seconds_a_token * x.shape[0] * x.shape[1]
         n = choose(self.workers, self.model, len(x), seconds)
-        if self._gradients and backend_of(g=self._gradients[0].flat).name != self.model.backend:
-            self._gradients.clear()  # the model moved since the last step
-            self._workspaces.clear()
-        while len(self._gradients) < n:
-            self._gradients.append(Gradients(self.model))
-            self._workspaces.append(Workspace())
+        self._staff(n)
         generators = [generator] * n if n == 1 or generator is None else generator.spawn(n)
-        total = float(max(counts.sum(), 1)) if n > 1 else 1.0
+        total = float(max(counts.sum(), 1))
 
         def part(k: int) -> Array:
-            rows = slice(k * len(x) // n, (k + 1) * len(x) // n)
-            gradients, workspace = self._gradients[k], self._workspaces[k]
+            gradients = self._gradients[k]
             gradients.zero()
-            workspace.tidy()
-            context = Context(
-                training=True,
-                generator=generators[k],
-                mask=None if mask is None else mask[rows],
-                workspace=workspace,
-                types=None if types is None else types[rows],
-            )
+            context = Context(training=True, generator=generators[k], workspace=self._memory(k))
+            loss = 0.0
+            shares = list(_shares(len(x), n, k, self.micro_batch))
             # Overflow is not hushed up: `fit` looks at the loss and names the tensor.
             with np.errstate(over="ignore", invalid="ignore"):
-                return self.model.accumulate(
-                    x[rows],
-                    y[rows],
-                    context,
-                    gradients,
-                    weight=float(counts[rows].sum()) / total if n > 1 else 1.0,
-                    label_smoothing=label_smoothing,
-                )
+                for rows in shares:
+                    whole = n == 1 and len(shares) == 1
+                    loss = loss + self.model.accumulate(
+                        x[rows],
+                        y[rows],
+                        _of_rows(context, mask, types, rows),
+                        gradients,
+                        weight=1.0 if whole else float(counts[rows].sum()) / total,
+                        label_smoothing=label_smoothing,
+                    )
+            return loss
 
-        if n == 1:
-            with one_blas_thread(self.model, seconds):
-                return part(0), self._gradients[0]
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
-
-            self._pool = ThreadPoolExecutor(
-                n, thread_name_prefix="npformer", initializer=_spread, initargs=(count(), n)
-            )
-        with _ONE_BLAS_THREAD:
-            losses = list(self._pool.map(part, range(n)))
+        losses = self._run(part, n, seconds)
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:
             summed.flat += gradients.flat
-        return array_module(summed.flat).asarray(sum(losses)), summed
+        return array_module(summed.flat).asarray(sum(losses[1:], losses[0])), summed
+
+    def forward(self, x: Array, mask: Array | None, types: Array | None) -> Array:
+        """Return the model's results at evaluation, computed in parts.
+
+        Parameters
+        ----------
+        x, mask, types : array
+            Checked and on the model's backend.
+
+        Returns
+        -------
+        y : array
+            On the model's backend; the first axis is x's.
+        """
+        seconds = self._seconds_a_token * x.shape[0] * x.shape[1] / 3.0  # no backward pass
+        n = choose(self.workers, self.model, len(x), seconds)
+        self._staff(n, with_gradients=False)
+
+        def part(k: int) -> Array:
+            context = Context(keep=False, workspace=self._memory(k))
+            parts = [
+                self.model.forward(x[rows], _of_rows(context, mask, types, rows))[0]
+                for rows in _shares(len(x), n, k, self.micro_batch)
+            ]
+            return parts[0] if len(parts) == 1 else array_module(x).concatenate(parts)
+
+        made = self._run(part, n, seconds)
+        return made[0] if n == 1 else array_module(x).concatenate(made)
+
+    def _run(self, part: Callable[[int], Array], n: int, seconds: float) -> list[Array]:
+        if n == 1:
+            with one_blas_thread(self.model, seconds):
+                return [part(0)]
+        with _ONE_BLAS_THREAD:
+            return list(_pool(n).map(part, range(n)))
+
+    def _staff(self, n: int, with_gradients: bool = True) -> None:
+        """See that n workers have what they need."""
+        if self._gradients and backend_of(g=self._gradients[0].flat).name != self.model.backend:
+            self._gradients.clear()  # the model moved since the last step
+            self._workspaces.clear()
+        while len(self._workspaces) < n:
+            self._workspaces.append(Workspace())
+        while with_gradients and len(self._gradients) < n:
+            self._gradients.append(Gradients(self.model))
+
+    def _memory(self, k: int) -> Workspace:
+        self._workspaces[k].tidy()
+        return self._workspaces[k]
+
+
+def _shares(n_rows: int, n: int, k: int, micro_batch: int | None) -> Iterator[slice]:
+    """Yield the rows that worker k of n computes, some at a time."""
+    start, stop = k * n_rows // n, (k + 1) * n_rows // n
+    size = max(stop - start, 1) if micro_batch is None else micro_batch
+    for first in range(start, max(stop, start + 1), size):
+        yield slice(first, min(first + size, stop))
+
+
+def _of_rows(context: Context, mask: Array | None, types: Array | None, rows: slice) -> Context:
+    """Return a context for some rows of a batch."""
+    return replace(
+        context,
+        mask=None if mask is None else mask[rows],
+        types=None if types is None else types[rows],
+    )

@@ -66,9 +66,9 @@ class Workspace:
 
     Notes
     -----
-    Blocks are of a few sizes, eight between a power of two and the next, so that batches of changing
-    length share them. `tidy`, called once a step, lets go of blocks that nobody asked for in some
-    steps.
+    Blocks are of a few sizes, eight between a power of two and the next, so that batches of
+    changing length share them. `tidy`, called once a step, lets go of blocks that nobody asked for
+    in some steps.
     """
 
     def __init__(self) -> None:

@@ -143,12 +143,6 @@ FUNCTIONS = [
         ["b has shape (4,)", "expected (5,)", "each column of W"],
     ),
     (
-        "linear: out of another shape",
-        lambda: F.linear(f32(2, 4), f32(4, 5), out=f32(2, 4)),
-        ValueError,
-        ["out has shape (2, 4)", "expected (2, 5)"],
-    ),
-    (
         "conv1d: no batch",
         lambda: F.conv1d(f32(4, 3), f32(3, 3, 2)),
         ValueError,
@@ -314,7 +308,7 @@ FUNCTIONS = [
         "heads of an array without a batch",
         lambda: F.split_heads(f32(3, 4), 2),
         ValueError,
-        ["x has shape (3, 4)", "expected (batch, length, d_model)"],
+        ["x has shape (3, 4)", "expected (batch, length, 4)"],
     ),
     (
         "synthesizer: longer than max_len",

@@ -183,33 +183,6 @@ def test_two_callers_have_gradients_of_their_own(chain):
 # What belongs to a call ---------------------------------------------------------------------------
 
 
-def test_a_workspace_lends_each_array_once_until_it_is_reset():
-    workspace, near = nf.Workspace(), np.zeros(1)
-    lent = [workspace.empty((3, 4), near) for _ in range(3)]
-    for i in range(3):
-        for j in range(i):
-            assert not np.shares_memory(lent[i], lent[j])
-
-
-def test_a_workspace_lends_the_same_arrays_again_after_reset():
-    workspace, near = nf.Workspace(), np.zeros(1)
-    first = {id(workspace.empty((3, 4), near)) for _ in range(3)}
-    lent = list(workspace._lent)  # keeps them alive, so that an id is an identity
-    workspace.reset()
-    assert {id(workspace.empty((3, 4), near)) for _ in range(3)} == first
-    assert len(lent) == 3
-
-
-def test_a_workspace_keeps_shapes_and_dtypes_apart():
-    workspace = nf.Workspace()
-    workspace.empty((3, 4), np.zeros(1))
-    workspace.reset()
-    for shape, dtype in (((4, 3), "float64"), ((12,), "float64"), ((3, 4), "float32")):
-        lent = workspace.empty(shape, np.zeros(1, dtype=dtype))
-        assert lent.shape == shape
-        assert lent.dtype == dtype
-
-
 def test_a_context_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         nf.Context().training = True

@@ -60,10 +60,15 @@ def test_pre_norm_comes_before_what_it_norms(small_model, ids):
 def test_outputs_are_those_of_the_layers(small_model, token_batch):
     model, (ids, _, mask) = small_model(), token_batch
     calls = {call.name: call.output for call in nf.trace(model, ids, mask)}
-    np.testing.assert_array_equal(calls[""], model(ids, mask))
-    np.testing.assert_array_equal(calls["encoder"], model.encoder(calls["embed"], mask))
+    plain = nf.Context(mask=mask, plain=True)
+    outer = model.forward(ids, plain)[0]
+    np.testing.assert_array_equal(calls[""], outer)
+    np.testing.assert_allclose(outer, model(ids, mask), rtol=1e-12)
+    inner = model.encoder.forward(calls["embed"], plain)[0]
+    np.testing.assert_array_equal(calls["encoder"], inner)
     np.testing.assert_array_equal(
-        calls["encoder.blocks.1"], model.encoder.blocks[1](calls["encoder.blocks.0"], mask)
+        calls["encoder.blocks.1"],
+        model.encoder.blocks[1].forward(calls["encoder.blocks.0"], plain)[0],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Initializer, Seed
@@ -61,12 +61,15 @@ class Conv1d(Layer):
         )
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        b = None if self.bias is None else self.bias.value
-        return F.conv1d(x, self.weight.value, b, padding=self.padding)
+        W, b = self.weight.value, None if self.bias is None else self.bias.value
+        if len(W) == 1:
+            return kernels.forward(F.linear, context, x, W[0], b)
+        return kernels.forward(F.conv1d, context, x, W, b, padding=self.padding)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, dW, *db = F.conv1d_backward(dy, cache)
-        gradients.add(self.weight, dW)
+        dx: Array
+        dx, dW, *db = kernels.backward(dy, cache)
+        gradients.add(self.weight, dW.reshape(self.weight.shape))
         if self.bias is not None:
             gradients.add(self.bias, db[0])
         return dx

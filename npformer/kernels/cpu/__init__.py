@@ -3,6 +3,8 @@
 The sources of speed, and what each one gained, are in docs/performance.md.
 """
 
+from typing import Any
+
 from npformer.kernels.cpu.adam import adam_update
 from npformer.kernels.cpu.attention import attention_heads, attention_heads_backward
 from npformer.kernels.cpu.dense_synthesizer import dense_heads, dense_heads_backward
@@ -18,7 +20,7 @@ from npformer.kernels.cpu.norms import (
     residual_norm_backward,
 )
 
-KERNELS = {
+KERNELS: dict[str, Any] = {
     "attention_heads": (attention_heads, attention_heads_backward),
     "dense_heads": (dense_heads, dense_heads_backward),
     "dropout": (dropout, dropout_backward),

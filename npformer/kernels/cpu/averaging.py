@@ -23,14 +23,14 @@ the square of the length (Rabe and Staats, 2021, arXiv 2112.05682; Dao et al., 2
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array
+from npformer import checks
+from npformer.backend import Array, backend_of
 from npformer.kernels.cpu.rows import EXP, UNIT, ones
 from npformer.module import Context
 
@@ -64,6 +64,8 @@ class Heads:
         Added to the scores where `weight` would overflow.
     mask : bool array, shape (batch, 1, 1, key_length), or None
     causal : bool
+    biased : bool
+        Whether scores have a bias, here or in `weight`.
     """
 
     query: Array
@@ -74,6 +76,7 @@ class Heads:
     bias: Array | None
     mask: Array | None
     causal: bool
+    biased: bool
 
 
 def average(
@@ -114,6 +117,8 @@ def average(
         For `average_backward`.
     """
     if mask is not None:
+        backend_of(query=query, mask=mask)
+        checks.mask("mask", mask, (query.shape[0], query.shape[2]))
         # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
         kept = mask[:, None, :, None]
         value = np.where(kept, value, 0.0)
@@ -174,7 +179,6 @@ def average_backward(
     query, key, value, weight = heads.query, heads.key, heads.value, heads.weight
     batch, n_heads, length, _ = query.shape
     shared = key.shape[0] != batch
-    has_bias = heads.bias is not None or (shared and weight is not None)
     # EXP(s) = e^(s / UNIT): the chain rule's 1 / UNIT is folded into g, and taken out of dV again.
     g = np.multiply(dy, inverse, out=context.empty(dy.shape, inverse))
     g *= 1.0 / UNIT
@@ -182,7 +186,7 @@ def average_backward(
     along = (along @ ones(along.shape[-1], along.dtype))[..., None]  # D
     w_column = None if weight is None else weight.swapaxes(-1, -2)  # [.., Lk, 1]
     weighted_key = key if w_column is None else key * w_column
-    dbias = np.zeros((n_heads, length), query.dtype) if has_bias else None
+    dbias = np.zeros((n_heads, length), query.dtype) if heads.biased else None
     if shared:
         dkey[...] = 0.0
     n = _samples(heads)
@@ -239,10 +243,10 @@ def _prepare(
         if bias is not None:
             factor = np.exp(bias)[None, :, None, :]
             weight = factor if weight is None else factor * weight
-        return Heads(query, key, value, weight, None, None, padding, causal)
+        return Heads(query, key, value, weight, None, None, padding, causal, bias is not None)
     weight = None if padding is None else padding.astype(query.dtype)
     row_bias = None if bias is None else (bias * UNIT)[:, None, :]
-    heads = Heads(query, key, value, weight, None, row_bias, padding, causal)
+    heads = Heads(query, key, value, weight, None, row_bias, padding, causal, bias is not None)
     heads.shift = _row_maxima(heads)
     return heads
 

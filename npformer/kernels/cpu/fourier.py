@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from npformer import checks
 from npformer.backend import Array, fft_module
 from npformer.kernels.cpu.rows import PIECE

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from npformer.backend import Array
+from npformer.functional.dropout import draw_kept
 from npformer.functional.layer_norm import check_layer_norm
-from npformer.kernels.cpu.dropout import draw_kept
 from npformer.kernels.cpu.rows import column_sums, ones, pieces
 from npformer.module import Context
 
