@@ -22,8 +22,8 @@ def fourier_mixing(x: Array, *, context: Context) -> tuple[Array, Any]:
     Notes
     -----
     For real x the transform at (-l, -k) is the complex conjugate of that at (l, k), so the real
-    parts are equal: `rfft` computes the features up to d_model / 2, and the rest is copied from
-    there, rows and columns in reverse.
+    parts are equal: `rfft` computes the rows up to length / 2, and the rest is copied from there,
+    rows and columns in reverse.
     """
     checks.floating(x=x)
     checks.shape("x", x, (None, "length", "d_model"))
@@ -31,17 +31,17 @@ def fourier_mixing(x: Array, *, context: Context) -> tuple[Array, Any]:
     length, d = x.shape[-2:]
     y = context.empty(x.shape, x)
     sequences, mixed = x.reshape(-1, length, d), y.reshape(-1, length, d)
-    half = d // 2 + 1
+    half = length // 2 + 1
     at_once = max(1, PIECE // max(length * d, 1))
     for start in range(0, len(sequences), at_once):
         piece = slice(start, start + at_once)
-        spectrum = fft.rfft(sequences[piece], axis=-1)  # [.., length, half]
-        real = fft.fft(spectrum, axis=-2, overwrite_x=True).real
+        spectrum = fft.rfft(sequences[piece], axis=-2)  # [.., half, d]
+        real = fft.fft(spectrum, axis=-1, overwrite_x=True).real
         out = mixed[piece]
-        out[..., :half] = real
-        mirror = real[..., (d - 1) // 2 : 0 : -1]  # columns d - k for k from `half` on
-        out[:, :1, half:] = mirror[:, :1]
-        out[:, 1:, half:] = mirror[:, :0:-1]
+        out[:, :half] = real
+        mirror = real[:, (length - 1) // 2 : 0 : -1]  # rows length - l for l from `half` on
+        out[:, half:, :1] = mirror[..., :1]
+        out[:, half:, 1:] = mirror[..., :0:-1]
     return y, context
 
 
