@@ -1,4 +1,4 @@
-"""The command line: npformer train | evaluate | predict | gradcheck | doctor."""
+"""The command line: npformer train | evaluate | predict | gradcheck | bench | doctor."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 import npformer
 from npformer import backend as backends
-from npformer import checks
+from npformer import bench, checks
 from npformer.backend import BackendUnavailableError
 from npformer.checkpoint import load, read_notes, save
 from npformer.classifier import SequenceClassifier
@@ -76,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_evaluate(commands)
     _add_predict(commands)
     _add_gradcheck(commands)
+    _add_bench(commands)
     _add_doctor(commands)
     return parser
 
@@ -605,6 +607,54 @@ def _gradcheck(options: argparse.Namespace) -> int:
         f"cases, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
     )
     return 1 if wrong else 0
+
+
+def _add_bench(commands: Any) -> None:
+    sizes = "\n".join(
+        f"  {w.name}  batch {w.batch}, length {w.length}, d_model {w.d_model}, d_ff {w.d_ff}, "
+        f"{w.n_layers} layers"
+        for w in bench.WORKLOADS.values()
+    )
+    parser = _command(
+        commands,
+        "bench",
+        _bench,
+        "measure how fast it trains and predicts on this machine",
+        f"workloads:\n{sizes}\n\nagainst PyTorch: python -m benchmarks cpu, in the repository",
+    )
+    parser.add_argument(
+        "--workload",
+        default="S",
+        metavar="NAME[,NAME...]",
+        help="those below, with commas (default: S)",
+    )
+    parser.add_argument(
+        "--mixer",
+        default=",".join(bench.MIXERS),
+        metavar="NAME[,NAME...]",
+        help=f"with commas (default: {','.join(bench.MIXERS)})",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, metavar="X", help="for each figure (default: 2)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the figures there as well")
+    _add_backend(parser)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    print(backends.get_backend(options.backend).device())
+    figures = []
+    for one in bench.measure(
+        options.workload.split(","), options.mixer.split(","), options.backend, options.seconds
+    ):
+        figures.append(one)
+        print(f"{one.workload} {one.mixer}: {one.step_ms:.1f} ms a step", file=sys.stderr)
+    peak = bench.sgemm_peak() if options.backend == "numpy" else None
+    print(bench.table(figures, peak))
+    if options.json:
+        written = {"peak_gflops": peak, "figures": [asdict(one) for one in figures]}
+        Path(options.json).write_text(json.dumps(written, indent=2) + "\n")
+    return 0
 
 
 def _add_doctor(commands: Any) -> None:

@@ -75,6 +75,11 @@ class _OneBlasThread:
 _ONE_BLAS_THREAD = _OneBlasThread()
 
 
+def hold_blas_to_one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS uses one thread; afterwards it uses as many as before."""
+    return _ONE_BLAS_THREAD
+
+
 def _spread(numbers: Iterator[int], n: int) -> None:
     """Give this thread every n-th core of those that the process may use.
 
@@ -158,7 +163,7 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
 
 
-def _pool(n: int) -> ThreadPoolExecutor:
+def threads(n: int) -> ThreadPoolExecutor:
     """Return n threads that stay for the next call: starting them costs as much as a small step."""
     with _pools_lock:
         if n not in _pools:
@@ -309,7 +314,7 @@ class Team:
             with one_blas_thread(self.model, seconds):
                 return [part(0)]
         with _ONE_BLAS_THREAD:
-            return list(_pool(n).map(part, range(n)))
+            return list(threads(n).map(part, range(n)))
 
     def _staff(self, n: int, with_gradients: bool = True) -> None:
         """See that n workers have what they need."""

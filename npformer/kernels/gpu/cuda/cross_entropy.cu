@@ -1,0 +1,65 @@
+// Softmax cross-entropy, one block a row.
+//
+// A label of -1 is none. Any other that is no class makes the loss NaN: a kernel cannot raise, and what
+// is wrong should show. logits are (rows, classes).
+
+// each: the row's loss. saved is (rows, 2): the row's largest logit and the logarithm of the sum of
+// exponentials after it is subtracted. They stay two numbers, for the sum of a large and a small one
+// would lose the small one's digits.
+extern "C" __global__ void cross_entropy(
+    const real* logits, const index_t* labels, real smoothing, real* each, real* saved,
+    index_t classes) {
+    const real* row = logits + index_t(blockIdx.x) * classes;
+    real top = minus_infinity();
+    for (index_t i = threadIdx.x; i < classes; i += blockDim.x) top = fmax(top, row[i]);
+    top = block_max(top);
+    real total = 0, shifted = 0;
+    for (index_t i = threadIdx.x; i < classes; i += blockDim.x) {
+        total += exp(row[i] - top);
+        shifted += row[i] - top;
+    }
+    block_sums(total, shifted);
+    if (threadIdx.x != 0) return;
+    const real log_total = log(total);
+    const index_t label = labels[blockIdx.x];
+    saved[2 * index_t(blockIdx.x)] = top;
+    saved[2 * index_t(blockIdx.x) + 1] = log_total;
+    real loss = 0;
+    if (label != -1) {
+        const bool is_class = label >= 0 && label < classes;
+        const real of_right = is_class ? row[label] - top - log_total : not_a_number();
+        const real mean = shifted / real(classes) - log_total;
+        loss = -(real(1) - smoothing) * of_right - smoothing * mean;
+    }
+    each[blockIdx.x] = loss;
+}
+
+// One block: the mean over labels, and 1 / their number, or 0 and 1 if there is none.
+extern "C" __global__ void mean_over_labels(
+    const real* each, const index_t* labels, real* loss, real* share, index_t rows) {
+    real sum = 0, count = 0;
+    for (index_t i = threadIdx.x; i < rows; i += blockDim.x) {
+        sum += each[i];
+        count += labels[i] != -1 ? real(1) : real(0);
+    }
+    block_sums(sum, count);
+    if (threadIdx.x != 0) return;
+    const real n = fmax(count, real(1));
+    *loss = sum / n;
+    *share = real(1) / n;
+}
+
+// dlogits = (p - q) dloss / number of labels, q the smoothed label; 0 without a label.
+extern "C" __global__ void cross_entropy_backward(
+    const real* logits, const index_t* labels, const real* saved, const real* share, real dloss,
+    real smoothing, real* dlogits, index_t classes) {
+    const index_t row = index_t(blockIdx.x) * classes;
+    const index_t label = labels[blockIdx.x];
+    const real top = saved[2 * index_t(blockIdx.x)], log_total = saved[2 * index_t(blockIdx.x) + 1];
+    const real factor = dloss * *share;
+    for (index_t i = threadIdx.x; i < classes; i += blockDim.x) {
+        const real p = exp(logits[row + i] - top - log_total);
+        const real q = (i == label ? real(1) - smoothing : real(0)) + smoothing / real(classes);
+        dlogits[row + i] = label == -1 ? real(0) : (p - q) * factor;
+    }
+}

@@ -1,0 +1,73 @@
+// The gradient of a table that was looked up: rows of dy, added where their ids say.
+//
+// In fixed order: `order` sorts the ids, equal ones by position, so that those of one token form a run.
+// A block sums up RUN sorted positions. Runs that lie within it are finished; the parts of a run that
+// crosses its edges are put aside, (blocks, 2, width): first the part that began before this block, then
+// the part that begins here and goes on. A second launch adds these up, from the first to the last.
+//
+// Ids that are no row of the table are passed over: the host has checked them, and a kernel that
+// believed a wrong one would write into other memory.
+
+#define RUN 64
+
+extern "C" __global__ void sums_of_runs(
+    const index_t* ids, const index_t* order, const real* dy, real* dtable, real* edges, index_t n,
+    index_t width, index_t vocab_size) {
+    __shared__ index_t row[RUN], id[RUN];
+    const index_t first = index_t(blockIdx.x) * RUN;
+    const int size = int(min(index_t(RUN), n - first));
+    for (int k = threadIdx.x; k < size; k += blockDim.x) {
+        row[k] = order[first + k];
+        id[k] = ids[row[k]];
+    }
+    __syncthreads();
+    const bool began_before = first > 0 && ids[order[first - 1]] == id[0];
+    const bool goes_on = first + size < n && ids[order[first + size]] == id[size - 1];
+    real* edge = edges + 2 * index_t(blockIdx.x) * width;
+    for (index_t column = threadIdx.x; column < width; column += blockDim.x) {
+        real sum = 0;
+        bool in_first = true;
+        for (int k = 0; k < size; k++) {
+            sum += dy[row[k] * width + column];
+            const bool last = k + 1 == size;
+            if (!last && id[k + 1] == id[k]) continue;
+            if (in_first && began_before) {
+                edge[column] = sum;
+            } else if (last && goes_on) {
+                edge[width + column] = sum;
+            } else if (id[k] >= 0 && id[k] < vocab_size) {
+                dtable[id[k] * width + column] = sum;
+            }
+            sum = 0;
+            in_first = false;
+        }
+    }
+}
+
+extern "C" __global__ void sums_of_edges(
+    const index_t* ids, const index_t* order, const real* edges, real* dtable, index_t n,
+    index_t width, index_t vocab_size) {
+    const index_t first = index_t(blockIdx.x) * RUN, next = first + RUN;
+    if (next >= n) return;
+    const index_t id = ids[order[next - 1]];
+    const bool goes_on = ids[order[next]] == id;
+    const bool began_before = first > 0 && ids[order[first - 1]] == id;  // then it fills this block
+    if (!goes_on || began_before || id < 0 || id >= vocab_size) return;
+    for (index_t column = threadIdx.x; column < width; column += blockDim.x) {
+        real sum = edges[(2 * index_t(blockIdx.x) + 1) * width + column];
+        for (index_t block = next / RUN; block * RUN < n; block++) {
+            if (ids[order[block * RUN]] != id) break;
+            sum += edges[2 * block * width + column];
+        }
+        dtable[id * width + column] = sum;
+    }
+}
+
+// In any order: one launch, and sums that differ in their last digits from run to run.
+extern "C" __global__ void add_rows(
+    const index_t* ids, const real* dy, real* dtable, index_t width, index_t vocab_size) {
+    const index_t id = ids[blockIdx.x];
+    if (id < 0 || id >= vocab_size) return;
+    for (index_t column = threadIdx.x; column < width; column += blockDim.x)
+        atomicAdd(dtable + id * width + column, dy[index_t(blockIdx.x) * width + column]);
+}

@@ -1,0 +1,112 @@
+// Bias and activation in one go over memory, in either direction.
+//
+// Forward: z = before + bias, hidden = f(z), and f'(z) where `before` lay if it is to be kept. Without
+// it hidden may be `before` itself. ReLU keeps none: hidden > 0 says the same.
+// Backward: dhidden *= f'(z), and sums of it over the rows of a group, which the bias receives.
+//
+// One thread a column, for a group of rows: the bias stays in a register.
+
+struct Relu {
+    // Not fmax, which would hide NaN.
+    __device__ static real value(real z, real&) { return z < real(0) ? real(0) : z; }
+};
+
+struct Gelu {
+    __device__ static real value(real z, real& derivative) {
+        const real phi = real(0.5) * (real(1) + erf(z * real(0.70710678118654752440)));
+        const real density = real(0.39894228040143267794) * exp(real(-0.5) * (z * z));
+        derivative = phi + z * density;
+        return z * phi;
+    }
+};
+
+struct GeluTanh {
+    __device__ static real value(real z, real& derivative) {
+        const real root = real(0.79788456080286535588), cubic = real(0.044715);  // root = sqrt(2 / pi)
+        const real t = tanh(root * (z + cubic * (z * z * z)));
+        const real dt = (real(1) - t * t) * (root * (real(1) + real(3) * cubic * (z * z)));
+        derivative = real(0.5) * (real(1) + t) + real(0.5) * z * dt;
+        return real(0.5) * z * (real(1) + t);
+    }
+};
+
+struct Tanh {
+    __device__ static real value(real z, real& derivative) {
+        const real y = tanh(z);
+        derivative = real(1) - y * y;
+        return y;
+    }
+};
+
+template <class Activation>
+__device__ void bias_activation(
+    real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
+    index_t keep) {
+    const index_t tiles = (width + blockDim.x - 1) / blockDim.x;
+    const index_t column = blockIdx.x % tiles * blockDim.x + threadIdx.x;
+    if (column >= width) return;
+    const index_t first = blockIdx.x / tiles * rows_of_group;
+    const index_t last = min(first + rows_of_group, rows);
+    const real b = bias[column];
+    for (index_t i = first * width + column; i < last * width; i += width) {
+        real derivative = 0;
+        const real y = Activation::value(before[i] + b, derivative);
+        if (keep) before[i] = derivative;
+        hidden[i] = y;
+    }
+}
+
+extern "C" __global__ void bias_relu(
+    real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
+    index_t keep) {
+    bias_activation<Relu>(before, bias, hidden, rows, width, rows_of_group, keep);
+}
+
+extern "C" __global__ void bias_gelu(
+    real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
+    index_t keep) {
+    bias_activation<Gelu>(before, bias, hidden, rows, width, rows_of_group, keep);
+}
+
+extern "C" __global__ void bias_gelu_tanh(
+    real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
+    index_t keep) {
+    bias_activation<GeluTanh>(before, bias, hidden, rows, width, rows_of_group, keep);
+}
+
+extern "C" __global__ void bias_tanh(
+    real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
+    index_t keep) {
+    bias_activation<Tanh>(before, bias, hidden, rows, width, rows_of_group, keep);
+}
+
+// saved: the derivative; or, for ReLU, hidden, which is positive where the derivative is 1.
+template <bool positive>
+__device__ void activation_backward(
+    real* dhidden, const real* saved, real* sums, index_t rows, index_t width, index_t rows_of_group) {
+    const index_t tiles = (width + blockDim.x - 1) / blockDim.x;
+    const index_t column = blockIdx.x % tiles * blockDim.x + threadIdx.x;
+    if (column >= width) return;
+    const index_t group = blockIdx.x / tiles;
+    const index_t first = group * rows_of_group;
+    const index_t last = min(first + rows_of_group, rows);
+    real sum = 0;
+    #pragma unroll 8
+    for (index_t i = first * width + column; i < last * width; i += width) {
+        const real factor = positive ? (saved[i] > real(0) ? real(1) : real(0)) : saved[i];
+        const real dz = dhidden[i] * factor;
+        dhidden[i] = dz;
+        sum += dz;
+    }
+    sums[group * width + column] = sum;
+}
+
+extern "C" __global__ void relu_backward(
+    real* dhidden, const real* saved, real* sums, index_t rows, index_t width, index_t rows_of_group) {
+    activation_backward<true>(dhidden, saved, sums, rows, width, rows_of_group);
+}
+
+extern "C" __global__ void times_derivative(
+    real* dhidden, const real* saved, real* sums, index_t rows, index_t width, index_t rows_of_group) {
+    activation_backward<false>(dhidden, saved, sums, rows, width, rows_of_group);
+}
