@@ -9,8 +9,8 @@ import numpy as np
 
 from npformer import checks
 from npformer.backend import Array
-from npformer.kernels.cpu.averaging import average, average_backward
-from npformer.kernels.cpu.rows import UNIT, column_sums
+from npformer.kernels.cpu.averaging import average, average_backward, longest_square
+from npformer.kernels.cpu.rows import UNIT, column_sums, pieces
 from npformer.module import Context
 
 
@@ -46,6 +46,7 @@ def attention_heads(
     The matrices side by side are copied at each call, which costs nothing beside the product, with
     the scale of the scores in the queries' third. Heads are strided views of the result.
     """
+    checks.floating(x=x, W=W_query)
     checks.shape("x", x, ("batch", "length", W_query.shape[0]))
     batch, length, d = x.shape
     scale = UNIT / math.sqrt(d // n_heads)
@@ -55,12 +56,28 @@ def attention_heads(
     W[:, 2 * d :] = W_value
     rows = x.reshape(-1, d)
     qkv = np.matmul(rows, W, out=context.empty((len(rows), 3 * d), x))
-    qkv += np.concatenate((b_query * scale, b_key, b_value))
+    bias = np.concatenate((b_query * scale, b_key, b_value))
+    longest = [[0.0], [0.0]]
+    for piece in pieces(len(rows), 3 * d):
+        some = qkv[piece]
+        some += bias
+        for i in range(2):
+            longest[i].append(longest_square(some[:, i * d : (i + 1) * d], d // n_heads))
     query, key, value = _heads(qkv, batch, length, n_heads, 3)
     y = context.empty((batch, length, d), x)
     out = y.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
     mask = context.mask
-    cache = average(query, key, value, out, mask=mask, causal=causal, store=store, context=context)
+    cache = average(
+        query,
+        key,
+        value,
+        out,
+        longest=math.sqrt(np.max(longest[0]) * np.max(longest[1])),
+        mask=mask,
+        causal=causal,
+        store=store,
+        context=context,
+    )
     return y, (rows, W, scale, cache, x.shape, n_heads, context)
 
 
@@ -73,11 +90,21 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     average_backward(dout, averaged, *_heads(dqkv, batch, length, n_heads, 3))
     dW = np.matmul(rows.T, dqkv, out=context.empty(W.shape, W))
     db = column_sums(dqkv)
-    dx = np.matmul(dqkv, W.T, out=context.empty(rows.shape, rows))
-    dW[:, :d] *= scale
-    db[:d] *= scale
+    W_back = np.multiply(W, _factors(d, 1.0, W), out=context.empty(W.shape, W))
+    dx = np.matmul(dqkv, W_back.T, out=context.empty(rows.shape, rows))
+    scales = _factors(d, scale, W)
+    dW *= scales
+    db *= scales
     gradients = [part for i in range(3) for part in (dW[:, i * d : (i + 1) * d], db[i * d :][:d])]
     return dx.reshape(x_shape), *gradients
+
+
+def _factors(d: int, scale: float, near: Array) -> Array:
+    """Return what to multiply the thirds of query, key and value with: UNIT is taken out."""
+    factors = np.ones(3 * d, near.dtype)
+    factors[:d] = scale / UNIT
+    factors[d : 2 * d] = 1.0 / UNIT
+    return factors
 
 
 def _heads(columns: Array, batch: int, length: int, n_heads: int, parts: int) -> tuple[Array, ...]:

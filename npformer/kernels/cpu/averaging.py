@@ -34,9 +34,10 @@ from npformer.backend import Array, backend_of
 from npformer.kernels.cpu.rows import EXP, UNIT, ones
 from npformer.module import Context
 
-SAFE = 100.0
-"""Scores from -SAFE to SAFE, in powers of 2, need no maximum: 2^100 and sums of a million of them
-are far from float32's largest number, 2^128, and 2^-100 from its smallest, 2^-126."""
+SAFE = 64.0
+"""Scores from -SAFE to SAFE, in powers of 2, need no maximum. Float32 reaches from 2^-126 to 2^128:
+half of that is left to the values that 2^64 is multiplied with, to sums, and to small gradients,
+which row sums divide."""
 
 TILE = 512
 """Queries and keys of a tile of a long sequence: 512^2 float32 numbers are 1 MiB."""
@@ -79,12 +80,29 @@ class Heads:
     biased: bool
 
 
+def longest_square(rows: Array, d_head: int) -> float:
+    """Return the largest |q|^2 of the heads' parts of some rows; NaN if there is NaN.
+
+    Parameters
+    ----------
+    rows : array, shape (n, heads d_head)
+    d_head : int
+
+    Notes
+    -----
+    Asked for while the rows are in the cache: a second trip through memory would cost more.
+    """
+    squares = (rows * rows).reshape(-1, d_head) @ ones(d_head, rows.dtype)
+    return float(squares.max(initial=0.0))
+
+
 def average(
     query: Array,
     key: Array,
     value: Array,
     out: Array,
     *,
+    longest: float,
     bias: Array | None = None,
     mask: Array | None = None,
     causal: bool = False,
@@ -100,6 +118,8 @@ def average(
     key : array, shape (batch or 1, heads, length, d_head)
     out : array, shape (batch, heads, length, d_head)
         Written to.
+    longest : float
+        The longest query times the longest key, or more: no score is larger.
     bias : array, shape (heads, length), optional
         Added to the scores of each key, in the units of e^x.
     mask : bool array, shape (batch, length), optional
@@ -124,7 +144,7 @@ def average(
         value = np.where(kept, value, 0.0)
         if key.shape[0] == len(mask):
             key = np.where(kept, key, 0.0)
-    heads = _prepare(query, key, value, bias, mask, causal)
+    heads = _prepare(query, key, value, longest, bias, mask, causal)
     batch, n_heads, length, _ = query.shape
     if store is None:
         store = length <= STORED
@@ -167,8 +187,9 @@ def average_backward(
     cache : opaque
         From `average`.
     dquery, dkey, dvalue : array
-        In the shapes of query, key and value; written to. Keys that serve a whole batch receive
-        the sum over it.
+        In the shapes of query, key and value; written to. dquery and dkey are `UNIT` times the
+        gradients, for EXP(s) = e^(s / UNIT): whoever scaled the queries takes it out with the
+        scale. Keys that serve a whole batch receive the sum over it.
 
     Returns
     -------
@@ -179,9 +200,7 @@ def average_backward(
     query, key, value, weight = heads.query, heads.key, heads.value, heads.weight
     batch, n_heads, length, _ = query.shape
     shared = key.shape[0] != batch
-    # EXP(s) = e^(s / UNIT): the chain rule's 1 / UNIT is folded into g, and taken out of dV again.
     g = np.multiply(dy, inverse, out=context.empty(dy.shape, inverse))
-    g *= 1.0 / UNIT
     along = np.multiply(g, y, out=context.empty(dy.shape, inverse))
     along = (along @ ones(along.shape[-1], along.dtype))[..., None]  # D
     w_column = None if weight is None else weight.swapaxes(-1, -2)  # [.., Lk, 1]
@@ -220,25 +239,27 @@ def average_backward(
                     if w is not None:
                         db *= w[..., columns, 0]
                     dbias[some[1], columns] += db.sum(axis=0)
-    dvalue *= UNIT
     if w_column is not None:
         dvalue *= w_column
         if not shared:
             dkey *= w_column
-    if dbias is not None:
-        dbias *= UNIT
     return dbias
 
 
 def _prepare(
-    query: Array, key: Array, value: Array, bias: Array | None, mask: Array | None, causal: bool
+    query: Array,
+    key: Array,
+    value: Array,
+    longest: float,
+    bias: Array | None,
+    mask: Array | None,
+    causal: bool,
 ) -> Heads:
     """Choose between weights of keys without a maximum, and a bias with row maxima."""
     padding = None if mask is None else mask[:, None, None, :]
-    largest = _longest(query) * _longest(key)
     if bias is not None:
-        largest = largest + np.abs(bias).max(axis=-1) * UNIT
-    if float(largest.max(initial=0.0)) <= SAFE:
+        longest += float(np.abs(bias).max(initial=0.0)) * UNIT
+    if longest <= SAFE:  # not so for NaN
         weight = None if padding is None else padding.astype(query.dtype)
         if bias is not None:
             factor = np.exp(bias)[None, :, None, :]
@@ -249,11 +270,6 @@ def _prepare(
     heads = Heads(query, key, value, weight, None, row_bias, padding, causal, bias is not None)
     heads.shift = _row_maxima(heads)
     return heads
-
-
-def _longest(x: Array) -> Array:
-    """Return the length of the longest row, by sample and head."""
-    return np.sqrt(np.einsum("bhld,bhld->bhl", x, x).max(axis=-1, initial=0.0))
 
 
 def _row_maxima(heads: Heads) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from npformer import checks
 from npformer.backend import Array
 from npformer.functional.dense_synthesizer import check_columns
-from npformer.kernels.cpu.averaging import average, average_backward
+from npformer.kernels.cpu.averaging import average, average_backward, longest_square
 from npformer.kernels.cpu.rows import UNIT, column_sums, pieces, zeros
 from npformer.module import Context
 
@@ -45,6 +46,7 @@ def dense_heads(
     With h = relu(x W1 + b1) the scores are h W2 + b2: queries h, keys W2^T for all samples, and a
     bias of each key. x W1 and x W_V are one product.
     """
+    checks.floating(x=x, W1=W1)
     checks.shape("x", x, ("batch", "length", W1.shape[0]))
     batch, length, d = x.shape
     check_columns(length, W2)
@@ -55,10 +57,12 @@ def dense_heads(
     rows = x.reshape(-1, d)
     hv = np.matmul(rows, W, out=context.empty((len(rows), 2 * d), x))
     bias = np.concatenate((b1, b_value))
+    longest = [0.0]
     for piece in pieces(len(rows), 2 * d):
         hv[piece] += bias
         hidden = hv[piece, :d]
         np.maximum(hidden, zeros(d, x.dtype), out=hidden)
+        longest.append(longest_square(hidden, d // n_heads))
     query, value = _heads(hv, batch, length, n_heads)
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     y = context.empty((batch, length, d), x)
@@ -68,6 +72,9 @@ def dense_heads(
         key,
         value,
         out,
+        longest=math.sqrt(
+            np.max(longest) * longest_square(key.reshape(-1, d // n_heads), d // n_heads)
+        ),
         bias=b2[:, :length],
         mask=context.mask,
         causal=causal,
@@ -87,10 +94,12 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dquery, dvalue = _heads(dhv, batch, length, n_heads)
     dbias = average_backward(dout, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
-    np.multiply(dkey[0].swapaxes(-1, -2), UNIT, out=dW2[..., :length])
+    dW2[..., :length] = dkey[0].swapaxes(-1, -2)  # keys are UNIT W2^T, dkey UNIT times too large
     db2[:, :length] = dbias
     for piece in pieces(len(rows), d):
-        dhv[piece, :d] *= hv[piece, :d] > 0.0
+        dhidden = dhv[piece, :d]
+        dhidden *= hv[piece, :d] > 0.0
+        dhidden *= 1.0 / UNIT
     dW = np.matmul(rows.T, dhv, out=context.empty(W.shape, W))
     db = column_sums(dhv)
     dx = np.matmul(dhv, W.T, out=context.empty(rows.shape, rows)).reshape(x_shape)
