@@ -9,7 +9,14 @@ proves them, `data` has something to train on.
 """
 
 from npformer import data, functional, interop, layers, mixers, optim, seeds
-from npformer.backend import BackendUnavailableError, asarray, backends, to_numpy
+from npformer.backend import (
+    BackendUnavailableError,
+    BatchTooLargeError,
+    asarray,
+    backends,
+    to_numpy,
+    use_precision,
+)
 from npformer.checkpoint import CheckpointError, load, read_notes, save
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import Encoder, EncoderBlock, EncoderConfig
@@ -29,6 +36,7 @@ __all__ = [
     "MIXERS",
     "Adam",
     "BackendUnavailableError",
+    "BatchTooLargeError",
     "CheckpointError",
     "Context",
     "Encoder",
@@ -67,4 +75,5 @@ __all__ = [
     "to_numpy",
     "trace",
     "use_kernels",
+    "use_precision",
 ]

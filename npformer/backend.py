@@ -13,9 +13,10 @@ and never before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -33,6 +34,37 @@ HostGenerator: TypeAlias = np.random.Generator
 
 class BackendUnavailableError(RuntimeError):
     """The backend that was asked for cannot run on this machine."""
+
+
+class BatchTooLargeError(MemoryError):
+    """The memory of the device, or of the host, is not enough for a batch of this size.
+
+    Attributes
+    ----------
+    batch_size : int
+        What was tried.
+    """
+
+    def __init__(self, message: str, batch_size: int) -> None:
+        super().__init__(message)
+        self.batch_size = batch_size
+
+
+class Feed(Protocol):
+    """Brings batches to a device while it computes.
+
+    What a call returns is for work that is launched before the next call: its memory is used again.
+    """
+
+    def __call__(self, *arrays: np.ndarray | None) -> tuple[Array, ...]:
+        """Return NumPy arrays on the device, None as it is; the host does not wait for the copy."""
+
+    def close(self) -> None:
+        """Wait until nothing is under way: the memory may then be used for something else."""
+
+
+def _nothing() -> None:
+    """Do nothing, where a library has nothing to do."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +92,15 @@ class Backend:
         time that an index occurs.
     device : callable
         Where the arrays live, in words.
+    details : callable
+        Lines about the device, ``[(what, found), ...]``, for `npformer doctor`.
+    feed : callable or None
+        Returns a `Feed`; None where host arrays need no way to go.
+    free_memory : callable
+        Gives memory that is held for later use back to the system.
+    set_tf32 : callable or None
+        ``set_tf32(on)`` rounds the factors of float32 products to TF32 from now on, or no longer;
+        None where there is no TF32. Raises ValueError if the device has none.
     """
 
     name: str
@@ -71,6 +112,10 @@ class Backend:
     fft: Callable[[], Module]
     add_at: Callable[[Array, Array, Array], None]
     device: Callable[[], str]
+    details: Callable[[], list[tuple[str, str]]] = list
+    feed: Callable[[], Feed] | None = None
+    free_memory: Callable[[], None] = _nothing
+    set_tf32: Callable[[bool], None] | None = None
 
 
 def _numpy_erf(x: Array) -> Array:
@@ -137,8 +182,11 @@ def _load_cupy() -> Backend:
         )
 
     def device() -> str:
-        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-        return f"{properties['name'].decode()}, CuPy {cupy.__version__}"
+        return f"{_cupy_properties(cupy)['name'].decode()}, CuPy {cupy.__version__}"
+
+    def free_memory() -> None:
+        cupy.get_default_memory_pool().free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     return Backend(
         name="cupy",
@@ -150,7 +198,140 @@ def _load_cupy() -> Backend:
         fft=lambda: cupy.fft,
         add_at=cupy.add.at,
         device=device,
+        details=lambda: _cupy_details(cupy),
+        feed=lambda: PinnedFeed(cupy, cupyx.empty_pinned),
+        free_memory=free_memory,
+        set_tf32=lambda on: _cupy_set_tf32(cupy, on),
     )
+
+
+def _cupy_properties(cupy: Module) -> dict[str, Any]:
+    found: dict[str, Any] = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return found
+
+
+def _cupy_details(cupy: Module) -> list[tuple[str, str]]:
+    def version(number: int) -> str:
+        return f"{number // 1000}.{number % 1000 // 10}"  # CUDA's way to write 13.0 is 13000
+
+    properties = _cupy_properties(cupy)
+    free, total = cupy.cuda.Device().mem_info
+    return [
+        ("GPU", f"{properties['name'].decode()}, {cupy.cuda.runtime.getDeviceCount()} in all"),
+        ("capability", f"{properties['major']}.{properties['minor']}"),
+        ("memory", f"{free / 2**30:.1f} GiB free of {total / 2**30:.1f} GiB"),
+        ("driver", f"for CUDA {version(cupy.cuda.runtime.driverGetVersion())}"),
+        ("CUDA", f"{version(cupy.cuda.get_local_runtime_version())}, the runtime's"),
+        ("cupy", str(cupy.__version__)),
+    ]
+
+
+def _cupy_set_tf32(cupy: Module, on: bool) -> None:
+    """Switch TF32 on or off for all products of float32 arrays.
+
+    CuPy 14 has two ways to cuBLAS, in cupy/_core/_routines_linalg.pyx. A product of two matrices
+    goes through `tensordot_core_v11`, which names a compute type in every call: `get_compute_type`
+    says which. `matmul` of more axes calls gemmStridedBatchedEx or sgemmBatched, which leave that
+    to the math mode of the handle. So both are set. CUPY_TF32=1 in the environment reaches the
+    first way only. A handle belongs to one thread and one device: those that call this.
+    """
+    from cupy._core import _routines_linalg as linalg
+
+    properties = _cupy_properties(cupy)
+    if on and properties["major"] < 8:
+        raise ValueError(
+            f"precision is 'tf32' and {properties['name'].decode()} has compute capability "
+            f"{properties['major']}.{properties['minor']}; expected 8.0 or later, which have TF32. "
+            "Use precision='float32'"
+        )
+    cublas = cupy.cuda.cublas
+    kind = linalg.COMPUTE_TYPE_TF32 if on else linalg.COMPUTE_TYPE_DEFAULT
+    mode = cublas.CUBLAS_TF32_TENSOR_OP_MATH if on else cublas.CUBLAS_DEFAULT_MATH
+    linalg.set_compute_type("float32", kind)
+    cublas.setMathMode(cupy.cuda.get_cublas_handle(), mode)
+
+
+class PinnedFeed:
+    """Copies batches to a GPU on a stream of its own, through memory that the GPU reads directly.
+
+    The stream that computes waits for a copy, the host does not: while the GPU is busy with one
+    batch, the next one arrives. Two batches have memory, in turn. Before a third is copied into the
+    first one's place, the copying stream waits for the work that was launched before the second
+    came, and the host for the end of the first copy. So the host is never more than some batches
+    ahead.
+
+    Parameters
+    ----------
+    cupy : module
+    empty_pinned : callable
+        ``cupyx.empty_pinned``: makes NumPy arrays in such memory.
+    """
+
+    ALIGNMENT = 256  # bytes, that of CuPy's own allocations
+
+    def __init__(self, cupy: Module, empty_pinned: Callable[..., np.ndarray]) -> None:
+        self._cupy = cupy
+        self._empty_pinned = empty_pinned
+        self._copying = cupy.cuda.Stream(non_blocking=True)
+        self._slots = [_Slot(), _Slot()]
+        self._launched: Any = None  # marks all work that was launched before the last call
+
+    def __call__(self, *arrays: np.ndarray | None) -> tuple[Array, ...]:
+        """Return the arrays on the device.
+
+        Parameters
+        ----------
+        *arrays : NumPy array or None
+        """
+        computing = self._cupy.cuda.get_current_stream()
+        slot = self._slots[0]
+        self._slots.reverse()
+        offsets, size = [], 0
+        for x in arrays:
+            offsets.append(size)
+            size += 0 if x is None else -(-x.nbytes // self.ALIGNMENT) * self.ALIGNMENT
+        launched = computing.record(self._event())
+        if slot.copied is not None:
+            slot.copied.synchronize()  # or the host would write into what is still being copied
+        if slot.size < size:
+            slot.pinned = self._empty_pinned(size, dtype="uint8")
+            slot.device = self._cupy.empty(size, dtype="uint8")
+            slot.size = size
+            self._copying.wait_event(launched)  # the new memory may have been in use till then
+        elif self._launched is not None:
+            self._copying.wait_event(self._launched)
+        self._launched = launched
+        for x, offset in zip(arrays, offsets, strict=True):
+            if x is not None:
+                place = slot.pinned[offset : offset + x.nbytes]
+                np.copyto(place.view(x.dtype).reshape(x.shape), x)
+        slot.device[:size].set(slot.pinned[:size], stream=self._copying)
+        slot.copied = self._copying.record(self._event())
+        computing.wait_event(slot.copied)
+        return tuple(
+            None if x is None else slot.view(offset, x)
+            for x, offset in zip(arrays, offsets, strict=True)
+        )
+
+    def close(self) -> None:
+        """Wait for the last copy."""
+        self._copying.synchronize()
+
+    def _event(self) -> Any:
+        return self._cupy.cuda.Event(disable_timing=True)
+
+
+class _Slot:
+    """Memory for one batch on both sides, and what marks the end of the last copy."""
+
+    pinned: Any = None
+    device: Any = None
+    copied: Any = None
+    size = 0
+
+    def view(self, offset: int, x: np.ndarray) -> Array:
+        """Return the device's copy of `x`."""
+        return self.device[offset : offset + x.nbytes].view(x.dtype).reshape(x.shape)
 
 
 _loaders: dict[str, Callable[[], Backend]] = {"cupy": _load_cupy}
@@ -307,3 +488,129 @@ def fft_module(x: Array) -> Module:
 def add_at(target: Array, indices: Array, values: Array) -> None:
     """``target[indices] += values``, once for every time that an index occurs."""
     backend_of(target=target, indices=indices, values=values).add_at(target, indices, values)
+
+
+# Precision, memory --------------------------------------------------------------------------------
+
+PRECISIONS = ("float32", "tf32")
+_precisions: dict[str, str] = {}
+
+
+def precision(backend: str) -> str:
+    """Return how a backend multiplies float32 arrays: "float32", or "tf32" where that was asked.
+
+    Parameters
+    ----------
+    backend : str
+        A name in `backends()`.
+    """
+    return _precisions.get(backend, "float32")
+
+
+class use_precision(AbstractContextManager[None]):
+    """Set how float32 arrays are multiplied on a GPU; in a ``with`` statement, for its body.
+
+    Parameters
+    ----------
+    precision : {"float32", "tf32"}
+        "tf32": the factors of matrix products are rounded to 10 bits behind the point, 3 digits,
+        and summed in float32, which tensor cores do several times as fast. Everything else, and
+        float64, stays as it is.
+    backend : str
+        Whose products; TF32 is a format of NVIDIA's GPUs.
+
+    Raises
+    ------
+    ValueError
+        Another precision, or a backend or device that has no TF32.
+    BackendUnavailableError
+        There is no GPU.
+
+    Notes
+    -----
+    It holds in the thread that sets it, for cuBLAS keeps its mode for each thread.
+
+    Examples
+    --------
+    >>> with npformer.use_precision("tf32"):
+    ...     history = npformer.fit(model, (x, y))
+    """
+
+    def __init__(self, precision: str, backend: str = "cupy") -> None:
+        self._backend = backend
+        self._before = _precisions.get(backend, "float32")
+        self._set(precision)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exception: object) -> None:
+        self._set(self._before)
+
+    def _set(self, precision: str) -> None:
+        backend = self._backend
+        if precision not in PRECISIONS:
+            raise ValueError(
+                f"precision is {precision!r}; expected 'float32' or 'tf32'. npformer has no "
+                "float16 and no bfloat16: 'tf32' is the fast way on a GPU, with weights in float32"
+            )
+        if precision == _precisions.get(backend, "float32"):
+            return
+        set_tf32 = get_backend(backend).set_tf32
+        if set_tf32 is None:
+            raise ValueError(
+                f"precision is 'tf32' and the backend is {backend!r}; expected 'float32', for TF32 "
+                "is a format of NVIDIA's GPUs. Move the model there, model.to('cupy'), or leave "
+                "the precision as it is"
+            )
+        set_tf32(precision == "tf32")
+        _precisions[backend] = precision
+
+
+@contextmanager
+def explained_memory_error(backend: str, batch: int, at_once: int | None = None) -> Iterator[None]:
+    """Turn running out of memory into an error that says which batch size to try.
+
+    What the failed computation held is let go, and the pool of memory is emptied, so that the
+    caller can go on with a smaller batch.
+
+    Parameters
+    ----------
+    backend : str
+        Where it happened.
+    batch : int
+        Samples of the batch.
+    at_once : int, optional
+        Samples that were computed at a time, where the caller can choose that apart from the batch.
+
+    Raises
+    ------
+    BatchTooLargeError
+        From MemoryError: CuPy's OutOfMemoryError is one.
+    """
+    try:
+        yield
+    except BatchTooLargeError:
+        raise
+    except MemoryError as error:
+        from traceback import clear_frames
+
+        # Their variables are the activations; as long as the traceback lives, so would they.
+        earlier: BaseException | None = error
+        while earlier is not None:
+            clear_frames(earlier.__traceback__)
+            earlier = earlier.__context__
+        get_backend(backend).free_memory()
+        tried = min(batch, at_once or batch)
+        ways = [f"batch_size={batch // 2}"] if batch > 1 else []
+        if at_once is not None and tried > 1:
+            ways.append(f"micro_batch={tried // 2}, which makes the same step in smaller parts")
+        said = str(error).rstrip(".") or "the system gave no memory"
+        several = "s" if tried > 1 else ""
+        raise BatchTooLargeError(
+            f"out of memory on backend {backend!r} with {tried} sequence{several} at a time "
+            f"({said}). Try "
+            + (" or ".join(ways) or "shorter sequences or a smaller model")
+            + ". What was computed has been let go: this process can go on",
+            batch,
+        ) from error

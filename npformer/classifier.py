@@ -196,10 +196,11 @@ class SequenceClassifier(Layer):
         logits : array, shape (batch, n_classes), or (batch, length, n_classes) without pooling
             On the model's backend. A single column with ``output="sigmoid"``.
         """
+        on_host = mask if isinstance(mask, np.ndarray) else None
         x, mask = self.prepare(x, mask)
         types = self.prepare_types(types, x)
         with self._team("auto") as team:
-            return team.forward(x, mask, types)
+            return team.forward(x, mask, types, on_host)
 
     def loss_and_gradients(
         self,

@@ -17,7 +17,12 @@ import numpy as np
 import npformer
 from npformer import backend as backends
 from npformer import bench, checks
-from npformer.backend import BackendUnavailableError
+from npformer.backend import (
+    PRECISIONS,
+    BackendUnavailableError,
+    BatchTooLargeError,
+    use_precision,
+)
 from npformer.checkpoint import load, read_notes, save
 from npformer.classifier import SequenceClassifier
 from npformer.data import Dataset
@@ -58,6 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = str(error)
         if isinstance(error, OSError) and error.strerror and error.filename:
             words = f"{error.filename}: {error.strerror}"  # without the number in brackets
+        print(f"npformer {options.command}: {words}", file=sys.stderr)
+        return 2
+    except BatchTooLargeError as error:
+        words = str(error).replace("batch_size=", "--batch-size ")
+        words = words.replace("micro_batch=", "--micro-batch ")
         print(f"npformer {options.command}: {words}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -101,6 +111,24 @@ def _add_backend(parser: Any) -> None:
         default="numpy",
         help="where to compute: numpy is the CPU, cupy an NVIDIA GPU (default: numpy)",
     )
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="float32",
+        help="of products on a GPU: tf32 is faster and has 3 digits (default: float32)",
+    )
+
+
+def _add_batch_size(parser: Any) -> None:
+    parser.add_argument(
+        "--batch-size", type=int, default=256, metavar="N", help="samples at a time (default: 256)"
+    )
+
+
+def _device(options: argparse.Namespace) -> str:
+    """Return where a command computes, in words."""
+    device = backends.get_backend(options.backend).device()
+    return device if options.precision == "float32" else f"{device}, products in TF32"
 
 
 # train ------------------------------------------------------------------------------------------
@@ -136,6 +164,9 @@ def _add_train(commands: Any) -> None:
     training = train.add_argument_group("training (defaults fit the task)")
     training.add_argument("--epochs", type=int, metavar="N", help="times through the data")
     training.add_argument("--batch-size", type=int, metavar="N", help="samples a step")
+    training.add_argument(
+        "--micro-batch", type=int, metavar="N", help="samples computed at a time; bounds the memory"
+    )
     training.add_argument("--lr", type=float, metavar="X", help="peak learning rate of Adam")
     training.add_argument("--weight-decay", type=float, metavar="X", help="decoupled, as in AdamW")
     training.add_argument("--label-smoothing", type=float, metavar="X", help="from 0 up to 1")
@@ -189,7 +220,7 @@ _TRAINING_OPTIONS = ("epochs", "batch_size", "lr", "weight_decay", "label_smooth
 def _train(options: argparse.Namespace) -> int:
     recipe = RECIPES[options.task]
     splits = _splits(recipe, options.split)
-    device = backends.get_backend(options.backend).device()
+    device = _device(options)
     mixers = options.mixer.split(",")
     changes = {n: v for n in _MODEL_OPTIONS if (v := getattr(options, n)) is not None}
     changes["mixer"] = mixers[0] if len(mixers) == 1 else tuple(mixers)
@@ -208,6 +239,7 @@ def _train(options: argparse.Namespace) -> int:
         "seed": options.seed,
         "backend": options.backend,
         "device": device,
+        "precision": options.precision,
         "dtype": options.dtype,
         "npformer": npformer.__version__,
         "numpy": np.__version__,
@@ -233,7 +265,8 @@ def _train(options: argparse.Namespace) -> int:
         history = _fit(model, dataset, training, options)
         seconds = time.perf_counter() - began
         interrupted = history.stopped == "interrupted"
-        found = evaluate(model, _cast(dataset.test, model))
+        with use_precision(options.precision, options.backend):
+            found = evaluate(model, _cast(dataset.test, model))
         name = "model.safetensors" if split == splits[0] else f"model-{split}.safetensors"
         notes = {"task": recipe.name, "split": split, "seed": options.seed}
         save(model, out / name, notes=notes)
@@ -316,6 +349,8 @@ def _fit(
         clip_norm=training["clip_norm"],
         seed=options.seed,
         workers=options.workers,
+        micro_batch=options.micro_batch,
+        precision=options.precision,
         progress=not options.quiet and sys.stderr.isatty(),
         on_interrupt="return",
     )
@@ -401,6 +436,7 @@ def _add_evaluate(commands: Any) -> None:
         metavar="NAME",
         help="digits: stratified or ordered (default: the one it was trained on)",
     )
+    _add_batch_size(parser)
     _add_backend(parser)
 
 
@@ -414,12 +450,13 @@ def _evaluate(options: argparse.Namespace) -> int:
         known = " or ".join(recipe.splits)
         raise ValueError(f"--split is {split!r}; expected {known} for task {recipe.name}")
     test = _cast(recipe.load(split, int(notes["seed"])).test, model)
-    found = evaluate(model, test)
-    print(f"{recipe.name}, {split} split, {found.labels:,} labels, {options.backend}")
+    with use_precision(options.precision, options.backend):
+        found = evaluate(model, test, options.batch_size)
+        predicted, labels = model.predict(test[0], batch_size=options.batch_size), test[1]
+    print(f"{recipe.name}, {split} split, {found.labels:,} labels, on {_device(options)}")
     if split != notes["split"]:
         print(f"it was trained on the {notes['split']} split and may have seen some of these")
     print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
-    predicted, labels = model.predict(test[0]), test[1]
     print("\nclass  labels  right")
     for label in range(model.n_classes):
         of_class = labels == label
@@ -478,6 +515,7 @@ def _add_predict(commands: Any) -> None:
     )
     parser.add_argument("--probabilities", action="store_true", help="print those of all classes")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write .npy instead of printing")
+    _add_batch_size(parser)
     _add_backend(parser)
 
 
@@ -494,7 +532,10 @@ def _predict(options: argparse.Namespace) -> int:
         model = _load_classifier(_file(options.model), options.backend)
         x = _read_input(options.input, model)
         mask = None if options.mask is None else _read_npy(options.mask)
-    probabilities = model.predict_probabilities(x, mask)
+    with use_precision(options.precision, options.backend):
+        probabilities = model.predict_probabilities(x, mask, options.batch_size)
+    # Not to standard output, where the labels go.
+    print(f"{len(probabilities):,} samples on {_device(options)}", file=sys.stderr)
     result = probabilities if options.probabilities else probabilities.argmax(axis=-1)
     if options.out is not None:
         np.save(options.out, result)
@@ -642,7 +683,12 @@ def _add_bench(commands: Any) -> None:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    print(backends.get_backend(options.backend).device())
+    print(_device(options))
+    with use_precision(options.precision, options.backend):
+        return _measure(options)
+
+
+def _measure(options: argparse.Namespace) -> int:
     figures = []
     for one in bench.measure(
         options.workload.split(","), options.mixer.split(","), options.backend, options.seconds

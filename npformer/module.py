@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from npformer import backend as backends
 from npformer import checks
-from npformer.backend import Array, array_module, asarray, backend_of
+from npformer.backend import Array, array_module, asarray, backend_of, like, to_numpy
 from npformer.workspace import Workspace
 
 ALIGNMENT = 16
@@ -265,6 +265,54 @@ class Gradients(Mapping[str, Array]):
         return "\n".join(["Gradients:", *lines])
 
 
+class Lengths:
+    """Which rows of a batch have which length: found once, on the host, for all layers of a call.
+
+    Lengths decide what is computed, not only its values. So a mask on a GPU has to be waited for,
+    and where the host still has it, that one should be given.
+
+    Parameters
+    ----------
+    mask : bool array, shape (batch, length)
+        True = keep.
+    """
+
+    def __init__(self, mask: Array) -> None:
+        self._mask = mask
+        self._groups: list[tuple[int, Array]] | None = None
+
+    def groups(self, near: Array) -> list[tuple[int, Array]]:
+        """Return (length, rows) for every length above 0 that occurs.
+
+        Parameters
+        ----------
+        near : array
+            The rows' numbers are put where it lives, the first time.
+
+        Raises
+        ------
+        ValueError
+            A sequence does not end in its padding.
+        """
+        if self._groups is None:
+            mask = to_numpy(self._mask)
+            lengths = mask.sum(axis=1)
+            ends_in_padding = (mask[:, 1:] <= mask[:, :-1]).all(axis=1)
+            if not ends_in_padding.all():
+                row = int((~ends_in_padding).argmax())
+                raise ValueError(
+                    f"mask keeps tokens after padding in row {row}; with padding='per_length' "
+                    "expected each sequence at the front and its padding at the end. Move the "
+                    "padding behind"
+                )
+            self._groups = [
+                (length, like((lengths == length).nonzero()[0], near))
+                for length in sorted(set(lengths.tolist()))
+                if length > 0
+            ]
+        return self._groups
+
+
 @dataclass(frozen=True)
 class Context:
     """What belongs to one call and to no layer.
@@ -282,6 +330,8 @@ class Context:
     types : int array, shape (batch, length), or None
         The type of each token, for models with `n_token_types`: BERT counts its segments so. None
         means that every token is of type 0.
+    lengths : Lengths or None
+        What the mask says of lengths, for all layers together; None: each layer asks the mask.
     keep : bool
         Whether a backward pass may follow. If not, layers need not keep what it would ask for, and
         the caches that they return are of no use.
@@ -295,6 +345,7 @@ class Context:
     mask: Array | None = None
     workspace: Workspace | None = None
     types: Array | None = None
+    lengths: Lengths | None = None
     keep: bool = True
     plain: bool = False
 
@@ -302,7 +353,7 @@ class Context:
         """Return the same context for tensors that are no longer sequences."""
         if self.mask is None and self.types is None:
             return self
-        return replace(self, mask=None, types=None)
+        return replace(self, mask=None, types=None, lengths=None)
 
     def draws(self) -> Any:
         """Return the generator for a layer that is random while training, None at evaluation.

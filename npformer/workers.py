@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from npformer import checks
-from npformer.backend import Array, array_module, backend_of
-from npformer.module import Context, Gradients, Layer
+from npformer.backend import Array, Feed, array_module, backend_of, explained_memory_error
+from npformer.functional import NO_LABEL
+from npformer.module import Context, Gradients, Layer, Lengths
 from npformer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -69,7 +70,16 @@ class _OneBlasThread:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
+                self._free()  # whoever entered first may have been another thread
                 self._limit.restore_original_limits()
+                self._free()
+
+    def _free(self) -> None:
+        """Let any thread set limits: from 3.8 on, threadpoolctl listens to the first one alone."""
+        for library in self._controller.lib_controllers:
+            clear = getattr(library, "clear_controlling_thread", None)
+            if clear is not None:
+                clear(force=True)
 
 
 _ONE_BLAS_THREAD = _OneBlasThread()
@@ -192,6 +202,9 @@ class Team:
         Samples that a worker computes at a time, which bounds its memory; None: its whole share.
     workspaces : list of Workspace, optional
         Used, and added to, if given: memory that outlives this team.
+    feed : Feed, optional
+        Brings the batches of `step` to the device. They must have been checked: on the device,
+        nobody looks at ids and labels any more.
     """
 
     def __init__(
@@ -200,6 +213,7 @@ class Team:
         workers: int | str = 1,
         micro_batch: int | None = None,
         workspaces: list[Workspace] | None = None,
+        feed: Feed | None = None,
     ) -> None:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
@@ -209,6 +223,7 @@ class Team:
         self._seconds_a_token = work(model, 1)
         self._gradients: list[Gradients] = []
         self._workspaces = [] if workspaces is None else workspaces
+        self._feed = feed
 
     def __enter__(self) -> Self:
         return self
@@ -246,7 +261,12 @@ class Team:
         gradients : Gradients
             This team's own; the next step overwrites them.
         """
-        x, y, mask, counts = self.model.prepare_batch(x, y, mask)
+        on_host = _if_on_host(mask)
+        if self._feed is None:
+            x, y, mask, counts = self.model.prepare_batch(x, y, mask)
+        else:
+            counts = _label_counts(y, mask)
+            x, y, mask, _ = self.model.prepare_batch(*self._feed(x, y, mask))
         if types is not None:
             types = self.model.prepare_types(types, x)
         seconds = self._seconds_a_token * x.shape[0] * x.shape[1]
@@ -268,26 +288,36 @@ class Team:
                     loss = loss + self.model.accumulate(
                         x[rows],
                         y[rows],
-                        _of_rows(context, mask, types, rows),
+                        _of_rows(context, mask, types, rows, on_host),
                         gradients,
                         weight=1.0 if whole else float(counts[rows].sum()) / total,
                         label_smoothing=label_smoothing,
                     )
             return loss
 
-        losses = self._run(part, n, seconds)
+        at_once = self.micro_batch or -(-len(x) // n)
+        with explained_memory_error(self.model.backend, len(x), at_once):
+            losses = self._run(part, n, seconds)
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:
             summed.flat += gradients.flat
         return array_module(summed.flat).asarray(sum(losses[1:], losses[0])), summed
 
-    def forward(self, x: Array, mask: Array | None, types: Array | None) -> Array:
+    def forward(
+        self,
+        x: Array,
+        mask: Array | None,
+        types: Array | None,
+        on_host: np.ndarray | None = None,
+    ) -> Array:
         """Return the model's results at evaluation, computed in parts.
 
         Parameters
         ----------
         x, mask, types : array
             Checked and on the model's backend.
+        on_host : NumPy array, optional
+            The mask, where it has not only just left the host.
 
         Returns
         -------
@@ -301,12 +331,13 @@ class Team:
         def part(k: int) -> Array:
             context = Context(keep=False, workspace=self._memory(k))
             parts = [
-                self.model.forward(x[rows], _of_rows(context, mask, types, rows))[0]
+                self.model.forward(x[rows], _of_rows(context, mask, types, rows, on_host))[0]
                 for rows in _shares(len(x), n, k, self.micro_batch)
             ]
             return parts[0] if len(parts) == 1 else array_module(x).concatenate(parts)
 
-        made = self._run(part, n, seconds)
+        with explained_memory_error(self.model.backend, len(x)):
+            made = self._run(part, n, seconds)
         return made[0] if n == 1 else array_module(x).concatenate(made)
 
     def _run(self, part: Callable[[int], Array], n: int, seconds: float) -> list[Array]:
@@ -314,7 +345,12 @@ class Team:
             with one_blas_thread(self.model, seconds):
                 return [part(0)]
         with _ONE_BLAS_THREAD:
-            return list(threads(n).map(part, range(n)))
+            futures = [threads(n).submit(part, k) for k in range(n)]
+            try:
+                return [future.result() for future in futures]
+            finally:  # nobody may still write when an error reaches the caller
+                for future in futures:
+                    future.exception()
 
     def _staff(self, n: int, with_gradients: bool = True) -> None:
         """See that n workers have what they need."""
@@ -339,10 +375,28 @@ def _shares(n_rows: int, n: int, k: int, micro_batch: int | None) -> Iterator[sl
         yield slice(first, min(first + size, stop))
 
 
-def _of_rows(context: Context, mask: Array | None, types: Array | None, rows: slice) -> Context:
+def _of_rows(
+    context: Context,
+    mask: Array | None,
+    types: Array | None,
+    rows: slice,
+    on_host: np.ndarray | None,
+) -> Context:
     """Return a context for some rows of a batch."""
-    return replace(
-        context,
-        mask=None if mask is None else mask[rows],
-        types=None if types is None else types[rows],
-    )
+    if mask is not None:
+        mask = mask[rows]
+        # Asked of the device, lengths are waited for once in a call, not in every layer.
+        context = replace(context, lengths=Lengths(mask if on_host is None else on_host[rows]))
+    return replace(context, mask=mask, types=None if types is None else types[rows])
+
+
+def _if_on_host(mask: Array | None) -> np.ndarray | None:
+    return mask if isinstance(mask, np.ndarray) else None
+
+
+def _label_counts(y: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Return how many labels each sample has: a token of padding has none, nor has NO_LABEL."""
+    if y.ndim == 1:
+        return np.ones(len(y), dtype="int64")
+    counted = y != NO_LABEL
+    return np.asarray((counted if mask is None else counted & mask).sum(axis=1))

@@ -59,11 +59,20 @@ class Counts:
         Arrays copied from the host.
     calls : int
         Functions, operators and indexing: on a GPU, about one launch each.
+    copies : list of str
+        Products for which CuPy copies a factor, or multiplies by way of an array of pointers.
+    frees : int
+        Times that memory which was held for later was given back.
+    precisions : list of bool
+        What TF32 was switched to, in order.
     """
 
     waits: list[str] = field(default_factory=list)
     uploads: int = 0
     calls: int = 0
+    copies: list[str] = field(default_factory=list)
+    frees: int = 0
+    precisions: list[bool] = field(default_factory=list)
 
     @property
     def synchronisations(self) -> int:
@@ -99,6 +108,38 @@ def _note_call() -> None:
         counts.calls += 1
 
 
+def _note_product(a: FakeArray, b: FakeArray) -> None:
+    """Note what `matmul` in cupy/_core/_routines_linalg.pyx does beside multiplying."""
+    if max(a.ndim, b.ndim) <= 2:
+        return  # one matrix by another: cuBLAS takes transposed ones
+    found = [
+        f"a factor {x.shape} of {a.shape} @ {b.shape} is copied"
+        for x in (a, b)
+        if not x.flags.c_contiguous
+    ]
+    if a.shape[:-2] != b.shape[:-2]:
+        found.append(f"{a.shape} @ {b.shape} goes through pointers")
+    for counts in _counting:
+        counts.copies += found
+
+
+_limit: list[int] = []
+
+
+class FakeOutOfMemoryError(MemoryError):
+    """CuPy's, with its words."""
+
+
+@contextmanager
+def limit(n_bytes: int) -> Iterator[None]:
+    """Refuse to make an array of more bytes."""
+    _limit.append(n_bytes)
+    try:
+        yield
+    finally:
+        _limit.remove(n_bytes)
+
+
 # What may come in, what goes out ------------------------------------------------------------------
 
 
@@ -126,6 +167,11 @@ def _host(x: Any) -> Any:
 def _device(x: Any) -> Any:
     """Wrap a result: nothing that a device computes comes back as a number of the host."""
     if isinstance(x, np.ndarray | np.generic | bool):
+        if _limit and np.asarray(x).nbytes > min(_limit):
+            raise FakeOutOfMemoryError(
+                f"Out of memory allocating {np.asarray(x).nbytes:,} bytes (allocated so far: "
+                f"{0:,} bytes)."
+            )
         return FakeArray(np.asarray(x))
     if isinstance(x, list | tuple):
         return type(x)(_device(item) for item in x)
@@ -231,8 +277,10 @@ def _function(name: str, ours: Callable[..., Any], theirs: Any) -> Callable[...,
         if name in WAITING_FUNCTIONS or (name == "where" and len(args) == 1):
             _note_wait(name)
         out = kwargs.get("out")
-        if name == "matmul" and out is not None:
-            _check_matmul_out(args, out)
+        if name == "matmul":
+            _note_product(*args[:2])
+            if out is not None:
+                _check_matmul_out(args, out)
         _note_call()
         result = _device(ours(*inputs, **options))
         if "dtype" not in kwargs:
@@ -270,6 +318,37 @@ def add_at(target: FakeArray, indices: FakeArray, values: FakeArray) -> None:
     _note_call()
     _keep_precision("add.at", (target, values))
     _in_range(np.add.at, _host(target), _host(indices), _host(values))
+
+
+class FakeFeed:
+    """Brings batches to the device, and takes each one away when the next one comes."""
+
+    def __init__(self) -> None:
+        self._last: list[FakeArray] = []
+        self.closed = False
+
+    def __call__(self, *arrays: np.ndarray | None) -> tuple[FakeArray | None, ...]:
+        assert not self.closed
+        for x in self._last:  # whoever looks at them now would see another batch on a GPU
+            x._host[...] = np.ones((), x.dtype) if x.dtype.kind == "b" else 99
+        fed = tuple(None if x is None else asarray(x) for x in arrays)
+        self._last = [x for x in fed if x is not None]
+        return fed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def free_memory() -> None:
+    """Count that memory was given back."""
+    for counts in _counting:
+        counts.frees += 1
+
+
+def set_tf32(on: bool) -> None:
+    """Note the precision of products; the fake device computes them as before."""
+    for counts in _counting:
+        counts.precisions.append(on)
 
 
 def _in_range(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -478,6 +557,8 @@ def _operate(ufunc: np.ufunc, *operands: Any, out: FakeArray | None = None) -> A
             return NotImplemented
     inputs = [_host(x) for x in operands]
     _note_call()
+    if ufunc is np.matmul:
+        _note_product(*operands)
     result = _device(ufunc(*inputs, out=None if out is None else out._host))
     _keep_precision(ufunc.__name__, operands, result)
     return result if out is None else out
@@ -547,4 +628,8 @@ def backend() -> Backend:
         fft=lambda: fft,
         add_at=add_at,
         device=lambda: "a strict fake device: the CPU, behind CuPy's rules",
+        details=lambda: [("GPU", "a strict fake device"), ("memory", "that of the CPU")],
+        feed=FakeFeed,
+        free_memory=free_memory,
+        set_tf32=set_tf32,
     )

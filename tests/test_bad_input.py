@@ -308,7 +308,7 @@ FUNCTIONS = [
         "heads of an array without a batch",
         lambda: F.split_heads(f32(3, 4), 2),
         ValueError,
-        ["x has shape (3, 4)", "expected (batch, length, 4)"],
+        ["x has shape (3, 4)", "expected (batch, length, d_model)"],
     ),
     (
         "synthesizer: longer than max_len",
@@ -717,7 +717,7 @@ MIXERS = [
         "attention without a batch",
         lambda: Attention(4, 2, seed=0)(f32(3, 4)),
         ValueError,
-        ["x has shape (3, 4)", "expected (batch, length, d_model)"],
+        ["x has shape (3, 4)", "expected (batch, length, 4)"],
     ),
     (
         "a padding mask of ones and zeros",

@@ -352,7 +352,7 @@ def test_evaluate_gives_what_training_measured(trained, capsys, words, split):
     assert run("evaluate", trained / file, *options) == 0
     out = capsys.readouterr().out
     found = json.loads((trained / "metrics.json").read_text())["splits"][split]
-    assert f"digits, {split} split, 360 labels, numpy\n" in out
+    assert f"digits, {split} split, 360 labels, on CPU (" in out
     assert f"accuracy {found['test_accuracy']:.4f}, loss {found['test_loss']:.4f} nats" in out
     assert "trained on" not in out
 
@@ -585,3 +585,61 @@ def test_doctor_reports_what_is_missing(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert "PROBLEM  scipy        not installed" in lines
     assert any(line.startswith("--       matplotlib   not installed; python -m") for line in lines)
+
+
+# Where it runs, precision, memory -----------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_predict_says_on_stderr_where_it_ran(trained, capsys):
+    assert run("predict", trained, "--samples", 3) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 3
+    assert err.startswith("3 samples on CPU (")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict"])
+def test_tf32_on_a_cpu_is_one_line(trained, fails, tmp_path, command):
+    words = ("digits", *TINY, "--out", tmp_path) if command == "train" else (trained,)
+    line = fails(command, *words, "--precision", "tf32")
+    assert "precision is 'tf32' and the backend is 'numpy'; expected 'float32'" in line
+
+
+def test_a_micro_batch_reaches_the_training(tmp_path, no_curves, monkeypatch):
+    used = {}
+
+    def fit(model, data, **options):
+        used.update(options)
+        return nf.fit(model, data, **options)
+
+    monkeypatch.setattr(cli, "fit", fit)
+    words = ("--split", "ordered", "--micro-batch", 16, "--out", tmp_path)
+    assert run("train", "digits", *TINY, *words) == 0
+    assert used["micro_batch"] == 16
+    assert used["precision"] == "float32"
+    assert json.loads((tmp_path / "metrics.json").read_text())["precision"] == "float32"
+
+
+def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, monkeypatch):
+    def accumulate(*arguments, **options):
+        raise MemoryError("Unable to allocate 7.45 GiB")
+
+    monkeypatch.setattr(nf.SequenceClassifier, "accumulate", accumulate)
+    line = fails("train", "digits", *TINY, "--batch-size", 64, "--workers", 1, "--out", tmp_path)
+    assert "(Unable to allocate 7.45 GiB). Try --batch-size 32 or --micro-batch 32, which" in line
+
+
+def test_batches_of_prediction_are_chosen(trained, capsys, fails, monkeypatch):
+    sizes = []
+    predict = nf.SequenceClassifier.__call__
+
+    def noted(self, x, *arguments):
+        sizes.append(len(x))
+        return predict(self, x, *arguments)
+
+    monkeypatch.setattr(nf.SequenceClassifier, "__call__", noted)
+    assert run("predict", trained, "--samples", 5, "--batch-size", 2) == 0
+    assert sizes == [2, 2, 1]
+    capsys.readouterr()
+    assert "batch_size is 0" in fails("predict", trained, "--batch-size", 0)

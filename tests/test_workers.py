@@ -1,12 +1,18 @@
 """Worker threads: how many, what they sum to, and what they leave behind."""
 
+import os
+import subprocess
+import sys
+import threading
+import time
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from npformer import MIXERS, workers
+from npformer import MIXERS, Adam, workers
 from npformer.workers import Team, choose, one_blas_thread, work
 
 CPU, GPU = SimpleNamespace(backend="numpy"), SimpleNamespace(backend="cupy")
@@ -143,6 +149,132 @@ def test_a_team_may_be_given_batches_of_any_size(small_model, rng):
             np.testing.assert_allclose(summed.flat, gradients.flat, rtol=1e-12, atol=1e-13)
 
 
+# Some samples at a time ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("micro_batch", [1, 2, 3, 7, 8, 100])
+def test_micro_batches_sum_to_the_whole_batch(batch, micro_batch, number):
+    model, x, y, mask = batch(7)
+    loss, gradients = model.loss_and_gradients(x, y, mask, label_smoothing=0.1)
+    summed_loss, summed = model.loss_and_gradients(
+        x, y, mask, label_smoothing=0.1, workers=number, micro_batch=micro_batch
+    )
+    assert summed_loss == pytest.approx(loss, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(summed.flat, gradients.flat, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("micro_batch", [1, 3, 100])
+def test_a_team_predicts_in_micro_batches_what_it_predicts_at_once(batch, micro_batch):
+    model, x, _, mask = batch(7)
+    for number in (1, 2):
+        with Team(model, number, micro_batch) as team:
+            np.testing.assert_allclose(
+                team.forward(x, mask, None), model(x, mask), rtol=0, atol=1e-13
+            )
+
+
+def test_micro_batches_bound_the_memory(small_model, rng):
+    model = small_model(d_model=32, d_ff=64, max_len=64)
+    x, y = rng.integers(0, 7, (16, 64)), np.arange(16) % 3
+    held = {}
+    for micro_batch in (None, 8, 2):
+        workspaces = []
+        with Team(model, 1, micro_batch, workspaces) as team:
+            for _ in range(3):
+                team.step(x, y, None, generator=None)
+        (workspace,) = workspaces
+        held[micro_batch] = workspace.n_bytes
+    assert held[8] < 0.6 * held[None]
+    assert held[2] < 0.2 * held[None]
+
+
+@pytest.mark.parametrize("micro_batch", [0, -1, 2.0, "2", True])
+def test_a_micro_batch_that_is_no_number_of_samples_is_refused(small_model, micro_batch):
+    with pytest.raises(ValueError, match=r"micro_batch is .*; expected a whole number"):
+        Team(small_model(), 1, micro_batch)
+
+
+# The same again -----------------------------------------------------------------------------------
+
+
+def trained(model, n_workers, steps=4, micro_batch=None, samples=9):
+    """Return a model's weights, as one array, after some steps with dropout."""
+    rng, generator = np.random.default_rng(1), np.random.default_rng(2)
+    optimizer = Adam(model.parameters(), lr=1e-2)
+    with Team(model, n_workers, micro_batch) as team:
+        for _ in range(steps):
+            x, y = rng.integers(0, 7, (samples, 24)), rng.integers(0, 3, samples)
+            mask = np.arange(24) < rng.integers(1, 25, samples)[:, None]
+            _, gradients = team.step(x, y, mask, generator=generator)
+            optimizer.step(gradients)
+    return model.parameters().flat.copy()
+
+
+@pytest.fixture
+def larger_model(small_model):
+    """Make a model whose arrays are large enough to be lent: smaller ones are always new."""
+
+    def make(**changes):
+        return small_model(**({"d_model": 16, "d_ff": 64, "max_len": 24, "dropout": 0.2} | changes))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("number", "micro_batch", "dtype"),
+    [(1, None, "float64"), (2, None, "float32"), (3, None, "float32"), (2, 2, "float32")],
+)
+def test_a_run_repeats_bit_for_bit(larger_model, number, micro_batch, dtype):
+    runs = [trained(larger_model(dtype=dtype), number, micro_batch=micro_batch) for _ in range(3)]
+    np.testing.assert_array_equal(runs[1], runs[0])
+    np.testing.assert_array_equal(runs[2], runs[0])
+    assert np.isfinite(runs[0]).all()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
+def test_two_threads_that_train_two_models_at_once_get_what_each_gets_alone(
+    larger_model, mixer, number
+):
+    seeds = [0, 1]
+    alone = [trained(larger_model(mixer=mixer, seed=seed), number) for seed in seeds]
+    together = [None, None]
+
+    def run(i):
+        together[i] = trained(larger_model(mixer=mixer, seed=seeds[i]), number)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    np.testing.assert_array_equal(together[0], alone[0])
+    np.testing.assert_array_equal(together[1], alone[1])
+
+
+def test_threads_that_share_a_model_get_what_each_gets_alone(larger_model):
+    model = larger_model(pooling="none", dropout=0.0)
+    rng = np.random.default_rng(0)
+    batches = [(rng.integers(0, 7, (9, 24)), rng.integers(0, 3, (9, 24))) for _ in range(4)]
+    alone = [(model(x), model.loss_and_gradients(x, y)[1].flat) for x, y in batches]
+    wrong = []
+
+    def run(i):
+        (x, y), (logits, gradients) = batches[i], alone[i]
+        for _ in range(10):
+            same = np.array_equal(model(x), logits)
+            same &= np.array_equal(model.loss_and_gradients(x, y)[1].flat, gradients)
+            wrong.extend([] if same else [i])
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert wrong == []
+
+
 # Dropout ------------------------------------------------------------------------------------------
 
 
@@ -229,6 +361,207 @@ def test_gradients_that_were_returned_are_not_overwritten(small_model, token_bat
         kept = gradients.flat.copy()
         model.loss_and_gradients(x[::-1].copy(), y, mask, workers=number)
         np.testing.assert_array_equal(gradients.flat, kept)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_results_that_were_returned_are_not_overwritten(larger_model, rng, number):
+    """Results too large to be made anew lie in memory that is lent, and stay there."""
+    model = larger_model(pooling="none", dropout=0.0, n_classes=10, max_len=48)
+    x, y = rng.integers(0, 7, (16, 48)), rng.integers(0, 10, (16, 48))
+    mask = np.arange(48) < rng.integers(1, 49, 16)[:, None]
+
+    def everything():
+        loss, gradients = model.loss_and_gradients(x, y, mask, workers=number)
+        logits = model(x, mask)
+        assert logits.nbytes > 1 << 14
+        view = model(x, mask)[3:5, ::2]
+        probabilities, labels = model.predict_probabilities(x, mask), model.predict(x, mask)
+        return [np.array(loss), gradients.flat, logits, view, probabilities, labels]
+
+    first = everything()
+    kept = [a.copy() for a in first]
+    x = x[::-1].copy()
+    second = everything()
+    for one, copy, other in zip(first, kept, second, strict=True):
+        np.testing.assert_array_equal(one, copy)
+        assert not np.shares_memory(one, other)
+
+
+def test_a_step_overwrites_the_teams_own_gradients_and_a_copy_keeps_them(small_model, token_batch):
+    model, (x, y, mask) = small_model(), token_batch
+    with Team(model, 2) as team:
+        _, gradients = team.step(x, y, mask, generator=None)
+        kept, before = gradients.copy(), gradients.flat.copy()
+        _, later = team.step(x[::-1].copy(), y, mask, generator=None)
+    assert later is gradients
+    np.testing.assert_array_equal(kept.flat, before)
+    assert (later.flat != before).any()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="only Linux lets a thread choose its cores"
+)
+def test_workers_have_cores_of_their_own_and_the_caller_keeps_its_cores(
+    small_model, token_batch, monkeypatch
+):
+    cores = os.sched_getaffinity(0)
+    if len(cores) < 2:
+        pytest.skip("with one core there is nothing to share out")
+    model, (x, y, mask) = small_model(), token_batch
+    both, seen, accumulate = threading.Barrier(2, timeout=30), {}, type(model).accumulate
+
+    def noted(self, *arguments, **options):
+        both.wait()  # or one thread might do the work of both
+        seen[threading.current_thread().name] = os.sched_getaffinity(0)
+        return accumulate(self, *arguments, **options)
+
+    monkeypatch.setattr(type(model), "accumulate", noted)
+    model.loss_and_gradients(x, y, mask, workers=2)
+    assert os.sched_getaffinity(0) == cores
+    one, other = seen.values()
+    assert all(name.startswith("npformer") for name in seen)
+    assert one | other == cores
+    assert not one & other
+
+
+@pytest.mark.parametrize(
+    ("cores", "n", "expected"),
+    [
+        ({0, 1}, 2, [[0], [1]]),
+        ({9, 1, 4, 5, 7}, 2, [[1, 5, 9], [4, 7]]),
+        ({3, 4, 5}, 3, [[3], [4], [5]]),
+        ({3, 4}, 3, []),
+    ],
+)
+def test_each_thread_gets_every_nth_core_if_there_are_enough(monkeypatch, cores, n, expected):
+    given = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: cores, raising=False)
+    monkeypatch.setattr(
+        os, "sched_setaffinity", lambda thread, some: given.append((thread, some)), raising=False
+    )
+    numbers = count()
+    for _ in range(n):
+        workers._spread(numbers, n)
+    assert given == [(0, some) for some in expected]
+
+
+def test_where_threads_cannot_choose_their_cores_nothing_happens(monkeypatch):
+    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
+    workers._spread(count(), 2)
+
+
+FORK = """
+import os, sys
+import numpy as np
+from npformer import EncoderConfig, SequenceClassifier
+
+config = EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=6, dropout=0.1)
+model = SequenceClassifier(config, 3, vocab_size=7)
+x, y = np.arange(48).reshape(8, 6) % 7, np.arange(8) % 3
+
+def step():
+    return model.loss_and_gradients(x, y, workers=2, seed=0)[1].flat
+
+before = step()
+child = os.fork()
+if child == 0:
+    os._exit(0 if np.array_equal(step(), before) else 3)
+_, status = os.waitpid(child, 0)
+assert np.array_equal(step(), before)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_has_threads_that_work():
+    command = [sys.executable, "-W", "ignore", "-c", FORK]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+
+
+def fail_in_one(monkeypatch, model, seconds):
+    """Let the worker that has sample 0 fail at once, and the others take their time."""
+    accumulate, done = type(model).accumulate, []
+
+    def noted(self, x, *arguments, **options):
+        if x[0, 0] == 0:
+            raise ZeroDivisionError("sample 0")
+        time.sleep(seconds)
+        result = accumulate(self, x, *arguments, **options)
+        done.append(True)
+        return result
+
+    monkeypatch.setattr(type(model), "accumulate", noted)
+    return done
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_an_error_reaches_the_caller_when_nobody_works_any_more(small_model, monkeypatch, number):
+    """Else the others would still write into what the next step begins with."""
+    model, x, y = small_model(), np.arange(36).reshape(6, 6) % 7, np.arange(6) % 3
+    x[:, 0] = [0, 1, 2, 3, 4, 5]
+    expected = model.loss_and_gradients(x, y)[1].flat
+    with Team(model, number) as team:
+        with monkeypatch.context() as patch:
+            done = fail_in_one(patch, model, 0.1)
+            with pytest.raises(ZeroDivisionError, match="sample 0"):
+                team.step(x, y, None, generator=None)
+            assert len(done) == number - 1
+        for _ in range(3):
+            _, gradients = team.step(x, y, None, generator=None)
+            np.testing.assert_allclose(gradients.flat, expected, rtol=0, atol=1e-13)
+
+
+def test_an_error_in_prediction_leaves_a_model_that_works(small_model, monkeypatch, rng):
+    model, x = small_model(), rng.integers(0, 7, (8, 6))
+    expected, forward = model(x), type(model).forward
+
+    def failing(self, x, context):
+        forward(self, x, context)
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "forward", failing)
+        with pytest.raises(ZeroDivisionError):
+            model(x)
+    np.testing.assert_array_equal(model(x), expected)
+
+
+def test_overlapping_steps_restore_the_blas_limit_when_the_last_one_ends():
+    with threadpool_limits(limits=2, user_api="blas"):
+        before, inside, leave = blas_threads(), threading.Event(), threading.Event()
+
+        def other():
+            with one_blas_thread(CPU, SHORT):
+                inside.set()
+                leave.wait(30)
+
+        thread = threading.Thread(target=other)
+        with one_blas_thread(CPU, SHORT):
+            thread.start()
+            assert inside.wait(30)
+        assert set(blas_threads()) <= {1}
+        leave.set()
+        thread.join(30)
+        assert blas_threads() == before
+
+
+def test_any_thread_may_hold_blas_to_one_thread_after_another_did():
+    before, inside = blas_threads(), []
+    with one_blas_thread(CPU, SHORT):
+        pass
+
+    def other():
+        with one_blas_thread(CPU, SHORT):
+            inside.extend(blas_threads())
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join(30)
+    assert set(inside) <= {1}
+    assert blas_threads() == before
+    with threadpool_limits(limits=1, user_api="blas"):
+        assert set(blas_threads()) <= {1}
+    assert blas_threads() == before
 
 
 def test_an_error_in_a_worker_is_the_callers(small_model, token_batch):

@@ -4,11 +4,14 @@ import copy
 import gc
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import npformer as nf
+from npformer import backend
+from tests import fake_device
 
 NEAR = np.zeros(1, dtype="float32")
 LARGE = (64, 1024)
@@ -16,6 +19,11 @@ LARGE = (64, 1024)
 
 def address(x):
     return x.__array_interface__["data"][0]
+
+
+def held_by(arrays):
+    """Return the bytes of arrays whose sizes are those of blocks."""
+    return sum(x.nbytes for x in arrays)
 
 
 @pytest.fixture
@@ -89,15 +97,115 @@ def test_idle_memory_is_given_up_and_used_memory_is_not(workspace):
 
 
 def test_steady_use_keeps_its_memory(workspace):
-    for _ in range(40):
+    for step in range(40):
         workspace.tidy(patience=4)
         lent = [workspace.empty(LARGE, NEAR) for _ in range(3)]
-    held = workspace.n_bytes
-    del lent
+        assert workspace.n_bytes == held_by(lent)
+        if step % 2:
+            lent.pop()  # not all come back in one order
+        del lent
+
+
+def test_memory_that_is_asked_for_in_every_few_steps_stays(workspace):
+    for step in range(40):
+        workspace.tidy(patience=8)
+        if step % 5 == 0:
+            lent = workspace.empty(LARGE, NEAR)
+            del lent
+        assert workspace.n_bytes == 64 * 1024 * 4
+
+
+def test_memory_that_is_lent_for_long_is_not_given_up(workspace):
+    lent = workspace.empty(LARGE, NEAR)
+    lent[...] = 7.0
     for _ in range(40):
-        workspace.tidy(patience=4)
-        [workspace.empty(LARGE, NEAR) for _ in range(3)]
-        assert workspace.n_bytes == held
+        workspace.tidy(patience=2)
+        workspace.empty(LARGE, NEAR)[...] = 1.0
+    assert (lent == 7.0).all()
+    where = address(lent)
+    del lent
+    assert address(workspace.empty(LARGE, NEAR)) == where
+
+
+def test_what_the_fullest_step_needs_stays_between_two_looks(workspace):
+    """Blocks go only if they were free at every moment since the last look."""
+    for step in range(64):
+        workspace.tidy(patience=8)
+        lent = [workspace.empty(LARGE, NEAR) for _ in range(5 if step % 4 == 0 else 1)]
+        del lent
+        assert workspace.n_bytes == 5 * 64 * 1024 * 4
+
+
+def test_the_count_of_bytes_is_that_of_the_blocks(workspace, rng):
+    """Through any order of asking, dropping and tidying."""
+    lent = []
+    for _ in range(2000):
+        choice = rng.random()
+        if choice < 0.5:
+            lent.append(workspace.empty((int(rng.integers(1, 60_000)),), NEAR))
+        elif lent and choice < 0.9:
+            lent.pop(int(rng.integers(len(lent))))
+        elif choice > 0.98:
+            workspace.tidy(patience=3)
+    del lent
+    assert workspace.n_bytes == sum(size * len(f) for size, f in workspace._free.items())
+    for _ in range(4):
+        workspace.tidy(patience=2)
+    assert workspace.n_bytes == 0
+
+
+def test_little_memory_is_wasted(workspace):
+    for size in range(1 << 14, 1 << 18, 997):
+        before = workspace.n_bytes
+        lent = workspace.empty((size,), NEAR, "uint8")
+        assert lent.nbytes <= workspace.n_bytes - before or workspace.n_bytes == before
+        del lent
+    sizes = list(workspace._free)
+    assert len(sizes) <= 8 * 4 + 1  # eight from a power of two to the next
+    assert all(1.0 < b / a <= 1.125 for a, b in pairwise(sizes))
+
+
+def test_small_arrays_are_simply_made(workspace):
+    lent = workspace.empty(((1 << 14) - 1,), NEAR, "uint8")
+    assert workspace.n_bytes == 0
+    assert lent.base is None
+    workspace.empty((1 << 14,), NEAR, "uint8")
+    assert workspace.n_bytes > 0
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 5), (0, 1 << 20), (1 << 14,)])
+def test_shapes_of_any_kind(workspace, shape):
+    lent = workspace.empty(shape, NEAR)
+    assert lent.shape == shape
+    lent[...] = 2.0
+
+
+def test_an_array_in_a_cycle_comes_back_when_the_cycle_is_collected(workspace):
+    lent = workspace.empty(LARGE, NEAR)
+    where = address(lent)
+    cycle = [lent]
+    cycle.append(cycle)
+    del lent, cycle
+    gc.collect()
+    assert address(workspace.empty(LARGE, NEAR)) == where
+
+
+def test_a_lent_array_may_be_copied_and_pickled(workspace):
+    lent = workspace.empty(LARGE, NEAR)
+    lent[...] = 3.0
+    for other in (lent.copy(), copy.deepcopy(lent), pickle.loads(pickle.dumps(lent))):
+        assert not np.shares_memory(other, lent)
+        np.testing.assert_array_equal(other, lent)
+
+
+def test_an_array_of_another_backend_is_made_by_its_library(workspace, monkeypatch):
+    """CuPy has a pool of its own."""
+    monkeypatch.setattr(backend, "_backends", dict(backend._backends))
+    backend.register(fake_device.backend())
+    lent = workspace.empty(LARGE, nf.asarray(NEAR, "fake"), "float64")
+    assert isinstance(lent, fake_device.FakeArray)
+    assert (lent.shape, lent.dtype) == (LARGE, "float64")
+    assert workspace.n_bytes == 0
 
 
 def test_batches_of_changing_length_share_their_memory(workspace):

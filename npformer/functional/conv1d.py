@@ -106,7 +106,7 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dW = xp.empty_like(W)
     for k in range(kernel):
         # y += padded[:, k : k + length_out] @ W[k]
-        dpadded[:, k : k + length_out] += dy @ W[k].T
+        dpadded[:, k : k + length_out] += (drows @ W[k].T).reshape(-1, length_out, d_in)
         dW[k] = padded[:, k : k + length_out].reshape(-1, d_in).T @ drows
     # padded[:, before : before + length] = x
     dx = dpadded[:, before : before + length]

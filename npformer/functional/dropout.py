@@ -8,6 +8,9 @@ from typing import Any
 from npformer import checks
 from npformer.backend import Array, HostGenerator, is_array, like
 
+ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
+"""The largest number of 64 bits: eight random bytes at once."""
+
 
 def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
     """y = x m / (1 - rate), where each entry of m is 0 with probability `rate`, else 1.
@@ -87,7 +90,7 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
         kept: Array = generator.random(shape, dtype="float32") >= rate
         return kept
     n = math.prod(shape)
-    words = generator.integers(0, 2**64 - 1, -(-n // 8), dtype="uint64", endpoint=True)
+    words = generator.integers(0, ALL_BITS, -(-n // 8), dtype="uint64", endpoint=True)
     low = int(256.0 * rate)
     threshold = low + int(float(generator.random()) < 256.0 * rate - low)
     return (words.view("uint8")[:n] >= threshold).reshape(shape)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
-from npformer.backend import Array, array_module
+from npformer.backend import Array, array_module, backend_of, is_array
 from npformer.module import Context
 
 Forward = Callable[..., tuple[Array, Any]]
@@ -74,7 +74,15 @@ def _kernels_for(x: Array, context: Context) -> Kernels | None:
         from npformer.kernels import cpu
 
         return cpu.KERNELS
+    if _on_gpu(x):
+        from npformer.kernels import gpu
+
+        return gpu.KERNELS
     return None
+
+
+def _on_gpu(x: Array) -> bool:
+    return is_array(x) and backend_of(x=x).name == "cupy"
 
 
 def forward(
@@ -136,7 +144,7 @@ def fused(name: str, x: Array, context: Context) -> Forward | None:
     return run
 
 
-def find(name: str, x: Array) -> Callable[..., None] | None:
+def find(name: str, x: Array) -> Callable[..., Any] | None:
     """Return a kernel for a function that has no backward pass, such as an optimizer's update.
 
     Parameters
@@ -145,11 +153,17 @@ def find(name: str, x: Array) -> Callable[..., None] | None:
     x : array
         Says which kernels fit.
     """
-    if not _enabled or x.dtype.char not in KINDS or type(x) is not np.ndarray:
+    if not _enabled or x.dtype.char not in KINDS:
         return None
-    from npformer.kernels import cpu
+    if type(x) is np.ndarray:
+        from npformer.kernels import cpu
 
-    return cpu.UPDATES.get(name)
+        return cpu.UPDATES.get(name)
+    if _on_gpu(x):
+        from npformer.kernels import gpu
+
+        return gpu.UPDATES.get(name)
+    return None
 
 
 def backward(dy: Array, cache: Any) -> Any:

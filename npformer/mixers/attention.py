@@ -14,8 +14,9 @@ from npformer.mixers.mixer import MEMORIES, MixerSettings, check_heads
 from npformer.module import Context, Gradients, Parameter
 
 LONG = 2048
-"""From this length on, ``memory="auto"`` takes queries in blocks: about where computing the weights
-twice costs no more time than moving them through memory (`python -m benchmarks blockwise`)."""
+"""From this length on, ``memory="auto"`` takes queries in blocks where there is no kernel: about
+where computing the weights twice costs no more time than moving them through memory (`python -m
+benchmarks blockwise`). Kernels know better when."""
 
 
 class AttentionScores(Scores):
@@ -78,8 +79,8 @@ class Attention(AveragingMixer):
     memory : {"auto", "stored", "blocks"}
         "stored" keeps the weights, (batch, heads, length, length), for the backward pass.
         "blocks" takes some queries at a time and computes their weights again: the same numbers,
-        more work, memory that grows with the length and not with its square. "auto" takes blocks
-        from length 2048 on.
+        more work, memory that grows with the length and not with its square. "auto" stores them
+        for short sequences only.
     seed : int or numpy.random.Generator
         Draws the weights.
     dtype : {"float32", "float64"}

@@ -6,14 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from npformer import checks
-from npformer.backend import Array, array_module, backend_of, to_numpy
+from npformer.backend import Array, array_module, backend_of
+from npformer.module import Lengths
 
 Forward = Callable[[Array], tuple[Array, Any]]
 Backward = Callable[[Array, Any], Array]
 
 
 def mix_padded(
-    mix: Forward, x: Array, mask: Array | None, padding: str, name: str
+    mix: Forward,
+    x: Array,
+    mask: Array | None,
+    padding: str,
+    name: str,
+    lengths: Lengths | None = None,
 ) -> tuple[Array, Any]:
     """Apply `mix` to sequences of which some end in padding.
 
@@ -29,6 +35,9 @@ def mix_padded(
         padding is set to 0 and mixed with the rest.
     name : str
         What the user calls this mixer.
+    lengths : Lengths, optional
+        What the mask says of lengths, if that was asked before; "per_length" then does not wait
+        for a mask on a GPU.
 
     Returns
     -------
@@ -60,7 +69,7 @@ def mix_padded(
 
     y = xp.zeros_like(x)
     groups = []
-    for length, rows in rows_of_length(mask):
+    for length, rows in rows_of_length(mask, lengths):
         y[rows, :length], cache = mix(x[rows, :length])
         groups.append((length, rows, cache))
     return y, ("per_length", groups)
@@ -96,23 +105,13 @@ def mix_padded_backward(mix_backward: Backward, dy: Array, cache: Any) -> Array:
     return dx
 
 
-def rows_of_length(mask: Array) -> list[tuple[int, Array]]:
+def rows_of_length(mask: Array, lengths: Lengths | None = None) -> list[tuple[int, Array]]:
     """Return (length, rows) for every length above 0 that occurs in a batch.
 
-    On a GPU this waits for the mask: lengths decide what is computed, not only its values.
+    Parameters
+    ----------
+    mask : bool array, shape (batch, length)
+    lengths : Lengths, optional
+        What the mask says, if that was asked before; otherwise this waits for a mask on a GPU.
     """
-    host = to_numpy(mask)
-    lengths = host.sum(axis=1)
-    ends_in_padding = (host[:, 1:] <= host[:, :-1]).all(axis=1)
-    if not ends_in_padding.all():
-        row = int((~ends_in_padding).argmax())
-        raise ValueError(
-            f"mask keeps tokens after padding in row {row}; with padding='per_length' expected "
-            "each sequence at the front and its padding at the end. Move the padding behind"
-        )
-    xp = array_module(mask)
-    return [
-        (length, xp.asarray((lengths == length).nonzero()[0]))
-        for length in sorted(set(lengths.tolist()))
-        if length > 0
-    ]
+    return (lengths or Lengths(mask)).groups(mask)

@@ -71,7 +71,7 @@ class WholeSequenceMixer(Mixer):
         def mix(x: Array) -> tuple[Array, Any]:
             return self.mix(x, context)
 
-        return mix_padded(mix, x, context.mask, self.padding, self.name)
+        return mix_padded(mix, x, context.mask, self.padding, self.name, context.lengths)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         def pull(dy: Array, cache: Any) -> Array:
@@ -87,7 +87,7 @@ class WholeSequenceMixer(Mixer):
         if context.mask is None:
             return matrices
         if self.padding == "per_length":
-            for n, rows in rows_of_length(context.mask):
+            for n, rows in rows_of_length(context.mask, context.lengths):
                 matrices[rows, :, :n, :n] = self.sequence_matrix(n, near=x)
         kept = context.mask
         return xp.where(kept[:, None, :, None] & kept[:, None, None, :], matrices, 0.0)

@@ -54,7 +54,8 @@ def assert_agree(case: Case, backend: str, dtype: str, tolerance: float) -> None
     largest of all if that is more: some gradients, as that of attention's key bias, are 0 but for
     rounding.
     """
-    expected = {name: nf.to_numpy(x) for name, x in case.run("numpy", dtype).items()}
+    with nf.use_kernels(False):  # the mathematics is what everything is compared with
+        expected = {name: nf.to_numpy(x) for name, x in case.run("numpy", dtype).items()}
     results = {name: nf.to_numpy(x) for name, x in case.run(backend, dtype).items()}
     assert list(results) == list(expected)
     floor = 0.01 * max(float(np.abs(x).max(initial=0.0)) for x in expected.values())
@@ -451,6 +452,33 @@ def _given_gradients(model: nf.SequenceClassifier) -> nf.Gradients:
     return gradients
 
 
+def _train_digits(backend: str, dtype: str, **changes: Any) -> Results:
+    """Train on digits for an epoch, by `fit`, and look at what it says of the test images."""
+    dataset = nf.data.digits()
+    x, y = (part[:320] for part in dataset.train)
+    model_config = nf.EncoderConfig(
+        **({"d_model": 16, "n_layers": 1, "n_heads": 2, "d_ff": 32, "max_len": 8} | changes)
+    )
+    model = nf.SequenceClassifier(
+        model_config, 10, n_features=8, pooling="flatten", seed=0, dtype=dtype
+    ).to(backend)
+    history = nf.fit(
+        model,
+        (x.astype(dtype), y),
+        validation=tuple(part[:64] for part in _cast(dataset.validation, dtype)),
+        epochs=1,
+        workers=1,
+        clip_norm=1.0,
+        progress=False,
+    )
+    logits = model(_cast(dataset.test, dtype)[0][:64])
+    return {"losses": np.array([*history.train_loss, *history.validation_loss]), "logits": logits}
+
+
+def _cast(part: Any, dtype: str) -> Any:
+    return part[0].astype(dtype), part[1]
+
+
 def _adam(say: str, *, flat: bool, **options: Any) -> Case:
     def run(backend: str, dtype: str) -> Results:
         model = classifier(dtype).to(backend)
@@ -477,6 +505,8 @@ OPTIMIZING = [
     _adam("one flat buffer", flat=True),
     _adam("array by array", flat=False),
     _adam("weight decay and a schedule", flat=True, weight_decay=0.1, schedule=optim.cosine(9, 2)),
+    _adam("betas and eps of the paper", flat=True, betas=(0.9, 0.98), eps=1e-9),
+    _adam("a schedule, array by array", flat=False, schedule=optim.warmup_inverse_sqrt(2)),
     _clipping("above the norm", 0.1, flat=True),
     _clipping("below the norm", 1e3, flat=True),
     _clipping("array by array", 0.1, flat=False),
@@ -530,6 +560,12 @@ TRAINING = [
         "training on features, pre-norm",
         "Adam",
         lambda backend, dtype: train(backend, dtype, features=True, norm="pre"),
+    ),
+    Case("training on digits", "fit", _train_digits),
+    Case(
+        "training on digits with dropout and a Fourier transform",
+        "fit",
+        lambda backend, dtype: _train_digits(backend, dtype, mixer="fourier", dropout=0.2),
     ),
 ]
 

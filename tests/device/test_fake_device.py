@@ -413,3 +413,48 @@ def test_a_device_array_is_not_pickled() -> None:
 
 def test_the_transform_of_float32_stays_in_single_precision() -> None:
     assert fake_device.fft.fft2(asarray(np.ones((2, 2), dtype="float32"))).real.dtype == "float32"
+
+
+# What CuPy does beside multiplying
+
+
+def ones(*shape: int) -> FakeArray:
+    return asarray(np.ones(shape, dtype="float32"))
+
+
+@pytest.mark.parametrize(
+    ("multiply", "expected"),
+    [
+        (lambda: ones(3, 4) @ ones(3, 4).T, []),
+        (lambda: ones(2, 3, 4) @ ones(2, 4, 3), []),
+        (lambda: ones(2, 3, 4) @ ones(2, 3, 4).mT, ["a factor (2, 4, 3) of"]),
+        (lambda: xp.matmul(ones(2, 3, 4), ones(2, 3, 4).mT), ["a factor (2, 4, 3) of"]),
+        (lambda: ones(2, 3, 4) @ ones(4, 3), ["(2, 3, 4) @ (4, 3) goes through pointers"]),
+        (lambda: ones(3, 9)[:, :4] @ ones(4, 3), []),
+        (lambda: ones(2, 5, 4)[:, :3] @ ones(2, 4, 3), ["a factor (2, 3, 4) of"]),
+    ],
+)
+def test_products_that_copy_are_noted(multiply, expected) -> None:
+    with count() as counted:
+        multiply()
+    assert len(counted.copies) == len(expected)
+    for note, words in zip(counted.copies, expected, strict=True):
+        assert note.startswith(words)
+
+
+def test_memory_has_a_limit() -> None:
+    x = ones(8)
+    with fake_device.limit(64):
+        x + x
+        with pytest.raises(MemoryError, match="Out of memory allocating 128 bytes"):
+            xp.concatenate([x, x, x, x])
+    xp.concatenate([x, x, x, x])
+
+
+def test_what_was_fed_is_gone_with_the_next_batch() -> None:
+    feed = fake_device.FakeFeed()
+    (first,) = feed(np.zeros(2))
+    (second, none) = feed(np.ones(2), None)
+    assert none is None
+    assert first.tolist() == [99.0, 99.0]
+    assert second.tolist() == [1.0, 1.0]

@@ -101,11 +101,47 @@ def test_reading_the_loss_waits_once() -> None:
     assert len(fetched) == 1
 
 
-def test_transforming_each_length_by_itself_waits_once_a_layer() -> None:
-    made = training(mixer="fourier", padding="per_length")
-    with counted_downloads() as fetched:
+@pytest.mark.parametrize("mixer", ["fourier", "hartley", "linear", "random"])
+def test_mixing_each_length_by_itself_waits_for_nothing(mixer) -> None:
+    """The host knows the lengths as long as the mask is there."""
+    made = training(mixer=mixer, padding="per_length")
+    with waiting_raises():
         step(*made)
-    assert len(fetched) == made[0].model.config.n_layers
+
+
+def test_a_mask_on_the_device_is_fetched_once_a_step() -> None:
+    team, _ = training(mixer="fourier", padding="per_length", n_layers=3)
+    with counted_downloads() as fetched:
+        team.step(*batch(team.model), nf.asarray(MASK, "cupy"), generator=None)
+    assert len(fetched) == 1
+
+
+def test_a_step_on_features_waits_for_nothing() -> None:
+    made = training(features=True, norm="pre", dropout=0.1)
+    with waiting_raises():
+        step(*made)
+
+
+def test_a_step_without_kernels_waits_for_nothing() -> None:
+    with nf.use_kernels(False):
+        made = training(dropout=0.1)
+        with waiting_raises():
+            step(*made)
+
+
+def test_fit_fetches_losses_only_every_so_many_steps() -> None:
+    model = classifier("float32").to("cupy")
+    with counted_downloads() as fetched:
+        nf.fit(
+            model,
+            (np.tile(IDS, (4, 1)), np.tile(LABELS, 4), np.tile(MASK, (4, 1))),
+            epochs=1,
+            batch_size=2,
+            check_every=3,
+            clip_norm=1.0,
+            progress=False,
+        )
+    assert len(fetched) == 2  # of six steps
 
 
 def test_fit_reads_its_losses_once_an_epoch() -> None:

@@ -116,8 +116,8 @@ def gelu_tanh(x: Array, y: Array, keep: bool, scratch: Array) -> None:
     # y' = h + x h', and h' = 2 h (1 - h) u'
     square *= 2.0 * 3.0 * 0.044715 * root
     square += 2.0 * root
-    square *= y
     np.subtract(1.0, half, out=x)
+    x *= y  # 0 or near 0 for large x, before it meets their squares
     x *= square
     x += half
 

@@ -367,12 +367,14 @@ def _within(some: tuple[slice, slice], x: Array) -> tuple[slice, slice]:
 
 def _heads_at_once(heads: Heads) -> int:
     n_heads, length = heads.query.shape[1:3]
-    return n_heads if n_heads * min(length, TILE) ** 2 <= SCORES else 1
+    size = min(length, TILE)
+    return n_heads if n_heads * size * size <= SCORES else 1
 
 
 def _samples(heads: Heads) -> int:
     batch, _, length, _ = heads.query.shape
-    of_sample = _heads_at_once(heads) * min(length, TILE) ** 2
+    size = min(length, TILE)
+    of_sample = _heads_at_once(heads) * size * size
     return min(batch, max(1, SCORES // max(of_sample, 1))) or 1
 
 

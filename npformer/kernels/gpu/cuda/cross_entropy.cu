@@ -28,8 +28,9 @@ extern "C" __global__ void cross_entropy(
     if (label != -1) {
         const bool is_class = label >= 0 && label < classes;
         const real of_right = is_class ? row[label] - top - log_total : not_a_number();
-        const real mean = shifted / real(classes) - log_total;
-        loss = -(real(1) - smoothing) * of_right - smoothing * mean;
+        loss = -(real(1) - smoothing) * of_right;
+        // Only if asked for: a class that is ruled out, by -inf, makes the mean infinite.
+        if (smoothing != real(0)) loss -= smoothing * (shifted / real(classes) - log_total);
     }
     each[blockIdx.x] = loss;
 }

@@ -2,7 +2,8 @@
 //
 // Forward: z = before + bias, hidden = f(z), and f'(z) where `before` lay if it is to be kept. Without
 // it hidden may be `before` itself. ReLU keeps none: hidden > 0 says the same.
-// Backward: dhidden *= f'(z), and sums of it over the rows of a group, which the bias receives.
+// Backward: dhidden *= f'(z), and sums of it over the rows of a group, which the bias receives, if
+// there is a place for them.
 //
 // One thread a column, for a group of rows: the bias stays in a register.
 
@@ -98,7 +99,7 @@ __device__ void activation_backward(
         dhidden[i] = dz;
         sum += dz;
     }
-    sums[group * width + column] = sum;
+    if (sums) sums[group * width + column] = sum;
 }
 
 extern "C" __global__ void relu_backward(

@@ -1,0 +1,32 @@
+"""Constants of the kernels that tests make small, so that small arrays come in many pieces."""
+
+import pytest
+
+from npformer.kernels.cpu import averaging, fourier, rows
+
+
+@pytest.fixture(params=[None, 40, 1000], ids=["whole", "pieces of 40", "pieces of 1000"])
+def piece(request, monkeypatch):
+    """Set how many entries a piece has; None leaves it as it is."""
+    if request.param is not None:
+        for module in (rows, fourier):
+            monkeypatch.setattr(module, "PIECE", request.param)
+    return request.param
+
+
+TILINGS = {
+    "as it is": {},
+    "tiles of 4": {"TILE": 4, "SCORES": 16, "STORED": 512},
+    "tiles of 3, blocks": {"TILE": 3, "SCORES": 9, "STORED": 2},
+    "some samples at once": {"SCORES": 800},
+    "a sample at once": {"SCORES": 350},
+    "a head at once": {"SCORES": 1},
+}
+
+
+@pytest.fixture(params=TILINGS.values(), ids=TILINGS.keys())
+def tiling(request, monkeypatch):
+    """Set how queries, keys, samples and heads are grouped."""
+    for name, value in request.param.items():
+        monkeypatch.setattr(averaging, name, value)
+    return request.param

@@ -1,0 +1,125 @@
+"""Activations in place, and how near the GELU's fitted polynomial comes to erf."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from npformer import functional as F
+from npformer.kernels.cpu.activations import ACTIVATIONS, PHI, gelu
+
+GRID = np.unique(np.linspace(-20.0, 20.0, 2_000_001).astype("float32"))
+
+
+def in_place(name, x, keep=True):
+    """Return y and dy/dx of a kernel."""
+    y, rows = np.empty_like(x)[None], x[None].copy()
+    ACTIVATIONS[name](rows, y, keep, np.empty((2, *rows.shape), x.dtype))
+    return y[0], (y[0] > 0.0).astype(x.dtype) if name == "relu" else rows[0]
+
+
+def by_pair(name, x):
+    """Return y and dy/dx of the pair."""
+    if name.startswith("gelu"):
+        y, cache = F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
+        return y, F.gelu_backward(np.ones_like(x), cache)
+    y, cache = getattr(F, name)(x)
+    return y, getattr(F, f"{name}_backward")(np.ones_like(x), cache)
+
+
+def test_gelu_in_float32_is_within_6e_7_of_the_exact_one_everywhere():
+    x = GRID.astype("float64")
+    y, derivative = in_place("gelu", GRID)
+    exact, density = x * ndtr(x), np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+    assert np.abs(y - exact).max() < 6e-7  # half a unit in the last place of 4 is 2.4e-7
+    assert np.abs(derivative - (ndtr(x) + x * density)).max() < 2e-7
+
+
+def test_gelu_in_float32_has_about_the_error_of_the_pair():
+    exact = GRID.astype("float64") * ndtr(GRID.astype("float64"))
+    errors = [np.abs(way("gelu", GRID)[0] - exact).max() for way in (in_place, by_pair)]
+    assert errors[0] < 1.5 * errors[1]
+
+
+def test_gelu_has_the_sign_of_x_and_stays_below_it():
+    y, _ = in_place("gelu", GRID)
+    assert (y[GRID > 0.0] > 0.0).all()
+    assert (y[GRID > 0.0] <= GRID[GRID > 0.0]).all()
+    assert (y[GRID < 0.0] <= 0.0).all()
+    assert (y[GRID == 0.0] == 0.0).all()
+
+
+def test_the_polynomial_rises_from_0_so_that_tanh_never_comes_back():
+    """tanh(x P(x^2)) has to stay at 1 once it is there: beyond 7, where nothing was fitted."""
+    x = np.concatenate([np.linspace(0.0, 60.0, 600_001), np.geomspace(60.1, 1e20, 100_000)])
+    square, argument = x * x, np.full_like(x, PHI[-1])
+    for coefficient in PHI[-2::-1]:
+        argument = argument * square + coefficient
+    argument *= x
+    assert argument[0] == 0.0
+    assert (np.diff(argument) > 0.0).all()
+    assert np.tanh(argument[x > 7.0].min()) > 1.0 - 1e-10
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
+def test_y_and_derivative_are_those_of_the_pair(name, dtype):
+    x = np.linspace(-9.0, 9.0, 9001).astype(dtype)
+    y, derivative = in_place(name, x)
+    exact, exact_derivative = by_pair(name, x.astype("float64"))
+    np.testing.assert_allclose(y, exact, rtol=0, atol=1e-14 if dtype == "float64" else 1e-6)
+    near = 1e-13 if dtype == "float64" else 6e-6  # the tanh form's: 1 - tanh times 3 x^3 0.04
+    np.testing.assert_allclose(derivative, exact_derivative, rtol=0, atol=near)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
+def test_without_the_derivative_y_may_be_where_x_was(name, dtype):
+    x = np.linspace(-9.0, 9.0, 901).astype(dtype)
+    expected, _ = in_place(name, x)
+    rows = x[None].copy()
+    ACTIVATIONS[name](rows, rows, False, np.empty((2, *rows.shape), dtype))
+    np.testing.assert_array_equal(rows[0], expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
+def test_x_near_0_and_0_itself(name, dtype):
+    tiny = float(np.finfo(dtype).tiny)
+    x = np.array([0.0, -0.0, tiny, -tiny, 1e-30, -1e-30], dtype)
+    (y, derivative), (exact, exact_derivative) = in_place(name, x), by_pair(name, x)
+    near = 4 * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(y, exact, rtol=near, atol=tiny)
+    np.testing.assert_allclose(derivative, exact_derivative, rtol=near)
+
+
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
+def test_huge_x_gives_what_the_pair_gives(name):
+    """Float32's largest squares have no room, and x^12 runs out at 1e3: nobody is to notice."""
+    huge = np.geomspace(20.0, 3e38, 4001).astype("float32")
+    x = np.concatenate([huge, -huge])
+    with np.errstate(over="ignore", invalid="ignore"):
+        (y, derivative), (exact, exact_derivative) = in_place(name, x), by_pair(name, x)
+    np.testing.assert_array_equal(y, exact)
+    np.testing.assert_allclose(derivative, exact_derivative, rtol=0, atol=1e-7)
+    if name != "gelu_tanh":  # in whose pair infinity meets 0, once x^2 overflows
+        np.testing.assert_allclose(derivative, (x > 0.0) & (name != "tanh"), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
+def test_infinity_and_nan_give_what_the_pair_gives(name):
+    x = np.array([np.inf, -np.inf, np.nan, 1.0], "float32")
+    with np.errstate(over="ignore", invalid="ignore"):
+        y, exact = in_place(name, x)[0], by_pair(name, x)[0]
+    np.testing.assert_allclose(y, exact, rtol=1e-6)
+
+
+def test_gelu_warns_of_nothing_but_overflow():
+    """The feed-forward network hushes that up, and that alone."""
+    huge = np.geomspace(1e-30, 3e38, 4001).astype("float32")
+    rows = np.concatenate([huge, -huge])[None]
+    with warnings.catch_warnings(), np.errstate(all="raise", over="ignore", under="ignore"):
+        warnings.simplefilter("error")
+        gelu(rows.copy(), np.empty_like(rows), True, np.empty((2, *rows.shape), "float32"))

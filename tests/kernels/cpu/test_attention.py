@@ -1,0 +1,180 @@
+"""Attention by tiles and groups: the numbers of the plain pair, whatever is cut where."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from npformer import Context
+from npformer.kernels.cpu import averaging
+from npformer.kernels.cpu.attention import attention_heads
+from tests.kernels.cpu import helpers
+from tests.kernels.cpu.helpers import (
+    MASKS,
+    assert_close,
+    assert_parity,
+    assert_same,
+    expected,
+    forward,
+    run,
+)
+
+SIZES = [(1, 1, 1, 1), (1, 7, 3, 1), (3, 13, 1, 3), (4, 9, 4, 2), (2, 12, 2, 16)]
+"""Batch, length, heads, features of a head."""
+
+LARGE = 8.0
+"""Makes scores of hundreds: float32 then has errors of 1e-5 in each, the pair's own too."""
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("mask", MASKS)
+def test_of_any_shape_mask_tiling_and_storage(tiling, mask, causal):
+    for sizes in SIZES:
+        for scale, single in ((1.0, 5e-6), (LARGE, 5e-4)):
+            case = helpers.attention_heads(*sizes, mask, causal, scale=scale)
+            stored, again = (
+                replace(case, others=(*case.others[:2], store)) for store in (True, False)
+            )
+            assert_close(run(stored), expected(case), 1e-12)
+            assert_close(run(again), expected(case), 1e-12)
+            if not tiling:  # tiles know nothing of precision
+                assert_close(run(case, "float32"), expected(case, "float32"), single)
+
+
+def test_the_sizes_above_take_both_ways(monkeypatch):
+    """Small scores go without row maxima, large ones do not."""
+    prepared = []
+    prepare = averaging._prepare
+    monkeypatch.setattr(
+        averaging, "_prepare", lambda *a: [prepared.append(prepare(*a)), prepared[-1]][1]
+    )
+    for scale in (1.0, LARGE):
+        run(helpers.attention_heads(2, 12, 2, 16, scale=scale))
+    assert [heads.shift is None for heads in prepared] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("mask", "causal", "scale"), [("padded", True, 1.0), ("none", False, LARGE)]
+)
+def test_a_long_sequence_with_tiles_as_they_are(mask, causal, scale):
+    case = helpers.attention_heads(1, 2 * averaging.TILE + 77, 1, 4, mask, causal, scale=scale)
+    assert_close(run(case), expected(case), 1e-12)
+
+
+def test_storing_is_up_to_a_length_unless_it_is_said(monkeypatch):
+    monkeypatch.setattr(averaging, "STORED", 9)
+
+    def stored(length, store, **options):
+        case = helpers.attention_heads(2, length, 2, 4, store=store)
+        _, cache = forward(case, case.arrays, case.context(**options))
+        return cache[3][3] is not None
+
+    assert [stored(9, None), stored(10, None)] == [True, False]
+    assert [stored(9, False), stored(10, True)] == [False, True]
+    assert not stored(9, True, keep=False)
+
+
+def test_stored_and_computed_again_are_the_same_bits(tiling):
+    for mask in ("none", "padded"):
+        cases = [helpers.attention_heads(mask=mask, causal=True, store=s) for s in (True, False)]
+        assert_same(run(cases[0]), run(cases[1]))
+
+
+def test_groups_change_no_number(tiling):
+    case = helpers.attention_heads(5, 12, 3, 4, "padded", True)
+    assert_close(run(case), expected(case), 1e-13)
+
+
+# Padding ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("mask", ["padded", "in front", "one token"])
+def test_padding_may_hold_anything(tiling, mask, causal):
+    case = helpers.attention_heads(mask=mask, causal=causal)
+    x, *maps = case.arrays
+    clean = expected(case)[0]
+    for junk in (np.nan, np.inf, 1e30):
+        junked = np.where(case.mask[..., None], x, junk)
+        with np.errstate(invalid="ignore", over="ignore"):
+            y, _ = forward(case, (junked, *maps), case.context())
+        np.testing.assert_allclose(y[case.mask], clean[case.mask], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, LARGE])
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+def test_queries_with_nothing_to_see_give_0_and_send_nothing_back(tiling, causal, scale):
+    case = helpers.attention_heads(mask="nothing", causal=causal, scale=scale)
+    assert_same(run(case), [np.zeros_like(a) for a in (case.arrays[0], *case.arrays)])
+
+
+def test_no_gradient_reaches_padding(tiling):
+    case = helpers.attention_heads(mask="padded", causal=True)
+    dy = np.random.default_rng(2).normal(size=case.arrays[0].shape) * case.mask[..., None]
+    _, dx, *_ = run(case, dy=dy)
+    np.testing.assert_array_equal(dx[~case.mask], 0.0)
+
+
+# Scores of any size -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [3.0, 4.0, 5.0, 20.0, 1e3, 1e6])
+def test_scores_from_moderate_to_absurd(tiling, scale):
+    """The differences of scores of 1e12 are rounding: only finite numbers can be asked for."""
+    for causal in (False, True):
+        case = helpers.attention_heads(mask="padded", causal=causal, scale=scale)
+        if scale <= 20.0:
+            assert_parity(case, 1e-11, 1e-2 if scale > 5.0 else 1e-4)
+        for dtype in ("float64", "float32"):
+            assert all(np.isfinite(a).all() for a in run(case, dtype))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("share", [0.98, 1.02])
+@pytest.mark.parametrize("gradient", [1.0, 1e-9, 1e-12])
+@pytest.mark.parametrize("value", [1.0, 1e8])
+def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share, gradient, value):
+    """Without row maxima exp(score) meets values and gradients: neither end may fall off float32.
+
+    All scores are about as large as they may be, or as small.
+    """
+    case = helpers.attention_heads(1, 64, 1, 4)
+    x, Wq, bq, Wk, bk, Wv, bv = case.arrays
+    largest = (share * averaging.SAFE / averaging.UNIT * 2.0) ** 0.5  # q . k / sqrt(4)
+    bq, bk = np.zeros_like(bq), np.zeros_like(bk)
+    bq[0], bk[0] = largest, sign * largest
+    arrays = x, 3e-4 * Wq, bq, 3e-4 * Wk, bk, value * Wv, value * bv
+    case = replace(case, arrays=arrays)
+    dy = gradient * np.random.default_rng(1).normal(size=x.shape)
+    assert_close(run(case, "float32", dy), expected(case, "float32", dy), 1e-4)
+
+
+def test_a_score_that_towers_above_the_others():
+    x = np.zeros((1, 4, 2), "float32")
+    x[0, 1] = 40.0
+    eye, zero = np.eye(2, dtype="float32"), np.zeros(2, "float32")
+    y, _ = attention_heads(x, eye, zero, eye, zero, eye, zero, 1, False, None, Context())
+    np.testing.assert_allclose(y[0, 1], [40.0, 40.0])
+    np.testing.assert_allclose(y[0, [0, 2, 3]], 10.0)
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_is_refused():
+    x, *maps = helpers.attention_heads(3, 4).arrays
+    with pytest.raises(ValueError, match="x has shape"):
+        attention_heads(x[..., 1:], *maps, 2, False, None, Context())
+    with pytest.raises(ValueError, match="x has shape"):
+        attention_heads(x[0], *maps, 2, False, None, Context())
+    with pytest.raises(ValueError, match="mask has shape"):
+        attention_heads(x, *maps, 2, False, None, Context(mask=np.ones((3, 5), bool)))
+    with pytest.raises(TypeError, match="True means keep"):
+        attention_heads(x, *maps, 2, False, None, Context(mask=np.ones((3, 4), int)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_another_dtype_is_refused_and_not_cast(dtype):
+    x, *maps = helpers.attention_heads(3, 4).arrays
+    with pytest.raises(TypeError, match=f"{dtype}.*; expected"):
+        attention_heads(x.astype(dtype), *maps, 2, False, None, Context())

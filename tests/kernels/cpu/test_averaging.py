@@ -1,0 +1,108 @@
+"""The core of attention and of synthesizers by itself: tiles, groups, padding."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from npformer import Context
+from npformer import functional as F
+from npformer.kernels.cpu import averaging
+from npformer.kernels.cpu.averaging import average, average_backward, longest_square
+from npformer.kernels.cpu.rows import UNIT
+from tests.kernels.cpu.helpers import assert_close, mask_of, normals
+
+
+def by_kernel(query, key, value, dy, bias=None, **options):
+    """Return y and the gradients of query, key, value and bias."""
+    y, query = np.empty_like(value), UNIT * query
+    squares = [longest_square(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key)]
+    longest = math.sqrt(squares[0] * squares[1])
+    cache = average(query, key, value, y, longest=longest, bias=bias, context=Context(), **options)
+    dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
+    dbias = average_backward(dy, cache, dquery, dkey, dvalue)
+    found = [y, dquery, dkey / UNIT, dvalue]  # of the queries as they were: UNIT less, UNIT more
+    return found if bias is None else [*found, dbias]
+
+
+def by_pair(query, key, value, dy, bias=None, mask=None, causal=False):
+    """Return the same by scores and functional averages."""
+    scores = query @ key.swapaxes(-1, -2)
+    if bias is not None:
+        scores = scores + bias[:, None, :]
+    y, cache = F.average(scores, value, None if mask is None else mask[:, None, None, :], causal)
+    dscores, dvalue = F.average_backward(dy, cache)
+    dkey = dscores.swapaxes(-1, -2) @ query
+    if key.shape[0] != query.shape[0]:
+        dkey = dkey.sum(axis=0, keepdims=True)
+    found = [y, dscores @ key, dkey, dvalue]
+    return found if bias is None else [*found, dscores.sum(axis=(0, 2))]
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["keys", "shared keys"])
+@pytest.mark.parametrize("mask", ["none", "padded"])
+def test_values_may_be_wider_than_keys(tiling, shared, mask):
+    query, key, value, dy = normals((3, 2, 13, 4), (3, 2, 13, 4), (3, 2, 13, 7), (3, 2, 13, 7))
+    arguments = query, key[:1] if shared else key, value, dy
+    options = {"mask": mask_of(mask, 3, 13), "causal": True}
+    assert_close(by_kernel(*arguments, **options), by_pair(*arguments, **options), 1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.5, 12.0])
+@pytest.mark.parametrize("shared", [False, True], ids=["keys", "shared keys"])
+def test_a_bias_beside_keys_of_any_kind(tiling, shared, scale):
+    query, key, value, dy = normals(*4 * [(3, 2, 13, 4)])
+    bias = scale * normals((2, 13), seed=1)[0]
+    arguments = scale * query, key[:1] if shared else key, value, dy, bias
+    for causal in (False, True):
+        options = {"mask": mask_of("padded", 3, 13), "causal": causal}
+        assert_close(by_kernel(*arguments, **options), by_pair(*arguments, **options), 1e-12)
+
+
+def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
+    query, key, value, dy = normals(*4 * [(3, 2, 13, 4)])
+    mask = mask_of("padded", 3, 13)
+    clean = by_pair(query, key, value, dy, mask=mask)
+    key, value = (np.where(mask[:, None, :, None], a, np.nan) for a in (key, value))
+    assert_close(by_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 7])
+def test_groups_and_tiles_cover_every_score_once(tiling, batch):
+    for n_heads, length in product((1, 4), (1, 3, 4, 5, 13)):
+        query = np.zeros((batch, n_heads, length, 2))
+        heads = averaging._prepare(query, query, query, 0.0, None, None, False)
+        seen = np.zeros((batch, n_heads, length, length), dtype=int)
+        for samples, some_heads in averaging._groups(heads):
+            for rows in averaging._tiles(length):
+                for columns in averaging._tiles(length):
+                    tile = seen[samples, some_heads, rows, columns]
+                    tile += 1
+                    assert tile.size <= max(averaging.SCORES, averaging.TILE * averaging.TILE)
+        np.testing.assert_array_equal(seen, 1)
+
+
+def test_causal_tiles_stop_at_the_diagonal(monkeypatch):
+    monkeypatch.setattr(averaging, "TILE", 4)
+    pairs = [
+        (rows.start, columns.start)
+        for rows in averaging._tiles(10)
+        for columns in averaging._tiles(10, rows.stop)
+    ]
+    assert pairs == [(0, 0), (4, 0), (4, 4), (8, 0), (8, 4), (8, 8)]
+
+
+def test_a_long_sequence_comes_one_head_at_a_time():
+    """What a tile of a long sequence is written into has room for one sample and one head."""
+    assert averaging.TILE * averaging.TILE >= averaging.SCORES
+
+
+def test_no_sample_at_all():
+    empty = np.zeros((0, 2, 5, 4))
+    for mask in (None, np.ones((0, 5), bool)):
+        found = by_kernel(empty, empty, empty, empty, mask=mask)
+        assert [a.shape for a in found] == [empty.shape] * 4
+    _, _, dkey, _, dbias = by_kernel(empty, np.ones((1, 2, 5, 4)), empty, empty, np.ones((2, 5)))
+    assert not dkey.any()
+    assert not dbias.any()

@@ -1,0 +1,94 @@
+"""Masks of one byte an entry: the probability exact, the same draw with and without kernels."""
+
+import math
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import Context
+from npformer import functional as F
+from npformer.functional.dropout import draw_kept
+from npformer.kernels.cpu.dropout import dropout, dropout_backward
+
+CALLS, ENTRIES = 2000, 8192
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 1 / 512, 0.999, 0.5, 1e-4])
+def test_the_probability_is_exact_though_bytes_have_256_values(rate):
+    """A threshold of 256 rate, rounded down or to the nearest, would miss by many deviations."""
+    generator = np.random.default_rng(7)
+    dropped = 0
+    for _ in range(CALLS):
+        dropped += ENTRIES - np.count_nonzero(draw_kept((ENTRIES,), rate, generator))
+    # Thresholds vary from call to call, entries within one.
+    part = 256.0 * rate - math.floor(256.0 * rate)
+    between, within = part * (1.0 - part) / 256.0**2, rate * (1.0 - rate) / ENTRIES
+    deviation = math.sqrt((between + within) / CALLS)
+    assert abs(dropped / (CALLS * ENTRIES) - rate) < 4.0 * deviation
+    for threshold in (math.floor(256.0 * rate), round(256.0 * rate)):
+        off = abs(threshold / 256.0 - rate)
+        assert off == 0.0 or off > 4.5 * deviation  # and this test would see it
+
+
+def test_entries_are_drawn_apart_from_each_other():
+    kept = draw_kept((1 << 18,), 0.5, np.random.default_rng(0)).astype("float64") - 0.5
+    for lag in (1, 2, 4, 7, 8, 16, 64):
+        assert abs((kept[lag:] * kept[:-lag]).mean()) < 4.0 * 0.25 / 512.0
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (8,), (9,), (3, 5, 7), (0, 4)])
+def test_a_mask_of_any_shape(shape):
+    kept = draw_kept(shape, 0.5, np.random.default_rng(0))
+    assert kept.shape == shape
+    assert kept.dtype == bool
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1 / 512, 0.999])
+def test_what_is_kept_is_scaled_and_what_is_dropped_is_0(rng, rate, dtype):
+    x = (1.0 + rng.random((50, 41))).astype(dtype)
+    for seed in range(3):  # 1 / 512: some calls drop nothing
+        kept = draw_kept(x.shape, rate, np.random.default_rng(seed))
+        y, cache = dropout(x, rate, np.random.default_rng(seed), context=Context())
+        np.testing.assert_array_equal(y != 0.0, kept)
+        eps = float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(y[kept], x[kept] / (1.0 - rate), rtol=4 * eps)
+        np.testing.assert_array_equal(dropout_backward(x, cache), y)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.7])
+def test_kernel_and_pair_draw_the_same_mask_from_a_seed(rng, rate):
+    x, generators = rng.normal(size=(9, 31)), [np.random.default_rng(3) for _ in range(2)]
+    for _ in range(3):
+        y, _ = dropout(x, rate, generators[0], context=Context())
+        plain, _ = F.dropout(x, rate, generators[1])
+        np.testing.assert_allclose(y, plain, rtol=1e-15)
+    assert generators[0].random() == generators[1].random()  # and leave it alike
+
+
+@pytest.mark.parametrize("mixer", ["attention", "fourier"])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_models_drop_the_same_with_and_without_kernels(small_model, token_batch, mixer, norm):
+    model = small_model(mixer=mixer, norm=norm, dropout=0.3, padding="per_length")
+    loss, gradients = model.loss_and_gradients(*token_batch, seed=1)
+    with nf.use_kernels(False):
+        plain, plain_gradients = model.loss_and_gradients(*token_batch, seed=1)
+    assert loss == pytest.approx(plain, rel=1e-12)
+    np.testing.assert_allclose(gradients.flat, plain_gradients.flat, rtol=0, atol=1e-12)
+
+
+def test_nothing_is_drawn_at_evaluation_or_at_rate_0(rng):
+    x, generator = rng.normal(size=(3, 4)), np.random.default_rng(0)
+    for rate, drawn in ((0.5, None), (0.0, generator)):
+        y, cache = dropout(x, rate, drawn, context=Context())
+        assert y is x
+        assert dropout_backward(x, cache) is x
+    assert generator.random() == np.random.default_rng(0).random()
+
+
+def test_what_is_no_rate_or_no_generator_is_refused(rng):
+    with pytest.raises(ValueError, match="rate is 1"):
+        dropout(rng.normal(size=3), 1.0, rng, context=Context())
+    with pytest.raises(TypeError, match="generator is a int"):
+        dropout(rng.normal(size=3), 0.5, 3, context=Context())

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from npformer import Context
+from npformer.kernels.cpu.embedding import embedding, embedding_backward
+from tests.kernels.cpu import helpers
+from tests.kernels.cpu.helpers import assert_parity
+
+
+@pytest.mark.parametrize("vocab_size", [1, 2, 1009])
+@pytest.mark.parametrize("shape", [(), (1,), (5, 7), (2, 3, 4)])
+def test_of_any_shape(shape, vocab_size):
+    for d in (1, 3, 64):
+        assert_parity(helpers.embedding(shape, vocab_size, d))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64"])
+def test_ids_of_any_dtype(dtype):
+    assert_parity(helpers.embedding((5, 7), 11, 3, dtype))
+
+
+def test_ids_of_any_layout(rng):
+    ids = rng.integers(0, 5, (6, 8))[::2, ::-1]
+    table, dy = rng.normal(size=(5, 3)), rng.normal(size=(3, 8, 3))
+    _, cache = embedding(ids, table, context=Context())
+    by_hand = np.zeros((5, 3))
+    np.add.at(by_hand, ids, dy)
+    np.testing.assert_allclose(embedding_backward(dy, cache), by_hand, rtol=0, atol=1e-14)
+
+
+def test_no_ids_at_all():
+    y, cache = embedding(np.zeros((0, 4), int), np.ones((5, 3)), context=Context())
+    assert y.shape == (0, 4, 3)
+    np.testing.assert_array_equal(embedding_backward(y, cache), np.zeros((5, 3)))
+
+
+def test_the_gradient_is_an_array_of_its_own(rng):
+    ids = np.arange(5)
+    dy = rng.normal(size=(5, 3))
+    _, cache = embedding(ids, np.ones((5, 3)), context=Context())
+    dtable = embedding_backward(dy, cache)
+    assert type(dtable) is np.ndarray
+    assert not np.shares_memory(dtable, dy)
+    np.testing.assert_array_equal(dtable, dy)
+
+
+def test_an_id_beyond_the_table_is_refused():
+    with pytest.raises(ValueError, match="ids holds 5; expected whole numbers from 0 to 4"):
+        embedding(np.array([0, 5]), np.ones((5, 3)), context=Context())

@@ -1,0 +1,157 @@
+"""What every kernel keeps to: the numbers of its pairs, no state, nobody else's arrays changed."""
+
+import numpy as np
+import pytest
+
+from npformer import Workspace
+from npformer import functional as F
+from npformer.kernels.cpu import KERNELS, UPDATES
+from tests.kernels.cpu.helpers import (
+    CASES,
+    REFERENCES,
+    assert_close,
+    assert_parity,
+    assert_same,
+    backward,
+    expected,
+    forward,
+    gradient_for,
+    run,
+)
+
+
+@pytest.fixture(params=CASES.values(), ids=CASES.keys())
+def case(request):
+    return request.param
+
+
+def with_gaps(x):
+    """Return the same numbers, NaN between them."""
+    wide = np.full([2 * n + 1 for n in x.shape], np.nan)
+    view = wide[tuple(slice(1, None, 2) for _ in x.shape)]
+    view[...] = x
+    return view
+
+
+def backwards(x):
+    """Return the same numbers, the last one first in memory."""
+    return x[::-1].copy()[::-1]
+
+
+LAYOUTS = with_gaps, backwards, np.asfortranarray
+
+
+def test_every_kernel_has_a_case_and_a_reference():
+    assert {case.name for case in CASES.values()} == set(KERNELS) == set(REFERENCES)
+    assert set(UPDATES) == {"adam_update"}
+
+
+def test_a_kernel_of_a_pair_bears_its_name():
+    alone = {"linear", "layer_norm", "embedding", "dropout", "fourier_mixing"}
+    assert {name for name in KERNELS if hasattr(F, name)} == alone
+
+
+def test_y_and_all_gradients_are_those_of_the_pairs(case):
+    assert_parity(case)
+
+
+def test_arrays_of_any_layout(case):
+    for layout in LAYOUTS:
+        arrays = tuple(map(layout, case.arrays))
+        y, cache = forward(case, arrays, case.context())
+        gradients = backward(case, layout(gradient_for(y)), cache)
+        assert_close([y, *gradients], expected(case), 1e-12)
+
+
+def test_a_gradient_that_is_one_number_repeated(case):
+    y, cache = forward(case, case.arrays, case.context())
+    dy = np.broadcast_to(np.float64(0.25), y.shape)  # as a mean hands it back; not writable
+    assert_close([y, *backward(case, dy, cache)], expected(case, dy=dy), 1e-12)
+
+
+def test_memory_that_is_lent_changes_no_bit(case):
+    workspace = Workspace()
+    for dtype in ("float64", "float32"):
+        alone = run(case, dtype)
+        for _ in range(3):
+            assert_same(run(case, dtype, workspace=workspace), alone)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_large_arrays_are_lent(name):
+    largest = 0
+    for label, case in CASES.items():
+        if label.startswith(name):
+            workspace = Workspace()
+            run(case, workspace=workspace)
+            largest = max(largest, workspace.n_bytes)
+    assert largest > 0 or name == "embedding"  # SciPy makes its own
+
+
+def test_without_a_backward_pass_y_is_the_same(case):
+    for dtype in ("float64", "float32"):
+        arrays = tuple(a.astype(dtype) for a in case.arrays)
+        kept, _ = forward(case, arrays, case.context())
+        y, _ = forward(case, arrays, case.context(keep=False))
+        np.testing.assert_array_equal(y, kept)
+        lent, _ = forward(case, arrays, case.context(keep=False, workspace=Workspace()))
+        np.testing.assert_array_equal(lent, kept)
+
+
+def test_no_argument_changes(case):
+    """Nor is one written to and put back: they may be read-only."""
+    arrays = tuple(a.copy() for a in case.arrays)
+    for array in arrays:
+        array.flags.writeable = False
+    y, cache = forward(case, arrays, case.context())
+    assert_same(arrays, case.arrays)
+    kept, dy = y.copy(), gradient_for(y)
+    before = dy.copy()
+    backward(case, dy, cache)
+    assert_same([*arrays, dy, y], [*case.arrays, before, kept])
+    dy.flags.writeable = False
+    backward(case, dy, cache)
+
+
+def test_backward_twice_gives_the_same_twice(case):
+    for workspace in (None, Workspace()):
+        y, cache = forward(case, case.arrays, case.context(workspace=workspace))
+        dy = gradient_for(y)
+        first = backward(case, dy, cache)
+        kept = [g.copy() for g in first]
+        backward(case, 2.0 * dy + 1.0, cache)
+        second = backward(case, dy, cache)
+        assert_same(second, kept)
+        assert_same(first, kept)
+
+
+def test_a_cache_and_results_survive_later_calls(case):
+    alone = run(case)
+    for workspace in (None, Workspace()):
+        y, cache = forward(case, case.arrays, case.context(workspace=workspace))
+        gradients = backward(case, gradient_for(y), cache)
+        for later in (1.0, 2.0):
+            others = tuple(later + 0.5 * a for a in case.arrays)
+            y_later, cache_later = forward(case, others, case.context(workspace=workspace))
+            backward(case, gradient_for(y_later), cache_later)
+            del y_later, cache_later
+        again = backward(case, gradient_for(y), cache)
+        assert_same([y, *gradients], alone)
+        assert_same(again, alone[1:])
+
+
+def test_a_cache_outlives_its_workspace(case):
+    workspace = Workspace()
+    y, cache = forward(case, case.arrays, case.context(workspace=workspace))
+    del workspace
+    assert_same([y, *backward(case, gradient_for(y), cache)], run(case))
+
+
+def test_memory_comes_back_when_results_and_cache_are_dropped(case):
+    workspace = Workspace()
+    run(case, workspace=workspace)
+    run(case, workspace=workspace)
+    held = workspace.n_bytes
+    for _ in range(5):
+        run(case, workspace=workspace)
+    assert workspace.n_bytes == held

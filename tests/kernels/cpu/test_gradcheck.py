@@ -1,0 +1,135 @@
+"""The referee looks at kernels: what is broken in one, it sees."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import Encoder, EncoderConfig, GradcheckError, gradcheck
+from npformer import layers as L
+from npformer.encoder import EncoderBlock
+from npformer.kernels.cpu import KERNELS
+from npformer.mixers import Attention, DenseSynthesizer, Fourier
+
+BLOCK = EncoderConfig(d_model=6, n_heads=2, d_ff=4, max_len=5, mixer="identity")
+IDS = np.array([[0, 1, 1], [3, 0, 2]])
+
+
+def vectors(*shape):
+    return np.random.default_rng(1).normal(size=shape)
+
+
+def randomised(layer):
+    """Give every parameter values that are neither 0 nor 1."""
+    rng = np.random.default_rng(2)
+    for value in layer.parameters().values():
+        value[...] = 0.5 * rng.normal(size=value.shape)
+    return layer
+
+
+MASK = np.arange(5) < np.array([5, 3])[:, None]
+LAYERS = {
+    "linear": (lambda: L.Linear(4, 3, seed=0, dtype="float64"), vectors(2, 5, 4), {}),
+    "layer_norm": (lambda: L.LayerNorm(4, dtype="float64"), vectors(2, 5, 4), {}),
+    "embedding": (lambda: L.Embedding(4, 3, seed=0, dtype="float64"), IDS, {}),
+    "dropout": (lambda: L.Dropout(0.3), vectors(2, 5, 4), {"training": True}),
+    "feed_forward": (
+        lambda: L.PositionwiseFeedForward(4, 7, "gelu", seed=0, dtype="float64"),
+        vectors(2, 5, 4),
+        {},
+    ),
+    "fourier_mixing": (lambda: Fourier(), vectors(2, 5, 4), {}),
+    "residual_norm": (
+        lambda: EncoderBlock(BLOCK, "identity", seed=0, dtype="float64"),
+        vectors(2, 5, 6),
+        {},
+    ),
+    "attention_heads": (
+        lambda: Attention(6, 2, causal=True, seed=0, dtype="float64"),
+        vectors(2, 5, 6),
+        {"mask": MASK},
+    ),
+    "dense_heads": (
+        lambda: DenseSynthesizer(6, 2, 5, causal=True, seed=0, dtype="float64"),
+        vectors(2, 5, 6),
+        {"mask": MASK},
+    ),
+}
+"""For each kernel a layer that is made of it: maker, input, options of `gradcheck`."""
+
+GRADIENTS = {
+    "linear": 3,
+    "layer_norm": 3,
+    "embedding": 1,
+    "dropout": 1,
+    "feed_forward": 5,
+    "fourier_mixing": 1,
+    "residual_norm": 4,
+    "attention_heads": 7,
+    "dense_heads": 7,
+}
+ZERO_BY_NATURE = ("attention_heads", 4)  # of the keys' bias: the softmax does not see a shift
+
+
+def check(name, max_entries=2, directions=1):
+    make, x, options = LAYERS[name]
+    limits = {"max_entries": max_entries, "directions": directions}
+    return gradcheck(randomised(make()), x, **limits, **options)
+
+
+def test_every_kernel_has_a_layer():
+    assert set(LAYERS) == set(GRADIENTS) == set(KERNELS)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_of_kernels_pass_before_both_referees(name):
+    """Complex steps go through functional pairs: they compare the kernels' gradients with those."""
+    report = check(name, max_entries=40, directions=2)
+    assert report.error < 1e-7
+    assert report.complex_error is not None
+    assert report.complex_error < 1e-11
+
+
+@pytest.mark.parametrize(
+    ("name", "i"),
+    [(n, i) for n, k in GRADIENTS.items() for i in range(k) if (n, i) != ZERO_BY_NATURE],
+)
+def test_a_gradient_that_is_off_by_a_thousandth_is_caught(monkeypatch, name, i):
+    forward, backward = KERNELS[name]
+
+    def broken(dy, cache):
+        gradients = backward(dy, cache)
+        if not isinstance(gradients, tuple):
+            return 1.001 * gradients
+        if i == 1 and name == "residual_norm":  # the same array as the first
+            return gradients[0], 1.001 * gradients[1], *gradients[2:]
+        return tuple(1.001 * g if j == i else g for j, g in enumerate(gradients))
+
+    monkeypatch.setitem(KERNELS, name, (forward, broken))
+    with pytest.raises(GradcheckError):
+        check(name)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_result_that_is_off_by_a_thousandth_is_caught(monkeypatch, name):
+    forward, backward = KERNELS[name]
+
+    def broken(*arguments, **options):
+        y, cache = forward(*arguments, **options)
+        return 1.001 * y, cache
+
+    monkeypatch.setitem(KERNELS, name, (broken, backward))
+    with pytest.raises(GradcheckError):
+        check(name)
+    with nf.use_kernels(False):
+        check(name)
+
+
+@pytest.mark.parametrize(
+    ("mixer", "norm"), [("attention", "post"), ("dense_synthesizer", "pre"), ("fourier", "post")]
+)
+def test_an_encoder_of_kernels_with_dropout_passes(mixer, norm):
+    config = EncoderConfig(
+        d_model=6, n_layers=2, n_heads=2, d_ff=5, max_len=5, mixer=mixer, norm=norm, dropout=0.2
+    )
+    encoder = Encoder(config, dtype="float64")
+    gradcheck(encoder, vectors(2, 5, 6), training=True, max_entries=4, directions=1)

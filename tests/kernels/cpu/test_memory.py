@@ -1,0 +1,128 @@
+"""After the first steps a step asks for no new memory, and long sequences for no square of it."""
+
+import gc
+import tracemalloc
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import npformer as nf
+from npformer import Context
+from npformer.kernels.cpu.attention import attention_heads, attention_heads_backward
+from npformer.kernels.cpu.averaging import TILE
+from npformer.workers import Team
+
+
+@contextmanager
+def traced():
+    """Count memory from here on; NumPy tells `tracemalloc` what it asks for."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        tracemalloc.stop()
+
+
+def peak_of(run):
+    """Return by how much memory rose, at its highest, above what it was before."""
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    run()
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+@pytest.mark.parametrize(
+    ("mixer", "workers"),
+    [("attention", 1), ("dense_synthesizer", 1), ("fourier", 1), ("attention", 2)],
+)
+def test_a_training_step_uses_its_memory_again(mixer, workers):
+    config = nf.EncoderConfig(
+        d_model=64, n_layers=1, n_heads=4, d_ff=256, max_len=64, mixer=mixer, dropout=0.1
+    )
+    model = nf.SequenceClassifier(config, n_classes=10, vocab_size=100)
+    optimizer, generator = nf.Adam(model.parameters()), np.random.default_rng(0)
+    x, y = generator.integers(0, 100, (8, 64)), generator.integers(0, 10, 8)
+    workspaces = []
+
+    def step():
+        _, gradients = team.step(x, y, None, generator=generator)
+        optimizer.step(gradients)
+
+    model.loss_and_gradients(x, y, seed=0)  # what is imported at the first call is not meant
+    with Team(model, workers, workspaces=workspaces) as team, traced():
+        first = peak_of(step)
+        for _ in range(3):
+            step()
+        held = [workspace.n_bytes for workspace in workspaces]
+        peaks = []
+        for _ in range(20):
+            peaks.append(peak_of(step))
+            assert [workspace.n_bytes for workspace in workspaces] == held
+    assert len(held) == workers
+    assert min(held) > 1e6
+    share = 0.15 if workers == 1 else 0.2  # two workers, and two small arrays at the same moment
+    assert max(peaks) < share * first, (max(peaks), first)
+
+
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "fourier"])
+def test_prediction_uses_its_memory_again(mixer):
+    config = nf.EncoderConfig(d_model=64, n_layers=2, n_heads=4, d_ff=256, max_len=64, mixer=mixer)
+    model = nf.SequenceClassifier(config, n_classes=10, n_features=7)
+    x = np.random.default_rng(0).normal(size=(8, 64, 7)).astype("float32")
+    with traced():
+        first = peak_of(lambda: model(x))
+        model(x)
+        later = max(peak_of(lambda: model(x)) for _ in range(10))
+    assert later < 0.15 * first, (later, first)
+
+
+def test_prediction_needs_less_memory_than_a_training_step(small_config):
+    model = nf.SequenceClassifier(
+        small_config(d_model=32, n_layers=6, d_ff=128, max_len=64), n_classes=3, n_features=7
+    )
+    x = np.random.default_rng(0).normal(size=(16, 64, 7)).astype("float32")
+    held = []
+    for run in (lambda: model(x), lambda: model.loss_and_gradients(x, np.zeros(16, int))):
+        model._workspaces.clear()
+        run()
+        held.append(model._workspaces[0][0].n_bytes)
+    assert held[0] < 0.25 * held[1]
+
+
+def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length():
+    d, lengths, peaks = 32, [512, 1024, 2048, 4096], []
+    rng = np.random.default_rng(0)
+    maps = [rng.normal(size=s).astype("float32") / 6.0 for s in 3 * [(d, d), (d,)]]
+
+    def run(length):
+        x = rng.normal(size=(1, length, d)).astype("float32")
+        context = Context(mask=np.arange(length)[None] < length - 100)
+
+        def forward_and_backward():
+            y, cache = attention_heads(x, *maps, 1, False, False, context)
+            attention_heads_backward(y, cache)
+
+        return peak_of(forward_and_backward)
+
+    with traced(), threadpool_limits(limits=1, user_api="blas"):
+        run(512)
+        peaks = [run(length) for length in lengths]
+    growth = np.divide(peaks[1:], peaks[:-1])
+    assert (growth < 2.3).all(), growth
+    assert peaks[-1] < 4096 * 4096 * 4 / 4  # a quarter of one array of scores
+    assert TILE < 1024, "the lengths above are to have several tiles"
+
+
+def test_attention_that_stores_needs_the_square():
+    """So the test above would notice."""
+    rng = np.random.default_rng(0)
+    maps = [rng.normal(size=s).astype("float32") for s in 3 * [(8, 8), (8,)]]
+    peaks = []
+    with traced():
+        for length in (512, 1024):
+            x = rng.normal(size=(1, length, 8)).astype("float32")
+            peaks.append(peak_of(lambda x=x: attention_heads(x, *maps, 1, False, True, Context())))
+    assert peaks[1] > 3.0 * peaks[0]

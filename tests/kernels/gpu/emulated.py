@@ -1,0 +1,286 @@
+"""CuPy without a GPU: the strict fake device, with a `RawModule` that runs CUDA sources as C++.
+
+    backend = emulated.backend()      # of the name "cupy"
+    npformer.backend.register(backend)
+    model.to("cupy")                  # its kernels are those of npformer/kernels/gpu
+
+Sources are compiled with g++ against `emulation.h`. A launch is refused where its arguments are not
+what the kernel declares, which CUDA would not notice. Around all memory that a kernel gets there
+are margins: what is written there is an error, and what is read from there is NaN.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.backend import Backend
+from tests import fake_device
+from tests.fake_device import FakeArray, FakeModule
+
+MISSING = "" if shutil.which("g++") else "g++ is not installed, which runs CUDA sources as C++ here"
+
+FLAGS = ("-std=c++17", "-O1", "-g0", "-w", "-fPIC", "-shared", "-ffp-contract=off")
+HEADER = Path(__file__).with_name("emulation.h")
+NAMES = re.compile(r'extern "C" __global__ void (\w+)\(')
+MARGIN = 64
+"""Bytes around an array, as 0xff: NaN as floats, and nothing that is a bool."""
+
+POINTEES = {"float": "f", "double": "d", "bool": "?", "index": "lq"}
+"""NumPy's codes of dtypes by the types that kernels declare; complex numbers count as floats."""
+
+
+class LaunchError(Exception):
+    """A launch that would go wrong on a GPU, or has gone wrong here."""
+
+
+@dataclass
+class Launches:
+    """The kernels that ran inside ``with launches()``, in order."""
+
+    names: list[str]
+
+
+_watching: list[Launches] = []
+_order = 0
+
+
+@contextmanager
+def launches() -> Iterator[Launches]:
+    """Watch which kernels run."""
+    seen = Launches([])
+    _watching.append(seen)
+    try:
+        yield seen
+    finally:
+        _watching.remove(seen)
+
+
+@contextmanager
+def in_order(order: int) -> Iterator[None]:
+    """Let threads take turns in another order: 0 as numbered, 1 reversed, others at random."""
+    global _order
+    before, _order = _order, order
+    try:
+        yield
+    finally:
+        _order = before
+
+
+# The compiler -------------------------------------------------------------------------------------
+
+_folder = tempfile.TemporaryDirectory(prefix="npformer-emulated-")
+_libraries: dict[str, ctypes.CDLL] = {}
+
+
+def compiled(code: str) -> ctypes.CDLL:
+    """Compile a CUDA source as C++, once in a process."""
+    key = hashlib.sha256(code.encode()).hexdigest()[:16]
+    if key in _libraries:
+        return _libraries[key]
+    source, library = (Path(_folder.name) / f"{key}.{ending}" for ending in ("cpp", "so"))
+    entries = "\n".join(
+        f'extern "C" const char* launch_{name}(unsigned b, unsigned t, void** a) '
+        f"{{ return emulation::launch({name}, b, t, a); }}\n"
+        f'extern "C" const char* signature_{name}() {{ return emulation::signature({name}); }}'
+        for name in NAMES.findall(code)
+    )
+    source.write_text(f'#include "{HEADER}"\n{code}\n{entries}\n', "utf-8")
+    made = subprocess.run(
+        ["g++", *FLAGS, str(source), "-o", str(library)], capture_output=True, text=True
+    )
+    if made.returncode:
+        raise LaunchError(f"g++ refuses the source:\n{made.stderr[:4000]}")
+    _libraries[key] = ctypes.CDLL(str(library))
+    return _libraries[key]
+
+
+# Launches -----------------------------------------------------------------------------------------
+
+
+class RawModule:
+    """What `cupy.RawModule` is, as far as kernels use it."""
+
+    def __init__(self, *, code: str) -> None:
+        self._code = code
+
+    def get_function(self, name: str) -> RawFunction:
+        return RawFunction(compiled(self._code), name)
+
+
+class RawFunction:
+    """A kernel, to be called with grid, block and arguments."""
+
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        self._name, self._library = name, library
+        self._launch = getattr(library, f"launch_{name}")
+        self._launch.restype = ctypes.c_char_p
+        self._launch.argtypes = [ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p]
+        signature = getattr(library, f"signature_{name}")
+        signature.restype = ctypes.c_char_p
+        self._declared = signature().decode().split()
+
+    def __call__(self, grid: tuple[int], block: tuple[int], args: tuple[Any, ...]) -> None:
+        if len(args) != len(self._declared):
+            raise LaunchError(
+                f"{self._name} takes {len(self._declared)} arguments, got {len(args)}"
+            )
+        arrays = [a._host for a in args if isinstance(a, FakeArray)]
+        for array in arrays:
+            if not array.flags.c_contiguous:
+                raise LaunchError(f"{self._name} got an array with strides {array.strides}")
+        memory = Memory(arrays)
+        values: list[Any] = []
+        kept = []
+        for i, (declared, given) in enumerate(zip(self._declared, args, strict=True)):
+            values.append(self._value(i, declared, given, memory))
+            if declared.startswith("array_in") and isinstance(given, FakeArray):
+                kept.append((i, given._host, given._host.copy()))
+        pointers = (ctypes.c_void_p * len(values))(
+            *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
+        )
+        written = {
+            _address(a._host)
+            for a, declared in zip(args, self._declared, strict=True)
+            if isinstance(a, FakeArray) and declared.startswith("array:")
+        }
+        for watching in _watching:
+            watching.names.append(self._name)
+        fake_device._note_call()
+        self._library.set_order(_order)
+        problem = self._launch(*grid, *block, pointers).decode()
+        if problem:
+            raise LaunchError(f"{self._name}: {problem}")
+        if not memory.margins_are_intact():
+            raise LaunchError(f"{self._name} wrote outside of its arrays")
+        memory.copy_back()
+        for i, array, before in kept:
+            if _address(array) not in written and array.tobytes() != before.tobytes():
+                raise LaunchError(f"{self._name} changed argument {i}, which it declares const")
+
+    def _value(self, i: int, declared: str, given: Any, memory: Memory) -> Any:
+        """Return what CuPy would hand over, after a look at what the kernel declares."""
+        kind, _, pointee = declared.partition(":")
+        what = f"argument {i} of {self._name}, {declared}, got"
+        if kind in ("array", "array_in"):
+            if type(given) is int and given == 0:
+                return ctypes.c_void_p(0)
+            if not isinstance(given, FakeArray):
+                raise LaunchError(f"{what} {given!r}")
+            host = given._host
+            code = {"F": "f", "D": "d"}.get(host.dtype.char, host.dtype.char)
+            if code not in POINTEES[pointee]:
+                raise LaunchError(f"{what} an array of {host.dtype}")
+            return ctypes.c_void_p(memory.address(host))
+        if kind == "index":
+            if type(given) is not int:
+                raise LaunchError(f"{what} {given!r}")
+            return ctypes.c_longlong(given)
+        expected = np.float32 if pointee == "float" else np.float64
+        if kind != "number" or type(given) is not expected:
+            raise LaunchError(f"{what} {given!r}, a {type(given).__name__}")
+        return (ctypes.c_float if pointee == "float" else ctypes.c_double)(given)
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+class Memory:
+    """The arrays of a launch with margins around them; arrays that overlap share a place."""
+
+    def __init__(self, arrays: list[np.ndarray]) -> None:
+        self._places: list[tuple[int, int, np.ndarray, list[np.ndarray]]] = []
+        spans = sorted(
+            ((_address(a), _address(a) + a.nbytes, a) for a in arrays), key=lambda s: s[:2]
+        )
+        groups: list[tuple[int, int, list[np.ndarray]]] = []
+        for start, stop, array in spans:
+            if groups and start < groups[-1][1]:
+                first, last, others = groups[-1]
+                groups[-1] = first, max(last, stop), [*others, array]
+            else:
+                groups.append((start, stop, [array]))
+        for start, stop, members in groups:
+            place = np.full(stop - start + 2 * MARGIN + 64, 0xFF, dtype=np.uint8)
+            # Aligned as the array was, up to a line: kernels may rely on it.
+            shift = (start - _address(place) - MARGIN) % 64
+            place = place[shift : shift + stop - start + 2 * MARGIN]
+            for array in members:
+                at = _address(array) - start + MARGIN
+                place[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
+            self._places.append((start, stop, place, members))
+
+    def address(self, array: np.ndarray) -> int:
+        for start, stop, place, _ in self._places:
+            if start <= _address(array) and _address(array) + array.nbytes <= stop:
+                return _address(place) + MARGIN + _address(array) - start
+        raise AssertionError("an array without a place")
+
+    def margins_are_intact(self) -> bool:
+        return all(
+            (place[:MARGIN] == 0xFF).all() and (place[-MARGIN:] == 0xFF).all()
+            for _, _, place, _ in self._places
+        )
+
+    def copy_back(self) -> None:
+        for start, _, place, members in self._places:
+            for array in members:
+                at = _address(array) - start + MARGIN
+                array.reshape(-1).view(np.uint8)[...] = place[at : at + array.nbytes]
+
+
+# The module ---------------------------------------------------------------------------------------
+
+
+class EmulatedModule(FakeModule):
+    """CuPy's namespace on the fake device, with kernels, and with NaN where nothing was written."""
+
+    RawModule = RawModule
+
+    def empty(self, shape: Any, dtype: Any = float) -> FakeArray:
+        fake_device._note_call()
+        host = np.empty(shape, dtype=dtype)
+        host.reshape(-1).view(np.uint8)[...] = 0xFF
+        return FakeArray(host)
+
+    def matmul(self, a: Any, b: Any, out: Any = None) -> Any:
+        check_no_copy(a, b)
+        if out is None:
+            return super().__getattr__("matmul")(a, b)
+        return super().__getattr__("matmul")(a, b, out=out)
+
+
+copies: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+"""Strides and shapes of operands that CuPy's product of stacks of matrices would copy first."""
+
+
+def check_no_copy(*operands: Any) -> None:
+    """Note each operand that a product would copy: in stacks, what is not C-contiguous."""
+    if max(x.ndim for x in operands) > 2:
+        copies.extend((x.shape, x.strides) for x in operands if not x.flags.c_contiguous)
+    else:
+        copies.extend(
+            (x.shape, x.strides)
+            for x in operands
+            if not (x.flags.c_contiguous or x.flags.f_contiguous)
+        )
+
+
+module = EmulatedModule(np, fake_device.cupy, "cupy")
+
+
+def backend() -> Backend:
+    """Return the emulated CuPy as a backend of the name "cupy"."""
+    return replace(fake_device.backend(), name="cupy", module=module)

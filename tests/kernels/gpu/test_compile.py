@@ -1,0 +1,148 @@
+"""CUDA's own compiler takes every kernel, for every GPU that is meant, without a GPU.
+
+The wheel nvidia-cuda-nvrtc holds the compiler that CuPy calls; it needs no driver. It also says
+what a kernel will use of a GPU, and which numbers it computes with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from npformer.kernels.gpu.source import FOLDER, REAL, Source
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+"""A100, H100 and H200, B200."""
+
+SOURCES = sorted(path.stem for path in FOLDER.glob("*.cu"))
+
+
+def find_compiler() -> Path | None:
+    """Return the library in the wheel, which lies in the namespace package `nvidia`."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    found = [path for folder in folders for path in Path(folder).rglob("libnvrtc.so.*")]
+    return next((path for path in found if "builtins" not in path.name), None)
+
+
+COMPILER = find_compiler()
+
+pytestmark = pytest.mark.skipif(
+    COMPILER is None,
+    reason="no CUDA compiler: python -m pip install 'npformer[cuda-compile]' brings it, "
+    "and needs no GPU",
+)
+
+
+@cache
+def nvrtc() -> ctypes.CDLL:
+    assert COMPILER is not None
+    return ctypes.CDLL(str(COMPILER))
+
+
+@cache
+def compile_source(code: str, architecture: str) -> tuple[str, str]:
+    """Return what the compiler says, and the code for CUDA's virtual machine.
+
+    Raises
+    ------
+    ValueError
+        It refuses the source; the message is its own.
+    """
+    program = ctypes.c_void_p()
+
+    def check(status: int) -> None:
+        assert status == 0, f"NVRTC's status {status}"
+
+    def text(what: str) -> str:
+        size = ctypes.c_size_t()
+        check(getattr(nvrtc(), f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+        buffer = ctypes.create_string_buffer(size.value)
+        check(getattr(nvrtc(), f"nvrtcGet{what}")(program, buffer))
+        return buffer.value.decode()
+
+    check(
+        nvrtc().nvrtcCreateProgram(
+            ctypes.byref(program), code.encode(), b"kernels.cu", 0, None, None
+        )
+    )
+    try:
+        # As CuPy does, from version 14 on; and the assembler is to say what it used.
+        options = [f"--gpu-architecture={architecture}", "-std=c++17", "--ptxas-options=-v"]
+        given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        status = nvrtc().nvrtcCompileProgram(program, len(options), given)
+        log = text("ProgramLog")
+        if status:
+            raise ValueError(log)
+        return log, text("PTX")
+    finally:
+        check(nvrtc().nvrtcDestroyProgram(ctypes.byref(program)))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("char", REAL)
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_compiles(name, char, architecture) -> None:
+    code = Source(name).text(char)
+    log, ptx = compile_source(code, architecture)
+    assert "warning" not in log.lower(), log
+    kernels = re.findall(r'extern "C" __global__ void (\w+)\(', code)
+    assert kernels, "a source without a kernel"
+    for kernel in kernels:
+        assert f".entry {kernel}(" in ptx
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("char", REAL)
+@pytest.mark.parametrize("name", SOURCES)
+def test_kernels_stay_in_registers(name, char, architecture) -> None:
+    log, _ = compile_source(Source(name).text(char), architecture)
+    kernels = re.findall(r"Function properties for (\w+)", log)
+    spills = re.findall(r"(\d+) bytes spill stores", log)
+    assert kernels
+    assert len(spills) == len(kernels)
+    assert set(spills) == {"0"}, log
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_float_kernels_compute_in_float(name) -> None:
+    # One literal such as 0.5 makes an expression double, which most GPUs compute far slower.
+    _, ptx = compile_source(Source(name).text("f"), "sm_90")
+    assert not re.findall(r".*\.f64.*", ptx)
+
+
+@pytest.mark.parametrize("threads", [1024])
+@pytest.mark.parametrize("char", REAL)
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_block_of_the_largest_size_has_registers(name, char, threads) -> None:
+    log, _ = compile_source(Source(name).text(char), "sm_90")
+    used = [int(n) for n in re.findall(r"Used (\d+) registers", log)]
+    assert used
+    assert max(used) * threads <= 65536, log
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ("sum += x", "sum += y"),
+        ("index_t n =", "index_t rows ="),
+        ("__device__ real block_sum", "__device__ block_sum"),
+        ("extern", "external"),
+    ],
+)
+def test_a_broken_source_is_refused(broken) -> None:
+    code = Source("sums").text("f")
+    assert broken[0] in code
+    with pytest.raises(ValueError, match="error"):
+        compile_source(code.replace(*broken), "sm_90")
+
+
+def test_a_double_among_floats_is_found() -> None:
+    code = Source("sums").text("f").replace("sum += x[row * width]", "sum += 0.1 * x[row * width]")
+    _, ptx = compile_source(code, "sm_90")
+    assert ".f64" in ptx
