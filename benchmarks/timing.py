@@ -35,7 +35,7 @@ def quick(step, seconds=2.0):
     return min(best)
 
 
-def interleave(turns, seconds, least=7, most=25, warm_up=3):
+def interleave(turns, seconds, least=5, most=25, warm_up=3):
     """Return the seconds of a step, for each candidate and round.
 
     Parameters

@@ -24,6 +24,7 @@ from npformer.backend import Array, array_module
 from npformer.kernels.gpu.heads import (
     heads_to_rows,
     masked_softmax,
+    padding_of,
     rows_to_heads,
     softmax_backward,
 )
@@ -65,12 +66,12 @@ def attention_heads(
     context : Context
         Has the padding mask, and says whether a backward pass may follow.
     """
+    xp = checks.floating(x=x, W=W_query)
     checks.shape("x", x, ("batch", "length", W_query.shape[0]))
-    xp = array_module(x)
     batch, length, d = x.shape
     sizes = batch, n_heads, length, d // n_heads
     scale = 1.0 / math.sqrt(d // n_heads)
-    mask = None if context.mask is None else contiguous(context.mask)
+    mask = padding_of(context, batch, length)
     rows = x.reshape(-1, d)
     W = xp.concatenate((W_query, W_key, W_value), axis=1)
     biases = (b_query, b_key, b_value)
@@ -95,9 +96,8 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """Gradients: dx, then dW and db of query, key and value."""
     rows, W, biases, qkv, weights, scale, mask, causal, sizes = cache
     xp = array_module(dy)
-    _, _, length, d_head = sizes
-    d = W.shape[0]
-    n = qkv.size // (3 * length * d_head)  # heads * batch
+    batch, n_heads, length, d_head = sizes
+    d, n = W.shape[0], batch * n_heads
     drows = contiguous(dy).reshape(-1, d)
     whole = weights is not None
     by_rows = not whole and length * length > SCORES

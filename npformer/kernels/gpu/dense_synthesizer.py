@@ -17,6 +17,7 @@ from npformer.kernels.gpu.feed_forward import FEED_FORWARD
 from npformer.kernels.gpu.heads import (
     heads_to_rows,
     masked_softmax,
+    padding_of,
     rows_to_heads,
     softmax_backward,
 )
@@ -51,13 +52,13 @@ def dense_heads(
     context : Context
         Has the padding mask.
     """
+    xp = checks.floating(x=x, W1=W1)
     checks.shape("x", x, ("batch", "length", W1.shape[0]))
     batch, length, d = x.shape
     check_columns(length, W2)
-    xp = array_module(x)
     n_heads = len(W2)
     sizes = batch, n_heads, length, d // n_heads
-    mask = None if context.mask is None else contiguous(context.mask)
+    mask = padding_of(context, batch, length)
     rows = x.reshape(-1, d)
     W = xp.concatenate((W1, W_value), axis=1)
     biases = (b1, b_value)

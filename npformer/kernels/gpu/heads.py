@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from npformer import checks
 from npformer.backend import Array, array_module
-from npformer.kernels.gpu.source import Source, row_threads
+from npformer.kernels.gpu.source import Source, contiguous, row_threads
+from npformer.module import Context
 
 HEADS = Source("heads")
 SOFTMAX = Source("softmax")
@@ -110,6 +112,25 @@ def heads_to_rows(
         *(*given, bits, scale, rows, n, *sizes),
     )
     return rows
+
+
+def padding_of(context: Context, batch: int, length: int) -> Array | None:
+    """Return the padding mask in the form that kernels read, after a look at it.
+
+    Parameters
+    ----------
+    context : Context
+    batch, length : int
+        What the mask must have.
+
+    Returns
+    -------
+    mask : bool array, shape (batch, length), or None
+    """
+    if context.mask is None:
+        return None
+    checks.mask("mask", context.mask, (batch, length))
+    return contiguous(context.mask)
 
 
 def masked_softmax(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from npformer import checks
 from npformer.backend import Array, array_module
 from npformer.functional.layer_norm import check_layer_norm
 from npformer.kernels.gpu.dropout import kept_on_device
@@ -53,6 +54,8 @@ def residual_norm(
         Says whether a backward pass may follow.
     """
     check_layer_norm(x, gamma, beta, eps)
+    checks.floating(x=x, y=y)
+    checks.shape("y", y, x.shape)
     generator = context.draws() if rate > 0.0 else None
     kept = None if generator is None else kept_on_device(y.shape, rate, generator, y)
     return _forward(x, y, gamma, beta, eps, kept, 1.0 / (1.0 - float(rate)), context)

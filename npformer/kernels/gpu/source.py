@@ -76,10 +76,18 @@ class Source:
                 given.append(0)  # CuPy makes a null pointer of 0, and of None nothing at all
             elif isinstance(argument, float):
                 given.append(number(argument))
-            elif isinstance(argument, int) or argument.flags.c_contiguous:
+            elif isinstance(argument, int):
                 given.append(argument)
-            else:  # a kernel sees no strides: it would read something else
-                raise ValueError(f"{self.name}.{kernel} got an array that is not C-contiguous")
+            else:
+                # A kernel sees neither strides nor dtypes: it would read something else.
+                if not argument.flags.c_contiguous:
+                    raise ValueError(f"{self.name}.{kernel} got an array that is not C-contiguous")
+                if argument.dtype.kind == "f" and argument.dtype != dtype:
+                    raise TypeError(
+                        f"{self.name}.{kernel} got an array of {argument.dtype} beside one of "
+                        f"{dtype}; expected one dtype"
+                    )
+                given.append(argument)
         function((blocks,), (threads,), tuple(given))
 
     def _module(self, xp: Module, char: str) -> Any:

@@ -101,6 +101,16 @@ def test_padding_may_hold_anything(tiling, mask, causal):
         np.testing.assert_allclose(y[case.mask], clean[case.mask], rtol=0, atol=1e-12)
 
 
+def test_nan_in_the_padding_does_not_pass_for_small_scores():
+    """No comparison with NaN is true: what bounds the scores must not be taken for safe."""
+    case = helpers.attention_heads(mask="padded", scale=LARGE)
+    x, *maps = (a.astype("float32") for a in case.arrays)
+    x[~case.mask] = np.nan
+    y, _ = forward(case, (x, *maps), case.context())
+    clean = expected(case, "float32")[0]
+    np.testing.assert_allclose(y[case.mask], clean[case.mask], rtol=0, atol=1e-3)
+
+
 @pytest.mark.parametrize("scale", [1.0, LARGE])
 @pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
 def test_queries_with_nothing_to_see_give_0_and_send_nothing_back(tiling, causal, scale):

@@ -68,6 +68,22 @@ def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
     assert_close(by_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
 
 
+def test_scores_and_bias_are_bounded_together_and_in_one_unit():
+    """The bias comes in the units of e^x, the bound of the scores in those of `EXP`."""
+    query, safe = np.zeros((1, 1, 3, 2)), averaging.SAFE
+    for longest, bias, goes_without_maxima in (
+        (0.99 * safe, None, True),
+        (1.01 * safe, None, False),
+        (math.nan, None, False),
+        (0.5 * safe, -0.49 * safe / UNIT, True),
+        (0.5 * safe, -0.51 * safe / UNIT, False),
+        (0.0, 1.01 * safe / UNIT, False),
+    ):
+        given = None if bias is None else np.array([[0.0, bias, 0.0]])
+        heads = averaging._prepare(query, query, query, longest, given, None, False)
+        assert (heads.shift is None) == goes_without_maxima
+
+
 @pytest.mark.parametrize("batch", [0, 1, 7])
 def test_groups_and_tiles_cover_every_score_once(tiling, batch):
     for n_heads, length in product((1, 4), (1, 3, 4, 5, 13)):

@@ -896,13 +896,15 @@ def test_sums_over_a_block_may_follow_each_other(n_threads) -> None:
             x[threadIdx.x] = one + 2 * other + 3 * first + 5 * top + 7 * again + 11 * and_again
                 + 13 * last + 17 * low;
         }"""
-    x = fresh().integers(-9, 9, n_threads).astype(float)  # whole numbers: their sums are exact
-    sums = 8.0 * x.sum() + (7.0 * (x + 1.0) + 11.0 * (x + 2.0) + 13.0 * (x + 3.0)).sum()
     for order in ORDERS:
-        there = asarray(x)
-        with emulated.in_order(order):
-            small(code)((1,), (n_threads,), (there, n_threads))
-        np.testing.assert_array_equal(down(there), sums + 5.0 * x.max() + 17.0 * x.min())
+        for warp in range(n_threads // 32):
+            # Whole numbers: their sums are exact. The largest is in each warp once.
+            x = np.roll(np.arange(n_threads) - 5.0, 32 * warp)
+            sums = 8.0 * x.sum() + (7.0 * (x + 1.0) + 11.0 * (x + 2.0) + 13.0 * (x + 3.0)).sum()
+            there = asarray(x)
+            with emulated.in_order(order):
+                small(code)((1,), (n_threads,), (there, n_threads))
+            np.testing.assert_array_equal(down(there), sums + 5.0 * x.max() + 17.0 * x.min())
 
 
 @in_emulation
@@ -929,6 +931,32 @@ def test_the_source_refuses_arrays_with_strides() -> None:
     x = asarray(np.zeros((3, 3)))[:, 0]
     with pytest.raises(ValueError, match="not C-contiguous"):
         gpu.adam.ADAM.launch("multiply", x, 1, 32, x, x, 3)
+
+
+def test_the_source_refuses_arrays_of_two_dtypes() -> None:
+    x, y = asarray(np.zeros(3)), asarray(np.zeros(3, dtype="float32"))
+    with pytest.raises(TypeError, match="float32 beside one of float64"):
+        gpu.adam.ADAM.launch("multiply", x, 1, 32, x, y, 3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"x": np.zeros((2, 3, 4), "float32")}, TypeError, "x has dtype float32 and W"),
+        ({"x": np.zeros((2, 3, 5))}, ValueError, "x has shape"),
+        ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64"),
+        ({"mask": np.ones((2, 4), bool)}, ValueError, "mask has shape"),
+        ({"mask": np.ones((2, 1, 1, 3), bool)}, ValueError, "mask has shape"),
+    ],
+)
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
+def test_heads_refuse_what_a_kernel_would_misread(mixer, wrong, error, message) -> None:
+    settings = nf.mixers.MixerSettings(4, 2, 3)
+    layer = nf.MIXERS[mixer].build(settings, seed=0, dtype="float64").to("cupy")
+    given = {"x": np.zeros((2, 3, 4)), "mask": np.ones((2, 3), bool)} | wrong
+    context = nf.Context(mask=asarray(given["mask"]))
+    with pytest.raises(error, match=message):
+        layer.forward(asarray(given["x"]), context)
 
 
 @pytest.fixture(autouse=True)

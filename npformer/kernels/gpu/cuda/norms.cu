@@ -10,20 +10,22 @@ extern "C" __global__ void residual_norm(
     real sum = 0;
     for (index_t i = threadIdx.x; i < width; i += blockDim.x) {
         real value = x[row + i];
-        if (y) value += kept ? (kept[row + i] ? y[row + i] * scale : real(0)) : y[row + i];
-        normalised[row + i] = value;
+        if (y) {
+            value += kept ? (kept[row + i] ? y[row + i] * scale : real(0)) : y[row + i];
+            normalised[row + i] = value;
+        }
         sum += value;
     }
+    const real* values = y ? normalised : x;
     const real mean = block_sum(sum) / real(width);
     real squares = 0;  // in a second pass: E[x^2] - E[x]^2 loses every digit once the mean is large
     for (index_t i = threadIdx.x; i < width; i += blockDim.x) {
-        const real centred = normalised[row + i] - mean;
-        normalised[row + i] = centred;
+        const real centred = values[row + i] - mean;
         squares += centred * centred;
     }
     const real inverse = real(1) / sqrt(block_sum(squares) / real(width) + eps);
     for (index_t i = threadIdx.x; i < width; i += blockDim.x) {
-        const real n = normalised[row + i] * inverse;
+        const real n = (values[row + i] - mean) * inverse;
         normalised[row + i] = n;  // first: where both are one array, z stays
         z[row + i] = gamma[i] * n + beta[i];
     }
