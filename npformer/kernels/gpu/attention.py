@@ -38,6 +38,9 @@ LONG = 2048
 SCORES = 1 << 26
 """Scores at once where they are not stored: 256 MiB in float32."""
 
+ALL = slice(None)
+"""All heads, or all queries: arrays are then taken as they are."""
+
 
 def attention_heads(
     x: Array,
@@ -86,7 +89,7 @@ def attention_heads(
     weights = None
     for some, queries in _pieces(len(query), length, whole):
         weights = _weights(query, key_turned, some, queries, sizes, mask, causal)
-        xp.matmul(weights, value[some], out=y[some][..., queries, :])
+        xp.matmul(weights, _of(value, some), out=_rows(y, some, queries))
     merged = heads_to_rows((y,), sizes).reshape(x.shape)
     kept = weights if whole else None
     return merged, (rows, W, biases, qkv, kept, scale, mask, causal, sizes)
@@ -128,13 +131,12 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         p = weights
         if p is None:
             p = _weights(query, key_turned, some, queries, sizes, mask, causal)
-        g = dout[some][..., queries, :]
-        dscores = g @ value_turned[some]
+        dscores = _rows(dout, some, queries) @ _of(value_turned, some)
         softmax_backward(p, dscores)
-        xp.matmul(dscores, key[some], out=dquery[some][..., queries, :])
+        xp.matmul(dscores, _of(key, some), out=_rows(dquery, some, queries))
         first = queries.start in (None, 0)
-        _add(dout_turned[some][..., queries], p, dvalue_turned[some], first)
-        _add(query_turned[some][..., queries], dscores, dkey_turned[some], first)
+        _add(_columns(dout_turned, some, queries), p, _of(dvalue_turned, some), first)
+        _add(_columns(query_turned, some, queries), dscores, _of(dkey_turned, some), first)
     parts = dquery, dkey_turned, dvalue_turned
     dqkv = heads_to_rows(parts, sizes, turned=(1, 2), scale=scale)
     dW, db = rows.T @ dqkv, column_sums(dqkv)
@@ -154,7 +156,7 @@ def _weights(
 ) -> Array:
     """Return softmax(Q K^T) of some heads, or of some queries of one."""
     batch, _, length, _ = sizes
-    scores = query[some][..., queries, :] @ key_turned[some]
+    scores = _rows(query, some, queries) @ _of(key_turned, some)
     head = some if isinstance(some, int) else some.start or 0
     first = head * length + (queries.start or 0)
     masked_softmax(scores, batch, length, mask=mask, causal=causal, first=first)
@@ -163,18 +165,31 @@ def _weights(
 
 def _pieces(n: int, length: int, whole: bool) -> Iterator[tuple[slice | int, slice]]:
     """Yield heads and queries that are computed together: all, some heads, or a part of one."""
-    everything = slice(None)
     if whole:
-        yield everything, everything
+        yield ALL, ALL
     elif length * length <= SCORES:
         step = max(1, SCORES // (length * length))
         for start in range(0, n, step):
-            yield slice(start, min(start + step, n)), everything
+            yield slice(start, min(start + step, n)), ALL
     else:
         step = max(1, SCORES // length)
         for head in range(n):
             for start in range(0, length, step):
                 yield head, slice(start, min(start + step, length))
+
+
+def _of(x: Array, some: slice | int) -> Array:
+    return x if some is ALL else x[some]
+
+
+def _rows(x: Array, some: slice | int, queries: slice) -> Array:
+    part = _of(x, some)
+    return part if queries is ALL else part[..., queries, :]
+
+
+def _columns(x: Array, some: slice | int, queries: slice) -> Array:
+    part = _of(x, some)
+    return part if queries is ALL else part[..., queries]
 
 
 def _add(a: Array, b: Array, target: Array, first: bool) -> None:

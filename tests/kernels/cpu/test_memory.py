@@ -10,8 +10,10 @@ from threadpoolctl import threadpool_limits
 
 import npformer as nf
 from npformer import Context
+from npformer.kernels.cpu import rows
 from npformer.kernels.cpu.attention import attention_heads, attention_heads_backward
 from npformer.kernels.cpu.averaging import TILE
+from npformer.kernels.cpu.fourier import fourier_mixing
 from npformer.workers import Team
 
 
@@ -114,6 +116,15 @@ def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length(
     assert (growth < 2.3).all(), growth
     assert peaks[-1] < 4096 * 4096 * 4 / 4  # a quarter of one array of scores
     assert TILE < 1024, "the lengths above are to have several tiles"
+
+
+def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
+    x = np.random.default_rng(0).normal(size=(128, 64, 64)).astype("float32")
+    with traced():
+        fourier_mixing(x, context=Context())
+        peak = peak_of(lambda: fourier_mixing(x, context=Context()))
+    assert x.size >= 4 * rows.PIECE
+    assert peak - x.nbytes < 16 * rows.PIECE  # complex numbers of 8 bytes: a half before, one after
 
 
 def test_attention_that_stores_needs_the_square():
