@@ -253,6 +253,27 @@ def test_two_threads_that_train_two_models_at_once_get_what_each_gets_alone(
     np.testing.assert_array_equal(together[1], alone[1])
 
 
+def test_memory_stays_with_the_model_and_is_lent_to_one_call_at_a_time(small_model, monkeypatch):
+    model, x, y = small_model(), np.zeros((8, 6), int), np.arange(8) % 3
+    for _ in range(3):
+        model.loss_and_gradients(x, y, workers=2)
+        model(x)
+    assert [len(team) for team in model._workspaces] == [2]
+    held, left, accumulate = model._workspaces[0], [], type(model).accumulate
+
+    def noted(self, *arguments, **options):
+        left.append(list(model._workspaces))
+        if len(left) == 1:
+            model(x)  # a call within a call, as from another thread
+        return accumulate(self, *arguments, **options)
+
+    monkeypatch.setattr(type(model), "accumulate", noted)
+    model.loss_and_gradients(x, y)
+    assert left == [[]]
+    assert len(model._workspaces) == 2
+    assert held in model._workspaces
+
+
 def test_threads_that_share_a_model_get_what_each_gets_alone(larger_model):
     model = larger_model(pooling="none", dropout=0.0)
     rng = np.random.default_rng(0)

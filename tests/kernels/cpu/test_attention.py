@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from npformer import Context
-from npformer.kernels.cpu import averaging
+from npformer.kernels.cpu import averaging, rows
 from npformer.kernels.cpu.attention import attention_heads
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import (
@@ -157,6 +157,18 @@ def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share,
     case = replace(case, arrays=arrays)
     dy = gradient * np.random.default_rng(1).normal(size=x.shape)
     assert_close(run(case, "float32", dy), expected(case, "float32", dy), 1e-4)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_largest_scores_may_be_in_any_piece(monkeypatch, first):
+    monkeypatch.setattr(rows, "PIECE", 40)
+    case = helpers.attention_heads(4, 13, 1, 8, scale=LARGE)
+    x, *maps = (a.copy() for a in case.arrays)
+    x[slice(1, None) if first else slice(None, -1)] = 0.0  # all but one sample
+    for bias in maps[1:4:2]:
+        bias[...] = 0.0
+    case = replace(case, arrays=(x, *maps))
+    assert_close(run(case, "float32"), expected(case, "float32"), 5e-4)
 
 
 def test_a_score_that_towers_above_the_others():

@@ -68,6 +68,17 @@ def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
     assert_close(by_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
 
 
+def test_the_longest_part_of_any_row():
+    rows = np.zeros((5, 6))
+    rows[1, 3:5], rows[4, 0] = (3.0, -4.0), 4.9
+    assert longest_square(rows, 3) == 25.0
+    assert longest_square(rows, 6) == 25.0
+    assert longest_square(rows, 1) == pytest.approx(4.9 * 4.9)
+    assert longest_square(rows[:0], 3) == 0.0
+    rows[2, 2] = np.nan
+    assert math.isnan(longest_square(rows, 3))
+
+
 def test_scores_and_bias_are_bounded_together_and_in_one_unit():
     """The bias comes in the units of e^x, the bound of the scores in those of `EXP`."""
     query, safe = np.zeros((1, 1, 3, 2)), averaging.SAFE

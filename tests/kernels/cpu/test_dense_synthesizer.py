@@ -1,10 +1,12 @@
 """The Dense Synthesizer as attention to keys that a whole batch shares."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from npformer import Context
-from npformer.kernels.cpu import averaging
+from npformer.kernels.cpu import averaging, rows
 from npformer.kernels.cpu.dense_synthesizer import dense_heads
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import (
@@ -58,6 +60,16 @@ def test_a_long_sequence_with_tiles_as_they_are(causal, bias):
     length = averaging.TILE + 77
     case = helpers.dense_heads(2, length, 1, 4, length + 5, "padded", causal, bias)
     assert_close(run(case), expected(case), 1e-12)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_largest_scores_may_be_in_any_piece(monkeypatch, first):
+    monkeypatch.setattr(rows, "PIECE", 40)
+    case = helpers.dense_heads(4, 13, 1, 8)
+    x, W1, b1, *others = (a.copy() for a in case.arrays)
+    x[slice(1, None) if first else slice(None, -1)] = 0.0  # all but one sample
+    case = replace(case, arrays=(100.0 * x, W1, 0.0 * b1, *others))
+    assert_close(run(case, "float32"), expected(case, "float32"), 5e-4)
 
 
 def test_columns_beyond_the_length_have_gradient_0(tiling):
