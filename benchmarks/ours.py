@@ -32,7 +32,7 @@ class Ours:
             config, workloads.CLASSES, vocab_size=workloads.VOCABULARY, pooling="mean", seed=0
         )
         self.optimizer = nf.Adam(self.model.parameters(), lr=workloads.LEARNING_RATE)
-        self.team = Team(self.model, workers="auto")
+        self.team = Team(self.model, workers="auto", processes="auto")  # as `fit` does
         self.generator = np.random.default_rng(0)
         self.step = self.train if case.kind == "train" else self.predict
 

@@ -152,6 +152,8 @@ NUMPY = Backend(
     device=_numpy_device,
 )
 
+_NUMPY_TYPES = (np.ndarray, np.generic)
+
 _backends: dict[str, Backend] = {"numpy": NUMPY}
 
 
@@ -381,7 +383,7 @@ def is_array(x: object) -> bool:
 
 
 def _find(x: object) -> Backend | None:
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, _NUMPY_TYPES):  # most calls, so the cheap question first
         return NUMPY
     for backend in _backends.values():
         if isinstance(x, backend.array_type):
@@ -431,7 +433,7 @@ def backend_of(**arrays: Array | None) -> Backend:
 
 def array_module(x: Array) -> Module:
     """Return the namespace, ``numpy`` or ``cupy``, that `x` belongs to."""
-    if isinstance(x, np.ndarray):  # most calls, so the cheap question first
+    if isinstance(x, np.ndarray):
         return np
     return backend_of(array=x).module
 

@@ -87,10 +87,12 @@ def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str 
     open_ended = bool(expected) and expected[0] is None
     sizes = expected[1:] if open_ended else expected
     actual = x.shape[len(x.shape) - len(sizes) :] if open_ended else x.shape
-    if len(actual) == len(sizes) and all(
-        isinstance(size, str) or size == got for size, got in zip(sizes, actual, strict=True)
-    ):
-        return
+    if len(actual) == len(sizes):
+        for size, got in zip(sizes, actual, strict=True):
+            if size != got and not isinstance(size, str):
+                break
+        else:
+            return
     pattern = ", ".join(["..."] * open_ended + [str(size) for size in sizes])
     if len(sizes) == 1 and not open_ended:
         pattern += ","

@@ -11,7 +11,8 @@ layer may be applied twice, shared between places and used from several threads 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -51,11 +52,14 @@ class Parameter:
     Attributes
     ----------
     shape : tuple of int
+    size : int
+        Number of entries.
     trainable : bool
     """
 
     def __init__(self, value: Array, *, trainable: bool = True) -> None:
         self.shape = tuple(value.shape)
+        self.size = math.prod(self.shape)
         self.trainable = trainable
         self._place(FlatBuffer(value.reshape(-1).copy()), 0)
 
@@ -73,14 +77,6 @@ class Parameter:
             self._view = flat[self._offset : self._offset + self.size].reshape(self.shape)
             self._viewed = flat
         return self._view
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        n = 1
-        for axis in self.shape:
-            n *= axis
-        return n
 
     @property
     def dtype(self) -> Any:
@@ -153,6 +149,13 @@ class Parameters(Mapping[str, Array]):
         laid_out = [parameter._offset for parameter in self._named.values()] == offsets
         return buffer.flat if laid_out and buffer.flat.size == size else None
 
+    @flat.setter
+    def flat(self, flat: Array) -> None:
+        """Let all parameters be views of another buffer of the same layout."""
+        if self.flat is None or flat.shape != self.flat.shape:
+            raise ValueError("these parameters are not one buffer of this size")
+        next(iter(self._named.values()))._buffer.flat = flat
+
 
 class Gradients(Mapping[str, Array]):
     """Sums of gradients, one for each trainable parameter of a layer: ``{name: array}``.
@@ -164,6 +167,8 @@ class Gradients(Mapping[str, Array]):
     ----------
     layer : Layer
         Whose parameters these are the gradients of. All begin at 0.
+    zeros : callable, optional
+        ``zeros(size, dtype)`` makes the buffer, filled with zeros, instead of the backend.
 
     Attributes
     ----------
@@ -171,12 +176,12 @@ class Gradients(Mapping[str, Array]):
         All gradients in one buffer, laid out as the parameters are.
     """
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, zeros: Callable[[int, Any], Array] | None = None) -> None:
         named = layer.trainable()
         offsets, size = _layout(named)
         if named:
             first = next(iter(named.values())).value
-            self.flat = array_module(first).zeros(size, dtype=first.dtype)
+            self.flat = (zeros or array_module(first).zeros)(size, first.dtype)
         else:
             self.flat = backends.NUMPY.module.zeros(0, dtype="float32")
         self._named, self._offsets = named, offsets

@@ -1,26 +1,30 @@
-"""Worker threads: a batch in parts, each with its own gradients, summed at the end.
+"""Workers: a batch in parts, each with its own gradients, summed at the end.
 
-NumPy releases the interpreter lock while it computes, so on a CPU everything runs in parallel this
-way, not only the matrix products. Each worker holds BLAS to one thread; two libraries that both
-spread over all cores only stand in each other's way.
+On a CPU everything runs in parallel this way, not only the matrix products. Each worker holds BLAS
+to one thread; two libraries that both spread over all cores only stand in each other's way.
+
+Workers are threads: NumPy releases the interpreter's lock while it computes. Or they are copies of
+the process, which share no lock, where one may be made and stays for many steps, as in `fit`. The
+numbers are the same, bit for bit.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from npformer import checks
+from npformer import checks, processes
 from npformer.backend import Array, Feed, array_module, backend_of, explained_memory_error
 from npformer.functional import NO_LABEL
-from npformer.module import Context, Gradients, Layer, Lengths
+from npformer.module import Context, Gradients, Layer, Lengths, Parameters
+from npformer.processes import Copies
 from npformer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -73,6 +77,11 @@ class _OneBlasThread:
                 self._free()  # whoever entered first may have been another thread
                 self._limit.restore_original_limits()
                 self._free()
+
+    def begin_again(self) -> None:
+        """Forget who was inside: a copy of the process has none of the threads that were."""
+        self._lock = threading.Lock()
+        self._inside = 0
 
     def _free(self) -> None:
         """Let any thread set limits: from 3.8 on, threadpoolctl listens to the first one alone."""
@@ -169,6 +178,22 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     return min(workers, batch)
 
 
+def _choose_processes(asked: bool | str, parameters: Parameters) -> bool:
+    """Return whether workers are to be copies of this process."""
+    if asked is not True and asked is not False and asked != "auto":
+        raise ValueError(f"processes is {asked!r}; expected True, False or 'auto'")
+    if asked is False:
+        return False
+    on_cpu = isinstance(parameters.flat, np.ndarray)  # and in one piece, which can be shared
+    if asked is True and not (on_cpu and processes.possible()):
+        raise ValueError(
+            "processes is True; expected False or 'auto' here. Worker processes are copies of this "
+            "one: made on Linux, from its main thread, of a model on backend 'numpy' whose trained "
+            "parameters lie in one buffer (flatten), and not in a process of somebody else's pool"
+        )
+    return on_cpu and processes.possible()
+
+
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
 
@@ -189,15 +214,30 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.clear)  # a forked child has no threads but its own
 
 
+@dataclass(frozen=True)
+class _Share:
+    """A worker's part of a training step: all that it has to be told."""
+
+    x: Array
+    y: Array
+    mask: Array | None
+    types: Array | None
+    on_host: np.ndarray | None
+    generator: np.random.Generator | None
+    label_smoothing: float
+    parts: Sequence[tuple[slice, float]]
+    """Rows that are computed at a time, and their weight in the batch's loss."""
+
+
 class Team:
-    """Threads that share a model, and what each of them needs for itself.
+    """Workers that share a model, and what each of them needs for itself.
 
     Parameters
     ----------
     model : Layer
         With the method `accumulate`.
     workers : int or "auto"
-        Threads.
+        How many.
     micro_batch : int, optional
         Samples that a worker computes at a time, which bounds its memory; None: its whole share.
     workspaces : list of Workspace, optional
@@ -205,6 +245,15 @@ class Team:
     feed : Feed, optional
         Brings the batches of `step` to the device. They must have been checked: on the device,
         nobody looks at ids and labels any more.
+    processes : bool or "auto"
+        Whether the workers of `step` are copies of this process instead of threads. They are made
+        when they are first needed, and see the weights as they change, but no other change of the
+        model: True is for whoever makes none meanwhile. "auto": if possible.
+
+    Raises
+    ------
+    ValueError
+        Processes where there can be none; the message says why.
     """
 
     def __init__(
@@ -214,10 +263,15 @@ class Team:
         micro_batch: int | None = None,
         workspaces: list[Workspace] | None = None,
         feed: Feed | None = None,
+        processes: bool | str = False,
     ) -> None:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
         self.model = model
+        self._parameters = model.parameters()
+        self._processes = _choose_processes(processes, self._parameters)
+        self._copies: Copies | None = None
+        self._shared: Array = None  # the weights, where copies see them
         self.workers = workers
         self.micro_batch = micro_batch
         self._seconds_a_token = work(model, 1)
@@ -229,6 +283,7 @@ class Team:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._dismiss()
         self._gradients, self._workspaces = [], []
 
     def step(
@@ -275,29 +330,34 @@ class Team:
         generators = [generator] * n if n == 1 or generator is None else generator.spawn(n)
         total = float(max(counts.sum(), 1))
 
-        def part(k: int) -> Array:
-            gradients = self._gradients[k]
-            gradients.zero()
-            context = Context(training=True, generator=generators[k], workspace=self._memory(k))
-            loss = 0.0
-            shares = list(_shares(len(x), n, k, self.micro_batch))
-            # Overflow is not hushed up: `fit` looks at the loss and names the tensor.
-            with np.errstate(over="ignore", invalid="ignore"):
-                for rows in shares:
-                    whole = n == 1 and len(shares) == 1
-                    loss = loss + self.model.accumulate(
-                        x[rows],
-                        y[rows],
-                        _of_rows(context, mask, types, rows, on_host),
-                        gradients,
-                        weight=1.0 if whole else float(counts[rows].sum()) / total,
-                        label_smoothing=label_smoothing,
+        def share(k: int) -> _Share:
+            slices = list(_shares(len(x), n, k, self.micro_batch))
+            whole = n == 1 and len(slices) == 1
+            first = slices[0].start
+            mine = slice(first, slices[-1].stop)
+            return _Share(
+                x[mine],
+                y[mine],
+                None if mask is None else mask[mine],
+                None if types is None else types[mine],
+                None if on_host is None else on_host[mine],
+                generators[k],
+                label_smoothing,
+                [
+                    (
+                        slice(rows.start - first, rows.stop - first),
+                        1.0 if whole else float(counts[rows].sum()) / total,
                     )
-            return loss
+                    for rows in slices
+                ],
+            )
 
         at_once = self.micro_batch or -(-len(x) // n)
         with explained_memory_error(self.model.backend, len(x), at_once):
-            losses = self._run(part, n, seconds)
+            if n > 1 and self._processes:
+                losses = self._run_in_processes([share(k) for k in range(n)])
+            else:
+                losses = self._run(lambda k: self._accumulate(k, share(k)), n, seconds)
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:
             summed.flat += gradients.flat
@@ -339,6 +399,60 @@ class Team:
         with explained_memory_error(self.model.backend, len(x)):
             made = self._run(part, n, seconds)
         return made[0] if n == 1 else array_module(x).concatenate(made)
+
+    def _accumulate(self, k: int, share: _Share) -> Array:
+        """Put the gradients of a share into worker k's, and return what it adds to the loss."""
+        gradients, loss = self._gradients[k], 0.0
+        gradients.zero()
+        context = Context(training=True, generator=share.generator, workspace=self._memory(k))
+        # Overflow is not hushed up: `fit` looks at the loss and names the tensor.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, weight in share.parts:
+                loss = loss + self.model.accumulate(
+                    share.x[rows],
+                    share.y[rows],
+                    _of_rows(context, share.mask, share.types, rows, share.on_host),
+                    gradients,
+                    weight=weight,
+                    label_smoothing=share.label_smoothing,
+                )
+        return loss
+
+    def _run_in_processes(self, shares: list[_Share]) -> list[Array]:
+        """Compute the first share here and the others in copies of this process."""
+        if self._copies is None or len(self._copies) < len(shares) - 1:
+            self._dismiss()
+            self._copies = self._copy(len(shares) - 1)
+        try:
+            np.copyto(self._shared, self._parameters.flat)
+            for k, share in enumerate(shares[1:]):
+                self._copies.ask(k, share)
+            with _ONE_BLAS_THREAD:
+                losses = [self._accumulate(0, shares[0])]
+            return losses + [self._copies.answer(k) for k in range(len(shares) - 1)]
+        except BaseException:
+            self._dismiss()  # their answers to this step would be taken for the next one's
+            raise
+
+    def _copy(self, n: int) -> Copies:
+        """Make copies of this process that compute the shares of workers 1 to n."""
+        flat = self._parameters.flat
+        assert flat is not None
+        self._shared = processes.shared_array(flat.size, flat.dtype)
+        for k in range(1, n + 1):
+            self._gradients[k] = Gradients(self.model, zeros=processes.shared_array)
+
+        def begin() -> None:
+            self._parameters.flat = self._shared
+            _ONE_BLAS_THREAD.begin_again()
+            _ONE_BLAS_THREAD.__enter__()
+
+        return Copies(n, begin, lambda k, share: self._accumulate(k + 1, share))
+
+    def _dismiss(self) -> None:
+        if self._copies is not None:
+            self._copies.close()
+            self._copies = None
 
     def _run(self, part: Callable[[int], Array], n: int, seconds: float) -> list[Array]:
         if n == 1:
