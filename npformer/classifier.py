@@ -18,7 +18,7 @@ from npformer.input_embedding import InputEmbedding
 from npformer.layers import POOLINGS, Linear
 from npformer.module import Context, Gradients, Layer
 from npformer.trace import Explanation, explain
-from npformer.workers import Team
+from npformer.workers import Team, work
 from npformer.workspace import Workspace
 
 OUTPUTS = ("softmax", "sigmoid")
@@ -96,8 +96,9 @@ class SequenceClassifier(Layer):
         d_pooled = config.d_model * (config.max_len if pooling == "flatten" else 1)
         d_out = 1 if output == "sigmoid" else n_classes
         self.classify = Linear(d_pooled, d_out, seed=rng, dtype=dtype)
-        self._workspaces: list[list[Workspace]] = []
         self.flatten()
+        self._workspaces: list[list[Workspace]] = []
+        self._seconds_a_token = work(self, 1)
 
     def arguments(self) -> dict[str, Any]:
         """Return what `__init__` was given beside the configuration and the seed."""
@@ -173,7 +174,8 @@ class SequenceClassifier(Layer):
             workspaces = self._workspaces.pop()
         except IndexError:  # the first call, or another thread is in one
             workspaces = []
-        with Team(self, workers, micro_batch, workspaces) as team:
+        seconds = self._seconds_a_token
+        with Team(self, workers, micro_batch, workspaces, seconds_a_token=seconds) as team:
             yield team
         self._workspaces.append(workspaces)
 

@@ -178,20 +178,19 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     return min(workers, batch)
 
 
-def _choose_processes(asked: bool | str, parameters: Parameters) -> bool:
+def _choose_processes(asked: bool | str, model: Layer) -> bool:
     """Return whether workers are to be copies of this process."""
-    if asked is not True and asked is not False and asked != "auto":
+    if asked is not True and asked != "auto":
         raise ValueError(f"processes is {asked!r}; expected True, False or 'auto'")
-    if asked is False:
-        return False
-    on_cpu = isinstance(parameters.flat, np.ndarray)  # and in one piece, which can be shared
-    if asked is True and not (on_cpu and processes.possible()):
+    in_one_piece = isinstance(model.parameters().flat, np.ndarray)  # which can be shared
+    possible = in_one_piece and processes.possible()
+    if asked is True and not possible:
         raise ValueError(
             "processes is True; expected False or 'auto' here. Worker processes are copies of this "
             "one: made on Linux, from its main thread, of a model on backend 'numpy' whose trained "
             "parameters lie in one buffer (flatten), and not in a process of somebody else's pool"
         )
-    return on_cpu and processes.possible()
+    return possible
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -249,6 +248,8 @@ class Team:
         Whether the workers of `step` are copies of this process instead of threads. They are made
         when they are first needed, and see the weights as they change, but no other change of the
         model: True is for whoever makes none meanwhile. "auto": if possible.
+    seconds_a_token : float, optional
+        ``work(model, 1)``, for who knows it: counting parameters takes as long as a small layer.
 
     Raises
     ------
@@ -264,17 +265,18 @@ class Team:
         workspaces: list[Workspace] | None = None,
         feed: Feed | None = None,
         processes: bool | str = False,
+        seconds_a_token: float | None = None,
     ) -> None:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
         self.model = model
-        self._parameters = model.parameters()
-        self._processes = _choose_processes(processes, self._parameters)
+        self._processes = processes is not False and _choose_processes(processes, model)
         self._copies: Copies | None = None
-        self._shared: Array = None  # the weights, where copies see them
+        self._copied: Parameters  # the weights, and where copies see them
+        self._shared: Array
         self.workers = workers
         self.micro_batch = micro_batch
-        self._seconds_a_token = work(model, 1)
+        self._seconds_a_token = work(model, 1) if seconds_a_token is None else seconds_a_token
         self._gradients: list[Gradients] = []
         self._workspaces = [] if workspaces is None else workspaces
         self._feed = feed
@@ -424,7 +426,7 @@ class Team:
             self._dismiss()
             self._copies = self._copy(len(shares) - 1)
         try:
-            np.copyto(self._shared, self._parameters.flat)
+            np.copyto(self._shared, self._copied.flat)
             for k, share in enumerate(shares[1:]):
                 self._copies.ask(k, share)
             with _ONE_BLAS_THREAD:
@@ -436,14 +438,14 @@ class Team:
 
     def _copy(self, n: int) -> Copies:
         """Make copies of this process that compute the shares of workers 1 to n."""
-        flat = self._parameters.flat
-        assert flat is not None
-        self._shared = processes.shared_array(flat.size, flat.dtype)
+        self._copied = parameters = self.model.parameters()
+        assert parameters.flat is not None
+        self._shared = processes.shared_array(parameters.flat.size, parameters.flat.dtype)
         for k in range(1, n + 1):
             self._gradients[k] = Gradients(self.model, zeros=processes.shared_array)
 
         def begin() -> None:
-            self._parameters.flat = self._shared
+            parameters.flat = self._shared
             _ONE_BLAS_THREAD.begin_again()
             _ONE_BLAS_THREAD.__enter__()
 
