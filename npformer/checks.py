@@ -46,7 +46,7 @@ def floating(**arrays: Array | None) -> Module:
     backend = backend_of(**arrays)
     first, dtype = "", None
     for name, x in arrays.items():
-        if x is None:
+        if x is None or x.dtype is dtype:
             continue
         if dtype is None:
             if x.dtype.char not in _FLOAT_CODES and not _complex_step.get():

@@ -426,7 +426,7 @@ class Team:
             self._dismiss()
             self._copies = self._copy(len(shares) - 1)
         try:
-            np.copyto(self._shared, self._copied.flat)
+            self._shared[...] = self._copied.flat
             for k, share in enumerate(shares[1:]):
                 self._copies.ask(k, share)
             with _ONE_BLAS_THREAD:

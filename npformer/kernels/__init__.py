@@ -18,6 +18,8 @@ computes layer by layer if there is none::
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -70,19 +72,21 @@ def _kernels_for(x: Array, context: Context) -> Kernels | None:
     """Return the kernels for arrays such as `x`; None if there are none, or none are wanted."""
     if not _enabled or context.plain or x.dtype.char not in KINDS:
         return None
+    floor = _floor(x)
+    return None if floor is None else floor.KERNELS
+
+
+def _floor(x: Array) -> Any:
+    """Return the package of kernels for arrays such as `x`."""
     if type(x) is np.ndarray:
-        from npformer.kernels import cpu
-
-        return cpu.KERNELS
-    if _on_gpu(x):
-        from npformer.kernels import gpu
-
-        return gpu.KERNELS
-    return None
+        return _imported("cpu")
+    return _imported("gpu") if is_array(x) and backend_of(x=x).name == "cupy" else None
 
 
-def _on_gpu(x: Array) -> bool:
-    return is_array(x) and backend_of(x=x).name == "cupy"
+@cache
+def _imported(name: str) -> Any:
+    """Return a package of kernels; once, for even asking for what is imported takes its time."""
+    return import_module(f"{__name__}.{name}")
 
 
 def forward(
@@ -155,15 +159,8 @@ def find(name: str, x: Array) -> Callable[..., Any] | None:
     """
     if not _enabled or x.dtype.char not in KINDS:
         return None
-    if type(x) is np.ndarray:
-        from npformer.kernels import cpu
-
-        return cpu.UPDATES.get(name)
-    if _on_gpu(x):
-        from npformer.kernels import gpu
-
-        return gpu.UPDATES.get(name)
-    return None
+    floor = _floor(x)
+    return None if floor is None else floor.UPDATES.get(name)
 
 
 def backward(dy: Array, cache: Any) -> Any:

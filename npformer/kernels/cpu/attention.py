@@ -65,13 +65,12 @@ def attention_heads(
             longest[i].append(longest_square(some[:, i * d : (i + 1) * d], d // n_heads))
     query, key, value = _heads(qkv, batch, length, n_heads, 3)
     y = context.empty((batch, length, d), x)
-    out = y.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
     mask = context.mask
     cache = average(
         query,
         key,
         value,
-        out,
+        y,
         longest=math.sqrt(np.max(longest[0]) * np.max(longest[1])),
         mask=mask,
         causal=causal,
@@ -85,9 +84,8 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """Gradients: dx, then dW and db of query, key and value."""
     rows, W, scale, averaged, x_shape, n_heads, context = cache
     batch, length, d = x_shape
-    dout = dy.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
     dqkv = context.empty((len(rows), 3 * d), rows)
-    average_backward(dout, averaged, *_heads(dqkv, batch, length, n_heads, 3))
+    average_backward(dy, averaged, *_heads(dqkv, batch, length, n_heads, 3))
     dW = np.matmul(rows.T, dqkv, out=context.empty(W.shape, W))
     db = column_sums(dqkv)
     W_back = np.multiply(W, _factors(d, 1.0, W), out=context.empty(W.shape, W))

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def average(
     query: Array,
     key: Array,
     value: Array,
-    out: Array,
+    y: Array,
     *,
     longest: float,
     bias: Array | None = None,
@@ -109,14 +110,14 @@ def average(
     store: bool | None = None,
     context: Context,
 ) -> Any:
-    """Write softmax(query key^T + bias) value into `out`.
+    """Write softmax(query key^T + bias) value into `y`, the heads side by side.
 
     Parameters
     ----------
     query, value : array, shape (batch, heads, length, d_head)
         Views with any strides. Queries hold the scale of the scores, times `UNIT`.
     key : array, shape (batch or 1, heads, length, d_head)
-    out : array, shape (batch, heads, length, d_head)
+    y : array, shape (batch, length, heads d_head), C-contiguous
         Written to.
     longest : float
         The longest query times the longest key, or more: no score is larger.
@@ -151,28 +152,29 @@ def average(
     store = store and context.keep
     stored = context.empty((batch, n_heads, length, length), query) if store else None
     weighted = value if heads.weight is None else value * heads.weight.swapaxes(-1, -2)
-    inverse = context.empty((batch, n_heads, length, 1), query)
+    out = _by_head(y, n_heads)
+    totals = context.empty((batch, length, n_heads), query)  # row sums
     scratch = None if store else _scratch(heads, context)
     partial = np.empty((TILE, value.shape[-1]), query.dtype) if length > TILE else None
     for some in _groups(heads):
         for rows in _tiles(length):
-            y, total = out[some][..., rows, :], inverse[some][..., rows, :]
+            target, total = out[some][..., rows, :], _by_head(totals, n_heads)[some][..., rows, :]
             for columns in _tiles(length, rows.stop if causal else length):
                 e = _exponentials(heads, some, rows, columns, stored, scratch)
                 sums = _row_sums(e, heads.weight, some, columns)
                 v = weighted[some][..., columns, :]
                 if columns.start == 0:
-                    np.matmul(e, v, out=y)
+                    np.matmul(e, v, out=target)
                     total[...] = sums
                 else:
                     assert partial is not None
-                    y += np.matmul(e, v, out=partial[: e.shape[-2]])
+                    target += np.matmul(e, v, out=partial[: e.shape[-2]])
                     total += sums
-            if mask is not None:
-                total[total == 0.0] = np.inf  # nothing to see: 0, not 0 / 0
-            np.divide(1.0, total, out=total)
-            y *= total
-    return heads, out, inverse, stored, context
+    if mask is not None:
+        totals[totals == 0.0] = np.inf  # nothing to see: 0, not 0 / 0
+    inverse = np.divide(1.0, totals, out=totals)
+    y *= _over_features(inverse, y, context)
+    return heads, y, inverse, stored, context
 
 
 def average_backward(
@@ -182,8 +184,8 @@ def average_backward(
 
     Parameters
     ----------
-    dy : array, shape (batch, heads, length, d_head)
-        Gradient of the loss with respect to `out`.
+    dy : array, shape (batch, length, heads d_head)
+        Gradient of the loss with respect to `y`.
     cache : opaque
         From `average`.
     dquery, dkey, dvalue : array
@@ -200,9 +202,12 @@ def average_backward(
     query, key, value, weight = heads.query, heads.key, heads.value, heads.weight
     batch, n_heads, length, _ = query.shape
     shared = key.shape[0] != batch
-    g = np.multiply(dy, inverse, out=context.empty(dy.shape, inverse))
-    along = np.multiply(g, y, out=context.empty(dy.shape, inverse))
-    along = (along @ ones(along.shape[-1], along.dtype))[..., None]  # D
+    g = _over_features(inverse, y, context)
+    g *= dy
+    along = np.multiply(g, y, out=context.empty(y.shape, y)).reshape(-1, y.shape[-1])
+    along = along @ _places(n_heads, y.shape[-1], y.dtype).T  # D: [batch length, heads]
+    along = _by_head(along.reshape(batch, length, n_heads), n_heads)
+    g = _by_head(g, n_heads)
     w_column = None if weight is None else weight.swapaxes(-1, -2)  # [.., Lk, 1]
     weighted_key = key if w_column is None else key * w_column
     dbias = np.zeros((n_heads, length), query.dtype) if heads.biased else None
@@ -344,6 +349,33 @@ def _accumulate(a: Array, b: Array, target: Array, first: bool) -> None:
         np.matmul(a, b, out=target)
     else:
         target += a @ b
+
+
+def _by_head(x: Array, n_heads: int) -> Array:
+    """View (batch, length, heads d_head) as (batch, heads, length, d_head)."""
+    batch, length, d = x.shape
+    return x.reshape(batch, length, n_heads, d // n_heads).swapaxes(1, 2)
+
+
+@lru_cache(maxsize=64)
+def _places(n_heads: int, d: int, dtype: Any) -> Array:
+    """Return (heads, d) with 1 where a feature belongs to a head, not to be written to."""
+    places = np.repeat(np.eye(n_heads, dtype=dtype), d // n_heads, axis=1)
+    places.flags.writeable = False
+    return places
+
+
+def _over_features(of_heads: Array, near: Array, context: Context) -> Array:
+    """Return (batch, length, heads) repeated over each head's features, in lent memory.
+
+    As a product with zeros and ones: one long row after another, where broadcasting would go in
+    steps of d_head.
+    """
+    places = _places(of_heads.shape[-1], near.shape[-1], near.dtype)
+    out = context.empty(near.shape, near)
+    rows = of_heads.reshape(-1, len(places))
+    np.matmul(rows, places, out=out.reshape(-1, near.shape[-1]))
+    return out
 
 
 def _triangle(n: int, dtype: Any) -> Array:

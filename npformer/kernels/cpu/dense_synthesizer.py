@@ -66,12 +66,11 @@ def dense_heads(
     query, value = _heads(hv, batch, length, n_heads)
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     y = context.empty((batch, length, d), x)
-    out = y.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
     cache = average(
         query,
         key,
         value,
-        out,
+        y,
         longest=math.sqrt(
             np.max(longest) * longest_square(key.reshape(-1, d // n_heads), d // n_heads)
         ),
@@ -88,11 +87,10 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     rows, W, hv, W2, b2, averaged, x_shape, context = cache
     batch, length, d = x_shape
     n_heads = len(W2)
-    dout = dy.reshape(batch, length, n_heads, -1).transpose(0, 2, 1, 3)
     dhv = context.empty(hv.shape, hv)
     dkey = context.empty((1, n_heads, length, d // n_heads), hv)
     dquery, dvalue = _heads(dhv, batch, length, n_heads)
-    dbias = average_backward(dout, averaged, dquery, dkey, dvalue)
+    dbias = average_backward(dy, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
     dW2[..., :length] = dkey[0].swapaxes(-1, -2)  # keys are UNIT W2^T, dkey UNIT times too large
     db2[:, :length] = dbias

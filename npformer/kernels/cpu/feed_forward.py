@@ -37,12 +37,12 @@ def feed_forward(
     in_place = activation == "relu" or not keep
     hidden = before if in_place else context.empty(before.shape, x)
     scratch = None
-    for piece in pieces(*before.shape):
-        z, y = before[piece], hidden[piece]
-        if scratch is None:
-            scratch = context.empty((2, *z.shape), z)
-        z += b1
-        with np.errstate(over="ignore"):  # x^12 may; tanh of infinity is 1, as it should be
+    with np.errstate(over="ignore"):  # x^12 may; tanh of infinity is 1, as it should be
+        for piece in pieces(*before.shape):
+            z, y = before[piece], hidden[piece]
+            if scratch is None:
+                scratch = context.empty((2, *z.shape), z)
+            z += b1
             activate(z, y, keep, scratch[:, : len(z)])
     y = np.matmul(hidden, W2, out=context.empty((len(rows), W2.shape[1]), x))
     y += b2

@@ -9,7 +9,7 @@ import numpy as np
 from npformer.backend import Array
 from npformer.functional.dropout import draw_kept
 from npformer.functional.layer_norm import check_layer_norm
-from npformer.kernels.cpu.rows import column_sums, ones, pieces
+from npformer.kernels.cpu.rows import averaging, column_sums, pieces
 from npformer.module import Context
 
 
@@ -83,7 +83,7 @@ def _forward(
     # Without a backward pass the normalised rows are of no further use: z is made in their place.
     normalised = context.empty((n, d), x) if context.keep else z
     inverse_std = np.empty((n, 1), x.dtype)
-    mean_of = ones(d, x.dtype) * (1.0 / d)
+    mean_of = averaging(d, x.dtype)
     for piece in pieces(n, d):
         row = normalised[piece]
         if y_rows is None:
@@ -97,7 +97,7 @@ def _forward(
                 row += x_rows[piece]
             row_source = row
         np.subtract(row_source, (row_source @ mean_of)[:, None], out=row)
-        variance = np.einsum("ij,ij->i", row, row)[:, None]
+        variance = np.vecdot(row, row)[:, None]
         variance *= 1.0 / d
         variance += eps
         np.sqrt(variance, out=variance)

@@ -29,6 +29,14 @@ def ones(n: int, dtype: Any) -> Array:
 
 
 @lru_cache(maxsize=64)
+def averaging(n: int, dtype: Any) -> Array:
+    """Return a vector of 1 / n, not to be written to: a product with it is a mean."""
+    vector = ones(n, dtype) * (1.0 / n)
+    vector.flags.writeable = False
+    return vector
+
+
+@lru_cache(maxsize=64)
 def zeros(n: int, dtype: Any) -> Array:
     """Return a vector of zeros, not to be written to.
 

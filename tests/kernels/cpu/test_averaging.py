@@ -16,13 +16,19 @@ from tests.kernels.cpu.helpers import assert_close, mask_of, normals
 
 def by_kernel(query, key, value, dy, bias=None, **options):
     """Return y and the gradients of query, key, value and bias."""
-    y, query = np.empty_like(value), UNIT * query
+    batch, n_heads, length, width = value.shape
+    y, query = np.empty((batch, length, n_heads * width), value.dtype), UNIT * query
     squares = [longest_square(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key)]
     longest = math.sqrt(squares[0] * squares[1])
     cache = average(query, key, value, y, longest=longest, bias=bias, context=Context(), **options)
     dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
-    dbias = average_backward(dy, cache, dquery, dkey, dvalue)
-    found = [y, dquery, dkey / UNIT, dvalue]  # of the queries as they were: UNIT less, UNIT more
+    dbias = average_backward(F.merge_heads(dy), cache, dquery, dkey, dvalue)
+    found = [
+        F.split_heads(y, n_heads),
+        dquery,
+        dkey / UNIT,
+        dvalue,
+    ]  # of the queries as they were: UNIT less, UNIT more
     return found if bias is None else [*found, dbias]
 
 
