@@ -164,7 +164,7 @@ def _measure(workload: Workload, mixer: str, backend: str, seconds: float) -> Fi
 
         return step
 
-    with Team(model, "auto") as team:
+    with Team(model, "auto", processes="auto") as team:
         step_ms = _median_ms(taking(team), seconds)
     predict_ms = _median_ms(lambda: model.predict(x, batch_size=len(x)), seconds)
     with use_kernels(False), Team(model, 1) as team:

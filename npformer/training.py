@@ -155,6 +155,7 @@ def fit(
     patience: int | None = None,
     seed: Seed = 0,
     workers: int | str = "auto",
+    processes: bool | str = "auto",
     micro_batch: int | None = None,
     progress: bool = True,
     check_every: int | None = None,
@@ -195,7 +196,11 @@ def fit(
         Decides the order of the batches and dropout's masks: two runs of the same seed, model and
         number of workers are equal bit for bit.
     workers : int or "auto"
-        CPU threads that share each batch.
+        CPU cores that share each batch, each a part of it.
+    processes : bool or "auto"
+        Whether workers are copies of this process, which do not take turns at the interpreter, or
+        threads. The numbers are the same. "auto": copies where that is safe, on Linux and from the
+        main thread; they end with the training.
     micro_batch : int, optional
         Samples that a worker computes at a time, which bounds the memory; the step is that of the
         whole batch. None: a worker's share of the batch at once.
@@ -253,7 +258,7 @@ def fit(
     try:
         # Overflow is not hushed up: the watch looks at the loss and names the tensor.
         quiet = np.errstate(over="ignore", invalid="ignore")
-        team = Team(model, workers, micro_batch, feed=feed)
+        team = Team(model, workers, micro_batch, feed=feed, processes=processes)
         with team, quiet, _at_precision(model, precision):
             for epoch in range(1, epochs + 1):
                 began = time.perf_counter()

@@ -2,6 +2,7 @@
 
 import json
 import math
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -261,6 +262,17 @@ def test_the_number_of_workers_changes_only_the_rounding(make, data):
         assert history.train_loss == pytest.approx(histories[0].train_loss, rel=1e-8)
 
 
+def test_threads_and_processes_are_the_same_run_bit_for_bit(make, data, validation):
+    runs = []
+    for processes in (False, "auto"):
+        model = make(dropout=0.3)
+        history = fit(model, data, validation=validation, workers=2, processes=processes)
+        runs.append((model, history.train_loss, history.validation_loss))
+    assert_same_weights(runs[0][0], runs[1][0])
+    assert runs[0][1:] == runs[1][1:]
+    assert not multiprocessing.active_children()
+
+
 def test_how_often_losses_are_read_changes_nothing(make, data):
     histories = [fit(make(), data, check_every=every).train_loss for every in (1, 3, 100)]
     assert histories[0] == histories[1] == histories[2]
@@ -421,20 +433,23 @@ def test_ctrl_c_keeps_the_best_weights(make, data, validation, on_interrupt):
     assert_same_weights(model, twin)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_inside_a_step_is_caught_too(make, data, monkeypatch, workers):
+@pytest.mark.parametrize(("workers", "processes"), [(1, False), (2, False), (2, "auto")])
+def test_ctrl_c_inside_a_step_is_caught_too(make, data, monkeypatch, workers, processes):
     model = make()
+    counted = workers if processes is False else 1  # in a copy, calls are counted there
     calls, accumulate = [], type(model).accumulate
 
     def interrupted(self, *arguments, **options):
         calls.append(1)
-        if len(calls) > 6 * workers:
+        if len(calls) > 6 * counted:
             raise KeyboardInterrupt
         return accumulate(self, *arguments, **options)
 
     monkeypatch.setattr(type(model), "accumulate", interrupted)
-    history = fit(model, data, validation=data, workers=workers, on_interrupt="return")
+    options = {"workers": workers, "processes": processes, "on_interrupt": "return"}
+    history = fit(model, data, validation=data, **options)
     assert (history.stopped, history.best_epoch) == ("interrupted", 1)
+    assert not multiprocessing.active_children()
 
 
 def test_ctrl_c_in_the_middle_of_an_epoch_leaves_no_epoch_to_name(make, data):

@@ -1,5 +1,6 @@
 """Worker threads: how many, what they sum to, and what they leave behind."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from npformer import MIXERS, Adam, workers
+from npformer import MIXERS, Adam, BatchTooLargeError, workers
 from npformer.workers import Team, choose, one_blas_thread, work
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
 CPU, GPU = SimpleNamespace(backend="numpy"), SimpleNamespace(backend="cupy")
 LONG, SHORT = 10 * workers.SMALL, workers.SMALL / 10
@@ -198,11 +201,11 @@ def test_a_micro_batch_that_is_no_number_of_samples_is_refused(small_model, micr
 # The same again -----------------------------------------------------------------------------------
 
 
-def trained(model, n_workers, steps=4, micro_batch=None, samples=9):
+def trained(model, n_workers, steps=4, micro_batch=None, samples=9, processes=False):
     """Return a model's weights, as one array, after some steps with dropout."""
     rng, generator = np.random.default_rng(1), np.random.default_rng(2)
     optimizer = Adam(model.parameters(), lr=1e-2)
-    with Team(model, n_workers, micro_batch) as team:
+    with Team(model, n_workers, micro_batch, processes=processes) as team:
         for _ in range(steps):
             x, y = rng.integers(0, 7, (samples, 24)), rng.integers(0, 3, samples)
             mask = np.arange(24) < rng.integers(1, 25, samples)[:, None]
@@ -230,6 +233,122 @@ def test_a_run_repeats_bit_for_bit(larger_model, number, micro_batch, dtype):
     np.testing.assert_array_equal(runs[1], runs[0])
     np.testing.assert_array_equal(runs[2], runs[0])
     assert np.isfinite(runs[0]).all()
+
+
+# Copies of the process ----------------------------------------------------------------------------
+
+
+@linux_only
+@pytest.mark.parametrize(("number", "micro_batch"), [(1, None), (2, None), (3, 2), (100, None)])
+@pytest.mark.parametrize("changes", [{}, {"padding": "per_length"}, {"mixer": "dense_synthesizer"}])
+def test_processes_and_threads_are_the_same_run_bit_for_bit(
+    larger_model, number, micro_batch, changes
+):
+    runs = [
+        trained(larger_model(**changes), number, micro_batch=micro_batch, processes=processes)
+        for processes in (False, True)
+    ]
+    np.testing.assert_array_equal(runs[1], runs[0])
+
+
+@linux_only
+def test_processes_are_told_all_of_a_batch(small_model, rng):
+    model = small_model(pooling="none", n_token_types=2)
+    ids, types = rng.integers(0, 7, (9, 6)), rng.integers(0, 2, (9, 6))
+    labels, mask = rng.integers(-1, 3, (9, 6)), np.arange(6) < rng.integers(1, 7, 9)[:, None]
+    loss, gradients = model.loss_and_gradients(ids, labels, mask, types=types, label_smoothing=0.1)
+    with Team(model, 3, processes=True) as team:
+        found, summed = team.step(
+            ids, labels, mask, types=types, generator=None, label_smoothing=0.1
+        )
+        assert len(multiprocessing.active_children()) == 2
+    assert float(found) == pytest.approx(loss, rel=1e-12)
+    np.testing.assert_allclose(summed.flat, gradients.flat, rtol=0, atol=1e-13)
+    assert not multiprocessing.active_children()
+
+
+@linux_only
+def test_a_team_of_processes_may_be_given_batches_of_any_size(small_model, rng):
+    model = small_model()
+    with Team(model, 3, processes=True) as team:
+        for n in (2, 1, 7, 3, 1, 5):
+            x, y = rng.integers(0, 7, (n, 6)), rng.integers(0, 3, n)
+            alone, gradients = model.loss_and_gradients(x, y)
+            loss, summed = team.step(x, y, None, generator=None)
+            assert float(loss) == pytest.approx(alone, rel=1e-12)
+            np.testing.assert_allclose(summed.flat, gradients.flat, rtol=1e-12, atol=1e-13)
+
+
+@linux_only
+def test_an_error_in_a_process_reaches_the_caller_and_the_next_step_is_right(
+    small_model, monkeypatch, rng
+):
+    model, x, y = small_model(), rng.integers(0, 7, (6, 6)), np.arange(6) % 3
+    expected = model.loss_and_gradients(x, y)[1].flat
+    accumulate = type(model).accumulate
+
+    def failing(self, ids, labels, *arguments, **options):
+        if labels[-1] == 2 and ids.shape[0] == 2 and (ids == x[4:]).all():
+            raise MemoryError("no memory in the last part")
+        return accumulate(self, ids, labels, *arguments, **options)
+
+    with Team(model, 3, processes=True) as team:
+        with monkeypatch.context() as patch:
+            patch.setattr(type(model), "accumulate", failing)
+            with pytest.raises(BatchTooLargeError, match="no memory in the last part") as caught:
+                team.step(x, y, None, generator=None)
+            assert "In a worker process" in caught.value.__cause__.__notes__[0]
+        assert not multiprocessing.active_children()
+        for _ in range(3):
+            _, gradients = team.step(x, y, None, generator=None)
+            np.testing.assert_allclose(gradients.flat, expected, rtol=0, atol=1e-13)
+
+
+@linux_only
+def test_processes_hold_blas_to_one_thread_and_leave_the_callers_limit(small_model, monkeypatch):
+    model, x, y = small_model(), np.zeros((4, 6), int), np.arange(4) % 3
+    accumulate = type(model).accumulate
+
+    def noted(self, *arguments, **options):
+        if multiprocessing.parent_process() is not None and blas_threads() != [1]:
+            raise RuntimeError(f"BLAS has {blas_threads()} threads")
+        return accumulate(self, *arguments, **options)
+
+    monkeypatch.setattr(type(model), "accumulate", noted)
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        with Team(model, 2, processes=True) as team:
+            for _ in range(2):
+                team.step(x, y, None, generator=None)
+                assert blas_threads() == before
+
+
+@pytest.mark.parametrize("asked", ["yes", 1, None, 2.0])
+def test_processes_are_true_false_or_auto(small_model, asked):
+    with pytest.raises(ValueError, match=r"processes is .*; expected True, False or 'auto'"):
+        Team(small_model(), 2, processes=asked)
+
+
+def test_processes_where_there_can_be_none(small_model, monkeypatch):
+    monkeypatch.setattr("npformer.processes.possible", lambda: False)
+    with pytest.raises(ValueError, match="processes is True; expected False or 'auto' here"):
+        Team(small_model(), 2, processes=True)
+    with Team(small_model(), 2, processes="auto") as team:
+        team.step(np.zeros((4, 6), int), np.arange(4) % 3, None, generator=None)
+    assert not multiprocessing.active_children()
+
+
+@linux_only
+def test_parameters_in_several_pieces_are_left_to_threads(small_model):
+    model = small_model()
+    model.classify = type(model.classify)(*model.classify.weight.shape, seed=0, dtype="float64")
+    with pytest.raises(ValueError, match="lie in one buffer"):
+        Team(model, 2, processes=True)
+    with Team(model, 2, processes="auto") as team:
+        team.step(np.zeros((4, 6), int), np.arange(4) % 3, None, generator=None)
+
+
+# Threads beside threads ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [1, 2])

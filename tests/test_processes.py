@@ -1,0 +1,214 @@
+"""Copies of a process: what they answer, what they share, and how they end."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from npformer import processes
+from npformer.processes import Copies, possible, shared_array
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
+
+
+@pytest.fixture
+def copies():
+    """Make copies that are stopped when the test ends."""
+    made = []
+
+    def make(n, answer, begin=lambda: None):
+        made.append(Copies(n, begin, answer))
+        return made[-1]
+
+    yield make
+    for some in made:
+        some.close()
+
+
+def gone(pid, seconds=10.0):
+    """Whether a process ends within some seconds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+# Where --------------------------------------------------------------------------------------------
+
+
+def test_not_from_a_thread_that_is_not_the_first():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(possible()))
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_not_where_a_process_cannot_be_copied_safely(monkeypatch, platform):
+    monkeypatch.setattr(sys, "platform", platform)
+    assert not possible()
+
+
+@linux_only
+def test_here_but_not_in_a_copy(copies):
+    assert possible()
+    some = copies(1, lambda k, _: possible())
+    some.ask(0, None)
+    assert some.answer(0) is False
+
+
+# What ---------------------------------------------------------------------------------------------
+
+
+@linux_only
+def test_each_answers_what_it_was_asked(copies):
+    some = copies(3, lambda k, request: (k, request * 2, os.getpid()))
+    for turn in range(3):
+        for k in range(3):
+            some.ask(k, 10 * k + turn)
+        answers = [some.answer(k) for k in range(3)]
+        assert [(k, twice) for k, twice, _ in answers] == [(k, 20 * k + 2 * turn) for k in range(3)]
+        assert len({os.getpid(), *(pid for _, _, pid in answers)}) == 4
+    assert len(some) == 3
+
+
+@linux_only
+def test_they_begin_with_what_was_there_and_see_no_later_change(copies):
+    seen = {"here": 1}
+    some = copies(1, lambda k, _: seen, begin=lambda: seen.update(begun=True))
+    seen["here"] = 2
+    some.ask(0, None)
+    assert some.answer(0) == {"here": 1, "begun": True}
+    assert "begun" not in seen
+
+
+@linux_only
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_shared_array_is_seen_from_both_sides(copies, dtype):
+    shared, own = shared_array(1000, dtype), np.zeros(3)
+    assert (shared.dtype, shared.shape, shared.any()) == (dtype, (1000,), False)
+
+    def double(k, _):
+        own[...] = 7.0
+        shared[...] *= 2.0
+
+    some = copies(1, double)
+    shared[...] = np.arange(1000)
+    some.ask(0, None)
+    some.answer(0)
+    np.testing.assert_array_equal(shared, 2.0 * np.arange(1000))
+    assert not own.any()
+
+
+def test_a_shared_array_may_be_empty():
+    assert shared_array(0, "float32").shape == (0,)
+
+
+# Errors -------------------------------------------------------------------------------------------
+
+
+@linux_only
+def test_an_error_comes_back_with_its_traceback_and_the_copy_goes_on(copies):
+    some = copies(1, lambda k, x: 1.0 / x)
+    some.ask(0, 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        some.answer(0)
+    (note,) = caught.value.__notes__
+    assert note.startswith("In a worker process:")
+    assert "lambda k, x: 1.0 / x" in note
+    some.ask(0, 2)
+    assert some.answer(0) == 0.5
+
+
+@linux_only
+def test_an_answer_that_cannot_be_sent_is_an_error_and_the_copy_goes_on(copies):
+    some = copies(1, lambda k, hide: (lambda: None) if hide else 5)
+    some.ask(0, True)
+    with pytest.raises(
+        RuntimeError, match=r"an answer could not be sent \(.*\): <class 'function'>"
+    ):
+        some.answer(0)
+    some.ask(0, False)
+    assert some.answer(0) == 5
+
+
+@linux_only
+def test_a_copy_that_was_killed_is_named(copies):
+    some = copies(2, lambda k, _: os.kill(os.getpid(), signal.SIGKILL) if k else 0)
+    for k in range(2):
+        some.ask(k, None)
+    assert some.answer(0) == 0
+    with pytest.raises(RuntimeError, match=r"worker process 2 of 2 ended .*code -9.*batch_size"):
+        some.answer(1)
+    with pytest.raises(RuntimeError, match="worker process 2 of 2 ended"):
+        some.ask(1, None)
+
+
+@linux_only
+def test_ctrl_c_is_for_the_original(copies):
+    some = copies(1, lambda k, _: os.getpid())
+    some.ask(0, None)
+    os.kill(some.answer(0), signal.SIGINT)
+    some.ask(0, None)
+    assert some.answer(0)
+
+
+# The end ------------------------------------------------------------------------------------------
+
+
+@linux_only
+@pytest.mark.parametrize("busy", [False, True])
+def test_they_end_when_told_even_at_work(copies, monkeypatch, busy):
+    monkeypatch.setattr(processes, "PATIENCE", 0.2)
+    some = copies(2, lambda k, seconds: time.sleep(seconds) or os.getpid())
+    for k in range(2):
+        some.ask(k, 0)
+    pids = [some.answer(k) for k in range(2)]
+    if busy:
+        some.ask(0, 60)
+    some.close()
+    some.close()  # once more does no harm
+    assert all(gone(pid) for pid in pids)
+    assert not multiprocessing.active_children()
+
+
+@linux_only
+def test_they_end_when_nobody_holds_them():
+    some = Copies(1, lambda: None, lambda k, _: os.getpid())
+    some.ask(0, None)
+    pid = some.answer(0)
+    del some
+    assert gone(pid)
+
+
+ABANDONED = """
+import os
+from npformer.processes import Copies
+
+copies = Copies(2, lambda: None, lambda k, _: os.getpid())
+for k in range(2):
+    copies.ask(k, None)
+    print(copies.answer(k), flush=True)
+{ending}
+"""
+
+
+@linux_only
+@pytest.mark.parametrize("ending", ["", "os._exit(0)", "os.kill(os.getpid(), 9)", "1 / 0"])
+def test_they_end_with_the_original_however_it_ends(ending):
+    command = [sys.executable, "-W", "ignore", "-c", ABANDONED.format(ending=ending)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    pids = [int(line) for line in done.stdout.split()]
+    assert len(pids) == 2
+    assert all(gone(pid) for pid in pids)
