@@ -4,6 +4,7 @@ Prints JSON. Start-up is timed and peak memory read where nothing else was impor
 """
 
 import json
+import multiprocessing
 import sys
 import time
 from pathlib import Path
@@ -62,17 +63,23 @@ def peer_step(case, variant, optimizer, compiled=False):
 
 
 def peak_mib():
-    """Return this process's peak of resident memory.
+    """Return this process's peak of resident memory, and that of its worker processes.
 
-    Linux's own figure where there is one: `ru_maxrss` begins with what the parent had.
+    Linux's own figure where there is one: `ru_maxrss` begins with what the parent had. What several
+    processes share is counted for each, so the sum is an upper bound.
     """
-    status = Path("/proc/self/status")
-    if status.is_file():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return round(int(line.split()[1]) / 1024)
+    if Path("/proc/self/status").is_file():
+        workers = [process.pid for process in multiprocessing.active_children()]
+        return round(sum(peak_of(pid) for pid in ("self", *workers)) / 1024)
     import resource
 
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def peak_of(pid):
+    """Return the peak of resident memory of one process, in KiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ class Remote:
     def __init__(self, module, name, *arguments):
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(there, module, name, arguments), daemon=True
-        )
+        # Not a daemon: those may have no processes of their own, and npformer's workers are some.
+        self._process = context.Process(target=_serve, args=(there, module, name, arguments))
         self._process.start()
+        there.close()  # then the other side's end of the pipe ends it, whatever happens here
 
     def __enter__(self):
         return self

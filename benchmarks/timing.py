@@ -93,7 +93,7 @@ class Others:
     Parameters
     ----------
     *pids : int
-        Processes that are not others, beside this one.
+        Processes that are not others, nor are those that they started, beside this one.
 
     Attributes
     ----------
@@ -120,9 +120,13 @@ class Others:
             return None
         ticks = [int(t) for t in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
         own = 0
-        for pid in self.pids:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            own += int(fields[11]) + int(fields[12])  # in the program, and in the kernel for it
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has just ended
+            if int(stat.parent.name) in self.pids or int(fields[1]) in self.pids:
+                own += int(fields[11]) + int(fields[12])  # in the program, and in the kernel for it
         return sum(ticks), sum(ticks) - ticks[3] - ticks[4], own
 
 
