@@ -28,7 +28,7 @@ Module: TypeAlias = Any
 """The namespace of a backend: ``numpy``, ``cupy``, or anything that spells the same functions."""
 
 
-HostGenerator: TypeAlias = np.random.Generator
+HostGenerator: TypeAlias = "np.random.Generator"  # in words: importing numpy.random takes time
 """What draws random numbers on the host, for every backend alike."""
 
 
@@ -380,6 +380,11 @@ def get_backend(name: str) -> Backend:
 def is_array(x: object) -> bool:
     """Whether `x` is an array of a backend that is in use."""
     return _find(x) is not None
+
+
+def draws_on_host(generator: Any) -> bool:
+    """Whether a generator of random numbers is NumPy's, and not one of a device."""
+    return isinstance(generator, np.random.Generator)
 
 
 def _find(x: object) -> Backend | None:

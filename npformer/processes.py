@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import gc
 import mmap
-import signal
 import sys
 import threading
-import traceback
 import warnings
 import weakref
 from collections.abc import Callable
@@ -159,6 +157,9 @@ def _serve(
     answer: Callable[[int, Any], Any],
 ) -> None:
     """Answer requests, in a copy, until the pipe is closed."""
+    import signal
+    import traceback
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began this decides what Ctrl-C means
     for other in not_ours:  # as long as a copy holds the other end of a pipe, it never closes
         other.close()

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from npformer import checks
-from npformer.backend import Array, HostGenerator, is_array, like
+from npformer.backend import Array, HostGenerator, draws_on_host, is_array, like
 
 ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
 """The largest number of 64 bits: eight random bytes at once."""
@@ -86,7 +86,7 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     time that uniform numbers take. 256 rate is hardly ever a whole number, so the threshold of a
     call is drawn from the two next to it, in such shares that the probability is `rate` exactly.
     """
-    if not isinstance(generator, HostGenerator):
+    if not draws_on_host(generator):
         kept: Array = generator.random(shape, dtype="float32") >= rate
         return kept
     n = math.prod(shape)

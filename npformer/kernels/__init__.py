@@ -80,7 +80,11 @@ def _floor(x: Array) -> Any:
     """Return the package of kernels for arrays such as `x`."""
     if type(x) is np.ndarray:
         return _imported("cpu")
-    return _imported("gpu") if is_array(x) and backend_of(x=x).name == "cupy" else None
+    return _imported("gpu") if _on_gpu(x) else None
+
+
+def _on_gpu(x: Array) -> bool:
+    return is_array(x) and backend_of(x=x).name == "cupy"
 
 
 @cache
