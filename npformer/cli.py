@@ -179,7 +179,11 @@ def _add_train(commands: Any) -> None:
         help="of weights, batches, dropout and generated data (default: 0)",
     )
     training.add_argument(
-        "--workers", type=_workers, default="auto", metavar="N", help="CPU cores that share a batch, or auto"
+        "--workers",
+        type=_workers,
+        default="auto",
+        metavar="N",
+        help="CPU cores that share a batch, or auto",
     )
     train.add_argument(
         "--split",

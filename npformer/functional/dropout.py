@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from npformer import checks
-from npformer.backend import Array, HostGenerator, draws_on_host, is_array, like
+from npformer.backend import Array, draws_on_host, is_array, like
 
 ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
 """The largest number of 64 bits: eight random bytes at once."""
