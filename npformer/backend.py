@@ -28,10 +28,6 @@ Module: TypeAlias = Any
 """The namespace of a backend: ``numpy``, ``cupy``, or anything that spells the same functions."""
 
 
-HostGenerator: TypeAlias = "np.random.Generator"  # in words: importing numpy.random takes time
-"""What draws random numbers on the host, for every backend alike."""
-
-
 class BackendUnavailableError(RuntimeError):
     """The backend that was asked for cannot run on this machine."""
 
