@@ -3,7 +3,10 @@
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -16,7 +19,11 @@ from npformer import kernels, workers
 from npformer.bench import CLASSES, HEADS, VOCABULARY, WORKLOADS
 from npformer.workers import Team
 
-ROUNDS = {"S": 25, "M": 5, "X": 5}
+ROUNDS = {"S": 15, "M": 5, "X": 5}
+STEPS = {"S": 5, "M": 1, "X": 1}
+"""Steps in a turn that are timed, after `WARM_UP` that are not."""
+
+WARM_UP = 2
 CPU = "npformer.kernels.cpu"
 
 
@@ -26,7 +33,7 @@ def module(name):
 
 
 @contextmanager
-def without(*names):
+def pairs_for(*names):
     """Compute with the functional pairs where these kernels were."""
     table = kernels.cpu.KERNELS
     with mock.patch.dict(table):
@@ -89,39 +96,56 @@ def plain():
     return nf.use_kernels(False)
 
 
-# name, mixer, dropout, workers, what is taken away
-STEPS = [
-    ("nothing: npformer.functional, one worker", "attention", 0.0, 1, plain),
-    ("nothing: npformer.functional, two workers", "attention", 0.0, 2, plain),
-    ("without the second worker", "attention", 0.0, 1, ExitStack),
-    ("without cores for each worker", "attention", 0.0, 2, without_pinning),
-    ("without workspaces", "attention", 0.0, 2, without_workspace),
-    ("without the attention kernel", "attention", 0.0, 2, lambda: without("attention_heads")),
-    ("... row maxima subtracted", "attention", 0.0, 2, row_maxima),
-    ("... exp instead of exp2", "attention", 0.0, 2, exponential_of_e),
-    ("... exponentials computed again", "attention", 0.0, 2, recomputed),
-    ("without the feed-forward kernel", "attention", 0.0, 2, lambda: without("feed_forward")),
-    ("... SciPy's erf", "attention", 0.0, 2, scipys_erf),
-    ("without residual + norm", "attention", 0.0, 2, lambda: without("residual_norm")),
-    ("... with dropout 0.1", "attention", 0.1, 2, lambda: without("residual_norm")),
-    ("without linear", "attention", 0.0, 2, lambda: without("linear")),
-    ("without embedding", "attention", 0.0, 2, lambda: without("embedding")),
-    (
-        "without Adam in pieces",
-        "attention",
-        0.0,
-        2,
-        lambda: mock.patch.dict(kernels.cpu.UPDATES, clear=True),
+@dataclass(frozen=True)
+class Without:
+    """What is taken away from a training step, and from which one."""
+
+    name: str
+    away: Callable[[], Any] = ExitStack
+    mixer: str = "attention"
+    dropout: float = 0.0
+    workers: int = 2
+    processes: bool = True
+
+    @property
+    def model(self):
+        """What decides the model: its step with everything is what this one is compared with."""
+        return self.mixer, self.dropout
+
+
+def no_updates():
+    return mock.patch.dict(kernels.cpu.UPDATES, clear=True)
+
+
+WITHOUT = [
+    Without("nothing: npformer.functional, one worker", plain, workers=1),
+    Without("nothing: npformer.functional, two workers", plain),
+    Without("without the second worker", workers=1),
+    Without("threads instead of processes", processes=False),
+    Without("... placed by Linux", without_pinning, processes=False),
+    Without("without workspaces", without_workspace),
+    Without("without the attention kernel", lambda: pairs_for("attention_heads")),
+    Without("... row maxima subtracted", row_maxima),
+    Without("... exp instead of exp2", exponential_of_e),
+    Without("... exponentials computed again", recomputed),
+    Without("without the feed-forward kernel", lambda: pairs_for("feed_forward")),
+    Without("... SciPy's erf", scipys_erf),
+    Without("without residual + norm", lambda: pairs_for("residual_norm")),
+    Without("... with dropout 0.1", lambda: pairs_for("residual_norm"), dropout=0.1),
+    Without("without linear", lambda: pairs_for("linear")),
+    Without("without embedding", lambda: pairs_for("embedding")),
+    Without("without Adam in pieces", no_updates),
+    Without(
+        "without the synthesizer kernel", lambda: pairs_for("dense_heads"), "dense_synthesizer"
     ),
-    ("without the synthesizer kernel", "dense_synthesizer", 0.0, 2, lambda: without("dense_heads")),
-    ("without the Fourier kernel", "fourier", 0.0, 2, lambda: without("fourier_mixing")),
+    Without("without the Fourier kernel", lambda: pairs_for("fourier_mixing"), "fourier"),
 ]
 
 
 class Training:
-    """Steps of one model with some workers."""
+    """Steps of one model."""
 
-    def __init__(self, workload, mixer, dropout, n_workers):
+    def __init__(self, workload, mixer, dropout):
         w = workload
         config = nf.EncoderConfig(
             d_model=w.d_model,
@@ -133,47 +157,47 @@ class Training:
             dropout=dropout,
         )
         rng = np.random.default_rng(0)
-        model = nf.SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY)
-        self.team, self.generator = Team(model, n_workers), rng
-        self.optimizer = nf.Adam(model.parameters(), lr=1e-4)
+        self.model = nf.SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY)
+        self.generator, self.workspaces = rng, []
+        self.optimizer = nf.Adam(self.model.parameters(), lr=1e-4)
         self.x = rng.integers(VOCABULARY, size=(w.batch, w.length))
         self.y = rng.integers(CLASSES, size=w.batch)
 
-    def step(self):
-        """Return the seconds of a step."""
-        began = time.perf_counter()
-        _, gradients = self.team.step(self.x, self.y, None, generator=self.generator)
+    def turn(self, without, n):
+        """Return the seconds of a step, over n, with something taken away.
+
+        Worker processes are copies of this one as it is then, so each turn makes its own.
+        """
+        workspaces = list(self.workspaces)
+        options = {"workspaces": workspaces, "processes": without.processes}
+        with without.away(), Team(self.model, without.workers, **options) as team:
+            for _ in range(WARM_UP):
+                self.step(team)
+            began = time.perf_counter()
+            for _ in range(n):
+                self.step(team)
+            seconds = (time.perf_counter() - began) / n
+        self.workspaces = workspaces
+        return seconds
+
+    def step(self, team):
+        """Run one step."""
+        _, gradients = team.step(self.x, self.y, None, generator=self.generator)
         self.optimizer.step(gradients)
-        return time.perf_counter() - began
 
 
 def measure(workload):
     """Return the ratio of each step to the one with everything, in turn round by round."""
-    made = {}
-
-    def training(mixer, dropout, n_workers):
-        key = (mixer, dropout, n_workers)
-        if key not in made:
-            made[key] = Training(workload, *key)
-        return made[key]
-
-    taken = {name: [] for name, *_ in STEPS}
-    whole = {}
-    for i in range(ROUNDS[workload.name] + 1):
-        for mixer, dropout in dict.fromkeys((m, p) for _, m, p, _, _ in STEPS):
-            training(mixer, dropout, 2).step()
-            whole.setdefault((mixer, dropout), []).append(training(mixer, dropout, 2).step())
-        for name, mixer, dropout, n_workers, away in STEPS:
-            trained = training(mixer, dropout, n_workers)
-            with away():
-                trained.step()  # what changed may have to take memory, or start threads
-                seconds = trained.step()
-            if i > 0:
-                taken[name].append(seconds)
-    return {
-        name: statistics.median(taken[name]) / statistics.median(whole[mixer, dropout][1:])
-        for name, mixer, dropout, _, _ in STEPS
-    }
+    n = STEPS[workload.name]
+    models = {w.model: Training(workload, *w.model) for w in WITHOUT}
+    whole = [Without("", mixer=mixer, dropout=dropout) for mixer, dropout in models]
+    taken = {step: [] for step in (*whole, *WITHOUT)}
+    for _ in range(ROUNDS[workload.name]):
+        for step, seconds in taken.items():
+            seconds.append(models[step.model].turn(step, n))
+    medians = {step: statistics.median(seconds) for step, seconds in taken.items()}
+    of_all = {step.model: medians[step] for step in whole}
+    return {step.name: medians[step] / of_all[step.model] for step in WITHOUT}
 
 
 def run():
@@ -183,6 +207,7 @@ def run():
         print(name, {k: round(v, 2) for k, v in figures[name].items()}, flush=True)
     rows = [f"| time of a step, divided by that with everything | {' | '.join(figures)} |"]
     rows.append("|---|" + "---:|" * len(figures))
-    for name, *_ in STEPS:
-        rows.append(f"| {name} | {' | '.join(f'{f[name]:.2f}' for f in figures.values())} |")
+    for step in WITHOUT:
+        values = " | ".join(f"{f[step.name]:.2f}" for f in figures.values())
+        rows.append(f"| {step.name} | {values} |")
     write("kernels", figures, "\n".join(rows))
