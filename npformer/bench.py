@@ -15,11 +15,12 @@ import numpy as np
 
 from npformer import checks
 from npformer.backend import to_numpy
+from npformer.blas import ONE_BLAS_THREAD
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import EncoderConfig
 from npformer.kernels import use_kernels
 from npformer.optim import Adam
-from npformer.workers import Team, hold_blas_to_one_thread, threads
+from npformer.workers import Team, threads
 
 VOCABULARY, CLASSES, HEADS = 1000, 10, 4
 MIXERS = ("attention", "dense_synthesizer", "fourier")
@@ -215,7 +216,7 @@ def sgemm_peak(size: int = 2048, tries: int = 5) -> float:
         np.matmul(pairs[k][0], pairs[k][1], out=results[k])
 
     best = float("inf")
-    with hold_blas_to_one_thread():
+    with ONE_BLAS_THREAD:
         for _ in range(tries + 1):
             began = time.perf_counter()
             list(threads(n).map(multiply, range(n)))

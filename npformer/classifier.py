@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer import checks, initializers
+from npformer import checks, initializers, kernels
 from npformer import functional as F
 from npformer.backend import Array, array_module, asarray, backend_of, to_numpy
 from npformer.encoder import Encoder, EncoderConfig
@@ -162,8 +162,10 @@ class SequenceClassifier(Layer):
             loss, loss_cache = F.binary_cross_entropy_with_logits(logits, targets)
             dlogits = F.binary_cross_entropy_with_logits_backward(weight, loss_cache)
         else:
-            loss, loss_cache = F.softmax_cross_entropy(logits, y, label_smoothing)
-            dlogits = F.softmax_cross_entropy_backward(weight, loss_cache)
+            loss, loss_cache = kernels.forward(
+                F.softmax_cross_entropy, context, logits, y, label_smoothing
+            )
+            dlogits = kernels.backward(weight, loss_cache)
         self.backward(dlogits, cache, gradients)
         return loss * weight
 

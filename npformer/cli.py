@@ -185,6 +185,13 @@ def _add_train(commands: Any) -> None:
         metavar="N",
         help="CPU cores that share a batch, or auto",
     )
+    training.add_argument(
+        "--masks",
+        choices=("host", "device"),
+        default="host",
+        help="where dropout's masks are drawn: host means the same run on every backend, device is "
+        "faster on a GPU (default: host)",
+    )
     train.add_argument(
         "--split",
         metavar="NAME",
@@ -355,6 +362,7 @@ def _fit(
         workers=options.workers,
         micro_batch=options.micro_batch,
         precision=options.precision,
+        masks=options.masks,
         progress=not options.quiet and sys.stderr.isatty(),
         on_interrupt="return",
     )

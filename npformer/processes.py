@@ -67,6 +67,11 @@ class Copies:
         ``answer(k, request)`` is called in copy k, from 0; whatever it returns or raises comes
         back. Requests and answers are pickled.
 
+    Raises
+    ------
+    OSError
+        The system makes no more processes.
+
     Notes
     -----
     They end with this process: a copy whose pipe is closed stops, and Ctrl-C is for the original.
@@ -80,21 +85,25 @@ class Copies:
         fork = multiprocessing.get_context("fork")
         self._pipes: list[Connection] = []
         self._processes: list[BaseProcess] = []
-        for k in range(n):
-            ours, theirs = fork.Pipe()
-            self._pipes.append(ours)
-            process = fork.Process(
-                target=_serve,
-                args=(k, theirs, list(self._pipes), begin, answer),
-                name=f"npformer-{k}",
-                daemon=True,  # stopped if this process ends in an orderly way without `close`
-            )
-            self._processes.append(process)
-            with warnings.catch_warnings():
-                # From Python 3.12 on: other threads are not copied. `possible` is about that.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
-            theirs.close()
+        try:
+            for k in range(n):
+                ours, theirs = fork.Pipe()
+                self._pipes.append(ours)
+                process = fork.Process(
+                    target=_serve,
+                    args=(k, theirs, list(self._pipes), begin, answer),
+                    name=f"npformer-{k}",
+                    daemon=True,  # stopped if this process ends in an orderly way without `close`
+                )
+                with warnings.catch_warnings():
+                    # From Python 3.12 on: other threads are not copied. `possible` is about that.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    process.start()
+                self._processes.append(process)
+                theirs.close()
+        except BaseException:
+            _close(self._pipes, self._processes)
+            raise
         self._closing = weakref.finalize(self, _close, self._pipes, self._processes)
 
     def __len__(self) -> int:

@@ -22,6 +22,7 @@ import numpy as np
 
 from npformer import checks, processes
 from npformer.backend import Array, Feed, array_module, backend_of, explained_memory_error
+from npformer.blas import ONE_BLAS_THREAD
 from npformer.functional import NO_LABEL
 from npformer.module import Context, Gradients, Layer, Lengths, Parameters
 from npformer.processes import Copies
@@ -45,58 +46,6 @@ class Trainable(Protocol):
         label_smoothing: float,
     ) -> Array:
         """Add the gradients of ``weight * loss`` and return ``weight * loss``."""
-
-
-class _OneBlasThread:
-    """Holds BLAS to one thread while anyone is inside; the limit is the process's, so they count.
-
-    Whoever enters first sets it and whoever leaves last puts back what was there before. Without
-    the count, two threads that overlap would each restore what the other had set.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._controller: Any = None
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                if self._controller is None:  # looks through the loaded libraries: once is enough
-                    from threadpoolctl import ThreadpoolController
-
-                    self._controller = ThreadpoolController()
-                self._limit = self._controller.limit(limits=1, user_api="blas")
-
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._free()  # whoever entered first may have been another thread
-                self._limit.restore_original_limits()
-                self._free()
-
-    def begin_again(self) -> None:
-        """Forget who was inside: a copy of the process has none of the threads that were."""
-        self._lock = threading.Lock()
-        self._inside = 0
-
-    def _free(self) -> None:
-        """Let any thread set limits: from 3.8 on, threadpoolctl listens to the first one alone."""
-        for library in self._controller.lib_controllers:
-            clear = getattr(library, "clear_controlling_thread", None)
-            if clear is not None:
-                clear(force=True)
-
-
-_ONE_BLAS_THREAD = _OneBlasThread()
-
-
-def hold_blas_to_one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS uses one thread; afterwards it uses as many as before."""
-    return _ONE_BLAS_THREAD
 
 
 def _spread(numbers: Iterator[int], n: int) -> None:
@@ -137,7 +86,7 @@ def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]
     """
     if model.backend != "numpy" or seconds >= SMALL:
         return nullcontext()
-    return _ONE_BLAS_THREAD
+    return ONE_BLAS_THREAD
 
 
 def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
@@ -271,6 +220,7 @@ class Team:
             checks.positive("micro_batch", micro_batch)
         self.model = model
         self._processes = processes is not False and _choose_processes(processes, model)
+        self._insist = processes is True
         self._copies: Copies | None = None
         self._copied: Parameters  # the weights, and where copies see them
         self._shared: Array
@@ -356,7 +306,7 @@ class Team:
 
         at_once = self.micro_batch or -(-len(x) // n)
         with explained_memory_error(self.model.backend, len(x), at_once):
-            if n > 1 and self._processes:
+            if n > 1 and self._processes and self._has_copies(n - 1):
                 losses = self._run_in_processes([share(k) for k in range(n)])
             else:
                 losses = self._run(lambda k: self._accumulate(k, share(k)), n, seconds)
@@ -422,19 +372,30 @@ class Team:
 
     def _run_in_processes(self, shares: list[_Share]) -> list[Array]:
         """Compute the first share here and the others in copies of this process."""
-        if self._copies is None or len(self._copies) < len(shares) - 1:
-            self._dismiss()
-            self._copies = self._copy(len(shares) - 1)
+        assert self._copies is not None
         try:
             self._shared[...] = self._copied.flat
             for k, share in enumerate(shares[1:]):
                 self._copies.ask(k, share)
-            with _ONE_BLAS_THREAD:
+            with ONE_BLAS_THREAD:
                 losses = [self._accumulate(0, shares[0])]
             return losses + [self._copies.answer(k) for k in range(len(shares) - 1)]
         except BaseException:
             self._dismiss()  # their answers to this step would be taken for the next one's
             raise
+
+    def _has_copies(self, n: int) -> bool:
+        """See that there are n copies of this process; if the system makes none, do without."""
+        if self._copies is not None and len(self._copies) >= n:
+            return True
+        self._dismiss()
+        try:
+            self._copies = self._copy(n)
+        except OSError:  # no memory, or no more processes allowed: threads need neither
+            if self._insist:
+                raise
+            self._processes = False
+        return self._processes
 
     def _copy(self, n: int) -> Copies:
         """Make copies of this process that compute the shares of workers 1 to n."""
@@ -446,8 +407,8 @@ class Team:
 
         def begin() -> None:
             parameters.flat = self._shared
-            _ONE_BLAS_THREAD.begin_again()
-            _ONE_BLAS_THREAD.__enter__()
+            ONE_BLAS_THREAD.begin_again()
+            ONE_BLAS_THREAD.__enter__()
 
         return Copies(n, begin, lambda k, share: self._accumulate(k + 1, share))
 
@@ -460,7 +421,7 @@ class Team:
         if n == 1:
             with one_blas_thread(self.model, seconds):
                 return [part(0)]
-        with _ONE_BLAS_THREAD:
+        with ONE_BLAS_THREAD:
             futures = [threads(n).submit(part, k) for k in range(n)]
             try:
                 return [future.result() for future in futures]

@@ -614,9 +614,9 @@ def test_a_micro_batch_reaches_the_training(tmp_path, no_curves, monkeypatch):
         return nf.fit(model, data, **options)
 
     monkeypatch.setattr(cli, "fit", fit)
-    words = ("--split", "ordered", "--micro-batch", 16, "--out", tmp_path)
+    words = ("--split", "ordered", "--micro-batch", 16, "--masks", "device", "--out", tmp_path)
     assert run("train", "digits", *TINY, *words) == 0
-    assert used["micro_batch"] == 16
+    assert (used["micro_batch"], used["masks"]) == (16, "device")
     assert used["precision"] == "float32"
     assert json.loads((tmp_path / "metrics.json").read_text())["precision"] == "float32"
 

@@ -12,7 +12,7 @@ ROOT = Path(npformer.__file__).parent
 FLOORS = [
     {"backend"},
     {"checks"},
-    {"complex_step", "functional", "initializers", "processes", "workspace"},
+    {"blas", "complex_step", "functional", "initializers", "processes", "workspace"},
     {"module"},
     {"gradcheck", "kernels", "workers"},
     {"layers", "optim"},

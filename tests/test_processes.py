@@ -164,6 +164,22 @@ def test_ctrl_c_is_for_the_original(copies):
     assert some.answer(0)
 
 
+@linux_only
+def test_if_one_cannot_be_made_the_others_end(monkeypatch):
+    made, fork = [], os.fork
+
+    def fork_once():
+        if made:
+            raise BlockingIOError("Resource temporarily unavailable")
+        made.append(fork())
+        return made[0]
+
+    monkeypatch.setattr(os, "fork", fork_once)
+    with pytest.raises(BlockingIOError):
+        Copies(2, lambda: None, lambda k, _: None)
+    assert gone(made[0])
+
+
 # The end ------------------------------------------------------------------------------------------
 
 

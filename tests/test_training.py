@@ -273,6 +273,11 @@ def test_threads_and_processes_are_the_same_run_bit_for_bit(make, data, validati
     assert not multiprocessing.active_children()
 
 
+def test_on_a_cpu_host_and_device_are_one(make, data):
+    losses = [fit(make(dropout=0.3), data, masks=masks).train_loss for masks in ("host", "device")]
+    assert losses[0] == losses[1]
+
+
 def test_how_often_losses_are_read_changes_nothing(make, data):
     histories = [fit(make(), data, check_every=every).train_loss for every in (1, 3, 100)]
     assert histories[0] == histories[1] == histories[2]
@@ -518,6 +523,8 @@ def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
         ({"label_smoothing": 1.0}, ValueError, "label_smoothing is 1.0; expected a number from 0"),
         ({"seed": None}, TypeError, "seed is None; expected a whole number"),
         ({"workers": 0}, ValueError, "workers is 0; expected a whole number"),
+        ({"processes": "no"}, ValueError, "processes is 'no'; expected True, False or 'auto'"),
+        ({"masks": "gpu"}, ValueError, "masks is 'gpu'; expected one of 'host', 'device'"),
     ],
 )
 def test_a_bad_option_is_refused_in_words(make, data, options, error, message):

@@ -339,6 +339,22 @@ def test_processes_where_there_can_be_none(small_model, monkeypatch):
 
 
 @linux_only
+def test_threads_work_where_the_system_makes_no_process(small_model, monkeypatch):
+    def fork():
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    model, x, y = small_model(), np.zeros((4, 6), int), np.arange(4) % 3
+    expected = model.loss_and_gradients(x, y, workers=2)[1].flat
+    monkeypatch.setattr(os, "fork", fork)
+    with Team(model, 2, processes="auto") as team:
+        for _ in range(2):
+            _, gradients = team.step(x, y, None, generator=None)
+            np.testing.assert_array_equal(gradients.flat, expected)
+    with Team(model, 2, processes=True) as team, pytest.raises(BlockingIOError):
+        team.step(x, y, None, generator=None)
+
+
+@linux_only
 def test_parameters_in_several_pieces_are_left_to_threads(small_model):
     model = small_model()
     model.classify = type(model.classify)(*model.classify.weight.shape, seed=0, dtype="float64")

@@ -167,6 +167,19 @@ def find(name: str, x: Array) -> Callable[..., Any] | None:
     return None if floor is None else floor.UPDATES.get(name)
 
 
+def generator(near: Array, seed: int) -> Any:
+    """Return a generator that draws dropout's masks where an array lives; None where NumPy does.
+
+    Parameters
+    ----------
+    near : array
+    seed : int
+        From 0 to 2^63 - 1.
+    """
+    make = getattr(_floor(near), "DeviceGenerator", None)
+    return None if make is None else make(seed, backend_of(near=near).name)
+
+
 def backward(dy: Array, cache: Any) -> Any:
     """Return the gradients of what `forward`, or a fused kernel, computed.
 

@@ -649,6 +649,20 @@ def test_a_run_is_repeated_from_the_number_of_its_draws() -> None:
     np.testing.assert_array_equal(down(again), down(first))
 
 
+@in_emulation
+def test_a_training_run_may_draw_its_masks_on_the_device() -> None:
+    rng = fresh()
+    data = rng.integers(0, 7, (8, 6)), rng.integers(0, 3, 8)
+    runs, uploads = {}, {}
+    for name, masks in (("host", "host"), ("device", "device"), ("again", "device")):
+        model = cases.classifier("float32", dropout=0.3).to("cupy")
+        with fake_device.count() as counted:
+            history = nf.fit(model, data, epochs=2, batch_size=4, masks=masks, progress=False)
+        runs[name], uploads[name] = history.train_loss, counted.uploads
+    assert runs["again"] == runs["device"] != runs["host"]
+    assert uploads["device"] < uploads["host"]
+
+
 @pytest.mark.parametrize("seed", [-1, 2**63, 0.5, True])
 def test_a_device_generator_refuses_a_seed_that_is_none(seed) -> None:
     with pytest.raises(ValueError, match="seed is"):
@@ -764,7 +778,8 @@ def one_step() -> Callable[..., Any]:
 def test_a_step_waits_for_nothing(mixer, one_step) -> None:
     names, counted = one_step(mixer=mixer, dropout=0.1, padding="zero")
     assert counted.synchronisations == 0, counted.waits
-    assert {"residual_norm", "bias_gelu", "sums_of_runs", "adam_update"} <= set(names)
+    expected = {"residual_norm", "bias_gelu", "sums_of_runs", "cross_entropy", "adam_update"}
+    assert expected <= set(names)
 
 
 @in_emulation
@@ -785,6 +800,7 @@ def test_kernels_go_without_on_request() -> None:
     with nf.use_kernels(False):
         assert kernels.fused("residual_norm", x, TRAIN) is None
         assert kernels.find("adam_update", x) is None
+    assert kernels.generator(np.zeros(2), 0) is None
 
 
 @in_emulation

@@ -1,0 +1,58 @@
+"""BLAS with one thread, where the cores are shared out by npformer: two who do so only collide."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+
+class OneBlasThread:
+    """Holds BLAS to one thread while anyone is inside; the limit is the process's, so they count.
+
+    ::
+
+        with ONE_BLAS_THREAD:
+            ...
+
+    Whoever enters first sets it and whoever leaves last puts back what was there before. Without
+    the count, two threads that overlap would each restore what the other had set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._controller: Any = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                if self._controller is None:  # looks through the loaded libraries: once is enough
+                    from threadpoolctl import ThreadpoolController
+
+                    self._controller = ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._free()  # whoever entered first may have been another thread
+                self._limit.restore_original_limits()
+                self._free()
+
+    def begin_again(self) -> None:
+        """Forget who was inside: a copy of the process has none of the threads that were."""
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    def _free(self) -> None:
+        """Let any thread set limits: from 3.8 on, threadpoolctl listens to the first one alone."""
+        for library in self._controller.lib_controllers:
+            clear = getattr(library, "clear_controlling_thread", None)
+            if clear is not None:
+                clear(force=True)
+
+
+ONE_BLAS_THREAD = OneBlasThread()
