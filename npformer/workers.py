@@ -69,7 +69,7 @@ def work(model: Layer, tokens: int) -> float:
 
 
 SMALL = 0.005
-"""Seconds of work below which a second thread, ours or BLAS's, costs more than it brings."""
+"""Seconds of work that a worker should have: with less, sharing costs more than it brings."""
 
 
 def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]:
@@ -95,8 +95,8 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     Parameters
     ----------
     workers : int or "auto"
-        A number is taken as it is, up to one sample a worker. "auto" gives each core a share of at
-        least 4 samples, and a small model one thread.
+        A number is taken as it is, up to one sample a worker. "auto" is as many cores as there
+        are, if each has `SMALL` seconds of work and at least one sample.
     model : Layer
     batch : int
         Samples.
@@ -114,9 +114,9 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     """
     on_gpu = model.backend != "numpy"
     if workers == "auto":
-        if on_gpu or seconds < SMALL:
+        if on_gpu:
             return 1
-        return max(1, min(os.cpu_count() or 1, batch // 4))
+        return max(1, min(os.cpu_count() or 1, batch, int(seconds / SMALL)))
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
         raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
     if on_gpu and workers > 1:
