@@ -68,7 +68,7 @@ def work(model: Layer, tokens: int) -> float:
     return 6.0 * model.n_parameters() * tokens / 100e9
 
 
-SMALL = 0.005
+SMALL = 0.003
 """Seconds of work that a worker should have: with less, sharing costs more than it brings."""
 
 
@@ -84,7 +84,7 @@ def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]
     seconds : float
         From `work`.
     """
-    if model.backend != "numpy" or seconds >= SMALL:
+    if model.backend != "numpy" or seconds >= 2 * SMALL:  # enough for a second thread
         return nullcontext()
     return ONE_BLAS_THREAD
 

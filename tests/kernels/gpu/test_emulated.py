@@ -651,13 +651,12 @@ def test_a_run_is_repeated_from_the_number_of_its_draws() -> None:
 
 @in_emulation
 def test_a_training_run_may_draw_its_masks_on_the_device() -> None:
-    rng = fresh()
-    data = rng.integers(0, 7, (8, 6)), rng.integers(0, 3, 8)
     runs, uploads = {}, {}
     for name, masks in (("host", "host"), ("device", "device"), ("again", "device")):
         model = cases.classifier("float32", dropout=0.3).to("cupy")
+        data = cases.batch(model)
         with fake_device.count() as counted:
-            history = nf.fit(model, data, epochs=2, batch_size=4, masks=masks, progress=False)
+            history = nf.fit(model, data, epochs=2, batch_size=2, masks=masks, progress=False)
         runs[name], uploads[name] = history.train_loss, counted.uploads
     assert runs["again"] == runs["device"] != runs["host"]
     assert uploads["device"] < uploads["host"]
