@@ -104,13 +104,14 @@ class Without:
     away: Callable[[], Any] = ExitStack
     mixer: str = "attention"
     dropout: float = 0.0
+    norm: str = "post"
     workers: int = 2
     processes: bool = True
 
     @property
     def model(self):
         """What decides the model: its step with everything is what this one is compared with."""
-        return self.mixer, self.dropout
+        return self.mixer, self.dropout, self.norm
 
 
 def no_updates():
@@ -132,6 +133,13 @@ WITHOUT = [
     Without("... SciPy's erf", scipys_erf),
     Without("without residual + norm", lambda: pairs_for("residual_norm")),
     Without("... with dropout 0.1", lambda: pairs_for("residual_norm"), dropout=0.1),
+    Without("... pre-norm: without layer norm", lambda: pairs_for("layer_norm"), norm="pre"),
+    Without(
+        "... pre-norm, dropout 0.1: without dropout",
+        lambda: pairs_for("dropout"),
+        dropout=0.1,
+        norm="pre",
+    ),
     Without("without linear", lambda: pairs_for("linear")),
     Without("without embedding", lambda: pairs_for("embedding")),
     Without("without Adam in pieces", no_updates),
@@ -145,7 +153,7 @@ WITHOUT = [
 class Training:
     """Steps of one model."""
 
-    def __init__(self, workload, mixer, dropout):
+    def __init__(self, workload, mixer, dropout, norm):
         w = workload
         config = nf.EncoderConfig(
             d_model=w.d_model,
@@ -155,6 +163,7 @@ class Training:
             max_len=w.length,
             mixer=mixer,
             dropout=dropout,
+            norm=norm,
         )
         rng = np.random.default_rng(0)
         self.model = nf.SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY)
@@ -190,7 +199,7 @@ def measure(workload):
     """Return the ratio of each step to the one with everything, in turn round by round."""
     n = STEPS[workload.name]
     models = {w.model: Training(workload, *w.model) for w in WITHOUT}
-    whole = [Without("", mixer=mixer, dropout=dropout) for mixer, dropout in models]
+    whole = [Without("", mixer=m, dropout=p, norm=norm) for m, p, norm in models]
     taken = {step: [] for step in (*whole, *WITHOUT)}
     for _ in range(ROUNDS[workload.name]):
         for step, seconds in taken.items():
