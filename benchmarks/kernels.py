@@ -19,11 +19,9 @@ from npformer import kernels, workers
 from npformer.bench import CLASSES, HEADS, VOCABULARY, WORKLOADS
 from npformer.workers import Team
 
-ROUNDS = {"S": 15, "M": 5, "X": 5}
+ROUNDS = {"S": 15, "M": 5, "X": 4}
 STEPS = {"S": 5, "M": 1, "X": 1}
-"""Steps in a turn that are timed, after `WARM_UP` that are not."""
-
-WARM_UP = 2
+"""Steps in a turn that are timed, after one that is not: what changed may have to take memory."""
 CPU = "npformer.kernels.cpu"
 
 
@@ -106,12 +104,22 @@ class Without:
     dropout: float = 0.0
     norm: str = "post"
     workers: int = 2
-    processes: bool = True
+    processes: bool = False
+    beside_processes: bool = False
 
     @property
     def model(self):
-        """What decides the model: its step with everything is what this one is compared with."""
+        """What decides the model."""
         return self.mixer, self.dropout, self.norm
+
+    @property
+    def whole(self):
+        """The step with everything that this one is compared with.
+
+        Worker processes see no change that is made here later, so threads are compared with
+        threads, and once with processes.
+        """
+        return Without("", ExitStack, *self.model, processes=self.beside_processes)
 
 
 def no_updates():
@@ -122,8 +130,8 @@ WITHOUT = [
     Without("nothing: npformer.functional, one worker", plain, workers=1),
     Without("nothing: npformer.functional, two workers", plain),
     Without("without the second worker", workers=1),
-    Without("threads instead of processes", processes=False),
-    Without("... placed by Linux", without_pinning, processes=False),
+    Without("threads instead of processes", beside_processes=True),
+    Without("... placed by Linux", without_pinning),
     Without("without workspaces", without_workspace),
     Without("without the attention kernel", lambda: pairs_for("attention_heads")),
     Without("... row maxima subtracted", row_maxima),
@@ -151,7 +159,7 @@ WITHOUT = [
 
 
 class Training:
-    """Steps of one model."""
+    """Steps of one model, with teams of any kind."""
 
     def __init__(self, workload, mixer, dropout, norm):
         w = workload
@@ -167,27 +175,22 @@ class Training:
         )
         rng = np.random.default_rng(0)
         self.model = nf.SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY)
-        self.generator, self.workspaces = rng, []
+        self.generator, self.teams = rng, {}
         self.optimizer = nf.Adam(self.model.parameters(), lr=1e-4)
         self.x = rng.integers(VOCABULARY, size=(w.batch, w.length))
         self.y = rng.integers(CLASSES, size=w.batch)
 
     def turn(self, without, n):
-        """Return the seconds of a step, over n, with something taken away.
-
-        Worker processes are copies of this one as it is then, so each turn makes its own.
-        """
-        workspaces = list(self.workspaces)
-        options = {"workspaces": workspaces, "processes": without.processes}
-        with without.away(), Team(self.model, without.workers, **options) as team:
-            for _ in range(WARM_UP):
-                self.step(team)
+        """Return the seconds of a step, over n, with something taken away."""
+        kind = without.workers, without.processes
+        if kind not in self.teams:
+            self.teams[kind] = Team(self.model, without.workers, processes=without.processes)
+        with without.away():
+            self.step(self.teams[kind])
             began = time.perf_counter()
             for _ in range(n):
-                self.step(team)
-            seconds = (time.perf_counter() - began) / n
-        self.workspaces = workspaces
-        return seconds
+                self.step(self.teams[kind])
+            return (time.perf_counter() - began) / n
 
     def step(self, team):
         """Run one step."""
@@ -198,15 +201,20 @@ class Training:
 def measure(workload):
     """Return the ratio of each step to the one with everything, in turn round by round."""
     n = STEPS[workload.name]
-    models = {w.model: Training(workload, *w.model) for w in WITHOUT}
-    whole = [Without("", mixer=m, dropout=p, norm=norm) for m, p, norm in models]
+    models = {step.model: Training(workload, *step.model) for step in WITHOUT}
+    # Processes first: what they copy should not hold the memory of others.
+    whole = sorted({step.whole for step in WITHOUT}, key=lambda step: not step.processes)
     taken = {step: [] for step in (*whole, *WITHOUT)}
-    for _ in range(ROUNDS[workload.name]):
+    for i in range(ROUNDS[workload.name] + 1):
         for step, seconds in taken.items():
-            seconds.append(models[step.model].turn(step, n))
+            one = models[step.model].turn(step, n)
+            if i > 0:
+                seconds.append(one)
+    for training in models.values():
+        for team in training.teams.values():
+            team.__exit__()
     medians = {step: statistics.median(seconds) for step, seconds in taken.items()}
-    of_all = {step.model: medians[step] for step in whole}
-    return {step.name: medians[step] / of_all[step.model] for step in WITHOUT}
+    return {step.name: medians[step] / medians[step.whole] for step in WITHOUT}
 
 
 def run():
