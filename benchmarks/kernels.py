@@ -19,7 +19,7 @@ from npformer import kernels, workers
 from npformer.bench import CLASSES, HEADS, VOCABULARY, WORKLOADS
 from npformer.workers import Team
 
-ROUNDS = {"S": 15, "M": 5, "X": 4}
+ROUNDS = {"S": 15, "M": 4, "X": 3}
 STEPS = {"S": 5, "M": 1, "X": 1}
 """Steps in a turn that are timed, after one that is not: what changed may have to take memory."""
 CPU = "npformer.kernels.cpu"
@@ -199,7 +199,11 @@ class Training:
 
 
 def measure(workload):
-    """Return the ratio of each step to the one with everything, in turn round by round."""
+    """Return the ratios of each step to the one with everything, round by round.
+
+    They are of steps that followed each other within seconds: a shared machine drifts by more than
+    most kernels gain.
+    """
     n = STEPS[workload.name]
     models = {step.model: Training(workload, *step.model) for step in WITHOUT}
     # Processes first: what they copy should not hold the memory of others.
@@ -213,18 +217,29 @@ def measure(workload):
     for training in models.values():
         for team in training.teams.values():
             team.__exit__()
-    medians = {step: statistics.median(seconds) for step, seconds in taken.items()}
-    return {step.name: medians[step] / medians[step.whole] for step in WITHOUT}
+    return {
+        step.name: [a / b for a, b in zip(taken[step], taken[step.whole], strict=True)]
+        for step in WITHOUT
+    }
 
 
 def run():
     figures = {}
     for name, workload in WORKLOADS.items():
-        figures[name] = measure(workload)
-        print(name, {k: round(v, 2) for k, v in figures[name].items()}, flush=True)
+        figures[name] = {what: summary(ratios) for what, ratios in measure(workload).items()}
+        print(name, {k: f["median"] for k, f in figures[name].items()}, flush=True)
     rows = [f"| time of a step, divided by that with everything | {' | '.join(figures)} |"]
     rows.append("|---|" + "---:|" * len(figures))
     for step in WITHOUT:
-        values = " | ".join(f"{f[step.name]:.2f}" for f in figures.values())
+        found = [f[step.name] for f in figures.values()]
+        values = " | ".join(f"{f['median']:.2f} ({f['q1']:.2f}-{f['q3']:.2f})" for f in found)
         rows.append(f"| {step.name} | {values} |")
+    rounds = ", ".join(f"{n} on {name}" for name, n in ROUNDS.items())
+    rows += ["", f"Medians and quartiles over rounds: {rounds}."]
     write("kernels", figures, "\n".join(rows))
+
+
+def summary(ratios):
+    """Return the median and the quartiles of some ratios."""
+    q1, median, q3 = statistics.quantiles(ratios, n=4, method="inclusive")
+    return {"median": round(median, 3), "q1": round(q1, 3), "q3": round(q3, 3)}
