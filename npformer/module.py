@@ -153,7 +153,11 @@ class Parameters(Mapping[str, Array]):
     def flat(self, flat: Array) -> None:
         """Let all parameters be views of another buffer of the same layout."""
         if self.flat is None or flat.shape != self.flat.shape:
-            raise ValueError("these parameters are not one buffer of this size")
+            has = "several buffers" if self.flat is None else f"one of shape {self.flat.shape}"
+            raise ValueError(
+                f"flat has shape {flat.shape} and these parameters lie in {has}; expected one "
+                "buffer of that shape. Call flatten() on the model first"
+            )
         next(iter(self._named.values()))._buffer.flat = flat
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer import checks
 from npformer.backend import Array
-from npformer.kernels.cpu.averaging import average, average_backward, longest_square
+from npformer.kernels.cpu.averaging import average, average_backward, longest_square, parts_by_head
 from npformer.kernels.cpu.rows import UNIT, column_sums, pieces
 from npformer.module import Context
 
@@ -63,7 +63,7 @@ def attention_heads(
         some += bias
         for i in range(2):
             longest[i].append(longest_square(some[:, i * d : (i + 1) * d], d // n_heads))
-    query, key, value = _heads(qkv, batch, length, n_heads, 3)
+    query, key, value = parts_by_head(qkv, batch, length, n_heads, 3)
     y = context.empty((batch, length, d), x)
     mask = context.mask
     cache = average(
@@ -85,7 +85,7 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     rows, W, scale, averaged, x_shape, n_heads, context = cache
     batch, length, d = x_shape
     dqkv = context.empty((len(rows), 3 * d), rows)
-    average_backward(dy, averaged, *_heads(dqkv, batch, length, n_heads, 3))
+    average_backward(dy, averaged, *parts_by_head(dqkv, batch, length, n_heads, 3))
     dW = np.matmul(rows.T, dqkv, out=context.empty(W.shape, W))
     db = column_sums(dqkv)
     W_back = np.multiply(W, _factors(d, 1.0, W), out=context.empty(W.shape, W))
@@ -103,9 +103,3 @@ def _factors(d: int, scale: float, near: Array) -> Array:
     factors[:d] = scale / UNIT
     factors[d : 2 * d] = 1.0 / UNIT
     return factors
-
-
-def _heads(columns: Array, batch: int, length: int, n_heads: int, parts: int) -> tuple[Array, ...]:
-    """View (rows, parts d) as `parts` arrays (batch, heads, length, d_head)."""
-    split = columns.reshape(batch, length, parts, n_heads, -1).transpose(2, 0, 3, 1, 4)
-    return tuple(split[i] for i in range(parts))

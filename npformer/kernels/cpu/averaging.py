@@ -32,6 +32,7 @@ import numpy as np
 
 from npformer import checks
 from npformer.backend import Array, backend_of
+from npformer.functional.heads import split_heads
 from npformer.kernels.cpu.rows import EXP, UNIT, ones
 from npformer.module import Context
 
@@ -97,6 +98,15 @@ def longest_square(rows: Array, d_head: int) -> float:
     return float(squares.max(initial=0.0))
 
 
+def parts_by_head(
+    columns: Array, batch: int, length: int, n_heads: int, parts: int
+) -> tuple[Array, ...]:
+    """View (batch length, parts d), projections side by side, as (batch, heads, length, d_head)."""
+    d = columns.shape[1] // parts
+    by_sample = columns.reshape(batch, length, parts * d)
+    return tuple(split_heads(by_sample[..., i * d : (i + 1) * d], n_heads) for i in range(parts))
+
+
 def average(
     query: Array,
     key: Array,
@@ -152,13 +162,14 @@ def average(
     store = store and context.keep
     stored = context.empty((batch, n_heads, length, length), query) if store else None
     weighted = value if heads.weight is None else value * heads.weight.swapaxes(-1, -2)
-    out = _by_head(y, n_heads)
+    out = split_heads(y, n_heads)
     totals = context.empty((batch, length, n_heads), query)  # row sums
+    totals_by_head = split_heads(totals, n_heads)
     scratch = None if store else _scratch(heads, context)
     partial = np.empty((TILE, value.shape[-1]), query.dtype) if length > TILE else None
     for some in _groups(heads):
         for rows in _tiles(length):
-            target, total = out[some][..., rows, :], _by_head(totals, n_heads)[some][..., rows, :]
+            target, total = (x[some][..., rows, :] for x in (out, totals_by_head))
             for columns in _tiles(length, rows.stop if causal else length):
                 e = _exponentials(heads, some, rows, columns, stored, scratch)
                 sums = _row_sums(e, heads.weight, some, columns)
@@ -206,8 +217,8 @@ def average_backward(
     g *= dy
     along = np.multiply(g, y, out=context.empty(y.shape, y)).reshape(-1, y.shape[-1])
     along = along @ _places(n_heads, y.shape[-1], y.dtype).T  # D: [batch length, heads]
-    along = _by_head(along.reshape(batch, length, n_heads), n_heads)
-    g = _by_head(g, n_heads)
+    along = split_heads(along.reshape(batch, length, n_heads), n_heads)
+    g = split_heads(g, n_heads)
     w_column = None if weight is None else weight.swapaxes(-1, -2)  # [.., Lk, 1]
     weighted_key = key if w_column is None else key * w_column
     dbias = np.zeros((n_heads, length), query.dtype) if heads.biased else None
@@ -349,12 +360,6 @@ def _accumulate(a: Array, b: Array, target: Array, first: bool) -> None:
         np.matmul(a, b, out=target)
     else:
         target += a @ b
-
-
-def _by_head(x: Array, n_heads: int) -> Array:
-    """View (batch, length, heads d_head) as (batch, heads, length, d_head)."""
-    batch, length, d = x.shape
-    return x.reshape(batch, length, n_heads, d // n_heads).swapaxes(1, 2)
 
 
 @lru_cache(maxsize=64)

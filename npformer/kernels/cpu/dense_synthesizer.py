@@ -10,7 +10,7 @@ import numpy as np
 from npformer import checks
 from npformer.backend import Array
 from npformer.functional.dense_synthesizer import check_columns
-from npformer.kernels.cpu.averaging import average, average_backward, longest_square
+from npformer.kernels.cpu.averaging import average, average_backward, longest_square, parts_by_head
 from npformer.kernels.cpu.rows import UNIT, column_sums, pieces, zeros
 from npformer.module import Context
 
@@ -63,7 +63,7 @@ def dense_heads(
         hidden = hv[piece, :d]
         np.maximum(hidden, zeros(d, x.dtype), out=hidden)
         longest.append(longest_square(hidden, d // n_heads))
-    query, value = _heads(hv, batch, length, n_heads)
+    query, value = parts_by_head(hv, batch, length, n_heads, 2)
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     y = context.empty((batch, length, d), x)
     cache = average(
@@ -89,7 +89,7 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     n_heads = len(W2)
     dhv = context.empty(hv.shape, hv)
     dkey = context.empty((1, n_heads, length, d // n_heads), hv)
-    dquery, dvalue = _heads(dhv, batch, length, n_heads)
+    dquery, dvalue = parts_by_head(dhv, batch, length, n_heads, 2)
     dbias = average_backward(dy, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
     dW2[..., :length] = dkey[0].swapaxes(-1, -2)  # keys are UNIT W2^T, dkey UNIT times too large
@@ -102,9 +102,3 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     db = column_sums(dhv)
     dx = np.matmul(dhv, W.T, out=context.empty(rows.shape, rows)).reshape(x_shape)
     return dx, dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]
-
-
-def _heads(columns: Array, batch: int, length: int, n_heads: int) -> tuple[Array, Array]:
-    """View (rows, 2 d) as two arrays (batch, heads, length, d_head)."""
-    split = columns.reshape(batch, length, 2, n_heads, -1).transpose(2, 0, 3, 1, 4)
-    return split[0], split[1]
