@@ -42,10 +42,14 @@ class OneBlasThread:
                 self._limit.restore_original_limits()
                 self._free()
 
-    def begin_again(self) -> None:
-        """Forget who was inside: a copy of the process has none of the threads that were."""
-        self._lock = threading.Lock()
-        self._inside = 0
+    def stay(self) -> None:
+        """Stay inside for good, in a copy of the process that was made inside.
+
+        BLAS is not called: whatever it is told after a fork, OpenBLAS starts threads first, which
+        look for work for some hundredths of a second on cores that others need.
+        """
+        self._lock = threading.Lock()  # nobody is left who could open the other
+        self._inside += 1
 
     def _free(self) -> None:
         """Let any thread set limits: from 3.8 on, threadpoolctl listens to the first one alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +19,7 @@ from npformer.input_embedding import InputEmbedding
 from npformer.layers import POOLINGS, Linear
 from npformer.module import Context, Gradients, Layer
 from npformer.trace import Explanation, explain
-from npformer.workers import Team, work
+from npformer.workers import Team, choose_copies, in_copies, work
 from npformer.workspace import Workspace
 
 OUTPUTS = ("softmax", "sigmoid")
@@ -200,10 +201,15 @@ class SequenceClassifier(Layer):
         logits : array, shape (batch, n_classes), or (batch, length, n_classes) without pooling
             On the model's backend. A single column with ``output="sigmoid"``.
         """
+        return self._logits(x, mask, types, "auto")
+
+    def _logits(
+        self, x: Array, mask: Array | None, types: Array | None, workers: int | str
+    ) -> Array:
         on_host = mask if isinstance(mask, np.ndarray) else None
         x, mask = self.prepare(x, mask)
         types = self.prepare_types(types, x)
-        with self._team("auto") as team:
+        with self._team(workers) as team:
             return team.forward(x, mask, types, on_host)
 
     def loss_and_gradients(
@@ -259,6 +265,7 @@ class SequenceClassifier(Layer):
         mask: Array | None = None,
         batch_size: int = 256,
         types: Array | None = None,
+        processes: bool | str = "auto",
     ) -> np.ndarray:
         """Return the probability of each class, batch by batch.
 
@@ -270,6 +277,10 @@ class SequenceClassifier(Layer):
             Samples at a time.
         types : int array, shape (batch, length), optional
             As in `__call__`.
+        processes : bool or "auto"
+            Whether CPU workers are copies of this process, which do not take turns at the
+            interpreter, or threads. "auto": copies where that is safe, on Linux and from the main
+            thread, if there is work for longer than it takes to make them.
 
         Returns
         -------
@@ -281,13 +292,43 @@ class SequenceClassifier(Layer):
             if array is not None:  # batches are cut from it: a row too many would go unseen
                 checks.on_host_or(name, array, self.backend)
                 checks.shape(name, array, (*x.shape[:1], "length"), "One row for each sequence")
+        if len(x) == 0:
+            self.prepare(x, mask)  # an empty x still has to have the right axes
+            return np.zeros((0, self.n_classes), dtype=self.dtype)
+        tokens = math.prod(x.shape[:2])
+        n = choose_copies(processes, self, len(x), tokens, self._seconds_a_token * tokens / 3.0)
+        if n > 1:
+            at_once = max(1, batch_size // n)
+
+            def part(k: int) -> np.ndarray:
+                rows = slice(k * len(x) // n, (k + 1) * len(x) // n)
+                return self._probabilities(x, mask, types, rows, at_once, workers=1)
+
+            try:
+                return np.concatenate(in_copies(part, n))
+            except OSError:  # no memory, or no more processes allowed: threads need neither
+                if processes is True:
+                    raise
+        return self._probabilities(x, mask, types, slice(0, len(x)), batch_size, workers="auto")
+
+    def _probabilities(
+        self,
+        x: Array,
+        mask: Array | None,
+        types: Array | None,
+        rows: slice,
+        at_once: int,
+        workers: int | str,
+    ) -> np.ndarray:
+        """Return the probabilities of some rows, so many at a time."""
         parts = []
-        for start in range(0, len(x), batch_size):
-            rows = slice(start, start + batch_size)
-            logits = self(
-                x[rows],
-                None if mask is None else mask[rows],
-                None if types is None else types[rows],
+        for start in range(rows.start, rows.stop, at_once):
+            some = slice(start, min(start + at_once, rows.stop))
+            logits = self._logits(
+                x[some],
+                None if mask is None else mask[some],
+                None if types is None else types[some],
+                workers,
             )
             if self.output == "sigmoid":
                 # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
@@ -296,10 +337,7 @@ class SequenceClassifier(Layer):
             else:
                 p, _ = F.softmax(logits)
                 parts.append(to_numpy(p))
-        if not parts:
-            self.prepare(x, mask)  # an empty x still has to have the right axes
-            return np.zeros((0, self.n_classes), dtype=self.dtype)
-        return np.concatenate(parts)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def predict(
         self,
@@ -307,6 +345,7 @@ class SequenceClassifier(Layer):
         mask: Array | None = None,
         batch_size: int = 256,
         types: Array | None = None,
+        processes: bool | str = "auto",
     ) -> np.ndarray:
         """Return the most probable class of each sequence, or of each token without pooling.
 
@@ -318,12 +357,15 @@ class SequenceClassifier(Layer):
             Samples at a time.
         types : int array, shape (batch, length), optional
             As in `__call__`.
+        processes : bool or "auto"
+            As in `predict_probabilities`.
 
         Returns
         -------
         labels : numpy int array, shape (batch,), or (batch, length)
         """
-        return np.asarray(self.predict_probabilities(x, mask, batch_size, types).argmax(axis=-1))
+        probabilities = self.predict_probabilities(x, mask, batch_size, types, processes)
+        return np.asarray(probabilities.argmax(axis=-1))
 
     def explain(
         self, x: Array, mask: Array | None = None, types: Array | None = None

@@ -105,7 +105,12 @@ class Evaluation:
     labels: int
 
 
-def evaluate(model: SequenceClassifier, data: Data, batch_size: int = 256) -> Evaluation:
+def evaluate(
+    model: SequenceClassifier,
+    data: Data,
+    batch_size: int = 256,
+    processes: bool | str = "auto",
+) -> Evaluation:
     """Return loss and accuracy of a model on labelled data.
 
     Parameters
@@ -115,15 +120,23 @@ def evaluate(model: SequenceClassifier, data: Data, batch_size: int = 256) -> Ev
         Every token is of type 0, as in `fit`.
     batch_size : int
         Samples at a time.
+    processes : bool or "auto"
+        As in `SequenceClassifier.predict_probabilities`.
     """
-    return _measure(model, *_checked(model, "data", data), batch_size)
+    return _measure(model, *_checked(model, "data", data), batch_size, processes)
 
 
 def _measure(
-    model: SequenceClassifier, x: Array, y: Array, mask: Array | None, batch_size: int = 256
+    model: SequenceClassifier,
+    x: Array,
+    y: Array,
+    mask: Array | None,
+    batch_size: int,
+    processes: bool | str,
 ) -> Evaluation:
     """Return what `evaluate` does, of data that has been checked."""
-    probabilities = model.predict_probabilities(x, mask, batch_size).astype("float64")
+    found = model.predict_probabilities(x, mask, batch_size, processes=processes)
+    probabilities = found.astype("float64")
     counted = y != NO_LABEL
     if mask is not None and y.ndim == 2:
         counted &= mask  # a token of padding has no label
@@ -293,7 +306,8 @@ def fit(
                 shown = {"loss": f"{history.train_loss[-1]:.4f}"}
                 if held_out is not None:
                     # Without a backward pass, four times as many samples fit where a step does.
-                    found = _measure(model, *held_out, min(256, 4 * at_once))
+                    at_evaluation = min(256, 4 * at_once)
+                    found = _measure(model, *held_out, at_evaluation, bool(processes) and "auto")
                     if not math.isfinite(found.loss):
                         culprit = _culprit(model, held_out[0], held_out[2])
                         raise NonFiniteLossError(

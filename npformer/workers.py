@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -127,12 +127,13 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     return min(workers, batch)
 
 
-def _choose_processes(asked: bool | str, model: Layer) -> bool:
-    """Return whether workers are to be copies of this process."""
+def _choose_processes(asked: bool | str, fits: bool) -> bool:
+    """Return whether workers are to be copies of this process, if a model fits them."""
+    if asked is False:
+        return False
     if asked is not True and asked != "auto":
         raise ValueError(f"processes is {asked!r}; expected True, False or 'auto'")
-    in_one_piece = isinstance(model.parameters().flat, np.ndarray)  # which can be shared
-    possible = in_one_piece and processes.possible()
+    possible = fits and processes.possible()
     if asked is True and not possible:
         raise ValueError(
             "processes is True; expected False or 'auto' here. Worker processes are copies of this "
@@ -140,6 +141,67 @@ def _choose_processes(asked: bool | str, model: Layer) -> bool:
             "parameters lie in one buffer (flatten), and not in a process of somebody else's pool"
         )
     return possible
+
+
+COPIES_FROM = 1 << 15, 0.1
+"""Tokens, and seconds of work, from which on a prediction is worth copies of the process. Making
+them takes some hundredths of a second; what they save is waiting for the interpreter, of which a
+large model has little in so many tokens."""
+
+
+def choose_copies(
+    asked: bool | str, model: Layer, samples: int, tokens: int, seconds: float
+) -> int:
+    """Return how many processes are to predict; 1 is this one alone, with or without threads.
+
+    Parameters
+    ----------
+    asked : bool or "auto"
+        "auto": copies, if they are possible and there is enough to do. True: in any case.
+    model : Layer
+    samples, tokens : int
+        In all batches.
+    seconds : float
+        From `work`, for all of them.
+
+    Raises
+    ------
+    ValueError
+        Not one of the three, or True where there can be no copies.
+    """
+    little = tokens < COPIES_FROM[0] or seconds < COPIES_FROM[1]
+    if asked == "auto" and little:  # the way of every small prediction: as short as can be
+        return 1
+    if not _choose_processes(asked, fits=model.backend == "numpy"):
+        return 1
+    return choose("auto" if asked == "auto" else os.cpu_count() or 1, model, samples, seconds)
+
+
+def in_copies(part: Callable[[int], Any], n: int) -> list[Any]:
+    """Return [part(0), ..., part(n - 1)], all but the first computed in copies of this process.
+
+    The copies live as long as this call: they begin with all that is here, and nothing that
+    changes here meanwhile matters to them. Each has one BLAS thread.
+
+    Parameters
+    ----------
+    part : callable
+        What it returns is pickled.
+    n : int
+        At least 1.
+
+    Raises
+    ------
+    OSError
+        The system makes no more processes. Nothing has been computed.
+    """
+    with ONE_BLAS_THREAD:
+        copies = Copies(n - 1, ONE_BLAS_THREAD.stay, lambda k, _: part(k + 1))
+        with closing(copies):
+            for k in range(n - 1):
+                copies.ask(k, None)
+            first = part(0)
+            return [first, *(copies.answer(k) for k in range(n - 1))]
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -219,7 +281,9 @@ class Team:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
         self.model = model
-        self._processes = processes is not False and _choose_processes(processes, model)
+        self._processes = processes is not False and _choose_processes(
+            processes, fits=isinstance(model.parameters().flat, np.ndarray)
+        )
         self._insist = processes is True
         self._copies: Copies | None = None
         self._copied: Parameters  # the weights, and where copies see them
@@ -407,10 +471,10 @@ class Team:
 
         def begin() -> None:
             parameters.flat = self._shared
-            ONE_BLAS_THREAD.begin_again()
-            ONE_BLAS_THREAD.__enter__()
+            ONE_BLAS_THREAD.stay()
 
-        return Copies(n, begin, lambda k, share: self._accumulate(k + 1, share))
+        with ONE_BLAS_THREAD:
+            return Copies(n, begin, lambda k, share: self._accumulate(k + 1, share))
 
     def _dismiss(self) -> None:
         if self._copies is not None:

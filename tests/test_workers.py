@@ -365,6 +365,126 @@ def test_parameters_in_several_pieces_are_left_to_threads(small_model):
         team.step(np.zeros((4, 6), int), np.arange(4) % 3, None, generator=None)
 
 
+# Copies that predict ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many_cores(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+@pytest.mark.parametrize("batch_size", [1, 2, 4, 256])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"pooling": "none"}, {"output": "sigmoid", "n_classes": 2}, {"n_token_types": 2}],
+)
+def test_copies_predict_what_threads_predict(small_model, rng, changes, batch_size):
+    model, n = small_model(**changes), 8
+    ids, mask = rng.integers(0, 7, (n, 6)), np.arange(6) < rng.integers(1, 7, n)[:, None]
+    types = rng.integers(0, 2, (n, 6)) if "n_token_types" in changes else None
+    given = ids, mask, batch_size, types
+    expected = model.predict_probabilities(*given, processes=False)
+    found = model.predict_probabilities(*given, processes=True)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
+    assert found.dtype == expected.dtype
+    labels = model.predict(*given, processes=True)
+    np.testing.assert_array_equal(labels, expected.argmax(axis=-1))
+    assert not multiprocessing.active_children()
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+def test_copies_predict_with_the_weights_of_the_moment(small_model, rng):
+    model, ids = small_model(), rng.integers(0, 7, (8, 6))
+    before = model.predict_probabilities(ids, processes=True)
+    model.parameters()["classify.bias"][0] += 100.0
+    assert (model.predict(ids, processes=True) == 0).all()
+    assert not (before.argmax(axis=-1) == 0).all()
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+def test_each_copy_computes_its_part_on_one_blas_thread_and_the_limit_comes_back(
+    small_model, rng, monkeypatch
+):
+    model, ids = small_model(), rng.integers(0, 7, (7, 6))
+    forward = type(model).forward
+
+    def noted(self, x, context):
+        _, cache = forward(self, x, context)
+        place = os.getpid(), len(x), *blas_threads()
+        return np.tile(np.array(place, float), (len(x), 1)), cache
+
+    monkeypatch.setattr(type(model), "forward", noted)
+    monkeypatch.setattr("npformer.functional.softmax", lambda logits: (logits, None))
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        found = model.predict_probabilities(ids, batch_size=256, processes=True)
+        assert blas_threads() == before
+    assert found[:, 1].tolist() == [2, 2, 2, 2, 3, 3, 3]
+    assert len(set(found[:, 0])) == 3
+    assert found[0, 0] == os.getpid()
+    assert (found[:, 2:] == 1).all()
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+def test_an_error_in_a_copy_that_predicts_is_the_callers(small_model, rng):
+    model, ids = small_model(), rng.integers(0, 7, (8, 6))
+    expected = model.predict(ids)
+    wrong = ids.copy()
+    wrong[-1, -1] = 7
+    with pytest.raises(ValueError, match="x holds 7; expected"):
+        model.predict(wrong, processes=True)
+    assert not multiprocessing.active_children()
+    np.testing.assert_array_equal(model.predict(ids, processes=True), expected)
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+@pytest.mark.parametrize(("tokens", "seconds"), [(0, 0.0), (1000, 0.0), (0, 1000.0)])
+def test_predictions_of_some_length_make_copies_by_themselves(
+    small_model, rng, monkeypatch, tokens, seconds
+):
+    model, ids, asked = small_model(), rng.integers(0, 7, (400, 6)), []
+    monkeypatch.setattr(workers, "SMALL", 1e-9)
+    monkeypatch.setattr(workers, "COPIES_FROM", (tokens, seconds))
+    monkeypatch.setattr("npformer.processes.possible", lambda: asked.append(True) or False)
+    model.predict(ids, processes=False)
+    assert not asked
+    model.predict(ids)
+    assert asked == ([True] if seconds == 0.0 else [])
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+def test_threads_predict_where_the_system_makes_no_process(small_model, rng, monkeypatch):
+    def fork():
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    model, ids = small_model(), rng.integers(0, 7, (8, 6))
+    expected = model.predict(ids)
+    monkeypatch.setattr(workers, "SMALL", 1e-9)
+    monkeypatch.setattr(workers, "COPIES_FROM", (0, 0.0))
+    monkeypatch.setattr(os, "fork", fork)
+    np.testing.assert_array_equal(model.predict(ids), expected)
+    with pytest.raises(BlockingIOError):
+        model.predict(ids, processes=True)
+
+
+def test_predictions_refuse_what_is_no_way_to_work(small_model, rng, monkeypatch):
+    model, ids = small_model(), rng.integers(0, 7, (8, 6))
+    for asked in ("yes", 1, None):
+        with pytest.raises(ValueError, match=r"processes is .*; expected True, False or 'auto'"):
+            model.predict(ids, processes=asked)
+    monkeypatch.setattr("npformer.processes.possible", lambda: False)
+    with pytest.raises(ValueError, match="processes is True; expected False or 'auto' here"):
+        model.predict(ids, processes=True)
+    assert model.predict(ids, processes="auto").shape == (8,)
+
+
 # Threads beside threads ---------------------------------------------------------------------------
 
 

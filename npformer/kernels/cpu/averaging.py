@@ -44,7 +44,7 @@ which row sums divide."""
 TILE = 512
 """Queries and keys of a tile of a long sequence: 512^2 float32 numbers are 1 MiB."""
 
-SCORES = 1 << 17
+SCORES = 1 << 18
 """Scores at once of short sequences: samples and heads are taken together up to so many."""
 
 STORED = 512

@@ -119,7 +119,7 @@ def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length(
 
 
 def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
-    x = np.random.default_rng(0).normal(size=(128, 64, 64)).astype("float32")
+    x = np.random.default_rng(0).normal(size=(256, 64, 64)).astype("float32")
     with traced():
         fourier_mixing(x, context=Context())
         peak = peak_of(lambda: fourier_mixing(x, context=Context()))
