@@ -106,14 +106,27 @@ def compare(section, case, options, kept):
             check_losses(ours, theirs, peers)
         turns = {"npformer": partial(ours.call, "turn")}
         turns |= {who: partial(theirs.call, "turn", who) for who in peers}
-        rounds = QUICK if options.quick else {"seconds": SECONDS[section]}
-        with Others(ours.pid, theirs.pid) as others:
-            taken = interleave(turns, **rounds)
-    figures["others_share"] = others.share
-    figures["rounds"] = len(taken["npformer"])
-    figures["ms"] = {who: summary(seconds) for who, seconds in taken.items()}
-    figures["ratio"] = {who: ratio(taken["npformer"], taken[who]) for who in peers}
+        figures |= timing(turns, options, section, ours.pid, theirs.pid)
+        if section == "predict":
+            turns = {"npformer": partial(ours.call, "turn_of_all")}
+            turns |= {who: partial(theirs.call, "turn_of_all", who) for who in peers}
+            figures["all"] = timing(turns, options, section, ours.pid, theirs.pid)
+            figures["all"]["batches"] = workloads.DATA_SET[case.workload.name]
     return figures
+
+
+def timing(turns, options, section, *pids):
+    """Let candidates take turns, npformer being the first; return times and ratios."""
+    rounds = QUICK if options.quick else {"seconds": SECONDS[section]}
+    with Others(*pids) as others:
+        taken = interleave(turns, **rounds)
+    ours, *peers = taken
+    return {
+        "others_share": others.share,
+        "rounds": len(taken[ours]),
+        "ms": {who: summary(seconds) for who, seconds in taken.items()},
+        "ratio": {who: ratio(taken[ours], taken[who]) for who in peers},
+    }
 
 
 def check_logits(ours, theirs):

@@ -2,7 +2,7 @@
 
 import statistics
 
-from benchmarks.workloads import MIXERS
+from benchmarks.workloads import DATA_SET, MIXERS
 
 HEADINGS = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
 
@@ -21,7 +21,9 @@ def blocks(state):
         made["summary"] = ratios_in_words(of["train"], "training steps")
         made["train"] = training_table(of["train"], peak, state["peaks"])
     if "predict" in of:
-        made["predict"] = prediction_table(of["predict"], "prediction", label)
+        whole = [f | f["all"] for f in of["predict"]]
+        made["predict"] = prediction_table(whole, "prediction of many batches", batches_label)
+        made["batch"] = prediction_table(of["predict"], "prediction of one batch", label)
     if "latency" in of:
         made["latency"] = prediction_table(of["latency"], "one or two samples", latency_label)
     if "memory" in of:
@@ -195,6 +197,11 @@ def prediction_cells(figures):
 
 def label(case):
     return case["workload"]["name"]
+
+
+def batches_label(case):
+    name = case["workload"]["name"]
+    return f"{name}, {DATA_SET[name]} batches"
 
 
 def latency_label(case):

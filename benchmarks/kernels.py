@@ -19,9 +19,9 @@ from npformer import kernels, workers
 from npformer.bench import CLASSES, HEADS, VOCABULARY, WORKLOADS
 from npformer.workers import Team
 
-ROUNDS = {"S": 15, "M": 4, "X": 3}
+ROUNDS = {"S": 24, "M": 8, "X": 6}
 STEPS = {"S": 5, "M": 1, "X": 1}
-"""Steps in a turn that are timed, after one that is not: what changed may have to take memory."""
+"""Steps in a turn that are timed, after one that is not: caches are somebody else's at first."""
 CPU = "npformer.kernels.cpu"
 
 
@@ -94,74 +94,76 @@ def plain():
     return nf.use_kernels(False)
 
 
-@dataclass(frozen=True)
-class Without:
-    """What is taken away from a training step, and from which one."""
+def no_updates():
+    return mock.patch.dict(kernels.cpu.UPDATES, clear=True)
 
-    name: str
+
+@contextmanager
+def small_ones_away():
+    with pairs_for("linear", "layer_norm", "dropout", "embedding"), no_updates():
+        yield
+
+
+@dataclass(frozen=True)
+class Step:
+    """A training step: what is taken away from it, and of which model it is."""
+
+    name: str = ""
     away: Callable[[], Any] = ExitStack
     mixer: str = "attention"
     dropout: float = 0.0
     norm: str = "post"
     workers: int = 2
-    processes: bool = False
-    beside_processes: bool = False
-
-    @property
-    def model(self):
-        """What decides the model."""
-        return self.mixer, self.dropout, self.norm
+    processes: bool = True
+    beside_threads: bool = False
 
     @property
     def whole(self):
-        """The step with everything that this one is compared with.
-
-        Worker processes see no change that is made here later, so threads are compared with
-        threads, and once with processes.
-        """
-        return Without("", ExitStack, *self.model, processes=self.beside_processes)
-
-
-def no_updates():
-    return mock.patch.dict(kernels.cpu.UPDATES, clear=True)
+        """The step with everything that this one is compared with."""
+        return Step(
+            "everything",
+            mixer=self.mixer,
+            dropout=self.dropout,
+            norm=self.norm,
+            processes=not self.beside_threads,
+        )
 
 
-WITHOUT = [
-    Without("nothing: npformer.functional, one worker", plain, workers=1),
-    Without("nothing: npformer.functional, two workers", plain),
-    Without("without the second worker", workers=1),
-    Without("threads instead of processes", beside_processes=True),
-    Without("... placed by Linux", without_pinning),
-    Without("without workspaces", without_workspace),
-    Without("without the attention kernel", lambda: pairs_for("attention_heads")),
-    Without("... row maxima subtracted", row_maxima),
-    Without("... exp instead of exp2", exponential_of_e),
-    Without("... exponentials computed again", recomputed),
-    Without("without the feed-forward kernel", lambda: pairs_for("feed_forward")),
-    Without("... SciPy's erf", scipys_erf),
-    Without("without residual + norm", lambda: pairs_for("residual_norm")),
-    Without("... with dropout 0.1", lambda: pairs_for("residual_norm"), dropout=0.1),
-    Without("... pre-norm: without layer norm", lambda: pairs_for("layer_norm"), norm="pre"),
-    Without(
-        "... pre-norm, dropout 0.1: without dropout",
-        lambda: pairs_for("dropout"),
-        dropout=0.1,
-        norm="pre",
-    ),
-    Without("without linear", lambda: pairs_for("linear")),
-    Without("without embedding", lambda: pairs_for("embedding")),
-    Without("without Adam in pieces", no_updates),
-    Without(
-        "without the synthesizer kernel", lambda: pairs_for("dense_heads"), "dense_synthesizer"
-    ),
-    Without("without the Fourier kernel", lambda: pairs_for("fourier_mixing"), "fourier"),
+def without(name, *pairs, **options):
+    """Return a step that computes with functional pairs in the place of some kernels."""
+    return Step(f"without {name}", lambda: pairs_for(*pairs), **options)
+
+
+THREADS = {"processes": False, "beside_threads": True}
+STEPS_WITHOUT = [
+    Step("nothing: npformer.functional, one worker", plain, workers=1, processes=False),
+    Step("nothing: npformer.functional, two workers", plain),
+    Step("without the second worker", workers=1, processes=False),
+    Step("threads instead of processes", processes=False),
+    Step("... placed by Linux, beside threads", without_pinning, **THREADS),
+    Step("without workspaces", without_workspace),
+    without("the attention kernel", "attention_heads"),
+    Step("... row maxima subtracted", row_maxima),
+    Step("... exp instead of exp2", exponential_of_e),
+    Step("... exponentials computed again", recomputed),
+    without("the synthesizer kernel", "dense_heads", mixer="dense_synthesizer"),
+    without("the Fourier kernel", "fourier_mixing", mixer="fourier"),
+    without("the feed-forward kernel", "feed_forward"),
+    Step("... SciPy's erf", scipys_erf),
+    without("the embedding kernel", "embedding"),
+    Step("without Adam in pieces", no_updates),
+    without("the layer norm kernel", "layer_norm"),
+    without("linear in lent memory", "linear"),
+    without("dropout in lent memory (rate 0.1)", "dropout", dropout=0.1),
+    Step("without the last five (dropout 0.1)", small_ones_away, dropout=0.1),
+    Step("... of the Fourier model", small_ones_away, mixer="fourier", dropout=0.1),
 ]
 
 
 class Training:
-    """Steps of one model, with teams of any kind."""
+    """A model with a team of its own, made while something is away: copies see no later change."""
 
-    def __init__(self, workload, mixer, dropout, norm):
+    def __init__(self, workload, step):
         w = workload
         config = nf.EncoderConfig(
             d_model=w.d_model,
@@ -169,32 +171,31 @@ class Training:
             n_heads=HEADS,
             d_ff=w.d_ff,
             max_len=w.length,
-            mixer=mixer,
-            dropout=dropout,
-            norm=norm,
+            mixer=step.mixer,
+            dropout=step.dropout,
+            norm=step.norm,
         )
         rng = np.random.default_rng(0)
         self.model = nf.SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY)
-        self.generator, self.teams = rng, {}
+        self.generator, self.away = rng, step.away
         self.optimizer = nf.Adam(self.model.parameters(), lr=1e-4)
         self.x = rng.integers(VOCABULARY, size=(w.batch, w.length))
         self.y = rng.integers(CLASSES, size=w.batch)
+        self.team = Team(self.model, step.workers, processes=step.processes)
+        self.turn(1)
 
-    def turn(self, without, n):
-        """Return the seconds of a step, over n, with something taken away."""
-        kind = without.workers, without.processes
-        if kind not in self.teams:
-            self.teams[kind] = Team(self.model, without.workers, processes=without.processes)
-        with without.away():
-            self.step(self.teams[kind])
+    def turn(self, n):
+        """Return the seconds of a step, over n."""
+        with self.away():
+            self.step()
             began = time.perf_counter()
             for _ in range(n):
-                self.step(self.teams[kind])
+                self.step()
             return (time.perf_counter() - began) / n
 
-    def step(self, team):
+    def step(self):
         """Run one step."""
-        _, gradients = team.step(self.x, self.y, None, generator=self.generator)
+        _, gradients = self.team.step(self.x, self.y, None, generator=self.generator)
         self.optimizer.step(gradients)
 
 
@@ -204,23 +205,22 @@ def measure(workload):
     They are of steps that followed each other within seconds: a shared machine drifts by more than
     most kernels gain.
     """
-    n = STEPS[workload.name]
-    models = {step.model: Training(workload, *step.model) for step in WITHOUT}
-    # Processes first: what they copy should not hold the memory of others.
-    whole = sorted({step.whole for step in WITHOUT}, key=lambda step: not step.processes)
-    taken = {step: [] for step in (*whole, *WITHOUT)}
-    for i in range(ROUNDS[workload.name] + 1):
-        for step, seconds in taken.items():
-            one = models[step.model].turn(step, n)
-            if i > 0:
-                seconds.append(one)
-    for training in models.values():
-        for team in training.teams.values():
-            team.__exit__()
-    return {
-        step.name: [a / b for a, b in zip(taken[step], taken[step.whole], strict=True)]
-        for step in WITHOUT
-    }
+    found = {}
+    for whole in dict.fromkeys(step.whole for step in STEPS_WITHOUT):
+        steps = [whole, *(step for step in STEPS_WITHOUT if step.whole == whole)]
+        trainings = {step: Training(workload, step) for step in steps}
+        taken = {step: [] for step in steps}
+        for i in range(ROUNDS[workload.name]):
+            first = i % len(steps)  # who comes after whom changes from round to round
+            for step in steps[first:] + steps[:first]:
+                taken[step].append(trainings[step].turn(STEPS[workload.name]))
+        for training in trainings.values():
+            training.team.__exit__()
+        found |= {
+            step: [a / b for a, b in zip(taken[step], taken[whole], strict=True)]
+            for step in steps[1:]
+        }
+    return {step.name: found[step] for step in STEPS_WITHOUT}
 
 
 def run():
@@ -230,7 +230,7 @@ def run():
         print(name, {k: f["median"] for k, f in figures[name].items()}, flush=True)
     rows = [f"| time of a step, divided by that with everything | {' | '.join(figures)} |"]
     rows.append("|---|" + "---:|" * len(figures))
-    for step in WITHOUT:
+    for step in STEPS_WITHOUT:
         found = [f[step.name] for f in figures.values()]
         values = " | ".join(f"{f['median']:.2f} ({f['q1']:.2f}-{f['q3']:.2f})" for f in found)
         rows.append(f"| {step.name} | {values} |")

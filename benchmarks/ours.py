@@ -34,6 +34,7 @@ class Ours:
         self.optimizer = nf.Adam(self.model.parameters(), lr=workloads.LEARNING_RATE)
         self.team = Team(self.model, workers="auto", processes="auto")  # as `fit` does
         self.generator = np.random.default_rng(0)
+        self.data_set = workloads.data_set(w) if case.kind == "predict" else None
         self.step = self.train if case.kind == "train" else self.predict
 
     def train(self):
@@ -47,6 +48,10 @@ class Ours:
         """Return the labels of one batch."""
         x, _ = next(self.in_turn)
         return self.model.predict(x, batch_size=len(x))
+
+    def predict_all(self):
+        """Return the labels of several batches, given at once."""
+        return self.model.predict(self.data_set, batch_size=self.case.workload.batch)
 
     def weights(self):
         """Return copies of all weights, under npformer's names."""
@@ -63,3 +68,7 @@ class Ours:
     def turn(self, n):
         """Return the seconds of a step, over n of them."""
         return timed(self.step, n)
+
+    def turn_of_all(self, n):
+        """Return the seconds of predicting several batches, over n times."""
+        return timed(self.predict_all, n)

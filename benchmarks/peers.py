@@ -10,6 +10,7 @@ embeddings and on sublayers' outputs, except after the Fourier transform, and no
 import copy
 import itertools
 import math
+from functools import partial
 
 import torch
 from torch import nn
@@ -354,6 +355,11 @@ def prediction_step(case, model, compiled=False):
     return step
 
 
+def predict_all(step, batches):
+    """Return the labels of several batches, in turn, by a function for one."""
+    return torch.cat([step() for _ in range(batches)])
+
+
 def make_step(case, model, optimizer, compiled=False):
     """Return the step that a case is about."""
     if case.kind == "train":
@@ -421,3 +427,8 @@ class Peer:
     def turn(self, who, n):
         """Return the seconds of a step, over n of them."""
         return timed(self.steps[who], n)
+
+    def turn_of_all(self, who, n):
+        """Return the seconds of predicting several batches, over n times."""
+        batches = workloads.DATA_SET[self.case.workload.name]
+        return timed(partial(predict_all, self.steps[who], batches), n)

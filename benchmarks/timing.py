@@ -126,7 +126,8 @@ class Others:
             except OSError:
                 continue  # it has just ended
             if int(stat.parent.name) in self.pids or int(fields[1]) in self.pids:
-                own += int(fields[11]) + int(fields[12])  # in the program, and in the kernel for it
+                # In the program and in the kernel for it, and so for children that have ended.
+                own += sum(int(ticks_of) for ticks_of in fields[11:15])
         return sum(ticks), sum(ticks) - ticks[3] - ticks[4], own
 
 

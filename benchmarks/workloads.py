@@ -36,6 +36,7 @@ X = Workload("X", 16, 512, 256, 1024, 2)
 L = Workload("L", 4, 2048, 256, 1024, 2)
 L4096 = Workload("L4096", 2, 4096, 256, 1024, 1)  # attention only
 L8192 = Workload("L8192", 1, 8192, 256, 1024, 1)  # attention only, and only its memory
+DATA_SET = {"S": 64, "M": 8, "X": 4, "L": 4, "L4096": 4}  # batches that are predicted at a time
 WORKLOADS = {workload.name: workload for workload in (S, M, X, L, L4096, L8192)}
 
 
@@ -64,6 +65,14 @@ def batches(workload):
         (rng.integers(VOCABULARY, size=shape), rng.integers(CLASSES, size=workload.batch))
         for _ in range(BATCHES)
     ]
+
+
+def data_set(workload):
+    """Return the x of several batches, one after another, for prediction in one go."""
+    import numpy as np
+
+    found = [x for x, _ in batches(workload)]
+    return np.concatenate([found[i % BATCHES] for i in range(DATA_SET[workload.name])])
 
 
 def vectors(batch, length, width):
