@@ -252,7 +252,7 @@ class EncoderBlock(Layer):
                 z, fused_cache = fused(x, y, *scale_and_shift, norm.eps, dropout.rate, context)
                 return z, ("fused", (sublayer_cache, fused_cache))
             y, dropout_cache = dropout.forward(y, context)
-            z, norm_cache = norm.forward(x + y, context)
+            z, norm_cache = norm.forward(kernels.add(x, y, context), context)
         else:
             n, norm_cache = norm.forward(x, context)
             y, sublayer_cache = sublayer.forward(n, context)
@@ -282,7 +282,8 @@ class EncoderBlock(Layer):
             # z = norm(x + y): the sum hands its gradient to both terms
             dsum = norm.backward(dz, norm_cache, gradients)
             dy = dropout.backward(dsum, dropout_cache, gradients)
-            return dsum + sublayer.backward(dy, sublayer_cache, gradients)
+            dsum += sublayer.backward(dy, sublayer_cache, gradients)
+            return dsum
         # z = x + y
         dy = dropout.backward(dz, dropout_cache, gradients)
         dn = sublayer.backward(dy, sublayer_cache, gradients)

@@ -632,13 +632,13 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 
 def test_batches_of_prediction_are_chosen(trained, capsys, fails, monkeypatch):
     sizes = []
-    predict = nf.SequenceClassifier.__call__
+    forward = nf.SequenceClassifier.forward
 
-    def noted(self, x, *arguments):
+    def noted(self, x, context):
         sizes.append(len(x))
-        return predict(self, x, *arguments)
+        return forward(self, x, context)
 
-    monkeypatch.setattr(nf.SequenceClassifier, "__call__", noted)
+    monkeypatch.setattr(nf.SequenceClassifier, "forward", noted)
     assert run("predict", trained, "--samples", 5, "--batch-size", 2) == 0
     assert sizes == [2, 2, 1]
     capsys.readouterr()

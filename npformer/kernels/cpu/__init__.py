@@ -13,12 +13,7 @@ from npformer.kernels.cpu.embedding import embedding, embedding_backward
 from npformer.kernels.cpu.feed_forward import feed_forward, feed_forward_backward
 from npformer.kernels.cpu.fourier import fourier_mixing, fourier_mixing_backward
 from npformer.kernels.cpu.linear import linear, linear_backward
-from npformer.kernels.cpu.norms import (
-    layer_norm,
-    layer_norm_backward,
-    residual_norm,
-    residual_norm_backward,
-)
+from npformer.kernels.cpu.norms import layer_norm, layer_norm_backward
 
 KERNELS: dict[str, Any] = {
     "attention_heads": (attention_heads, attention_heads_backward),
@@ -29,7 +24,6 @@ KERNELS: dict[str, Any] = {
     "fourier_mixing": (fourier_mixing, fourier_mixing_backward),
     "layer_norm": (layer_norm, layer_norm_backward),
     "linear": (linear, linear_backward),
-    "residual_norm": (residual_norm, residual_norm_backward),
 }
 """By the name of the pair that each replaces, or of the row of pairs that it is."""
 

@@ -173,19 +173,6 @@ def _feed_forward(arrays, others, context):
     return y, pull
 
 
-def _residual_norm(arrays, others, context):
-    x, y, gamma, beta = arrays
-    eps, rate = others
-    dropped, dropout_cache = F.dropout(y, rate, context.generator)
-    z, norm_cache = F.layer_norm(x + dropped, gamma, beta, eps)
-
-    def pull(dz):
-        dsum, dgamma, dbeta = F.layer_norm_backward(dz, norm_cache)
-        return dsum, F.dropout_backward(dsum, dropout_cache), dgamma, dbeta
-
-    return z, pull
-
-
 def _over_heads(mask):
     return None if mask is None else mask[:, None, None, :]
 
@@ -242,7 +229,6 @@ REFERENCES = {
     "fourier_mixing": _of_pair("fourier_mixing"),
     "layer_norm": _of_pair("layer_norm"),
     "linear": _of_pair("linear"),
-    "residual_norm": _residual_norm,
 }
 
 
@@ -266,13 +252,6 @@ def layer_norm(shape=(5, 7, 64), eps=1e-5, mean=0.0):
     """Return a case of `layer_norm`."""
     x, gamma, beta = normals(shape, shape[-1:], shape[-1:])
     return Case("layer_norm", (mean + x, 1.0 + 0.5 * gamma, beta), (eps,))
-
-
-def residual_norm(shape=(5, 7, 64), rate=0.0, training=True, eps=1e-5):
-    """Return a case of `residual_norm`."""
-    x, y, gamma, beta = normals(shape, shape, shape[-1:], shape[-1:])
-    arrays = x, y, 1.0 + 0.5 * gamma, beta
-    return Case("residual_norm", arrays, (eps, rate), training=training)
 
 
 def feed_forward(shape=(5, 7, 64), d_ff=67, activation="gelu", scale=1.0):
@@ -355,9 +334,6 @@ CASES = {
     "linear, lent memory": linear((5, 29, 64), 65),
     "layer_norm": layer_norm(),
     "layer_norm, lent memory": layer_norm((5, 29, 64)),
-    "residual_norm": residual_norm(),
-    "residual_norm, dropout": residual_norm(rate=0.3),
-    "residual_norm, dropout, lent memory": residual_norm((5, 29, 64), rate=0.3),
     **{f"feed_forward, {a}": feed_forward(activation=a) for a in ("gelu", "gelu_tanh", "tanh")},
     "feed_forward, relu": feed_forward((5, 29, 64), activation="relu"),
     "fourier_mixing": fourier_mixing(),

@@ -96,12 +96,12 @@ def test_float32_is_near(small_model, token_batch, mixer):
     assert_equal_on_and_off(model, token_batch, bound=1e-5)
 
 
-ALWAYS = {"embedding", "feed_forward", "linear", "dropout"}
+ALWAYS = {"embedding", "feed_forward", "layer_norm", "linear", "dropout"}
 USED = {
-    "attention": {"attention_heads", "residual_norm"},
-    "dense_synthesizer": {"dense_heads", "residual_norm"},
-    "fourier": {"fourier_mixing", "residual_norm"},
-    "identity": {"residual_norm"},
+    "attention": {"attention_heads"},
+    "dense_synthesizer": {"dense_heads"},
+    "fourier": {"fourier_mixing"},
+    "identity": set(),
 }
 
 
@@ -118,7 +118,4 @@ def test_a_model_is_made_of_these_kernels(small_model, token_batch, monkeypatch,
         monkeypatch.setitem(KERNELS, name, pair)
     x, y, _ = token_batch
     small_model(mixer=mixer, norm=norm).loss_and_gradients(x, y)
-    expected = USED[mixer] | ALWAYS
-    if norm == "pre":  # the sum is the next block's, so norm and sum are apart
-        expected = (expected - {"residual_norm"}) | {"layer_norm"}
-    assert forwards == backwards == expected
+    assert forwards == backwards == USED[mixer] | ALWAYS

@@ -3,7 +3,7 @@ import pytest
 
 from npformer import Context
 from npformer import functional as F
-from npformer.kernels.cpu.norms import layer_norm, layer_norm_backward, residual_norm
+from npformer.kernels.cpu.norms import layer_norm, layer_norm_backward
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import assert_parity, expected, run
 
@@ -13,14 +13,11 @@ SHAPES = [(1,), (64,), (1, 257), (101, 3), (7, 13, 64), (3, 1), (2, 2, 2, 5)]
 @pytest.mark.parametrize("shape", SHAPES)
 def test_of_any_shape_in_pieces(shape, piece):
     assert_parity(helpers.layer_norm(shape))
-    for rate in (0.0, 0.3):
-        assert_parity(helpers.residual_norm(shape, rate))
 
 
 @pytest.mark.parametrize("eps", [1e-12, 1e-5, 10.0])
 def test_eps(eps):
     assert_parity(helpers.layer_norm((13, 64), eps))
-    assert_parity(helpers.residual_norm((13, 64), 0.3, eps=eps))
 
 
 def test_a_large_mean_costs_no_more_digits_than_in_the_pair():
@@ -38,24 +35,9 @@ def test_a_constant_row_is_beta_and_sends_nothing_back_that_is_not_finite():
     assert all(np.isfinite(g).all() for g in layer_norm_backward(y, cache))
 
 
-def test_dropout_is_drawn_from_the_context_and_only_while_training():
-    case = helpers.residual_norm((5, 8), 0.3, training=False)
-    assert_parity(case)
-    with pytest.raises(ValueError, match="dropout needs a random generator"):
-        residual_norm(*case.arrays, 1e-5, 0.3, Context(training=True))
-
-
-def test_rate_0_draws_nothing():
-    generator = np.random.default_rng(0)
-    case = helpers.residual_norm((5, 8))
-    residual_norm(*case.arrays, *case.others, Context(training=True, generator=generator))
-    assert generator.random() == np.random.default_rng(0).random()
-
-
 def test_no_rows_at_all():
-    case = helpers.residual_norm((0, 3, 8), 0.3)
-    y, dx, dy, dgamma, dbeta = run(case)
-    assert y.shape == dx.shape == dy.shape == (0, 3, 8)
+    y, dx, dgamma, dbeta = run(helpers.layer_norm((0, 3, 8)))
+    assert y.shape == dx.shape == (0, 3, 8)
     assert not dgamma.any()
     assert not dbeta.any()
 
