@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -427,6 +428,21 @@ def test_each_copy_computes_its_part_on_one_blas_thread_and_the_limit_comes_back
     assert len(set(found[:, 0])) == 3
     assert found[0, 0] == os.getpid()
     assert (found[:, 2:] == 1).all()
+
+
+def multiply_and_count_threads(k):
+    """Return how many threads this process has after a product that is worth several."""
+    ones = np.ones((400, 400), "float32")
+    assert (ones @ ones == 400.0).all()
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+@linux_only
+def test_a_copy_starts_no_threads_of_blas():
+    """Where OpenBLAS is told anything after a fork, it starts threads that look for work."""
+    with threadpool_limits(limits=2, user_api="blas"):
+        multiply_and_count_threads(0)
+        assert workers.in_copies(multiply_and_count_threads, 3)[1:] == [1, 1]
 
 
 @linux_only
