@@ -45,6 +45,9 @@ class BatchTooLargeError(MemoryError):
         super().__init__(message)
         self.batch_size = batch_size
 
+    def __reduce__(self) -> Any:  # it may come from a worker process
+        return type(self), (str(self), self.batch_size), self.__dict__
+
 
 class Feed(Protocol):
     """Brings batches to a device while it computes.

@@ -18,8 +18,9 @@ from npformer.initializers import Seed
 from npformer.input_embedding import InputEmbedding
 from npformer.layers import POOLINGS, Linear
 from npformer.module import Context, Gradients, Layer
+from npformer.processes import CannotCopyError
 from npformer.trace import Explanation, explain
-from npformer.workers import Team, choose_copies, in_copies, work
+from npformer.workers import Team, choose_processes, in_processes, work
 from npformer.workspace import Workspace
 
 OUTPUTS = ("softmax", "sigmoid")
@@ -201,15 +202,10 @@ class SequenceClassifier(Layer):
         logits : array, shape (batch, n_classes), or (batch, length, n_classes) without pooling
             On the model's backend. A single column with ``output="sigmoid"``.
         """
-        return self._logits(x, mask, types, "auto")
-
-    def _logits(
-        self, x: Array, mask: Array | None, types: Array | None, workers: int | str
-    ) -> Array:
         on_host = mask if isinstance(mask, np.ndarray) else None
         x, mask = self.prepare(x, mask)
         types = self.prepare_types(types, x)
-        with self._team(workers) as team:
+        with self._team("auto") as team:
             return team.forward(x, mask, types, on_host)
 
     def loss_and_gradients(
@@ -279,8 +275,10 @@ class SequenceClassifier(Layer):
             As in `__call__`.
         processes : bool or "auto"
             Whether CPU workers are copies of this process, which do not take turns at the
-            interpreter, or threads. "auto": copies where that is safe, on Linux and from the main
-            thread, if there is work for longer than it takes to make them.
+            interpreter, or threads. "auto": copies for many tokens, on Linux and from the main
+            thread. What a layer of yours keeps aside during a call stays in its copy; and a lock
+            that another thread of yours holds while copies are made stays shut in them. If either
+            matters, False.
 
         Returns
         -------
@@ -296,39 +294,32 @@ class SequenceClassifier(Layer):
             self.prepare(x, mask)  # an empty x still has to have the right axes
             return np.zeros((0, self.n_classes), dtype=self.dtype)
         tokens = math.prod(x.shape[:2])
-        n = choose_copies(processes, self, len(x), tokens, self._seconds_a_token * tokens / 3.0)
+        seconds = self._seconds_a_token * tokens / 3.0  # no backward pass
+        n = min(choose_processes(processes, self, len(x), tokens, seconds), batch_size)
         if n > 1:
-            at_once = max(1, batch_size // n)
 
             def part(k: int) -> np.ndarray:
                 rows = slice(k * len(x) // n, (k + 1) * len(x) // n)
-                return self._probabilities(x, mask, types, rows, at_once, workers=1)
+                return self._probabilities(x, mask, types, rows, batch_size // n)
 
             try:
-                return np.concatenate(in_copies(part, n))
-            except OSError:  # no memory, or no more processes allowed: threads need neither
+                return np.concatenate(in_processes(part, n))
+            except CannotCopyError:
                 if processes is True:
                     raise
-        return self._probabilities(x, mask, types, slice(0, len(x)), batch_size, workers="auto")
+        return self._probabilities(x, mask, types, slice(0, len(x)), batch_size)
 
     def _probabilities(
-        self,
-        x: Array,
-        mask: Array | None,
-        types: Array | None,
-        rows: slice,
-        at_once: int,
-        workers: int | str,
+        self, x: Array, mask: Array | None, types: Array | None, rows: slice, at_once: int
     ) -> np.ndarray:
         """Return the probabilities of some rows, so many at a time."""
         parts = []
         for start in range(rows.start, rows.stop, at_once):
             some = slice(start, min(start + at_once, rows.stop))
-            logits = self._logits(
+            logits = self(
                 x[some],
                 None if mask is None else mask[some],
                 None if types is None else types[some],
-                workers,
             )
             if self.output == "sigmoid":
                 # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits

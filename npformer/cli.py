@@ -31,6 +31,7 @@ from npformer.encoder import POSITIONS
 from npformer.layers import ACTIVATIONS, FFNS
 from npformer.mixers import MIXERS
 from npformer.optim import cosine
+from npformer.processes import CopyDiedError
 from npformer.recipes import RECIPES, Recipe
 from npformer.trace import summary
 from npformer.training import History, NonFiniteLossError, evaluate, fit
@@ -59,7 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `npformer ... | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, TypeError, OSError, BackendUnavailableError, NonFiniteLossError) as error:
+    except (
+        ValueError,
+        TypeError,
+        OSError,
+        BackendUnavailableError,
+        CopyDiedError,
+        NonFiniteLossError,
+    ) as error:
         words = str(error)
         if isinstance(error, OSError) and error.strerror and error.filename:
             words = f"{error.filename}: {error.strerror}"  # without the number in brackets

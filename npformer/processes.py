@@ -3,7 +3,7 @@
 Threads of one interpreter take turns: each gives the lock away while NumPy computes, and has to
 wait for it between two calls. Where calls are short, the waiting is a third of the time. A copy of
 the whole process has a lock of its own. It begins with everything that this one has, at the cost
-of some milliseconds, and sees nothing of what changes here afterwards but what it is sent, and
+of hundredths of a second, and sees nothing of what changes here afterwards but what it is sent, and
 arrays from `shared_array`.
 """
 
@@ -13,10 +13,11 @@ import gc
 import mmap
 import sys
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -25,21 +26,34 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 PATIENCE = 1.0
-"""Seconds that a process may take to end by itself."""
+"""Seconds that copies may take to end by themselves, all together."""
+
+
+class CannotCopyError(OSError):
+    """The system makes no more processes: their number, or memory, is at its limit."""
+
+
+class CopyDiedError(RuntimeError):
+    """A copy of this process ended in the middle of its work."""
 
 
 def possible() -> bool:
-    """Whether this process may be copied, and whoever calls would not be surprised by it.
+    """Whether this process may be copied.
 
     On Linux alone: macOS's own libraries do not survive it. From the main thread alone: other
-    threads are not copied, and what they hold locked would stay so. And not from a process that
-    somebody else's pool made, which is parallel enough.
+    threads are not copied, and what they hold locked at that moment stays so in the copy. And not
+    from a process that another one made by `multiprocessing` or a pool: that is parallel enough.
     """
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return False
     import multiprocessing
 
-    return not multiprocessing.current_process().daemon
+    return multiprocessing.parent_process() is None
+
+
+refused = False
+"""Whether the system has refused to make a copy. Who does not have to have one asks no more: each
+attempt leaves files open, which Python forgets to close."""
 
 
 def shared_array(size: int, dtype: Any) -> np.ndarray:
@@ -69,12 +83,13 @@ class Copies:
 
     Raises
     ------
-    OSError
+    CannotCopyError
         The system makes no more processes.
 
     Notes
     -----
     They end with this process: a copy whose pipe is closed stops, and Ctrl-C is for the original.
+    In a ``with`` statement they end with its body: at once if that raised.
     """
 
     def __init__(
@@ -101,10 +116,23 @@ class Copies:
                     process.start()
                 self._processes.append(process)
                 theirs.close()
+        except OSError as error:
+            global refused
+            refused = True
+            _close(self._pipes, self._processes)
+            raise CannotCopyError(
+                f"the system makes no more processes ({error}); processes=False computes in threads"
+            ) from error
         except BaseException:
             _close(self._pipes, self._processes)
             raise
         self._closing = weakref.finalize(self, _close, self._pipes, self._processes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        self.close(at_once=kind is not None)
 
     def __len__(self) -> int:
         return len(self._pipes)
@@ -120,7 +148,7 @@ class Copies:
 
         Raises
         ------
-        RuntimeError
+        CopyDiedError
             The copy is no more.
         """
         try:
@@ -133,7 +161,7 @@ class Copies:
 
         Raises
         ------
-        RuntimeError
+        CopyDiedError
             The copy is no more.
         """
         try:
@@ -144,17 +172,25 @@ class Copies:
             raise error
         return result
 
-    def close(self) -> None:
-        """Stop all copies."""
-        self._closing()
+    def close(self, at_once: bool = False) -> None:
+        """Stop all copies.
 
-    def _died(self, k: int) -> RuntimeError:
+        Parameters
+        ----------
+        at_once : bool
+            Whether to end what they do in the middle; otherwise they have `PATIENCE` seconds.
+        """
+        if self._closing.detach() is not None:
+            _close(self._pipes, self._processes, at_once)
+
+    def _died(self, k: int) -> CopyDiedError:
         process = self._processes[k]
         process.join(PATIENCE)
-        return RuntimeError(
+        return CopyDiedError(
             f"worker process {k + 1} of {len(self)} ended in the middle of its work (exit code "
             f"{process.exitcode}; -9 is what the system does when memory runs out). A smaller "
-            "batch_size or micro_batch takes less memory; processes=False computes in threads"
+            "batch_size takes less memory, in training also micro_batch; processes=False computes "
+            "in threads"
         )
 
 
@@ -183,7 +219,7 @@ def _serve(
             reply: tuple[Any, BaseException | None] = (answer(k, request), None)
         except Exception as error:
             error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-            reply = (None, error)
+            reply = (None, _sendable(error))
         try:
             pipe.send(reply)
         except BrokenPipeError:
@@ -193,11 +229,33 @@ def _serve(
             pipe.send((None, RuntimeError(text)))
 
 
-def _close(pipes: list[Connection], processes: list[BaseProcess]) -> None:
-    for pipe in pipes:
-        pipe.close()
-    for process in processes:
-        process.join(PATIENCE)
-        if process.is_alive():  # in the middle of something long
-            process.kill()
+def _sendable(error: Exception) -> Exception:
+    """Return an error that arrives as what it is, or else one that says what it was.
+
+    An exception whose arguments are not those of its class is sent, and cannot be made again.
+    """
+    import pickle
+
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        said = RuntimeError(f"{type(error).__name__}: {error}")
+        for note in error.__notes__:
+            said.add_note(note)
+        return said
+    return error
+
+
+def _close(pipes: list[Connection], processes: list[BaseProcess], at_once: bool = False) -> None:
+    until = time.monotonic() + (0.0 if at_once else PATIENCE)
+    try:
+        for pipe in pipes:
+            pipe.close()
+        for process in processes:
+            process.join(max(0.0, until - time.monotonic()))
+    finally:  # also where Ctrl-C ends the waiting
+        for process in processes:
+            if process.is_alive():  # in the middle of something long
+                process.kill()
+        for process in processes:
             process.join()

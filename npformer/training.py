@@ -213,8 +213,9 @@ def fit(
         CPU cores that share each batch, each a part of it.
     processes : bool or "auto"
         Whether workers are copies of this process, which do not take turns at the interpreter, or
-        threads. The numbers are the same. "auto": copies where that is safe, on Linux and from the
-        main thread; they end with the training.
+        threads. The numbers are the same. "auto": copies on Linux and from the main thread; they
+        end with the training. A lock that another thread of yours holds while they are made stays
+        shut in them: if that matters, False.
     micro_batch : int, optional
         Samples that a worker computes at a time, which bounds the memory; the step is that of the
         whole batch. None: a worker's share of the batch at once.
@@ -307,7 +308,8 @@ def fit(
                 if held_out is not None:
                     # Without a backward pass, four times as many samples fit where a step does.
                     at_evaluation = min(256, 4 * at_once)
-                    found = _measure(model, *held_out, at_evaluation, bool(processes) and "auto")
+                    by_size = "auto" if processes else False  # True asks for copies that train
+                    found = _measure(model, *held_out, at_evaluation, by_size)
                     if not math.isfinite(found.loss):
                         culprit = _culprit(model, held_out[0], held_out[2])
                         raise NonFiniteLossError(

@@ -4,8 +4,8 @@ On a CPU everything runs in parallel this way, not only the matrix products. Eac
 to one thread; two libraries that both spread over all cores only stand in each other's way.
 
 Workers are threads: NumPy releases the interpreter's lock while it computes. Or they are copies of
-the process, which share no lock, where one may be made and stays for many steps, as in `fit`. The
-numbers are the same, bit for bit.
+the process, which share no lock, where they may be made and have enough to do: in `fit`, for all of
+its steps, with the same numbers bit for bit; and in a prediction of many tokens, for that call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -25,7 +25,7 @@ from npformer.backend import Array, Feed, array_module, backend_of, explained_me
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.functional import NO_LABEL
 from npformer.module import Context, Gradients, Layer, Lengths, Parameters
-from npformer.processes import Copies
+from npformer.processes import CannotCopyError, Copies
 from npformer.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -89,6 +89,24 @@ def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]
     return ONE_BLAS_THREAD
 
 
+class _Sharing(threading.local):
+    """How many processes share the cores with this thread, itself included."""
+
+    among = 1
+
+
+_sharing = _Sharing()
+
+
+@contextmanager
+def _sharing_among(n: int) -> Iterator[None]:
+    _sharing.among = n
+    try:
+        yield
+    finally:
+        _sharing.among = 1
+
+
 def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     """Return how many threads a batch is worth.
 
@@ -96,7 +114,8 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     ----------
     workers : int or "auto"
         A number is taken as it is, up to one sample a worker. "auto" is as many cores as there
-        are, if each has `SMALL` seconds of work and at least one sample.
+        are, if each has `SMALL` seconds of work and at least one sample; 1 where processes share
+        the cores already.
     model : Layer
     batch : int
         Samples.
@@ -114,7 +133,7 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     """
     on_gpu = model.backend != "numpy"
     if workers == "auto":
-        if on_gpu:
+        if on_gpu or _sharing.among > 1:
             return 1
         return max(1, min(os.cpu_count() or 1, batch, int(seconds / SMALL)))
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
@@ -127,8 +146,8 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     return min(workers, batch)
 
 
-def _choose_processes(asked: bool | str, fits: bool) -> bool:
-    """Return whether workers are to be copies of this process, if a model fits them."""
+def _wants_copies(asked: bool | str, fits: bool) -> bool:
+    """Return whether workers are to be copies of this process, if the model fits them."""
     if asked is False:
         return False
     if asked is not True and asked != "auto":
@@ -138,50 +157,58 @@ def _choose_processes(asked: bool | str, fits: bool) -> bool:
         raise ValueError(
             "processes is True; expected False or 'auto' here. Worker processes are copies of this "
             "one: made on Linux, from its main thread, of a model on backend 'numpy' whose trained "
-            "parameters lie in one buffer (flatten), and not in a process of somebody else's pool"
+            "parameters lie in one buffer (flatten), and not in a process that another one made"
         )
-    return possible
+    return possible and (asked is True or not processes.refused)
 
 
-COPIES_FROM = 1 << 15, 0.1
-"""Tokens, and seconds of work, from which on a prediction is worth copies of the process. Making
-them takes some hundredths of a second; what they save is waiting for the interpreter, of which a
-large model has little in so many tokens."""
+COPIES_FROM_SECONDS = 0.1
+"""A prediction with less work makes no copies by itself: they cost more than they save."""
+
+COPIES_FROM_TOKENS = 1 << 15
+"""Nor does one of fewer tokens. A large model has the seconds of work with a few of them; its calls
+are few and long, and hardly wait for the interpreter."""
 
 
-def choose_copies(
+def choose_processes(
     asked: bool | str, model: Layer, samples: int, tokens: int, seconds: float
 ) -> int:
-    """Return how many processes are to predict; 1 is this one alone, with or without threads.
+    """Return how many processes are to share a prediction; 1 is this one, with its threads.
 
     Parameters
     ----------
     asked : bool or "auto"
-        "auto": copies, if they are possible and there is enough to do. True: in any case.
+        "auto": as many as there are cores, if copies are possible and there is enough to do. True:
+        in any case.
     model : Layer
     samples, tokens : int
         In all batches.
     seconds : float
         From `work`, for all of them.
 
+    Returns
+    -------
+    n : int
+
     Raises
     ------
     ValueError
         Not one of the three, or True where there can be no copies.
     """
-    little = tokens < COPIES_FROM[0] or seconds < COPIES_FROM[1]
+    little = tokens < COPIES_FROM_TOKENS or seconds < COPIES_FROM_SECONDS
     if asked == "auto" and little:  # the way of every small prediction: as short as can be
         return 1
-    if not _choose_processes(asked, fits=model.backend == "numpy"):
+    if not _wants_copies(asked, fits=model.backend == "numpy"):
         return 1
     return choose("auto" if asked == "auto" else os.cpu_count() or 1, model, samples, seconds)
 
 
-def in_copies(part: Callable[[int], Any], n: int) -> list[Any]:
+def in_processes(part: Callable[[int], Any], n: int) -> list[Any]:
     """Return [part(0), ..., part(n - 1)], all but the first computed in copies of this process.
 
     The copies live as long as this call: they begin with all that is here, and nothing that
-    changes here meanwhile matters to them. Each has one BLAS thread.
+    changes here meanwhile matters to them. Each process has one BLAS thread, and workers="auto" is
+    one worker in each.
 
     Parameters
     ----------
@@ -192,16 +219,20 @@ def in_copies(part: Callable[[int], Any], n: int) -> list[Any]:
 
     Raises
     ------
-    OSError
+    CannotCopyError
         The system makes no more processes. Nothing has been computed.
+    CopyDiedError
+        A copy ended in the middle of its work.
     """
-    with ONE_BLAS_THREAD:
-        copies = Copies(n - 1, ONE_BLAS_THREAD.stay, lambda k, _: part(k + 1))
-        with closing(copies):
-            for k in range(n - 1):
-                copies.ask(k, None)
-            first = part(0)
-            return [first, *(copies.answer(k) for k in range(n - 1))]
+    with (
+        ONE_BLAS_THREAD,
+        _sharing_among(n),
+        Copies(n - 1, ONE_BLAS_THREAD.stay, lambda k, _: part(k + 1)) as copies,
+    ):
+        for k in range(n - 1):
+            copies.ask(k, None)
+        first = part(0)
+        return [first, *(copies.answer(k) for k in range(n - 1))]
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -281,7 +312,7 @@ class Team:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
         self.model = model
-        self._processes = processes is not False and _choose_processes(
+        self._processes = processes is not False and _wants_copies(
             processes, fits=isinstance(model.parameters().flat, np.ndarray)
         )
         self._insist = processes is True
@@ -412,7 +443,7 @@ class Team:
             ]
             return parts[0] if len(parts) == 1 else array_module(x).concatenate(parts)
 
-        with explained_memory_error(self.model.backend, len(x)):
+        with explained_memory_error(self.model.backend, len(x) * _sharing.among):
             made = self._run(part, n, seconds)
         return made[0] if n == 1 else array_module(x).concatenate(made)
 
@@ -445,7 +476,8 @@ class Team:
                 losses = [self._accumulate(0, shares[0])]
             return losses + [self._copies.answer(k) for k in range(len(shares) - 1)]
         except BaseException:
-            self._dismiss()  # their answers to this step would be taken for the next one's
+            # Their answers to this step would be taken for the next one's.
+            self._dismiss(at_once=True)
             raise
 
     def _has_copies(self, n: int) -> bool:
@@ -455,7 +487,7 @@ class Team:
         self._dismiss()
         try:
             self._copies = self._copy(n)
-        except OSError:  # no memory, or no more processes allowed: threads need neither
+        except CannotCopyError:  # threads need neither the memory nor the number
             if self._insist:
                 raise
             self._processes = False
@@ -476,9 +508,9 @@ class Team:
         with ONE_BLAS_THREAD:
             return Copies(n, begin, lambda k, share: self._accumulate(k + 1, share))
 
-    def _dismiss(self) -> None:
+    def _dismiss(self, at_once: bool = False) -> None:
         if self._copies is not None:
-            self._copies.close()
+            self._copies.close(at_once)
             self._copies = None
 
     def _run(self, part: Callable[[int], Array], n: int, seconds: float) -> list[Array]:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,8 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from npformer import processes
-from npformer.processes import Copies, possible, shared_array
+from npformer import BatchTooLargeError, processes
+from npformer.processes import CannotCopyError, Copies, CopyDiedError, possible, shared_array
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
@@ -131,6 +132,33 @@ def test_an_error_comes_back_with_its_traceback_and_the_copy_goes_on(copies):
     assert some.answer(0) == 0.5
 
 
+class Particular(Exception):
+    """Cannot be made from what it hands to its base class, which is all that pickle knows."""
+
+    def __init__(self, what, where):
+        super().__init__(f"{what} in {where}")
+
+
+@linux_only
+def test_an_error_that_cannot_be_sent_comes_back_in_words(copies):
+    def fail(k, _):
+        raise Particular("a leak", "the cellar")
+
+    some = copies(1, fail)
+    some.ask(0, None)
+    with pytest.raises(RuntimeError, match="Particular: a leak in the cellar") as caught:
+        some.answer(0)
+    assert "raise Particular" in caught.value.__notes__[0]
+
+
+def test_an_error_about_memory_is_sent_whole():
+    error = BatchTooLargeError("too large", 7)
+    error.add_note("a note")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.batch_size) == (BatchTooLargeError, "too large", 7)
+    assert again.__notes__ == ["a note"]
+
+
 @linux_only
 def test_an_answer_that_cannot_be_sent_is_an_error_and_the_copy_goes_on(copies):
     some = copies(1, lambda k, hide: (lambda: None) if hide else 5)
@@ -149,9 +177,9 @@ def test_a_copy_that_was_killed_is_named(copies):
     for k in range(2):
         some.ask(k, None)
     assert some.answer(0) == 0
-    with pytest.raises(RuntimeError, match=r"worker process 2 of 2 ended .*code -9.*batch_size"):
+    with pytest.raises(CopyDiedError, match=r"worker process 2 of 2 ended .*code -9.*batch_size"):
         some.answer(1)
-    with pytest.raises(RuntimeError, match="worker process 2 of 2 ended"):
+    with pytest.raises(CopyDiedError, match="worker process 2 of 2 ended"):
         some.ask(1, None)
 
 
@@ -175,9 +203,11 @@ def test_if_one_cannot_be_made_the_others_end(monkeypatch):
         return made[0]
 
     monkeypatch.setattr(os, "fork", fork_once)
-    with pytest.raises(BlockingIOError):
+    monkeypatch.setattr(processes, "refused", False)
+    with pytest.raises(CannotCopyError, match="temporarily unavailable"):
         Copies(2, lambda: None, lambda k, _: None)
     assert gone(made[0])
+    assert processes.refused
 
 
 # The end ------------------------------------------------------------------------------------------

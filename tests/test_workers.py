@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from npformer import MIXERS, Adam, BatchTooLargeError, workers
+from npformer import MIXERS, Adam, BatchTooLargeError, processes, workers
+from npformer.processes import CannotCopyError
 from npformer.workers import Team, choose, one_blas_thread, work
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
@@ -342,17 +343,14 @@ def test_processes_where_there_can_be_none(small_model, monkeypatch):
 
 @linux_only
 def test_threads_work_where_the_system_makes_no_process(small_model, monkeypatch):
-    def fork():
-        raise BlockingIOError("Resource temporarily unavailable")
-
     model, x, y = small_model(), np.zeros((4, 6), int), np.arange(4) % 3
     expected = model.loss_and_gradients(x, y, workers=2)[1].flat
-    monkeypatch.setattr(os, "fork", fork)
+    refusing_fork(monkeypatch)
     with Team(model, 2, processes="auto") as team:
         for _ in range(2):
             _, gradients = team.step(x, y, None, generator=None)
             np.testing.assert_array_equal(gradients.flat, expected)
-    with Team(model, 2, processes=True) as team, pytest.raises(BlockingIOError):
+    with Team(model, 2, processes=True) as team, pytest.raises(CannotCopyError):
         team.step(x, y, None, generator=None)
 
 
@@ -442,7 +440,7 @@ def test_a_copy_starts_no_threads_of_blas():
     """Where OpenBLAS is told anything after a fork, it starts threads that look for work."""
     with threadpool_limits(limits=2, user_api="blas"):
         multiply_and_count_threads(0)
-        assert workers.in_copies(multiply_and_count_threads, 3)[1:] == [1, 1]
+        assert workers.in_processes(multiply_and_count_threads, 3)[1:] == [1, 1]
 
 
 @linux_only
@@ -460,34 +458,114 @@ def test_an_error_in_a_copy_that_predicts_is_the_callers(small_model, rng):
 
 @linux_only
 @pytest.mark.usefixtures("many_cores")
-@pytest.mark.parametrize(("tokens", "seconds"), [(0, 0.0), (1000, 0.0), (0, 1000.0)])
+@pytest.mark.parametrize(
+    ("tokens", "seconds", "worth"),
+    [(2400, 0.0, True), (2401, 0.0, False), (2400, 1000.0, False)],
+)
 def test_predictions_of_some_length_make_copies_by_themselves(
-    small_model, rng, monkeypatch, tokens, seconds
+    small_model, rng, monkeypatch, tokens, seconds, worth
 ):
-    model, ids, asked = small_model(), rng.integers(0, 7, (400, 6)), []
+    model, ids, made = small_model(), rng.integers(0, 7, (400, 6)), []
     monkeypatch.setattr(workers, "SMALL", 1e-9)
-    monkeypatch.setattr(workers, "COPIES_FROM", (tokens, seconds))
-    monkeypatch.setattr("npformer.processes.possible", lambda: asked.append(True) or False)
-    model.predict(ids, processes=False)
-    assert not asked
-    model.predict(ids)
-    assert asked == ([True] if seconds == 0.0 else [])
+    monkeypatch.setattr(workers, "COPIES_FROM_TOKENS", tokens)
+    monkeypatch.setattr(workers, "COPIES_FROM_SECONDS", seconds)
+
+    def noted(n, *others):
+        made.append(n)
+        return processes.Copies(n, *others)
+
+    monkeypatch.setattr(workers, "Copies", noted)
+    expected = model.predict(ids, processes=False)
+    assert not made
+    np.testing.assert_array_equal(model.predict(ids), expected)
+    assert made == ([2] if worth else [])
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+def test_no_more_samples_at_a_time_than_asked_for(small_model, rng, monkeypatch):
+    model, ids, made = small_model(), rng.integers(0, 7, (8, 6)), []
+    monkeypatch.setattr(
+        workers, "Copies", lambda n, *others: made.append(n) or processes.Copies(n, *others)
+    )
+    model.predict(ids, batch_size=1, processes=True)
+    assert not made
+    model.predict(ids, batch_size=2, processes=True)
+    assert made == [1]
+
+
+def refusing_fork(monkeypatch):
+    """Let the system refuse every new process; return a list with an entry for each attempt."""
+    attempts = []
+
+    def fork():
+        attempts.append(True)
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    monkeypatch.setattr(processes, "refused", False)
+    return attempts
 
 
 @linux_only
 @pytest.mark.usefixtures("many_cores")
 def test_threads_predict_where_the_system_makes_no_process(small_model, rng, monkeypatch):
-    def fork():
-        raise BlockingIOError("Resource temporarily unavailable")
-
     model, ids = small_model(), rng.integers(0, 7, (8, 6))
     expected = model.predict(ids)
     monkeypatch.setattr(workers, "SMALL", 1e-9)
-    monkeypatch.setattr(workers, "COPIES_FROM", (0, 0.0))
-    monkeypatch.setattr(os, "fork", fork)
-    np.testing.assert_array_equal(model.predict(ids), expected)
-    with pytest.raises(BlockingIOError):
+    monkeypatch.setattr(workers, "COPIES_FROM_TOKENS", 0)
+    monkeypatch.setattr(workers, "COPIES_FROM_SECONDS", 0.0)
+    attempts = refusing_fork(monkeypatch)
+    for _ in range(3):  # it is asked once: each attempt leaves open files behind
+        np.testing.assert_array_equal(model.predict(ids), expected)
+    assert len(attempts) == 1
+    with pytest.raises(CannotCopyError, match=r"no more processes .*processes=False computes"):
         model.predict(ids, processes=True)
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+@pytest.mark.parametrize("error", [TimeoutError("too late"), KeyboardInterrupt()])
+def test_an_error_here_ends_copies_at_once_and_is_not_taken_for_a_refusal(
+    small_model, rng, monkeypatch, error
+):
+    model, ids, calls, here = small_model(), rng.integers(0, 7, (8, 6)), [], os.getpid()
+
+    def failing(self, x, context):
+        if os.getpid() != here:
+            time.sleep(60)
+        calls.append(True)
+        raise error
+
+    before = blas_threads()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "forward", failing)
+        patch.setattr(processes, "PATIENCE", 60.0)
+        began = time.monotonic()
+        with pytest.raises(type(error)):
+            model.predict(ids, processes=True)
+    assert time.monotonic() - began < 10.0
+    assert len(calls) == 1
+    assert not multiprocessing.active_children()
+    assert blas_threads() == before
+    assert model.predict(ids).shape == (8,)
+
+
+@linux_only
+@pytest.mark.usefixtures("many_cores")
+def test_a_copy_without_memory_says_which_batch_to_try(small_model, rng, monkeypatch):
+    model, ids = small_model(), rng.integers(0, 7, (12, 6))
+    forward = type(model).forward
+
+    def failing(self, x, context):
+        if (x == ids[-len(x) :]).all():
+            raise MemoryError("no memory for the last rows")
+        return forward(self, x, context)
+
+    monkeypatch.setattr(type(model), "forward", failing)
+    with pytest.raises(BatchTooLargeError, match=r"last rows.*Try batch_size=6") as caught:
+        model.predict(ids, batch_size=12, processes=True)
+    assert caught.value.batch_size == 12
 
 
 def test_predictions_refuse_what_is_no_way_to_work(small_model, rng, monkeypatch):

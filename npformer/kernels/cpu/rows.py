@@ -1,4 +1,4 @@
-"""What the kernels for NumPy arrays share: work in pieces that stay in a core's own cache."""
+"""What the kernels for NumPy arrays share: elementwise work in pieces, sums as products."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from npformer.backend import Array
 
 PIECE = 1 << 18
 """Entries of an elementwise piece. Smaller ones fit a second-level cache better, and lose what that
-saves to more calls, each of which takes the interpreter's lock again: a half, and predictions of
-small models in two threads took 3 to 7 % longer."""
+saves to more calls, each of which takes the interpreter's lock again: with half as many entries,
+predictions in two threads took 3 to 7 % longer."""
 
 
 @lru_cache(maxsize=64)
