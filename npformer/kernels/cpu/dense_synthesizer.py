@@ -1,4 +1,8 @@
-"""The Dense Synthesizer as attention whose keys are parameters, the same for every sample."""
+"""The Dense Synthesizer as attention whose keys are parameters, the same for every sample.
+
+Without it a training step takes 9 % longer on S, 10 % on X, and no longer than can be told from
+noise on M (`python -m benchmarks kernels`).
+"""
 
 from __future__ import annotations
 

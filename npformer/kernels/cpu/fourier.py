@@ -1,4 +1,8 @@
-"""Re(F_seq F_hidden x) from half of the transform: the other half is its mirror image."""
+"""Re(F_seq F_hidden x) from half of the transform: the other half is its mirror image.
+
+Without it a training step takes 4 % longer on M, and no longer than can be told from noise on S and
+X (`python -m benchmarks kernels`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""y = x W + b in memory that is lent, with sums over rows as products."""
+"""y = x W + b in memory that is lent, with sums over rows as products.
+
+Without it a training step takes 1 % longer on M, 3 % on X, and no longer than can be told from
+noise on S (`python -m benchmarks kernels`). What it gains is memory: it is lent, so a step
+allocates almost nothing.
+"""
 
 from __future__ import annotations
 

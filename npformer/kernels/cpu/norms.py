@@ -1,4 +1,8 @@
-"""Layer norm, a piece of rows at a time, with means as products."""
+"""Layer norm, a piece of rows at a time, with means as products.
+
+Without it a training step takes 4 % longer on S, 8 % on M, and no longer than can be told from
+noise on X (`python -m benchmarks kernels`).
+"""
 
 from __future__ import annotations
 
