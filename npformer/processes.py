@@ -37,17 +37,24 @@ class CopyDiedError(RuntimeError):
     """A copy of this process ended in the middle of its work."""
 
 
-def possible() -> bool:
+def possible(asked_for: bool = False) -> bool:
     """Whether this process may be copied.
 
     On Linux alone: macOS's own libraries do not survive it. From the main thread alone: other
-    threads are not copied, and what they hold locked at that moment stays so in the copy. And not
-    from a process that another one made by `multiprocessing` or a pool: that is parallel enough.
+    threads are not copied, and what they hold locked at that moment stays so in the copy.
+
+    Parameters
+    ----------
+    asked_for : bool
+        False: not from a process that another one made by `multiprocessing` or a pool, either:
+        that is parallel enough. True: from one that may have children.
     """
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return False
     import multiprocessing
 
+    if asked_for:
+        return not multiprocessing.current_process().daemon
     return multiprocessing.parent_process() is None
 
 

@@ -152,12 +152,12 @@ def _wants_copies(asked: bool | str, fits: bool) -> bool:
         return False
     if asked is not True and asked != "auto":
         raise ValueError(f"processes is {asked!r}; expected True, False or 'auto'")
-    possible = fits and processes.possible()
+    possible = fits and processes.possible(asked_for=asked is True)
     if asked is True and not possible:
         raise ValueError(
             "processes is True; expected False or 'auto' here. Worker processes are copies of this "
             "one: made on Linux, from its main thread, of a model on backend 'numpy' whose trained "
-            "parameters lie in one buffer (flatten), and not in a process that another one made"
+            "parameters lie in one buffer (flatten), and not in a daemonic process of a pool"
         )
     return possible and (asked is True or not processes.refused)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -67,6 +68,23 @@ def test_here_but_not_in_a_copy(copies):
     some = copies(1, lambda k, _: possible())
     some.ask(0, None)
     assert some.answer(0) is False
+
+
+@linux_only
+@pytest.mark.parametrize(("daemon", "asked_for"), [(False, True), (True, False)])
+def test_in_a_process_that_another_one_made_only_if_asked_for(daemon, asked_for):
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe()
+
+    def tell():
+        there.send((possible(), possible(asked_for=True)))
+
+    process = fork.Process(target=tell, daemon=daemon)
+    with warnings.catch_warnings():  # from Python 3.12 on: other threads are not copied
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+    assert here.recv() == (False, asked_for)
+    process.join()
 
 
 # What ---------------------------------------------------------------------------------------------

@@ -333,7 +333,7 @@ def test_processes_are_true_false_or_auto(small_model, asked):
 
 
 def test_processes_where_there_can_be_none(small_model, monkeypatch):
-    monkeypatch.setattr("npformer.processes.possible", lambda: False)
+    monkeypatch.setattr("npformer.processes.possible", lambda asked_for: False)
     with pytest.raises(ValueError, match="processes is True; expected False or 'auto' here"):
         Team(small_model(), 2, processes=True)
     with Team(small_model(), 2, processes="auto") as team:
@@ -573,7 +573,7 @@ def test_predictions_refuse_what_is_no_way_to_work(small_model, rng, monkeypatch
     for asked in ("yes", 1, None):
         with pytest.raises(ValueError, match=r"processes is .*; expected True, False or 'auto'"):
             model.predict(ids, processes=asked)
-    monkeypatch.setattr("npformer.processes.possible", lambda: False)
+    monkeypatch.setattr("npformer.processes.possible", lambda asked_for: False)
     with pytest.raises(ValueError, match="processes is True; expected False or 'auto' here"):
         model.predict(ids, processes=True)
     assert model.predict(ids, processes="auto").shape == (8,)
