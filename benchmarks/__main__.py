@@ -7,7 +7,7 @@ BENCHMARKS = {
     "mixers": "test accuracy of each mixer on each task (some minutes)",
     "blockwise": "attention in blocks of queries against stored weights: time and memory",
     "cpu": "npformer beside PyTorch on a CPU (an hour; see `cpu --help` for doing it in parts)",
-    "kernels": "what each kernel, workspaces and the second worker are worth (8 minutes)",
+    "kernels": "what each kernel, workspaces and the second worker are worth (13 minutes)",
     "gpu": "npformer on CuPy beside PyTorch on one GPU (see `gpu --help`; `--dry-run` without one)",
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",

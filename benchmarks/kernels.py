@@ -112,7 +112,6 @@ class Step:
     away: Callable[[], Any] = ExitStack
     mixer: str = "attention"
     dropout: float = 0.0
-    norm: str = "post"
     workers: int = 2
     processes: bool = True
     beside_threads: bool = False
@@ -124,7 +123,6 @@ class Step:
             "everything",
             mixer=self.mixer,
             dropout=self.dropout,
-            norm=self.norm,
             processes=not self.beside_threads,
         )
 
@@ -173,7 +171,6 @@ class Training:
             max_len=w.length,
             mixer=step.mixer,
             dropout=step.dropout,
-            norm=step.norm,
         )
         rng = np.random.default_rng(0)
         self.model = nf.SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY)

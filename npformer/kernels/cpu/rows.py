@@ -13,8 +13,7 @@ from npformer.backend import Array
 
 PIECE = 1 << 18
 """Entries of an elementwise piece. Smaller ones fit a second-level cache better, and lose what that
-saves to more calls, each of which takes the interpreter's lock again: with half as many entries,
-predictions in two threads took 3 to 7 % longer."""
+saves to more calls, each of which takes the interpreter's lock again."""
 
 
 @lru_cache(maxsize=64)
