@@ -294,7 +294,7 @@ class SequenceClassifier(Layer):
             self.prepare(x, mask)  # an empty x still has to have the right axes
             return np.zeros((0, self.n_classes), dtype=self.dtype)
         tokens = math.prod(x.shape[:2])
-        seconds = self._seconds_a_token * tokens / 3.0  # no backward pass
+        seconds = self._seconds_a_token * tokens
         n = min(choose_processes(processes, self, len(x), tokens, seconds), batch_size)
         if n > 1:
 

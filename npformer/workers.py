@@ -24,6 +24,7 @@ from npformer import checks, processes
 from npformer.backend import Array, Feed, array_module, backend_of, explained_memory_error
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.functional import NO_LABEL
+from npformer.layers import Embedding
 from npformer.module import Context, Gradients, Layer, Lengths, Parameters
 from npformer.processes import CannotCopyError, Copies
 from npformer.workspace import Workspace
@@ -63,13 +64,28 @@ def _spread(numbers: Iterator[int], n: int) -> None:
 def work(model: Layer, tokens: int) -> float:
     """Return about how many seconds one core needs for a training step.
 
-    Forward and backward cost about 6 operations a parameter and token, at about 100 GFLOP/s.
+    Forward and backward cost about 6 operations a parameter and token, at about 100 GFLOP/s; a
+    table that is only looked up costs none.
     """
-    return 6.0 * model.n_parameters() * tokens / 100e9
+    tables = (layer.weight.size for _, layer in model.layers() if isinstance(layer, Embedding))
+    multiplied: int = max(model.n_parameters() - sum(tables), 0)
+    return 6.0 * multiplied * tokens / 100e9
 
 
-SMALL = 0.003
-"""Seconds of work that a worker should have: with less, sharing costs more than it brings."""
+# How much of a batch's `work`, at a training step, a worker should have: with less, sharing costs
+# more than it brings. A prediction has the same calls, each of them shorter, and is judged alike.
+
+COPY_SECONDS = 0.001
+"""Of a copy of this process: a message and an answer."""
+
+THREAD_SECONDS = 0.0025
+"""Of a thread: it waits for the interpreter between two calls, and long calls make this rare."""
+
+THREAD_TOKENS = 384
+"""And tokens: with fewer rows, a large model's calls are shorter than its `work` says."""
+
+BLAS_SECONDS = 0.012
+"""Work from which one worker alone gains from several BLAS threads."""
 
 
 def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]:
@@ -84,7 +100,7 @@ def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]
     seconds : float
         From `work`.
     """
-    if model.backend != "numpy" or seconds >= 2 * SMALL:  # enough for a second thread
+    if model.backend != "numpy" or seconds >= BLAS_SECONDS:
         return nullcontext()
     return ONE_BLAS_THREAD
 
@@ -107,20 +123,28 @@ def _sharing_among(n: int) -> Iterator[None]:
         _sharing.among = 1
 
 
-def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
-    """Return how many threads a batch is worth.
+def choose(
+    workers: int | str,
+    model: Layer,
+    samples: int,
+    tokens: int,
+    seconds: float,
+    processes: bool = False,
+) -> int:
+    """Return how many workers a batch is worth.
 
     Parameters
     ----------
     workers : int or "auto"
-        A number is taken as it is, up to one sample a worker. "auto" is as many cores as there
-        are, if each has `SMALL` seconds of work and at least one sample; 1 where processes share
-        the cores already.
+        A number is taken as it is, up to one sample a worker. "auto" is as many as there are cores,
+        if each has enough to do and at least one sample; 1 where processes share the cores already.
     model : Layer
-    batch : int
-        Samples.
+    samples, tokens : int
+        In the batch.
     seconds : float
         From `work`.
+    processes : bool
+        Whether workers are copies of this process, for which less is enough.
 
     Returns
     -------
@@ -135,7 +159,11 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
     if workers == "auto":
         if on_gpu or _sharing.among > 1:
             return 1
-        return max(1, min(os.cpu_count() or 1, batch, int(seconds / SMALL)))
+        if processes:
+            worth = seconds / COPY_SECONDS
+        else:
+            worth = min(seconds / THREAD_SECONDS, tokens / THREAD_TOKENS)
+        return max(1, min(os.cpu_count() or 1, samples, int(worth)))
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
         raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
     if on_gpu and workers > 1:
@@ -143,7 +171,7 @@ def choose(workers: int | str, model: Layer, batch: int, seconds: float) -> int:
             f"workers is {workers} on backend {model.backend!r}; expected 1, for workers are CPU "
             "threads. Use workers='auto' to leave the choice to npformer"
         )
-    return min(workers, batch)
+    return min(workers, samples)
 
 
 def _wants_copies(asked: bool | str, fits: bool) -> bool:
@@ -162,8 +190,8 @@ def _wants_copies(asked: bool | str, fits: bool) -> bool:
     return possible and (asked is True or not processes.refused)
 
 
-COPIES_FROM_SECONDS = 0.1
-"""A prediction with less work makes no copies by itself: they cost more than they save."""
+COPIES_FROM_SECONDS = 0.15
+"""A prediction with less `work` makes no copies by itself: they cost more than they save."""
 
 COPIES_FROM_TOKENS = 1 << 15
 """Nor does one of fewer tokens. A large model has the seconds of work with a few of them; its calls
@@ -200,7 +228,8 @@ def choose_processes(
         return 1
     if not _wants_copies(asked, fits=model.backend == "numpy"):
         return 1
-    return choose("auto" if asked == "auto" else os.cpu_count() or 1, model, samples, seconds)
+    workers = "auto" if asked == "auto" else os.cpu_count() or 1
+    return choose(workers, model, samples, tokens, seconds, processes=True)
 
 
 def in_processes(part: Callable[[int], Any], n: int) -> list[Any]:
@@ -371,8 +400,9 @@ class Team:
             x, y, mask, _ = self.model.prepare_batch(*self._feed(x, y, mask))
         if types is not None:
             types = self.model.prepare_types(types, x)
-        seconds = self._seconds_a_token * x.shape[0] * x.shape[1]
-        n = choose(self.workers, self.model, len(x), seconds)
+        tokens = x.shape[0] * x.shape[1]
+        seconds = self._seconds_a_token * tokens
+        n = choose(self.workers, self.model, len(x), tokens, seconds, self._processes)
         self._staff(n)
         generators = [generator] * n if n == 1 or generator is None else generator.spawn(n)
         total = float(max(counts.sum(), 1))
@@ -431,8 +461,9 @@ class Team:
         y : array
             On the model's backend; the first axis is x's.
         """
-        seconds = self._seconds_a_token * x.shape[0] * x.shape[1] / 3.0  # no backward pass
-        n = choose(self.workers, self.model, len(x), seconds)
+        tokens = x.shape[0] * x.shape[1]
+        seconds = self._seconds_a_token * tokens
+        n = choose(self.workers, self.model, len(x), tokens, seconds)
         self._staff(n, with_gradients=False)
 
         def part(k: int) -> Array:

@@ -21,7 +21,8 @@ from npformer.workers import Team, choose, one_blas_thread, work
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
 CPU, GPU = SimpleNamespace(backend="numpy"), SimpleNamespace(backend="cupy")
-LONG, SHORT = 10 * workers.SMALL, workers.SMALL / 10
+LONG, SHORT = 1.0, 1e-5
+MANY = 100 * workers.THREAD_TOKENS
 
 
 @pytest.fixture(params=["sequences", "tokens", "no label in the second half"])
@@ -50,48 +51,69 @@ def blas_threads():
 # How many -----------------------------------------------------------------------------------------
 
 
+THREAD, TOKENS, COPY = workers.THREAD_SECONDS, workers.THREAD_TOKENS, workers.COPY_SECONDS
+
+
 @pytest.mark.parametrize(
-    ("asked", "model", "batch", "seconds", "expected"),
+    ("asked", "model", "samples", "tokens", "seconds", "expected"),
     [
-        (1, CPU, 64, LONG, 1),
-        (3, CPU, 64, LONG, 3),
-        (3, CPU, 64, SHORT, 3),
-        (100, CPU, 5, LONG, 5),
-        ("auto", CPU, 64, LONG, 8),
-        ("auto", CPU, 5, LONG, 5),
-        ("auto", CPU, 1, LONG, 1),
-        ("auto", CPU, 64, 3.5 * workers.SMALL, 3),
-        ("auto", CPU, 64, 1.5 * workers.SMALL, 1),
-        ("auto", CPU, 64, SHORT, 1),
-        ("auto", GPU, 64, LONG, 1),
-        (1, GPU, 64, LONG, 1),
+        (1, CPU, 64, MANY, LONG, 1),
+        (3, CPU, 64, MANY, LONG, 3),
+        (3, CPU, 64, 64, SHORT, 3),
+        (100, CPU, 5, MANY, LONG, 5),
+        ("auto", CPU, 64, MANY, LONG, 8),
+        ("auto", CPU, 5, MANY, LONG, 5),
+        ("auto", CPU, 1, MANY, LONG, 1),
+        ("auto", CPU, 64, MANY, 3.5 * THREAD, 3),
+        ("auto", CPU, 64, MANY, 1.5 * THREAD, 1),
+        ("auto", CPU, 64, 3 * TOKENS, LONG, 3),
+        ("auto", CPU, 64, 2 * TOKENS - 1, LONG, 1),
+        ("auto", CPU, 64, MANY, SHORT, 1),
+        ("auto", GPU, 64, MANY, LONG, 1),
+        (1, GPU, 64, MANY, LONG, 1),
     ],
 )
-def test_the_number_of_threads(monkeypatch, asked, model, batch, seconds, expected):
+def test_the_number_of_threads(monkeypatch, asked, model, samples, tokens, seconds, expected):
     monkeypatch.setattr("os.cpu_count", lambda: 8)
-    assert choose(asked, model, batch, seconds) == expected
+    assert choose(asked, model, samples, tokens, seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "samples", "seconds", "expected"),
+    [("auto", 64, LONG, 8), ("auto", 5, LONG, 5), ("auto", 64, 3.5 * COPY, 3), (2, 64, SHORT, 2)],
+)
+def test_for_copies_less_work_is_enough_and_few_tokens_are(
+    monkeypatch, asked, samples, seconds, expected
+):
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert choose(asked, CPU, samples, 64, seconds, processes=True) == expected
+    assert expected == 2 or choose(asked, CPU, samples, 64, seconds) == 1
 
 
 def test_where_nobody_knows_the_number_of_cores_one_thread_works(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: None)
-    assert choose("auto", CPU, 64, LONG) == 1
+    assert choose("auto", CPU, 64, MANY, LONG) == 1
 
 
 @pytest.mark.parametrize("asked", [0, -1, True, 2.0, "2", "many", None])
 def test_anything_but_a_number_or_auto_is_refused(asked):
     with pytest.raises(ValueError, match=r"workers is .*; expected a whole number .* or 'auto'"):
-        choose(asked, CPU, 64, LONG)
+        choose(asked, CPU, 64, MANY, LONG)
 
 
 def test_a_gpu_takes_no_workers():
     with pytest.raises(ValueError, match="workers is 2 on backend 'cupy'; expected 1"):
-        choose(2, GPU, 64, LONG)
+        choose(2, GPU, 64, MANY, LONG)
 
 
 def test_work_grows_with_the_model_and_with_the_tokens(small_model):
     small, large = small_model(), small_model(d_model=16)
     assert work(small, 200) == pytest.approx(2 * work(small, 100))
     assert work(large, 100) > work(small, 100)
+
+
+def test_a_large_vocabulary_is_no_work(small_model):
+    assert work(small_model(vocab_size=5000), 100) == work(small_model(vocab_size=7), 100)
 
 
 # What they sum to ---------------------------------------------------------------------------------
@@ -466,7 +488,7 @@ def test_predictions_of_some_length_make_copies_by_themselves(
     small_model, rng, monkeypatch, tokens, seconds, worth
 ):
     model, ids, made = small_model(), rng.integers(0, 7, (400, 6)), []
-    monkeypatch.setattr(workers, "SMALL", 1e-9)
+    monkeypatch.setattr(workers, "COPY_SECONDS", 1e-9)
     monkeypatch.setattr(workers, "COPIES_FROM_TOKENS", tokens)
     monkeypatch.setattr(workers, "COPIES_FROM_SECONDS", seconds)
 
@@ -512,7 +534,7 @@ def refusing_fork(monkeypatch):
 def test_threads_predict_where_the_system_makes_no_process(small_model, rng, monkeypatch):
     model, ids = small_model(), rng.integers(0, 7, (8, 6))
     expected = model.predict(ids)
-    monkeypatch.setattr(workers, "SMALL", 1e-9)
+    monkeypatch.setattr(workers, "COPY_SECONDS", 1e-9)
     monkeypatch.setattr(workers, "COPIES_FROM_TOKENS", 0)
     monkeypatch.setattr(workers, "COPIES_FROM_SECONDS", 0.0)
     attempts = refusing_fork(monkeypatch)
@@ -711,7 +733,7 @@ def test_blas_has_one_thread_inside_and_its_own_number_afterwards(
 def test_a_model_with_much_work_keeps_blas_as_it_is(small_model, token_batch, monkeypatch):
     model, (x, y, mask) = small_model(), token_batch
     seen = watch_blas(monkeypatch, model)
-    monkeypatch.setattr(workers, "SMALL", 0.0)
+    monkeypatch.setattr(workers, "BLAS_SECONDS", 0.0)
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
         model.loss_and_gradients(x, y, mask, workers=1)
