@@ -109,6 +109,7 @@ class Parameters(Mapping[str, Array]):
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
         self._named = dict(named)
+        self._offsets, self._size = _layout(self._named)
 
     def __getitem__(self, name: str) -> Array:
         return self._named[name].value
@@ -131,23 +132,22 @@ class Parameters(Mapping[str, Array]):
         arrays : mapping of str to array
             One for each parameter.
         """
-        offsets, size = _layout(self._named)
         first = next(iter(arrays.values()))
-        flat = array_module(first).zeros(size, dtype=first.dtype)
-        for (name, parameter), offset in zip(self._named.items(), offsets, strict=True):
+        flat = array_module(first).zeros(self._size, dtype=first.dtype)
+        for (name, parameter), offset in zip(self._named.items(), self._offsets, strict=True):
             flat[offset : offset + parameter.size] = arrays[name].reshape(-1)
         return flat
 
     @property
     def flat(self) -> Array | None:
         """The one buffer that holds all of these and nothing else; None if there is none."""
-        offsets, size = _layout(self._named)
-        owners = {id(parameter._buffer) for parameter in self._named.values()}
-        if len(owners) != 1:
-            return None
-        buffer = next(iter(self._named.values()))._buffer
-        laid_out = [parameter._offset for parameter in self._named.values()] == offsets
-        return buffer.flat if laid_out and buffer.flat.size == size else None
+        buffer = None
+        for parameter, offset in zip(self._named.values(), self._offsets, strict=True):
+            if buffer is None:
+                buffer = parameter._buffer
+            if parameter._buffer is not buffer or parameter._offset != offset:
+                return None
+        return buffer.flat if buffer is not None and buffer.flat.size == self._size else None
 
     @flat.setter
     def flat(self, flat: Array) -> None:

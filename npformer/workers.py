@@ -155,18 +155,18 @@ def choose(
     ValueError
         Not a number from 1 nor "auto", or more than one on a GPU.
     """
-    on_gpu = model.backend != "numpy"
     if workers == "auto":
-        if on_gpu or _sharing.among > 1:
-            return 1
         if processes:
             worth = seconds / COPY_SECONDS
         else:
             worth = min(seconds / THREAD_SECONDS, tokens / THREAD_TOKENS)
-        return max(1, min(os.cpu_count() or 1, samples, int(worth)))
+        most = min(samples, int(worth))
+        if most < 2 or _sharing.among > 1 or model.backend != "numpy":
+            return 1
+        return min(os.cpu_count() or 1, most)  # asked last: it takes as long as a small layer
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
         raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
-    if on_gpu and workers > 1:
+    if workers > 1 and model.backend != "numpy":
         raise ValueError(
             f"workers is {workers} on backend {model.backend!r}; expected 1, for workers are CPU "
             "threads. Use workers='auto' to leave the choice to npformer"
