@@ -19,7 +19,7 @@ from npformer import kernels, workers
 from npformer.bench import CLASSES, HEADS, VOCABULARY, WORKLOADS
 from npformer.workers import Team
 
-ROUNDS = {"S": 24, "M": 5, "X": 4}
+ROUNDS = {"S": 72, "M": 9, "X": 7}
 STEPS = {"S": 5, "M": 1, "X": 1}
 """Steps in a turn that are timed, after one that is not: caches are somebody else's at first."""
 CPU = "npformer.kernels.cpu"

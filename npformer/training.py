@@ -210,12 +210,13 @@ def fit(
         Decides the order of the batches and dropout's masks: two runs of the same seed, model and
         number of workers are equal bit for bit.
     workers : int or "auto"
-        CPU cores that share each batch, each a part of it.
+        CPU cores that share each batch, each a part of it. "auto": as many as there are, if the
+        batch has enough to do for each; a copy needs less than a thread.
     processes : bool or "auto"
         Whether workers are copies of this process, which do not take turns at the interpreter, or
-        threads. The numbers are the same. "auto": copies on Linux and from the main thread; they
-        end with the training. A lock that another thread of yours holds while they are made stays
-        shut in them: if that matters, False.
+        threads. For one number of workers the numbers are the same. "auto": copies on Linux and
+        from the main thread; they end with the training. A lock that another thread of yours holds
+        while they are made stays shut in them: if that matters, False.
     micro_batch : int, optional
         Samples that a worker computes at a time, which bounds the memory; the step is that of the
         whole batch. None: a worker's share of the batch at once.
