@@ -5,7 +5,6 @@ Against PyTorch it is measured by `python -m benchmarks cpu`, in npformer's repo
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from npformer.classifier import SequenceClassifier
 from npformer.encoder import EncoderConfig
 from npformer.kernels import use_kernels
 from npformer.optim import Adam
-from npformer.workers import Team, threads
+from npformer.workers import Team, cores, threads
 
 VOCABULARY, CLASSES, HEADS = 1000, 10, 4
 MIXERS = ("attention", "dense_synthesizer", "fourier")
@@ -207,7 +206,7 @@ def sgemm_peak(size: int = 2048, tries: int = 5) -> float:
     Each core multiplies matrices of its own: the most that a program could reach which shares a
     batch among them.
     """
-    n = os.cpu_count() or 1
+    n = cores()
     rng = np.random.default_rng(0)
     pairs = [rng.random((2, size, size), dtype="float32") for _ in range(n)]
     results = [np.empty((size, size), dtype="float32") for _ in range(n)]

@@ -72,6 +72,13 @@ def work(model: Layer, tokens: int) -> float:
     return 6.0 * multiplied * tokens / 100e9
 
 
+def cores() -> int:
+    """Return how many cores this thread may use: in a container fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 # How much of a batch's `work`, at a training step, a worker should have: with less, sharing costs
 # more than it brings. A prediction has the same calls, each of them shorter, and is judged alike.
 
@@ -163,7 +170,7 @@ def choose(
         most = min(samples, int(worth))
         if most < 2 or _sharing.among > 1 or model.backend != "numpy":
             return 1
-        return min(os.cpu_count() or 1, most)  # asked last: it takes as long as a small layer
+        return min(cores(), most)
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
         raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
     if workers > 1 and model.backend != "numpy":
@@ -228,7 +235,7 @@ def choose_processes(
         return 1
     if not _wants_copies(asked, fits=model.backend == "numpy"):
         return 1
-    workers = "auto" if asked == "auto" else os.cpu_count() or 1
+    workers = "auto" if asked == "auto" else cores()
     return choose(workers, model, samples, tokens, seconds, processes=True)
 
 

@@ -74,7 +74,7 @@ THREAD, TOKENS, COPY = workers.THREAD_SECONDS, workers.THREAD_TOKENS, workers.CO
     ],
 )
 def test_the_number_of_threads(monkeypatch, asked, model, samples, tokens, seconds, expected):
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr(workers, "cores", lambda: 8)
     assert choose(asked, model, samples, tokens, seconds) == expected
 
 
@@ -85,14 +85,22 @@ def test_the_number_of_threads(monkeypatch, asked, model, samples, tokens, secon
 def test_for_copies_less_work_is_enough_and_few_tokens_are(
     monkeypatch, asked, samples, seconds, expected
 ):
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr(workers, "cores", lambda: 8)
     assert choose(asked, CPU, samples, 64, seconds, processes=True) == expected
     assert expected == 2 or choose(asked, CPU, samples, 64, seconds) == 1
 
 
-def test_where_nobody_knows_the_number_of_cores_one_thread_works(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: None)
-    assert choose("auto", CPU, 64, MANY, LONG) == 1
+@pytest.mark.parametrize(("counted", "expected"), [(8, 8), (None, 1)])
+def test_where_nobody_says_which_cores_are_ours_all_are(monkeypatch, counted, expected):
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: counted)
+    assert workers.cores() == expected
+    assert choose("auto", CPU, 64, MANY, LONG) == expected
+
+
+def test_of_more_cores_than_are_ours_no_more_are_taken(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda thread: {2, 5, 7}, raising=False)
+    assert choose("auto", CPU, 64, MANY, LONG) == 3
 
 
 @pytest.mark.parametrize("asked", [0, -1, True, 2.0, "2", "many", None])
@@ -391,7 +399,7 @@ def test_parameters_in_several_pieces_are_left_to_threads(small_model):
 
 @pytest.fixture
 def many_cores(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    monkeypatch.setattr(workers, "cores", lambda: 3)
 
 
 @linux_only
