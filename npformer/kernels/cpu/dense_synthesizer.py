@@ -1,6 +1,6 @@
 """The Dense Synthesizer as attention whose keys are parameters, the same for every sample.
 
-Without it a training step takes 9 % longer on S, 10 % on X, and no longer than can be told from
+Without it a training step takes 11 % longer on S, 9 % on X, and no longer than can be told from
 noise on M (`python -m benchmarks kernels`).
 """
 

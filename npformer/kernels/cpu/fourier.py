@@ -1,7 +1,6 @@
 """Re(F_seq F_hidden x) from half of the transform: the other half is its mirror image.
 
-Without it a training step takes 4 % longer on M, and no longer than can be told from noise on S and
-X (`python -m benchmarks kernels`).
+Without it a training step takes 3 % longer on S, 2 % on M, 3 % on X (`python -m benchmarks parts`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """y = x W + b in memory that is lent, with sums over rows as products.
 
-Without it a training step takes 1 % longer on M, 3 % on X, and no longer than can be told from
-noise on S (`python -m benchmarks kernels`). What it gains is memory: it is lent, so a step
-allocates almost nothing.
+Without it a training step takes no longer (`python -m benchmarks parts`). What it gains is memory:
+it is lent, so a step allocates almost nothing.
 """
 
 from __future__ import annotations
