@@ -123,7 +123,7 @@ def measure(workload):
             name: {
                 "kernel": round(found[name, False], 3),
                 "pair": round(found[name, True], 3),
-                "gain": round((found[name, True] - found[name, False]) / step, 4),
+                "gain": round((found[name, True] - found[name, False]) / step, 2) + 0.0,  # no -0
             }
             for name in NAMES
         },
@@ -136,7 +136,7 @@ def run():
     rows.append("|---|" + "---:|" * len(figures))
     for name, title in NAMES.items():
         parts = [f["parts"][name] for f in figures.values()]
-        cells = [f"{p['kernel']:.3g}, {p['pair']:.3g} ({100 * p['gain']:.1f} %)" for p in parts]
+        cells = [f"{p['kernel']:.3g}, {p['pair']:.3g} ({100 * p['gain']:.0f} %)" for p in parts]
         rows.append(f"| {title} | {' | '.join(cells)} |")
     steps = ", ".join(f"{f['step']:.3g} ms on {name}" for name, f in figures.items())
     rows += [

@@ -1,6 +1,6 @@
 """Adam over a flat buffer, a piece at a time, in place.
 
-In one go over the whole buffers a training step takes 8 % longer on S, 4 % on M, and no longer than
+In one go over the whole buffers a training step takes 9 % longer on S, 3 % on M, and no longer than
 can be told from noise on X (`python -m benchmarks parts`).
 """
 
