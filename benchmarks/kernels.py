@@ -16,7 +16,7 @@ import npformer as nf
 import npformer.kernels.cpu
 from benchmarks.results_files import write
 from npformer import kernels, workers
-from npformer.bench import CLASSES, HEADS, VOCABULARY, WORKLOADS
+from npformer.bench import CLASSES, VOCABULARY, WORKLOADS
 from npformer.workers import Team
 
 ROUNDS = {"S": 72, "M": 9, "X": 7}
@@ -163,17 +163,8 @@ class Training:
 
     def __init__(self, workload, step):
         w = workload
-        config = nf.EncoderConfig(
-            d_model=w.d_model,
-            n_layers=w.n_layers,
-            n_heads=HEADS,
-            d_ff=w.d_ff,
-            max_len=w.length,
-            mixer=step.mixer,
-            dropout=step.dropout,
-        )
         rng = np.random.default_rng(0)
-        self.model = nf.SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY)
+        self.model = w.model(step.mixer, step.dropout)
         self.generator, self.away = rng, step.away
         self.optimizer = nf.Adam(self.model.parameters(), lr=1e-4)
         self.x = rng.integers(VOCABULARY, size=(w.batch, w.length))

@@ -16,7 +16,7 @@ import npformer.kernels.cpu
 from benchmarks.results_files import write
 from npformer import functional as F
 from npformer import kernels, optim
-from npformer.bench import CLASSES, HEADS, VOCABULARY, WORKLOADS
+from npformer.bench import CLASSES, VOCABULARY, WORKLOADS
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.workers import Team
 
@@ -77,16 +77,7 @@ class Training:
     """One worker's half of a batch, and the update after it."""
 
     def __init__(self, w):
-        config = nf.EncoderConfig(
-            d_model=w.d_model,
-            n_layers=w.n_layers,
-            n_heads=HEADS,
-            d_ff=w.d_ff,
-            max_len=w.length,
-            mixer="fourier",
-            dropout=0.1,
-        )
-        model = nf.SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY)
+        model = w.model("fourier", dropout=0.1)
         self.generator = np.random.default_rng(0)
         self.x = self.generator.integers(VOCABULARY, size=(w.batch // 2, w.length))
         self.y = self.generator.integers(CLASSES, size=w.batch // 2)

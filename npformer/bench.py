@@ -42,12 +42,13 @@ class Workload:
     d_ff: int
     n_layers: int
 
-    def model(self, mixer: str) -> SequenceClassifier:
+    def model(self, mixer: str, dropout: float = 0.0) -> SequenceClassifier:
         """Return a classifier of this size.
 
         Parameters
         ----------
         mixer : str
+        dropout : float
         """
         config = EncoderConfig(
             d_model=self.d_model,
@@ -56,6 +57,7 @@ class Workload:
             d_ff=self.d_ff,
             max_len=self.length,
             mixer=mixer,
+            dropout=dropout,
         )
         return SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY, seed=0)
 
