@@ -1,7 +1,6 @@
 """Where measurements go: a JSON file, a Markdown table, and copies of it in README and docs."""
 
 import json
-import os
 import platform
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import npformer
+from npformer.backend import cores
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -29,7 +29,7 @@ def machine():
     ]
     return {
         "cpu": cpu,
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "blas": sorted(set(blas)),

@@ -11,7 +11,9 @@ HEADS, VOCABULARY, CLASSES = 4, 1000, 10
 LEARNING_RATE = 1e-4
 KERAS_EPSILON = 1e-7  # of Adam, in `ffn`, whose original is in Keras
 BATCHES = 4  # different ones in turn: a model that knows its only batch by heart has tiny gradients
-THREADS = os.cpu_count() or 1  # for both sides; npformer's workers="auto" takes as many
+THREADS = (  # for both sides; npformer's workers="auto" takes as many
+    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+)
 
 MIXERS = ("attention", "dense_synthesizer", "fourier")
 ACTIVATIONS = ("gelu", "relu")

@@ -133,10 +133,17 @@ def _numpy_add_at(target: Array, indices: Array, values: Array) -> None:
     np.add.at(target, indices, values)
 
 
-def _numpy_device() -> str:
+def cores() -> int:
+    """Return how many cores this thread may use: in a container fewer than the machine has."""
     import os
 
-    return f"CPU ({os.cpu_count()} cores), NumPy {np.__version__}"
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _numpy_device() -> str:
+    return f"CPU ({cores()} cores), NumPy {np.__version__}"
 
 
 NUMPY = Backend(

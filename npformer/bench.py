@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from npformer import checks
-from npformer.backend import to_numpy
+from npformer.backend import cores, to_numpy
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import EncoderConfig
 from npformer.kernels import use_kernels
 from npformer.optim import Adam
-from npformer.workers import Team, cores, threads
+from npformer.workers import Team, threads
 
 VOCABULARY, CLASSES, HEADS = 1000, 10, 4
 MIXERS = ("attention", "dense_synthesizer", "fourier")

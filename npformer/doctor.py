@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from npformer.backend import (
     Array,
     BackendUnavailableError,
     asarray,
+    cores,
     get_backend,
     to_numpy,
     use_precision,
@@ -48,7 +48,7 @@ def diagnose() -> Iterator[Finding]:
     yield Finding("Python", f"{platform.python_version()}, {platform.platform()}")
     for package in ("numpy", "scipy", "safetensors", "tqdm", "threadpoolctl"):
         yield _package(package, needed=True)
-    yield Finding("CPU", f"{os.cpu_count()} cores")
+    yield Finding("CPU", f"{cores()} cores")
     yield _blas()
     yield _package("matplotlib", needed=False, hint="python -m pip install 'npformer[plot]'")
     yield _self_test("numpy")

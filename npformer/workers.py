@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from npformer import checks, processes
-from npformer.backend import Array, Feed, array_module, backend_of, explained_memory_error
+from npformer.backend import Array, Feed, array_module, backend_of, cores, explained_memory_error
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.functional import NO_LABEL
 from npformer.layers import Embedding
@@ -56,9 +56,9 @@ def _spread(numbers: Iterator[int], n: int) -> None:
     core by Linux again and again, and then run one after another.
     """
     if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        if len(cores) >= n:
-            os.sched_setaffinity(0, cores[next(numbers) % n :: n])  # 0: this thread alone
+        ours = sorted(os.sched_getaffinity(0))
+        if len(ours) >= n:
+            os.sched_setaffinity(0, ours[next(numbers) % n :: n])  # 0: this thread alone
 
 
 def work(model: Layer, tokens: int) -> float:
@@ -70,13 +70,6 @@ def work(model: Layer, tokens: int) -> float:
     tables = (layer.weight.size for _, layer in model.layers() if isinstance(layer, Embedding))
     multiplied: int = max(model.n_parameters() - sum(tables), 0)
     return 6.0 * multiplied * tokens / 100e9
-
-
-def cores() -> int:
-    """Return how many cores this thread may use: in a container fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 # How much of a batch's `work`, at a training step, a worker should have: with less, sharing costs
@@ -407,9 +400,7 @@ class Team:
             x, y, mask, _ = self.model.prepare_batch(*self._feed(x, y, mask))
         if types is not None:
             types = self.model.prepare_types(types, x)
-        tokens = x.shape[0] * x.shape[1]
-        seconds = self._seconds_a_token * tokens
-        n = choose(self.workers, self.model, len(x), tokens, seconds, self._processes)
+        n, seconds = self._choose(x, self._processes)
         self._staff(n)
         generators = [generator] * n if n == 1 or generator is None else generator.spawn(n)
         total = float(max(counts.sum(), 1))
@@ -468,9 +459,7 @@ class Team:
         y : array
             On the model's backend; the first axis is x's.
         """
-        tokens = x.shape[0] * x.shape[1]
-        seconds = self._seconds_a_token * tokens
-        n = choose(self.workers, self.model, len(x), tokens, seconds)
+        n, seconds = self._choose(x)
         self._staff(n, with_gradients=False)
 
         def part(k: int) -> Array:
@@ -484,6 +473,12 @@ class Team:
         with explained_memory_error(self.model.backend, len(x) * _sharing.among):
             made = self._run(part, n, seconds)
         return made[0] if n == 1 else array_module(x).concatenate(made)
+
+    def _choose(self, x: Array, processes: bool = False) -> tuple[int, float]:
+        """Return how many workers share a batch, and the seconds of `work` that it is."""
+        tokens = x.shape[0] * x.shape[1]
+        seconds = self._seconds_a_token * tokens
+        return choose(self.workers, self.model, len(x), tokens, seconds, processes), seconds
 
     def _accumulate(self, k: int, share: _Share) -> Array:
         """Put the gradients of a share into worker k's, and return what it adds to the loss."""
