@@ -56,6 +56,10 @@ def cases():
             for mixer in MIXERS:
                 for kind in ("train", "predict"):
                     yield "latency", Case(kind, replace(workload, batch=batch), mixer)
+    for kind in ("train", "predict"):
+        for mixer in MIXERS:
+            yield "latency", Case(kind, replace(L, batch=1), mixer)
+    yield "latency", Case("train", workloads.L8192, MIXERS[0])
 
 
 def jobs(options):

@@ -15,7 +15,7 @@ from scipy.special import erf
 import npformer as nf
 import npformer.kernels.cpu
 from benchmarks.results_files import write
-from npformer import kernels, workers
+from npformer import kernels, threads
 from npformer.bench import CLASSES, VOCABULARY, WORKLOADS
 from npformer.workers import Team
 
@@ -53,8 +53,8 @@ def without_workspace():
 def without_pinning():
     """Let Linux place the threads."""
     with (
-        mock.patch.object(workers, "_spread", return_value=None),
-        mock.patch.dict(workers._pools, clear=True),
+        mock.patch.object(threads, "_spread", return_value=None),
+        mock.patch.dict(threads._pools, clear=True),
     ):
         yield
 

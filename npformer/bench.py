@@ -19,7 +19,8 @@ from npformer.classifier import SequenceClassifier
 from npformer.encoder import EncoderConfig
 from npformer.kernels import use_kernels
 from npformer.optim import Adam
-from npformer.workers import Team, threads
+from npformer.threads import threads
+from npformer.workers import Team
 
 VOCABULARY, CLASSES, HEADS = 1000, 10, 4
 MIXERS = ("attention", "dense_synthesizer", "fourier")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -100,7 +99,7 @@ class SequenceClassifier(Layer):
         self.classify = Linear(d_pooled, d_out, seed=rng, dtype=dtype)
         self.flatten()
         self._workspaces: list[list[Workspace]] = []
-        self._seconds_a_token = work(self, 1)
+        self._work = work(self)
 
     def arguments(self) -> dict[str, Any]:
         """Return what `__init__` was given beside the configuration and the seed."""
@@ -178,8 +177,7 @@ class SequenceClassifier(Layer):
             workspaces = self._workspaces.pop()
         except IndexError:  # the first call, or another thread is in one
             workspaces = []
-        seconds = self._seconds_a_token
-        with Team(self, workers, micro_batch, workspaces, seconds_a_token=seconds) as team:
+        with Team(self, workers, micro_batch, workspaces, model_work=self._work) as team:
             yield team
         self._workspaces.append(workspaces)
 
@@ -232,7 +230,8 @@ class SequenceClassifier(Layer):
         types : int array, shape (batch, length), optional
             Types of the tokens; all 0 if not given.
         workers : int or "auto"
-            CPU threads that share the batch.
+            CPU threads that share the batch; where most of them would have no sample, and sequences
+            are long, the work within each sequence.
         micro_batch : int, optional
             Samples that are computed at a time, which bounds the memory; the gradients are those
             of the whole batch. None: each worker's share at once.
@@ -293,8 +292,8 @@ class SequenceClassifier(Layer):
         if len(x) == 0:
             self.prepare(x, mask)  # an empty x still has to have the right axes
             return np.zeros((0, self.n_classes), dtype=self.dtype)
-        tokens = math.prod(x.shape[:2])
-        seconds = self._seconds_a_token * tokens
+        length = x.shape[1] if x.ndim > 1 else 1  # whoever prepares x says what is wrong with it
+        tokens, seconds = len(x) * length, self._work.of(len(x), length)
         n = min(choose_processes(processes, self, len(x), tokens, seconds), batch_size)
         if n > 1:
 

@@ -14,12 +14,15 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from npformer import backend as backends
 from npformer import checks
 from npformer.backend import Array, array_module, asarray, backend_of, like, to_numpy
+from npformer.threads import side_by_side, slices
 from npformer.workspace import Workspace
+
+Result = TypeVar("Result")
 
 ALIGNMENT = 16
 """Views in a flat buffer begin at a multiple of this many entries: 64 bytes in float32."""
@@ -347,6 +350,8 @@ class Context:
     plain : bool
         Whether to compute with `npformer.functional` alone, each layer by itself, even where there
         are kernels: to read, to debug, and to look at what is inside.
+    threads : int
+        How many threads a kernel on the CPU may share its rows out to.
     """
 
     training: bool = False
@@ -357,6 +362,7 @@ class Context:
     lengths: Lengths | None = None
     keep: bool = True
     plain: bool = False
+    threads: int = 1
 
     def without_mask(self) -> Context:
         """Return the same context for tensors that are no longer sequences."""
@@ -395,6 +401,19 @@ class Context:
         if self.workspace is not None:
             return self.workspace.empty(shape, near, dtype)
         return array_module(near).empty(shape, dtype=near.dtype if dtype is None else dtype)
+
+    def in_parts(self, compute: Callable[[slice], Result], n_rows: int) -> list[Result]:
+        """Return what ``compute(rows)`` returns for slices that are all rows together, in order.
+
+        Parameters
+        ----------
+        compute : callable
+            Called in a thread for each slice, side by side; or here, for all rows, if this call
+            has one thread.
+        n_rows : int
+        """
+        parts = slices(n_rows, self.threads)
+        return [compute(parts[0])] if len(parts) == 1 else side_by_side(compute, parts)
 
 
 EVALUATION = Context(keep=False)

@@ -6,17 +6,18 @@ to one thread; two libraries that both spread over all cores only stand in each 
 Workers are threads: NumPy releases the interpreter's lock while it computes. Or they are copies of
 the process, which share no lock, where they may be made and have enough to do: in `fit`, for all of
 its steps, with the same numbers bit for bit; and in a prediction of many tokens, for that call.
+
+Where samples are too few for the cores, and long, threads share the calls of one worker instead:
+the rows of a product, the heads of attention (`Context.in_parts`).
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -25,12 +26,11 @@ from npformer.backend import Array, Feed, array_module, backend_of, cores, expla
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.functional import NO_LABEL
 from npformer.layers import Embedding
+from npformer.mixers import AveragingMixer, Mixer
 from npformer.module import Context, Gradients, Layer, Lengths, Parameters
 from npformer.processes import CannotCopyError, Copies
+from npformer.threads import side_by_side
 from npformer.workspace import Workspace
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 
 class Trainable(Protocol):
@@ -49,27 +49,40 @@ class Trainable(Protocol):
         """Add the gradients of ``weight * loss`` and return ``weight * loss``."""
 
 
-def _spread(numbers: Iterator[int], n: int) -> None:
-    """Give this thread every n-th core of those that the process may use.
+@dataclass(frozen=True)
+class Work:
+    """About how many seconds one core needs for a training step.
 
-    Threads that wait for each other in turn, as threads of one interpreter do, are woken on one
-    core by Linux again and again, and then run one after another.
+    Attributes
+    ----------
+    token : float
+        For each token: products with weights.
+    pair : float
+        For each two tokens of a sequence: what they take from each other.
     """
-    if hasattr(os, "sched_setaffinity"):
-        ours = sorted(os.sched_getaffinity(0))
-        if len(ours) >= n:
-            os.sched_setaffinity(0, ours[next(numbers) % n :: n])  # 0: this thread alone
+
+    token: float
+    pair: float
+
+    def of(self, samples: int, length: int) -> float:
+        """Return the seconds of a batch."""
+        return samples * length * (self.token + self.pair * length)
 
 
-def work(model: Layer, tokens: int) -> float:
-    """Return about how many seconds one core needs for a training step.
+def work(model: Layer) -> Work:
+    """Return the work in a model.
 
-    Forward and backward cost about 6 operations a parameter and token, at about 100 GFLOP/s; a
-    table that is only looked up costs none.
+    Forward and backward cost about 6 operations a parameter and token, and 12 a feature and pair of
+    tokens in attention and synthesizers, at about 100 GFLOP/s; a table that is only looked up costs
+    none.
     """
-    tables = (layer.weight.size for _, layer in model.layers() if isinstance(layer, Embedding))
-    multiplied: int = max(model.n_parameters() - sum(tables), 0)
-    return 6.0 * multiplied * tokens / 100e9
+    multiplied, features = model.n_parameters(), 0
+    for _, layer in model.layers():
+        if isinstance(layer, Embedding):
+            multiplied -= layer.weight.size
+        elif isinstance(layer, AveragingMixer):
+            features += layer.output.weight.shape[0]
+    return Work(6.0 * max(multiplied, 0) / 100e9, 12.0 * features / 100e9)
 
 
 # How much of a batch's `work`, at a training step, a worker should have: with less, sharing costs
@@ -87,20 +100,27 @@ THREAD_TOKENS = 384
 BLAS_SECONDS = 0.012
 """Work from which one worker alone gains from several BLAS threads."""
 
+PAIR_SECONDS = 0.05
+"""Work on pairs of tokens from which threads share the calls of one worker, if it is a third of all
+work or more: BLAS shares products with weights well, and exponentials not at all."""
 
-def one_blas_thread(model: Layer, seconds: float) -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread while a small model computes on the CPU; else change nothing.
+
+def one_blas_thread(model: Layer, seconds: float, threads: int) -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread where a second one is of no use; else change nothing.
 
     A product of two small matrices is over before a second thread has woken up, and on a busy
-    machine the first one then waits for it. The limit that was there before comes back at the end.
+    machine the first one then waits for it. Beside threads of ours, BLAS's own would only be in the
+    way. The limit that was there before comes back at the end.
 
     Parameters
     ----------
     model : Layer
     seconds : float
         From `work`.
+    threads : int
+        That share a call.
     """
-    if model.backend != "numpy" or seconds >= BLAS_SECONDS:
+    if model.backend != "numpy" or (seconds >= BLAS_SECONDS and threads == 1):
         return nullcontext()
     return ONE_BLAS_THREAD
 
@@ -172,6 +192,33 @@ def choose(
             "threads. Use workers='auto' to leave the choice to npformer"
         )
     return min(workers, samples)
+
+
+def choose_threads(workers: int | str, model: Layer, samples: int, length: int, work: Work) -> int:
+    """Return how many threads are to share the calls of one worker; 1: batches are for workers.
+
+    For a few long sequences on many cores: workers share samples, and half of the cores or more
+    would have none.
+
+    Parameters
+    ----------
+    workers : int or "auto"
+        How many threads there may be; "auto": as many as there are cores.
+    model : Layer
+        Whose mixers' kernels compute in parts.
+    samples, length : int
+        Of the batch.
+    work : Work
+        Of the model.
+    """
+    pairs = samples * length * length * work.pair
+    if pairs < PAIR_SECONDS or 2 * length * work.pair < work.token or model.backend != "numpy":
+        return 1
+    most = cores() if workers == "auto" else int(workers)
+    if 2 * samples > most or _sharing.among > 1:
+        return 1
+    mixers = (layer for _, layer in model.layers() if isinstance(layer, Mixer))
+    return most if all(mixer.in_parts for mixer in mixers) else 1
 
 
 def _wants_copies(asked: bool | str, fits: bool) -> bool:
@@ -264,24 +311,14 @@ def in_processes(part: Callable[[int], Any], n: int) -> list[Any]:
         return [first, *(copies.answer(k) for k in range(n - 1))]
 
 
-_pools: dict[int, ThreadPoolExecutor] = {}
-_pools_lock = threading.Lock()
+@dataclass(frozen=True)
+class _Plan:
+    """How a batch is shared: among workers, or, by the rows of its calls, among threads of one."""
 
-
-def threads(n: int) -> ThreadPoolExecutor:
-    """Return n threads that stay for the next call: starting them costs as much as a small step."""
-    with _pools_lock:
-        if n not in _pools:
-            from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
-
-            _pools[n] = ThreadPoolExecutor(
-                n, thread_name_prefix="npformer", initializer=_spread, initargs=(count(), n)
-            )
-        return _pools[n]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)  # a forked child has no threads but its own
+    workers: int
+    threads: int
+    seconds: float
+    """Of `work`."""
 
 
 @dataclass(frozen=True)
@@ -295,6 +332,7 @@ class _Share:
     on_host: np.ndarray | None
     generator: np.random.Generator | None
     label_smoothing: float
+    threads: int
     parts: Sequence[tuple[slice, float]]
     """Rows that are computed at a time, and their weight in the batch's loss."""
 
@@ -319,8 +357,8 @@ class Team:
         Whether the workers of `step` are copies of this process instead of threads. They are made
         when they are first needed, and see the weights as they change, but no other change of the
         model: True is for whoever makes none meanwhile. "auto": if possible.
-    seconds_a_token : float, optional
-        ``work(model, 1)``, for who knows it: counting parameters takes as long as a small layer.
+    model_work : Work, optional
+        ``work(model)``, for who knows it: counting parameters takes as long as a small layer.
 
     Raises
     ------
@@ -336,7 +374,7 @@ class Team:
         workspaces: list[Workspace] | None = None,
         feed: Feed | None = None,
         processes: bool | str = False,
-        seconds_a_token: float | None = None,
+        model_work: Work | None = None,
     ) -> None:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
@@ -350,7 +388,7 @@ class Team:
         self._shared: Array
         self.workers = workers
         self.micro_batch = micro_batch
-        self._seconds_a_token = work(model, 1) if seconds_a_token is None else seconds_a_token
+        self._work = work(model) if model_work is None else model_work
         self._gradients: list[Gradients] = []
         self._workspaces = [] if workspaces is None else workspaces
         self._feed = feed
@@ -400,7 +438,8 @@ class Team:
             x, y, mask, _ = self.model.prepare_batch(*self._feed(x, y, mask))
         if types is not None:
             types = self.model.prepare_types(types, x)
-        n, seconds = self._choose(x, self._processes)
+        plan = self._plan(x, self._processes)
+        n = plan.workers
         self._staff(n)
         generators = [generator] * n if n == 1 or generator is None else generator.spawn(n)
         total = float(max(counts.sum(), 1))
@@ -418,6 +457,7 @@ class Team:
                 None if on_host is None else on_host[mine],
                 generators[k],
                 label_smoothing,
+                plan.threads,
                 [
                     (
                         slice(rows.start - first, rows.stop - first),
@@ -432,7 +472,7 @@ class Team:
             if n > 1 and self._processes and self._has_copies(n - 1):
                 losses = self._run_in_processes([share(k) for k in range(n)])
             else:
-                losses = self._run(lambda k: self._accumulate(k, share(k)), n, seconds)
+                losses = self._run(lambda k: self._accumulate(k, share(k)), plan)
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:
             summed.flat += gradients.flat
@@ -459,11 +499,12 @@ class Team:
         y : array
             On the model's backend; the first axis is x's.
         """
-        n, seconds = self._choose(x)
+        plan = self._plan(x)
+        n = plan.workers
         self._staff(n, with_gradients=False)
 
         def part(k: int) -> Array:
-            context = Context(keep=False, workspace=self._memory(k))
+            context = Context(keep=False, workspace=self._memory(k), threads=plan.threads)
             parts = [
                 self.model.forward(x[rows], _of_rows(context, mask, types, rows, on_host))[0]
                 for rows in _shares(len(x), n, k, self.micro_batch)
@@ -471,20 +512,26 @@ class Team:
             return parts[0] if len(parts) == 1 else array_module(x).concatenate(parts)
 
         with explained_memory_error(self.model.backend, len(x) * _sharing.among):
-            made = self._run(part, n, seconds)
+            made = self._run(part, plan)
         return made[0] if n == 1 else array_module(x).concatenate(made)
 
-    def _choose(self, x: Array, processes: bool = False) -> tuple[int, float]:
-        """Return how many workers share a batch, and the seconds of `work` that it is."""
-        tokens = x.shape[0] * x.shape[1]
-        seconds = self._seconds_a_token * tokens
-        return choose(self.workers, self.model, len(x), tokens, seconds, processes), seconds
+    def _plan(self, x: Array, processes: bool = False) -> _Plan:
+        samples, length = x.shape[:2]
+        seconds = self._work.of(samples, length)
+        n = choose(self.workers, self.model, samples, samples * length, seconds, processes)
+        threads = choose_threads(self.workers, self.model, samples, length, self._work)
+        return _Plan(n if threads == 1 else 1, threads, seconds)
 
     def _accumulate(self, k: int, share: _Share) -> Array:
         """Put the gradients of a share into worker k's, and return what it adds to the loss."""
         gradients, loss = self._gradients[k], 0.0
         gradients.zero()
-        context = Context(training=True, generator=share.generator, workspace=self._memory(k))
+        context = Context(
+            training=True,
+            generator=share.generator,
+            workspace=self._memory(k),
+            threads=share.threads,
+        )
         # Overflow is not hushed up: `fit` looks at the loss and names the tensor.
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, weight in share.parts:
@@ -546,17 +593,11 @@ class Team:
             self._copies.close(at_once)
             self._copies = None
 
-    def _run(self, part: Callable[[int], Array], n: int, seconds: float) -> list[Array]:
-        if n == 1:
-            with one_blas_thread(self.model, seconds):
-                return [part(0)]
-        with ONE_BLAS_THREAD:
-            futures = [threads(n).submit(part, k) for k in range(n)]
-            try:
-                return [future.result() for future in futures]
-            finally:  # nobody may still write when an error reaches the caller
-                for future in futures:
-                    future.exception()
+    def _run(self, part: Callable[[int], Array], plan: _Plan) -> list[Array]:
+        if plan.workers > 1:
+            return side_by_side(part, list(range(plan.workers)))
+        with one_blas_thread(self.model, plan.seconds, plan.threads):
+            return [part(0)]
 
     def _staff(self, n: int, with_gradients: bool = True) -> None:
         """See that n workers have what they need."""

@@ -8,6 +8,7 @@ one: it lends arrays, and what it lent comes back when nobody holds it any more.
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class Workspace:
     """Lends arrays and takes them back by itself, once nobody holds them or a view of them.
 
     So an array that a caller keeps is never overwritten by a later call, and nothing has to be
-    given back by hand. Two threads should have one each.
+    given back by hand. Threads may ask at once.
 
     Attributes
     ----------
@@ -75,6 +76,7 @@ class Workspace:
         self._free: dict[int, list[_Block]] = {}
         self._least: dict[int, int] = {}  # free blocks of a size at the fullest moment since tidy
         self._calls = 0
+        self._making = threading.Lock()
         self.n_bytes = 0
 
     def empty(self, shape: tuple[int, ...], near: Array, dtype: Any = None) -> Array:
@@ -97,12 +99,13 @@ class Workspace:
         size = -(-size // step) * step
         free = self._free.get(size)
         if free is None:
-            free = self._free[size] = []
+            free = self._free.setdefault(size, [])  # the same list for all threads
         try:
             block = free.pop()
         except IndexError:
             block = _Block(size)
-            self.n_bytes += size
+            with self._making:
+                self.n_bytes += size
         if len(free) < self._least.get(size, size):
             self._least[size] = len(free)
         return np.asarray(_Lease(block, free, shape, dtype))

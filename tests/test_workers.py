@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,9 +13,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from npformer import MIXERS, Adam, BatchTooLargeError, processes, workers
+from npformer import MIXERS, Adam, BatchTooLargeError, Context, classifier, processes, workers
 from npformer.processes import CannotCopyError
-from npformer.workers import Team, choose, one_blas_thread, work
+from npformer.workers import Team, choose, choose_threads, one_blas_thread, work
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
@@ -114,14 +113,64 @@ def test_a_gpu_takes_no_workers():
         choose(2, GPU, 64, MANY, LONG)
 
 
-def test_work_grows_with_the_model_and_with_the_tokens(small_model):
-    small, large = small_model(), small_model(d_model=16)
-    assert work(small, 200) == pytest.approx(2 * work(small, 100))
-    assert work(large, 100) > work(small, 100)
+@pytest.mark.parametrize(
+    ("asked", "samples", "length", "expected"),
+    [
+        ("auto", 1, 4096, 4),
+        ("auto", 2, 4096, 4),
+        ("auto", 3, 4096, 1),  # workers have more than half of the cores
+        ("auto", 1, 512, 1),  # products are most of the work
+        ("auto", 1, 64, 1),
+        (2, 1, 4096, 2),
+        (2, 2, 4096, 1),
+        (1, 1, 4096, 1),
+    ],
+)
+def test_threads_share_the_calls_of_a_few_long_sequences(
+    monkeypatch, small_model, asked, samples, length, expected
+):
+    monkeypatch.setattr(workers, "cores", lambda: 4)
+    model = small_model(d_model=128, d_ff=512)
+    assert choose_threads(asked, model, samples, length, work(model)) == expected
+
+
+@pytest.mark.parametrize(
+    ("mixer", "expected"),
+    [("attention", 4), ("dense_synthesizer", 4), ("mixture", 1), ("fourier", 1)],
+)
+def test_threads_share_calls_only_where_all_mixers_compute_in_parts(
+    monkeypatch, small_model, mixer, expected
+):
+    monkeypatch.setattr(workers, "cores", lambda: 4)
+    model = small_model(mixer=[mixer, "attention"], n_layers=2)
+    assert choose_threads("auto", model, 1, 1 << 14, work(model)) == expected
+
+
+def test_no_threads_share_calls_on_a_gpu_nor_among_processes(monkeypatch, small_model):
+    monkeypatch.setattr(workers, "cores", lambda: 4)
+    model = small_model()
+    assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 4
+    assert choose_threads("auto", GPU, 1, 1 << 14, work(model)) == 1
+    with workers._sharing_among(2):
+        assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 1
+
+
+def test_work_grows_with_the_model_and_with_the_batch(small_model):
+    small, large = work(small_model()), work(small_model(d_model=16))
+    assert small.of(200, 6) == pytest.approx(2 * small.of(100, 6))
+    assert large.of(100, 6) > small.of(100, 6)
+
+
+@pytest.mark.parametrize(("mixer", "grows"), [("attention", 1), ("mixture", 1), ("fourier", 0)])
+def test_work_grows_with_the_square_of_the_length_where_tokens_meet_in_pairs(
+    small_model, mixer, grows
+):
+    of_model = work(small_model(mixer=mixer))
+    assert (of_model.of(1, 200) > 2.001 * of_model.of(1, 100)) == bool(grows)
 
 
 def test_a_large_vocabulary_is_no_work(small_model):
-    assert work(small_model(vocab_size=5000), 100) == work(small_model(vocab_size=7), 100)
+    assert work(small_model(vocab_size=5000)) == work(small_model(vocab_size=7))
 
 
 # What they sum to ---------------------------------------------------------------------------------
@@ -229,6 +278,66 @@ def test_micro_batches_bound_the_memory(small_model, rng):
 def test_a_micro_batch_that_is_no_number_of_samples_is_refused(small_model, micro_batch):
     with pytest.raises(ValueError, match=r"micro_batch is .*; expected a whole number"):
         Team(small_model(), 1, micro_batch)
+
+
+@pytest.fixture
+def shared_calls(monkeypatch):
+    """Let threads share calls however little they do; return how many did."""
+    monkeypatch.setattr(workers, "PAIR_SECONDS", 0.0)
+    monkeypatch.setattr(classifier, "work", lambda model: workers.Work(0.0, 1e-9))
+    seen, in_parts = [], Context.in_parts
+
+    def noted(self, *arguments):
+        seen.append(self.threads)
+        return in_parts(self, *arguments)
+
+    monkeypatch.setattr(Context, "in_parts", noted)
+    return seen
+
+
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
+@pytest.mark.parametrize("number", [2, 3])
+def test_threads_that_share_calls_change_no_number(small_model, shared_calls, rng, mixer, number):
+    changes = {"mixer": mixer, "d_model": 16, "d_ff": 32, "max_len": 40, "dropout": 0.2}
+    ids, labels = rng.integers(0, 7, (1, 40)), np.array([2])
+    mask = np.arange(40)[None] < 33
+    results = []
+    for workers_asked in (1, number, number):
+        model = small_model(**changes)
+        shared_calls.clear()
+        loss, gradients = model.loss_and_gradients(ids, labels, mask, workers=workers_asked, seed=3)
+        assert set(shared_calls) == {workers_asked}
+        with model._team(workers_asked) as team:
+            logits = team.forward(ids, mask, None)
+        assert set(shared_calls) == {workers_asked}
+        results.append([loss, gradients.flat, logits])
+    for one, other, again in zip(*results, strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-14)
+        np.testing.assert_array_equal(again, other)
+
+
+def test_threads_that_share_calls_hold_blas_to_one_thread(
+    small_model, shared_calls, rng, monkeypatch
+):
+    model = small_model()
+    if not blas_threads():
+        pytest.skip("NumPy's BLAS is none that threadpoolctl knows")
+    seen = watch_blas(monkeypatch, model)
+    monkeypatch.setattr(workers, "BLAS_SECONDS", 0.0)
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        model.loss_and_gradients(rng.integers(0, 7, (1, 6)), np.array([1]), workers=2)
+        assert blas_threads() == before
+    assert {threads for each in seen for threads in each} == {1}
+
+
+def test_overflow_in_a_thread_that_shares_calls_is_no_warning(small_model, shared_calls, rng):
+    model = small_model(d_model=16, d_ff=32, dtype="float32")
+    for value in model.parameters().values():
+        value *= 1e25
+    loss, _ = model.loss_and_gradients(rng.integers(0, 7, (1, 6)), np.array([1]), workers=2)
+    assert set(shared_calls) == {2}
+    assert not np.isfinite(loss)
 
 
 # The same again -----------------------------------------------------------------------------------
@@ -751,7 +860,7 @@ def test_a_model_with_much_work_keeps_blas_as_it_is(small_model, token_batch, mo
 def test_a_gpu_leaves_blas_alone():
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
-        with one_blas_thread(GPU, SHORT):
+        with one_blas_thread(GPU, SHORT, 1):
             assert blas_threads() == before
 
 
@@ -823,32 +932,6 @@ def test_workers_have_cores_of_their_own_and_the_caller_keeps_its_cores(
     assert all(name.startswith("npformer") for name in seen)
     assert one | other == cores
     assert not one & other
-
-
-@pytest.mark.parametrize(
-    ("cores", "n", "expected"),
-    [
-        ({0, 1}, 2, [[0], [1]]),
-        ({9, 1, 4, 5, 7}, 2, [[1, 5, 9], [4, 7]]),
-        ({3, 4, 5}, 3, [[3], [4], [5]]),
-        ({3, 4}, 3, []),
-    ],
-)
-def test_each_thread_gets_every_nth_core_if_there_are_enough(monkeypatch, cores, n, expected):
-    given = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: cores, raising=False)
-    monkeypatch.setattr(
-        os, "sched_setaffinity", lambda thread, some: given.append((thread, some)), raising=False
-    )
-    numbers = count()
-    for _ in range(n):
-        workers._spread(numbers, n)
-    assert given == [(0, some) for some in expected]
-
-
-def test_where_threads_cannot_choose_their_cores_nothing_happens(monkeypatch):
-    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
-    workers._spread(count(), 2)
 
 
 FORK = """
@@ -932,12 +1015,12 @@ def test_overlapping_steps_restore_the_blas_limit_when_the_last_one_ends():
         before, inside, leave = blas_threads(), threading.Event(), threading.Event()
 
         def other():
-            with one_blas_thread(CPU, SHORT):
+            with one_blas_thread(CPU, SHORT, 1):
                 inside.set()
                 leave.wait(30)
 
         thread = threading.Thread(target=other)
-        with one_blas_thread(CPU, SHORT):
+        with one_blas_thread(CPU, SHORT, 1):
             thread.start()
             assert inside.wait(30)
         assert set(blas_threads()) <= {1}
@@ -948,11 +1031,11 @@ def test_overlapping_steps_restore_the_blas_limit_when_the_last_one_ends():
 
 def test_any_thread_may_hold_blas_to_one_thread_after_another_did():
     before, inside = blas_threads(), []
-    with one_blas_thread(CPU, SHORT):
+    with one_blas_thread(CPU, SHORT, 1):
         pass
 
     def other():
-        with one_blas_thread(CPU, SHORT):
+        with one_blas_thread(CPU, SHORT, 1):
             inside.extend(blas_threads())
 
     thread = threading.Thread(target=other)

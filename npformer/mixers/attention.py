@@ -87,6 +87,7 @@ class Attention(AveragingMixer):
     """
 
     scores: AttentionScores
+    in_parts = True
 
     def __init__(
         self,

@@ -121,6 +121,7 @@ class DenseSynthesizer(Synthesizer):
     """head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i; see `Synthesizer`."""
 
     scores_type = DenseScores
+    in_parts = True
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         fused = kernels.fused("dense_heads", x, context)

@@ -67,9 +67,13 @@ class Mixer(Layer):
     ----------
     dropout_follows : bool
         Whether the paper has dropout between this mixer and the residual connection.
+    in_parts : bool
+        Whether its kernel on the CPU shares a call among threads (`Context.in_parts`). If not,
+        long calls have the threads of BLAS.
     """
 
     dropout_follows: bool = True
+    in_parts: bool = False
 
     @classmethod
     @abstractmethod

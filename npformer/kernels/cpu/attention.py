@@ -10,7 +10,8 @@ import numpy as np
 from npformer import checks
 from npformer.backend import Array
 from npformer.kernels.cpu.averaging import average, average_backward, longest_square, parts_by_head
-from npformer.kernels.cpu.rows import UNIT, column_sums, pieces
+from npformer.kernels.cpu.linear import gradients_of_product
+from npformer.kernels.cpu.rows import UNIT, pieces
 from npformer.module import Context
 
 
@@ -55,14 +56,20 @@ def attention_heads(
     W[:, d : 2 * d] = W_key
     W[:, 2 * d :] = W_value
     rows = x.reshape(-1, d)
-    qkv = np.matmul(rows, W, out=context.empty((len(rows), 3 * d), x))
+    qkv = context.empty((len(rows), 3 * d), x)
     bias = np.concatenate((b_query * scale, b_key, b_value))
     longest = [[0.0], [0.0]]
-    for piece in pieces(len(rows), 3 * d):
-        some = qkv[piece]
-        some += bias
-        for i in range(2):
-            longest[i].append(longest_square(some[:, i * d : (i + 1) * d], d // n_heads))
+
+    def project(some: slice) -> None:
+        np.matmul(rows[some], W, out=qkv[some])
+        for piece in pieces(some, 3 * d):
+            projected = qkv[piece]
+            projected += bias
+            for i in range(2):
+                part = projected[:, i * d : (i + 1) * d]
+                longest[i].append(longest_square(part, d // n_heads))
+
+    context.in_parts(project, len(rows))
     query, key, value = parts_by_head(qkv, batch, length, n_heads, 3)
     y = context.empty((batch, length, d), x)
     mask = context.mask
@@ -86,10 +93,8 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     batch, length, d = x_shape
     dqkv = context.empty((len(rows), 3 * d), rows)
     average_backward(dy, averaged, *parts_by_head(dqkv, batch, length, n_heads, 3))
-    dW = np.matmul(rows.T, dqkv, out=context.empty(W.shape, W))
-    db = column_sums(dqkv)
     W_back = np.multiply(W, _factors(d, 1.0, W), out=context.empty(W.shape, W))
-    dx = np.matmul(dqkv, W_back.T, out=context.empty(rows.shape, rows))
+    dx, dW, db = gradients_of_product(dqkv, rows, W_back, context)
     scales = _factors(d, scale, W)
     dW *= scales
     db *= scales

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,10 @@ SCORES = 1 << 18
 
 STORED = 512
 """Up to this length, `store=None` keeps the exponentials for the backward pass."""
+
+
+Group = tuple[slice, slice]
+"""Samples, and heads, that are computed at once."""
 
 
 @dataclass
@@ -168,22 +173,27 @@ def average(
     out = split_heads(y, n_heads)
     totals = context.empty((batch, length, n_heads), query)  # row sums
     totals_by_head = split_heads(totals, n_heads)
-    scratch = None if store else _scratch(heads, context)
-    partial = np.empty((TILE, value.shape[-1]), query.dtype) if length > TILE else None
-    for some in _groups(heads):
-        for rows in _tiles(length):
-            target, total = (x[some][..., rows, :] for x in (out, totals_by_head))
-            for columns in _tiles(length, rows.stop if causal else length):
-                e = _exponentials(heads, some, rows, columns, stored, scratch)
-                sums = _row_sums(e, heads.weight, some, columns)
-                v = weighted[some][..., columns, :]
-                if columns.start == 0:
-                    np.matmul(e, v, out=target)
-                    total[...] = sums
-                else:
-                    assert partial is not None
-                    target += np.matmul(e, v, out=partial[: e.shape[-2]])
-                    total += sums
+    groups = list(_groups(heads))
+
+    def compute(part: slice) -> None:
+        scratch = None if store else _scratch(heads, context)
+        partial = np.empty((TILE, value.shape[-1]), query.dtype) if length > TILE else None
+        for some in groups[part]:
+            for rows in _tiles(length):
+                target, total = (x[some][..., rows, :] for x in (out, totals_by_head))
+                for columns in _tiles(length, rows.stop if causal else length):
+                    e = _exponentials(heads, some, rows, columns, stored, scratch)
+                    sums = _row_sums(e, heads.weight, some, columns)
+                    v = weighted[some][..., columns, :]
+                    if columns.start == 0:
+                        np.matmul(e, v, out=target)
+                        total[...] = sums
+                    else:
+                        assert partial is not None
+                        target += np.matmul(e, v, out=partial[: e.shape[-2]])
+                        total += sums
+
+    context.in_parts(compute, len(groups))
     if mask is not None:
         totals[totals == 0.0] = np.inf  # nothing to see: 0, not 0 / 0
     inverse = np.divide(1.0, totals, out=totals)
@@ -227,37 +237,42 @@ def average_backward(
     dbias = np.zeros((n_heads, length), query.dtype) if heads.biased else None
     if shared:
         dkey[...] = 0.0
-    n = _samples(heads)
-    size = min(length, TILE)
-    x_scratch = context.empty((n, _heads_at_once(heads), size, size), query)
-    e_scratch = None if stored is not None else _scratch(heads, context)
-    for some in _groups(heads):
-        w = None if w_column is None else w_column[_within(some, w_column)]
-        for rows in _tiles(length):
-            q, g_rows, d_rows = (a[some][..., rows, :] for a in (query, g, along))
-            dq = dquery[some][..., rows, :]
-            for columns in _tiles(length, rows.stop if heads.causal else length):
-                e = _exponentials(heads, some, rows, columns, stored, e_scratch, again=True)
-                first = rows.start == 0 or (heads.causal and rows.start == columns.start)
-                x = _like(x_scratch, e)
-                np.matmul(g_rows, value[some][..., columns, :].swapaxes(-1, -2), out=x)
-                x -= d_rows
-                x *= e
-                _accumulate(e.swapaxes(-1, -2), g_rows, dvalue[some][..., columns, :], first)
-                keys = weighted_key[_within(some, weighted_key)][..., columns, :]
-                _accumulate(x, keys, dq, columns.start == 0)
-                if not shared:
-                    _accumulate(x.swapaxes(-1, -2), q, dkey[some][..., columns, :], first)
-                else:
-                    dk = x.swapaxes(-1, -2) @ q
-                    if w is not None:
-                        dk *= w[..., columns, :]
-                    dkey[0, some[1], columns] += dk.sum(axis=0)
-                if dbias is not None:
-                    db = np.matmul(ones(x.shape[-2], x.dtype), x)  # [samples, heads, Lk]
-                    if w is not None:
-                        db *= w[..., columns, 0]
-                    dbias[some[1], columns] += db.sum(axis=0)
+    units = [[group] for group in _groups(heads)]
+    if shared or heads.biased:  # what samples add to the same sum is added in one thread
+        units = _by_head(units)
+
+    def compute(part: slice) -> None:
+        x_scratch = _scratch(heads, context)
+        e_scratch = None if stored is not None else _scratch(heads, context)
+        for some in chain.from_iterable(units[part]):
+            w = None if w_column is None else w_column[_within(some, w_column)]
+            for rows in _tiles(length):
+                q, g_rows, d_rows = (a[some][..., rows, :] for a in (query, g, along))
+                dq = dquery[some][..., rows, :]
+                for columns in _tiles(length, rows.stop if heads.causal else length):
+                    e = _exponentials(heads, some, rows, columns, stored, e_scratch, again=True)
+                    first = rows.start == 0 or (heads.causal and rows.start == columns.start)
+                    x = _like(x_scratch, e)
+                    np.matmul(g_rows, value[some][..., columns, :].swapaxes(-1, -2), out=x)
+                    x -= d_rows
+                    x *= e
+                    _accumulate(e.swapaxes(-1, -2), g_rows, dvalue[some][..., columns, :], first)
+                    keys = weighted_key[_within(some, weighted_key)][..., columns, :]
+                    _accumulate(x, keys, dq, columns.start == 0)
+                    if not shared:
+                        _accumulate(x.swapaxes(-1, -2), q, dkey[some][..., columns, :], first)
+                    else:
+                        dk = x.swapaxes(-1, -2) @ q
+                        if w is not None:
+                            dk *= w[..., columns, :]
+                        dkey[0, some[1], columns] += dk.sum(axis=0)
+                    if dbias is not None:
+                        db = np.matmul(ones(x.shape[-2], x.dtype), x)  # [samples, heads, Lk]
+                        if w is not None:
+                            db *= w[..., columns, 0]
+                        dbias[some[1], columns] += db.sum(axis=0)
+
+    context.in_parts(compute, len(units))
     if w_column is not None:
         dvalue *= w_column
         if not shared:
@@ -310,9 +325,7 @@ def _row_maxima(heads: Heads) -> Array:
     return top
 
 
-def _scores(
-    heads: Heads, some: tuple[slice, slice], rows: slice, columns: slice, out: Array | None
-) -> Array:
+def _scores(heads: Heads, some: Group, rows: slice, columns: slice, out: Array | None) -> Array:
     key = heads.key[_within(some, heads.key)][..., columns, :]
     s = np.matmul(heads.query[some][..., rows, :], key.swapaxes(-1, -2), out=out)
     if heads.bias is not None:
@@ -322,7 +335,7 @@ def _scores(
 
 def _exponentials(
     heads: Heads,
-    some: tuple[slice, slice],
+    some: Group,
     rows: slice,
     columns: slice,
     stored: Array | None,
@@ -350,7 +363,7 @@ def _exponentials(
     return e
 
 
-def _row_sums(e: Array, weight: Array | None, some: tuple[slice, slice], columns: slice) -> Array:
+def _row_sums(e: Array, weight: Array | None, some: Group, columns: slice) -> Array:
     if weight is None:
         return (e @ ones(e.shape[-1], e.dtype))[..., None]
     w = weight[_within(some, weight)][..., columns]
@@ -399,7 +412,7 @@ def _like(scratch: Array, e: Array) -> Array:
     return scratch[:n, :h, :r, :c]
 
 
-def _within(some: tuple[slice, slice], x: Array) -> tuple[slice, slice]:
+def _within(some: Group, x: Array) -> Group:
     """Return `some` for an array that may have one sample, or one head, for all."""
     whole = slice(None)
     return (whole if x.shape[0] == 1 else some[0], whole if x.shape[1] == 1 else some[1])
@@ -423,13 +436,22 @@ def _scratch(heads: Heads, context: Context) -> Array:
     return context.empty((_samples(heads), _heads_at_once(heads), size, size), heads.query)
 
 
-def _groups(heads: Heads) -> Iterator[tuple[slice, slice]]:
+def _groups(heads: Heads) -> Iterator[Group]:
     """Yield samples and heads that are computed together."""
     batch, n_heads, _, _ = heads.query.shape
     n, h = _samples(heads), _heads_at_once(heads)
     for b in range(0, batch, n):
         for head in range(0, n_heads, h):
             yield slice(b, min(b + n, batch)), slice(head, head + h)
+
+
+def _by_head(units: list[list[Group]]) -> list[list[Group]]:
+    """Join lists of groups whose heads are the same, in order."""
+    found: dict[int, list[Group]] = {}
+    for unit in units:
+        for samples, heads in unit:
+            found.setdefault(heads.start, []).append((samples, heads))
+    return list(found.values())
 
 
 def _tiles(length: int, until: int | None = None) -> Iterator[slice]:

@@ -15,7 +15,8 @@ from npformer import checks
 from npformer.backend import Array
 from npformer.functional.dense_synthesizer import check_columns
 from npformer.kernels.cpu.averaging import average, average_backward, longest_square, parts_by_head
-from npformer.kernels.cpu.rows import UNIT, column_sums, pieces, zeros
+from npformer.kernels.cpu.linear import gradients_of_product
+from npformer.kernels.cpu.rows import UNIT, pieces, zeros
 from npformer.module import Context
 
 
@@ -59,14 +60,19 @@ def dense_heads(
     W[:, :d] = W1
     W[:, d:] = W_value
     rows = x.reshape(-1, d)
-    hv = np.matmul(rows, W, out=context.empty((len(rows), 2 * d), x))
+    hv = context.empty((len(rows), 2 * d), x)
     bias = np.concatenate((b1, b_value))
     longest = [0.0]
-    for piece in pieces(len(rows), 2 * d):
-        hv[piece] += bias
-        hidden = hv[piece, :d]
-        np.maximum(hidden, zeros(d, x.dtype), out=hidden)
-        longest.append(longest_square(hidden, d // n_heads))
+
+    def project(some: slice) -> None:
+        np.matmul(rows[some], W, out=hv[some])
+        for piece in pieces(some, 2 * d):
+            hv[piece] += bias
+            hidden = hv[piece, :d]
+            np.maximum(hidden, zeros(d, x.dtype), out=hidden)
+            longest.append(longest_square(hidden, d // n_heads))
+
+    context.in_parts(project, len(rows))
     query, value = parts_by_head(hv, batch, length, n_heads, 2)
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     y = context.empty((batch, length, d), x)
@@ -102,7 +108,5 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         dhidden = dhv[piece, :d]
         dhidden *= hv[piece, :d] > 0.0
         dhidden *= 1.0 / UNIT
-    dW = np.matmul(rows.T, dhv, out=context.empty(W.shape, W))
-    db = column_sums(dhv)
-    dx = np.matmul(dhv, W.T, out=context.empty(rows.shape, rows)).reshape(x_shape)
-    return dx, dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]
+    dx, dW, db = gradients_of_product(dhv, rows, W, context)
+    return dx.reshape(x_shape), dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]

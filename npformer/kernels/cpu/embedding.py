@@ -31,13 +31,14 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     """`functional.embedding_backward`.
 
     Looking up is a product with a matrix that has a single 1 in each row, at the token's id. Its
-    transpose times dy is the gradient: SciPy adds row by row, many times as fast as `add.at`.
+    transpose, made here, times dy is the gradient: SciPy adds row by row, many times as fast as
+    `add.at`.
     """
-    from scipy.sparse import csr_array  # here, not above: models without tokens do without
+    from scipy.sparse import csc_array  # here, not above: models without tokens do without
 
     ids, (vocab_size, d_model) = cache
     n = ids.size
-    lookup = csr_array(
-        (np.ones(n, dy.dtype), ids.reshape(-1), np.arange(n + 1)), shape=(n, vocab_size)
+    looked_up = csc_array(  # one column for each token
+        (np.ones(n, dy.dtype), ids.reshape(-1), np.arange(n + 1)), shape=(vocab_size, n)
     )
-    return lookup.T @ dy.reshape(n, d_model)
+    return looked_up @ dy.reshape(n, d_model)

@@ -37,19 +37,25 @@ def feed_forward(
     check_linear(x, W1, b1)
     activate, keep = ACTIVATIONS[activation], context.keep
     rows = x.reshape(-1, W1.shape[0])
-    before = np.matmul(rows, W1, out=context.empty((len(rows), W1.shape[1]), x))
+    before = context.empty((len(rows), W1.shape[1]), x)
     in_place = activation == "relu" or not keep
     hidden = before if in_place else context.empty(before.shape, x)
-    scratch = None
-    with np.errstate(over="ignore"):  # x^12 may; tanh of infinity is 1, as it should be
-        for piece in pieces(*before.shape):
-            z, y = before[piece], hidden[piece]
-            if scratch is None:
-                scratch = context.empty((2, *z.shape), z)
-            z += b1
-            activate(z, y, keep, scratch[:, : len(z)])
-    y = np.matmul(hidden, W2, out=context.empty((len(rows), W2.shape[1]), x))
-    y += b2
+    y = context.empty((len(rows), W2.shape[1]), x)
+
+    def compute(some: slice) -> None:
+        np.matmul(rows[some], W1, out=before[some])
+        scratch = None
+        with np.errstate(over="ignore"):  # x^12 may; tanh of infinity is 1, as it should be
+            for piece in pieces(some, before.shape[1]):
+                z = before[piece]
+                if scratch is None:
+                    scratch = context.empty((2, *z.shape), z)
+                z += b1
+                activate(z, hidden[piece], keep, scratch[:, : len(z)])
+        np.matmul(hidden[some], W2, out=y[some])
+        y[some] += b2
+
+    context.in_parts(compute, len(rows))
     y = y.reshape(*x.shape[:-1], W2.shape[1])
     derivative = None if in_place else before
     return y, (rows, hidden, derivative, W1, W2, x.shape, context)
@@ -59,13 +65,22 @@ def feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array, A
     """Gradients: dx, dW1, db1, dW2, db2."""
     rows, hidden, derivative, W1, W2, x_shape, context = cache
     drows = dy.reshape(-1, W2.shape[1])
-    dW2 = np.matmul(hidden.T, drows, out=context.empty(W2.shape, W2))
-    dhidden = np.matmul(drows, W2.T, out=context.empty(hidden.shape, hidden))
-    for piece in pieces(*hidden.shape):
-        if derivative is None:
-            dhidden[piece] *= hidden[piece] > 0.0
-        else:
-            dhidden[piece] *= derivative[piece]
-    dW1 = np.matmul(rows.T, dhidden, out=context.empty(W1.shape, W1))
-    dx = np.matmul(dhidden, W1.T, out=context.empty(rows.shape, rows))
-    return dx.reshape(x_shape), dW1, column_sums(dhidden), dW2, column_sums(drows)
+    dhidden = context.empty(hidden.shape, hidden)
+    dx = context.empty(rows.shape, rows)
+    dW1, dW2 = context.empty(W1.shape, W1), context.empty(W2.shape, W2)
+    db1 = np.empty(len(W2), W1.dtype)
+
+    def of_rows(some: slice) -> None:
+        np.matmul(drows[some], W2.T, out=dhidden[some])
+        for piece in pieces(some, dhidden.shape[1]):
+            dhidden[piece] *= hidden[piece] > 0.0 if derivative is None else derivative[piece]
+        np.matmul(dhidden[some], W1.T, out=dx[some])
+
+    def of_features(some: slice) -> None:
+        np.matmul(hidden[:, some].T, drows, out=dW2[some])
+        np.matmul(rows.T, dhidden[:, some], out=dW1[:, some])
+        db1[some] = column_sums(dhidden[:, some])
+
+    context.in_parts(of_rows, len(rows))
+    context.in_parts(of_features, len(W2))
+    return dx.reshape(x_shape), dW1, db1, dW2, column_sums(drows)

@@ -36,17 +36,21 @@ def layer_norm(
     normalised = context.empty(rows.shape, x) if context.keep else y
     inverse_std = np.empty((len(rows), 1), x.dtype)
     mean_of = averaging(d, x.dtype)
-    for piece in pieces(*rows.shape):
-        row = normalised[piece]
-        np.subtract(rows[piece], (rows[piece] @ mean_of)[:, None], out=row)
-        variance = np.vecdot(row, row)[:, None]
-        variance *= 1.0 / d
-        variance += eps
-        np.sqrt(variance, out=variance)
-        np.divide(1.0, variance, out=inverse_std[piece])
-        row *= inverse_std[piece]
-        np.multiply(row, gamma, out=y[piece])
-        y[piece] += beta
+
+    def compute(some: slice) -> None:
+        for piece in pieces(some, d):
+            row = normalised[piece]
+            np.subtract(rows[piece], (rows[piece] @ mean_of)[:, None], out=row)
+            variance = np.vecdot(row, row)[:, None]
+            variance *= 1.0 / d
+            variance += eps
+            np.sqrt(variance, out=variance)
+            np.divide(1.0, variance, out=inverse_std[piece])
+            row *= inverse_std[piece]
+            np.multiply(row, gamma, out=y[piece])
+            y[piece] += beta
+
+    context.in_parts(compute, len(rows))
     return y.reshape(x.shape), (normalised, inverse_std, gamma, x.shape, context)
 
 
@@ -60,21 +64,27 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     n, d = normalised.shape
     rows = dy.reshape(-1, d)
     dx = context.empty((n, d), normalised)
-    dgamma, dbeta = np.zeros_like(gamma), np.zeros_like(gamma)
     mean_of = gamma * (1.0 / d)
-    scratch = np.empty_like(normalised[next(pieces(n, d))]) if n else normalised
-    for piece in pieces(n, d):
-        g, row = rows[piece], normalised[piece]
-        along = scratch[: len(g)]
-        np.multiply(g, row, out=along)
-        dgamma += column_sums(along)
-        dbeta += column_sums(g)
-        along_normalised = (along @ mean_of)[:, None]
-        along_constant = (g @ mean_of)[:, None]
-        out = dx[piece]
-        np.multiply(g, gamma, out=out)
-        np.multiply(row, along_normalised, out=along)
-        along += along_constant
-        out -= along
-        out *= inverse_std[piece]
+
+    def compute(some: slice) -> Array:
+        dgamma, dbeta = sums = np.zeros((2, d), gamma.dtype)
+        scratch = None
+        for piece in pieces(some, d):
+            g, row, out = rows[piece], normalised[piece], dx[piece]
+            if scratch is None:
+                scratch = np.empty_like(row)
+            along = scratch[: len(g)]
+            np.multiply(g, row, out=along)
+            dgamma += column_sums(along)
+            dbeta += column_sums(g)
+            along_normalised = (along @ mean_of)[:, None]
+            along_constant = (g @ mean_of)[:, None]
+            np.multiply(g, gamma, out=out)
+            np.multiply(row, along_normalised, out=along)
+            along += along_constant
+            out -= along
+            out *= inverse_std[piece]
+        return sums
+
+    dgamma, dbeta = sum(context.in_parts(compute, n))
     return dx.reshape(shape), dgamma, dbeta

@@ -52,18 +52,12 @@ def column_sums(rows: Array) -> Array:
     return ones(len(rows), rows.dtype) @ rows
 
 
-def pieces(n_rows: int, width: int) -> Iterator[slice]:
-    """Yield slices of rows of about `PIECE` entries."""
+def pieces(rows: int | slice, width: int) -> Iterator[slice]:
+    """Yield slices of about `PIECE` entries of so many rows, or of some of them."""
+    first, last = (0, rows) if isinstance(rows, int) else (rows.start, rows.stop)
     step = max(1, PIECE // max(width, 1))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
-
-
-def flat_pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
-    """Yield equal pieces of contiguous arrays of one size, as vectors."""
-    vectors = [array.reshape(-1) for array in arrays]
-    for start in range(0, vectors[0].size, PIECE):
-        yield tuple(vector[start : start + PIECE] for vector in vectors)
+    for start in range(first, last, step):
+        yield slice(start, min(start + step, last))
 
 
 def _exponential() -> tuple[Any, float]:

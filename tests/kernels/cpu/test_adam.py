@@ -5,9 +5,9 @@ import pytest
 
 import npformer as nf
 from npformer import optim
-from npformer.kernels.cpu import adam
+from npformer.kernels.cpu import adam, rows
 
-WHOLE = adam.PIECE
+WHOLE = rows.PIECE
 SIZES = [(40, n) for n in (1, 39, 40, 41, 121)] + [(WHOLE, WHOLE + n) for n in (-1, 0, 1, WHOLE)]
 """Of a piece, and of the parameters."""
 
@@ -41,7 +41,7 @@ def several_steps(update, size, dtype, weight_decay, steps=5):
 def test_several_steps_are_those_of_the_plain_update(
     monkeypatch, piece, size, dtype, near, weight_decay
 ):
-    monkeypatch.setattr(adam, "PIECE", piece)
+    monkeypatch.setattr(rows, "PIECE", piece)
     ours = several_steps(adam.adam_update, size, dtype, weight_decay)
     plain = several_steps(optim.adam_update, size, dtype, weight_decay)
     for one, other in zip(ours, plain, strict=True):

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from npformer import Workspace
+from npformer import Workspace, module
 from npformer import functional as F
-from npformer.kernels.cpu import KERNELS, UPDATES
+from npformer.kernels.cpu import KERNELS, UPDATES, averaging
 from tests.kernels.cpu.helpers import (
     CASES,
+    DOUBLE,
     REFERENCES,
+    SINGLE,
     assert_close,
     assert_parity,
     assert_same,
@@ -75,6 +77,33 @@ def test_memory_that_is_lent_changes_no_bit(case):
         alone = run(case, dtype)
         for _ in range(3):
             assert_same(run(case, dtype, workspace=workspace), alone)
+
+
+@pytest.fixture
+def a_head_at_once(monkeypatch):
+    """Have as many parts of attention as can be, as long sequences have."""
+    monkeypatch.setattr(averaging, "SCORES", 1)
+
+
+@pytest.mark.usefixtures("a_head_at_once")
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_that_share_a_call_change_no_number(case, threads):
+    workspace = Workspace()
+    for dtype, bound in (("float64", DOUBLE), ("float32", SINGLE)):
+        ours = run(case, dtype, threads=threads, workspace=workspace)
+        assert_close(ours, expected(case, dtype), bound)
+        assert_same(run(case, dtype, threads=threads), ours)
+
+
+@pytest.mark.usefixtures("a_head_at_once")
+def test_no_part_of_a_call_waits_for_another(case, monkeypatch):
+    """In which order parts are computed changes no bit: so nor does how threads take turns."""
+    monkeypatch.setattr(module, "side_by_side", lambda do, parts: [do(part) for part in parts])
+    in_order = run(case, threads=3)
+    monkeypatch.setattr(
+        module, "side_by_side", lambda do, parts: [do(part) for part in parts[::-1]][::-1]
+    )
+    assert_same(run(case, threads=3), in_order)
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

@@ -1,0 +1,111 @@
+"""Threads that compute side by side."""
+
+import os
+import threading
+import time
+import warnings
+from itertools import count
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from npformer import Context, threads
+from npformer.threads import side_by_side, slices
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n", "sizes"),
+    [(7, 1, [7]), (7, 2, [3, 4]), (8, 3, [2, 3, 3]), (2, 5, [1, 1]), (1, 3, [1]), (0, 3, [0])],
+)
+def test_slices_are_all_rows_together(n_rows, n, sizes):
+    found = slices(n_rows, n)
+    assert [part.stop - part.start for part in found] == sizes
+    rows = np.arange(n_rows)
+    np.testing.assert_array_equal(np.concatenate([rows[part] for part in found]), rows)
+
+
+def test_results_come_in_order_each_from_a_thread_of_its_own():
+    all_here = threading.Barrier(3, timeout=30)
+
+    def do(part):
+        all_here.wait()
+        time.sleep(0.01 * (3 - part))
+        return part, threading.get_ident()
+
+    parts, idents = zip(*side_by_side(do, [0, 1, 2]), strict=True)
+    assert parts == (0, 1, 2)
+    assert len(set(idents)) == 3
+    assert threading.get_ident() not in idents
+
+
+def test_one_thread_is_the_callers():
+    assert Context().in_parts(lambda rows: (rows, threading.get_ident()), 5) == [
+        (slice(0, 5), threading.get_ident())
+    ]
+    assert Context(threads=4).in_parts(lambda rows: rows, 1) == [slice(0, 1)]
+
+
+def test_blas_has_one_thread_meanwhile():
+    def blas_threads(part):
+        """Of NumPy's BLAS; SciPy may bring another, which nobody calls."""
+        found = [entry for entry in threadpool_info() if entry["user_api"] == "blas"]
+        of_numpy = [entry for entry in found if "numpy" in entry["filepath"]]
+        return [entry["num_threads"] for entry in of_numpy or found]
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads(None)
+        for found in side_by_side(blas_threads, [0, 1]):
+            assert set(found) <= {1}
+        assert blas_threads(None) == before
+
+
+def test_an_error_reaches_the_caller_when_nobody_is_at_work_any_more():
+    done = []
+
+    def do(part):
+        if part == 0:
+            raise ZeroDivisionError("part 0")
+        time.sleep(0.2)
+        done.append(part)
+
+    with pytest.raises(ZeroDivisionError, match="part 0"):
+        side_by_side(do, [0, 1])
+    assert done == [1]
+
+
+def test_what_the_caller_said_about_overflow_holds_in_the_threads():
+    def overflow(part):
+        return np.float32(1e30) * np.full(2, 1e30, np.float32)
+
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        side_by_side(overflow, [0, 1])
+    with warnings.catch_warnings(), np.errstate(over="ignore"):
+        warnings.simplefilter("error")
+        assert np.isinf(side_by_side(overflow, [0, 1])).all()
+
+
+@pytest.mark.parametrize(
+    ("cores", "n", "expected"),
+    [
+        ({0, 1}, 2, [[0], [1]]),
+        ({9, 1, 4, 5, 7}, 2, [[1, 5, 9], [4, 7]]),
+        ({3, 4, 5}, 3, [[3], [4], [5]]),
+        ({3, 4}, 3, []),
+    ],
+)
+def test_each_thread_gets_every_nth_core_if_there_are_enough(monkeypatch, cores, n, expected):
+    given = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: cores, raising=False)
+    monkeypatch.setattr(
+        os, "sched_setaffinity", lambda thread, some: given.append((thread, some)), raising=False
+    )
+    numbers = count()
+    for _ in range(n):
+        threads._spread(numbers, n)
+    assert given == [(0, some) for some in expected]
+
+
+def test_where_threads_cannot_choose_their_cores_nothing_happens(monkeypatch):
+    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
+    threads._spread(count(), 2)
