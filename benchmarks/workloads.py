@@ -37,7 +37,7 @@ M = Workload("M", 32, 128, 256, 1024, 4)
 X = Workload("X", 16, 512, 256, 1024, 2)
 L = Workload("L", 4, 2048, 256, 1024, 2)
 L4096 = Workload("L4096", 2, 4096, 256, 1024, 1)  # attention only
-L8192 = Workload("L8192", 1, 8192, 256, 1024, 1)  # attention only, and only its memory
+L8192 = Workload("L8192", 1, 8192, 256, 1024, 1)  # attention only: its memory, and a step
 DATA_SET = {"S": 64, "M": 8, "X": 4, "L": 4, "L4096": 4}  # batches that are predicted at a time
 WORKLOADS = {workload.name: workload for workload in (S, M, X, L, L4096, L8192)}
 

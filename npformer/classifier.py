@@ -293,8 +293,7 @@ class SequenceClassifier(Layer):
             self.prepare(x, mask)  # an empty x still has to have the right axes
             return np.zeros((0, self.n_classes), dtype=self.dtype)
         length = x.shape[1] if x.ndim > 1 else 1  # whoever prepares x says what is wrong with it
-        tokens, seconds = len(x) * length, self._work.of(len(x), length)
-        n = min(choose_processes(processes, self, len(x), tokens, seconds), batch_size)
+        n = min(choose_processes(processes, self, len(x), length, self._work), batch_size)
         if n > 1:
 
             def part(k: int) -> np.ndarray:

@@ -351,7 +351,7 @@ class Context:
         Whether to compute with `npformer.functional` alone, each layer by itself, even where there
         are kernels: to read, to debug, and to look at what is inside.
     threads : int
-        How many threads a kernel on the CPU may share its rows out to.
+        How many threads a kernel on the CPU may share its work out to: see `in_parts`.
     """
 
     training: bool = False
@@ -402,17 +402,18 @@ class Context:
             return self.workspace.empty(shape, near, dtype)
         return array_module(near).empty(shape, dtype=near.dtype if dtype is None else dtype)
 
-    def in_parts(self, compute: Callable[[slice], Result], n_rows: int) -> list[Result]:
-        """Return what ``compute(rows)`` returns for slices that are all rows together, in order.
+    def in_parts(self, compute: Callable[[slice], Result], n: int) -> list[Result]:
+        """Return what ``compute(part)`` returns for slices that are range(n) together, in order.
 
         Parameters
         ----------
         compute : callable
-            Called in a thread for each slice, side by side; or here, for all rows, if this call
-            has one thread.
-        n_rows : int
+            Called side by side in threads, a slice in each, if this call has several; else here,
+            for all at once. Parts may not depend on each other.
+        n : int
+            Rows, heads, columns: whatever the work can be parted by.
         """
-        parts = slices(n_rows, self.threads)
+        parts = slices(n, self.threads)
         return [compute(parts[0])] if len(parts) == 1 else side_by_side(compute, parts)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from contextvars import copy_context
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from npformer.blas import ONE_BLAS_THREAD
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -26,38 +27,58 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
 
 
+class _Inside(threading.local):
+    """Whether this thread is one of a pool's."""
+
+    threads = False
+
+
+_inside = _Inside()
+
+
 def side_by_side(do: Callable[[Part], Result], parts: list[Part]) -> list[Result]:
-    """Return [do(part), ...], each computed in a thread of its own.
+    """Return [do(part), ...], computed in as many threads as there are parts.
 
     Parameters
     ----------
     do : callable
-        What it raises reaches the caller, once no thread is at work any more.
+        What it raises reaches the caller, once no thread is at work any more. If it asks for
+        threads itself, it gets none, and computes its parts one after another: those of the pool
+        may all be waiting for it.
     parts : list
     """
+    if _inside.threads:
+        return [do(part) for part in parts]
     pool = threads(len(parts))
     with ONE_BLAS_THREAD:
         # The context is the caller's: what it told NumPy to do about overflow holds there as well.
-        futures = [pool.submit(copy_context().run, do, part) for part in parts]
+        futures: list[Future[Result]] = []
         try:
+            for part in parts:
+                futures.append(pool.submit(copy_context().run, _in_thread, do, part))
             return [future.result() for future in futures]
         finally:  # nobody may still write when an error reaches the caller
             for future in futures:
                 future.exception()
 
 
-def slices(n_rows: int, n: int) -> list[slice]:
-    """Return n slices that are all rows together; fewer, but at least one, if rows are fewer."""
-    n = max(1, min(n, n_rows))
-    return [slice(k * n_rows // n, (k + 1) * n_rows // n) for k in range(n)]
+def _in_thread(do: Callable[[Part], Result], part: Part) -> Result:
+    _inside.threads = True  # a thread of a pool is inside as long as it lives
+    return do(part)
+
+
+def slices(n: int, n_parts: int) -> list[slice]:
+    """Return slices that are range(n) together: so many, but no empty ones beside others."""
+    n_parts = max(1, min(n_parts, n))
+    return [slice(k * n // n_parts, (k + 1) * n // n_parts) for k in range(n_parts)]
 
 
 def threads(n: int) -> ThreadPoolExecutor:
     """Return n threads that stay for the next call: starting them costs as much as a small step."""
+    from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
+
     with _pools_lock:
         if n not in _pools:
-            from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
-
             _pools[n] = ThreadPoolExecutor(
                 n, thread_name_prefix="npformer", initializer=_spread, initargs=(count(), n)
             )
@@ -73,8 +94,16 @@ def _spread(numbers: Iterator[int], n: int) -> None:
     if hasattr(os, "sched_setaffinity"):
         ours = sorted(os.sched_getaffinity(0))
         if len(ours) >= n:
-            os.sched_setaffinity(0, ours[next(numbers) % n :: n])  # 0: this thread alone
+            with suppress(OSError):  # cores may be taken away meanwhile
+                os.sched_setaffinity(0, ours[next(numbers) % n :: n])  # 0: this thread alone
+
+
+def _forget() -> None:
+    """Begin anew in a forked child: it has no threads but its own, and nobody to open a lock."""
+    global _pools_lock
+    _pools_lock = threading.Lock()
+    _pools.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)  # a forked child has no threads but its own
+    os.register_at_fork(after_in_child=_forget)

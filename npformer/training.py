@@ -211,8 +211,8 @@ def fit(
         number of workers are equal bit for bit.
     workers : int or "auto"
         CPU cores that share each batch, each a part of it. "auto": as many as there are, if the
-        batch has enough to do for each; a copy needs less than a thread. Threads share a few long
-        sequences by their rows.
+        batch has enough to do for each; a copy needs less than a thread. Batches of a few long
+        sequences are shared within each sequence, by threads unless `processes` is True.
     processes : bool or "auto"
         Whether workers are copies of this process, which do not take turns at the interpreter, or
         threads. For one number of workers the numbers are the same. "auto": copies on Linux and

@@ -21,7 +21,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from npformer import checks, processes
+from npformer import checks, kernels, processes
 from npformer.backend import Array, Feed, array_module, backend_of, cores, explained_memory_error
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.functional import NO_LABEL
@@ -73,8 +73,8 @@ def work(model: Layer) -> Work:
     """Return the work in a model.
 
     Forward and backward cost about 6 operations a parameter and token, and 12 a feature and pair of
-    tokens in attention and synthesizers, at about 100 GFLOP/s; a table that is only looked up costs
-    none.
+    tokens in attention and synthesizers, at about 100 GFLOP/s. A table that is only looked up costs
+    none, and a synthesizer's, which is as wide as the longest sequence, stands for pairs.
     """
     multiplied, features = model.n_parameters(), 0
     for _, layer in model.layers():
@@ -82,6 +82,8 @@ def work(model: Layer) -> Work:
             multiplied -= layer.weight.size
         elif isinstance(layer, AveragingMixer):
             features += layer.output.weight.shape[0]
+            parts = layer.scores.trainable().values()
+            multiplied -= sum(part.size for part in parts if len(part.shape) == 3)  # by head
     return Work(6.0 * max(multiplied, 0) / 100e9, 12.0 * features / 100e9)
 
 
@@ -215,10 +217,14 @@ def choose_threads(workers: int | str, model: Layer, samples: int, length: int, 
     if pairs < PAIR_SECONDS or 2 * length * work.pair < work.token or model.backend != "numpy":
         return 1
     most = cores() if workers == "auto" else int(workers)
-    if 2 * samples > most or _sharing.among > 1:
+    if 2 * samples > most or _sharing.among > 1 or not kernels.enabled():
         return 1
-    mixers = (layer for _, layer in model.layers() if isinstance(layer, Mixer))
-    return most if all(mixer.in_parts for mixer in mixers) else 1
+    for _, layer in model.layers():
+        if isinstance(layer, Mixer) and not layer.in_parts:
+            return 1
+        if isinstance(layer, AveragingMixer) and samples * layer.n_heads < 2:
+            return 1  # heads are what it is parted by
+    return most
 
 
 def _wants_copies(asked: bool | str, fits: bool) -> bool:
@@ -245,9 +251,7 @@ COPIES_FROM_TOKENS = 1 << 15
 are few and long, and hardly wait for the interpreter."""
 
 
-def choose_processes(
-    asked: bool | str, model: Layer, samples: int, tokens: int, seconds: float
-) -> int:
+def choose_processes(asked: bool | str, model: Layer, samples: int, length: int, work: Work) -> int:
     """Return how many processes are to share a prediction; 1 is this one, with its threads.
 
     Parameters
@@ -256,10 +260,10 @@ def choose_processes(
         "auto": as many as there are cores, if copies are possible and there is enough to do. True:
         in any case.
     model : Layer
-    samples, tokens : int
-        In all batches.
-    seconds : float
-        From `work`, for all of them.
+    samples, length : int
+        Of all batches.
+    work : Work
+        Of the model.
 
     Returns
     -------
@@ -270,9 +274,12 @@ def choose_processes(
     ValueError
         Not one of the three, or True where there can be no copies.
     """
+    tokens, seconds = samples * length, work.of(samples, length)
     little = tokens < COPIES_FROM_TOKENS or seconds < COPIES_FROM_SECONDS
     if asked == "auto" and little:  # the way of every small prediction: as short as can be
         return 1
+    if asked == "auto" and choose_threads("auto", model, samples, length, work) > 1:
+        return 1  # there are more cores than samples
     if not _wants_copies(asked, fits=model.backend == "numpy"):
         return 1
     workers = "auto" if asked == "auto" else cores()
@@ -519,7 +526,9 @@ class Team:
         samples, length = x.shape[:2]
         seconds = self._work.of(samples, length)
         n = choose(self.workers, self.model, samples, samples * length, seconds, processes)
-        threads = choose_threads(self.workers, self.model, samples, length, self._work)
+        threads = 1
+        if not (processes and self._insist):
+            threads = choose_threads(self.workers, self.model, samples, length, self._work)
         return _Plan(n if threads == 1 else 1, threads, seconds)
 
     def _accumulate(self, k: int, share: _Share) -> Array:

@@ -58,7 +58,7 @@ class Workspace:
     """Lends arrays and takes them back by itself, once nobody holds them or a view of them.
 
     So an array that a caller keeps is never overwritten by a later call, and nothing has to be
-    given back by hand. Threads may ask at once.
+    given back by hand. Threads may ask at once, but not during `tidy`.
 
     Attributes
     ----------

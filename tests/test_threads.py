@@ -5,6 +5,7 @@ import threading
 import time
 import warnings
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from npformer.threads import side_by_side, slices
 )
 def test_slices_are_all_rows_together(n_rows, n, sizes):
     found = slices(n_rows, n)
+    assert found == Context(threads=n).in_parts(lambda part: part, n_rows)
     assert [part.stop - part.start for part in found] == sizes
     rows = np.arange(n_rows)
     np.testing.assert_array_equal(np.concatenate([rows[part] for part in found]), rows)
@@ -74,6 +76,34 @@ def test_an_error_reaches_the_caller_when_nobody_is_at_work_any_more():
     assert done == [1]
 
 
+def test_whoever_asks_for_threads_within_one_computes_there():
+    """Threads of a pool that wait for others of it could wait for ever."""
+
+    def here(part):
+        return threading.get_ident()
+
+    ((mine, others),) = side_by_side(lambda _: (here(0), side_by_side(here, [0, 1])), [0])
+    assert others == [mine, mine]
+
+
+def test_an_error_while_threads_are_asked_waits_for_those_at_work(monkeypatch):
+    done, asked, pool = [], count(), threads.threads(2)
+
+    def do(part):
+        time.sleep(0.1)
+        done.append(part)
+
+    def submit(*arguments):
+        if next(asked) == 1:
+            raise RuntimeError("can't start new thread")
+        return pool.submit(*arguments)
+
+    monkeypatch.setattr(threads, "threads", lambda n: SimpleNamespace(submit=submit))
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        side_by_side(do, [0, 1])
+    assert done == [0]
+
+
 def test_what_the_caller_said_about_overflow_holds_in_the_threads():
     def overflow(part):
         return np.float32(1e30) * np.full(2, 1e30, np.float32)
@@ -104,6 +134,15 @@ def test_each_thread_gets_every_nth_core_if_there_are_enough(monkeypatch, cores,
     for _ in range(n):
         threads._spread(numbers, n)
     assert given == [(0, some) for some in expected]
+
+
+def test_cores_that_are_taken_away_meanwhile_are_no_error(monkeypatch):
+    def refuse(thread, some):
+        raise OSError("Invalid argument")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0, 1}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
+    threads._spread(count(), 2)
 
 
 def test_where_threads_cannot_choose_their_cores_nothing_happens(monkeypatch):

@@ -13,9 +13,26 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from npformer import MIXERS, Adam, BatchTooLargeError, Context, classifier, processes, workers
+from npformer import (
+    MIXERS,
+    Adam,
+    BatchTooLargeError,
+    Context,
+    classifier,
+    processes,
+    use_kernels,
+    workers,
+)
+from npformer.kernels.cpu import averaging
 from npformer.processes import CannotCopyError
-from npformer.workers import Team, choose, choose_threads, one_blas_thread, work
+from npformer.workers import (
+    Team,
+    choose,
+    choose_processes,
+    choose_threads,
+    one_blas_thread,
+    work,
+)
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
@@ -146,13 +163,32 @@ def test_threads_share_calls_only_where_all_mixers_compute_in_parts(
     assert choose_threads("auto", model, 1, 1 << 14, work(model)) == expected
 
 
-def test_no_threads_share_calls_on_a_gpu_nor_among_processes(monkeypatch, small_model):
+def test_where_no_threads_share_calls(monkeypatch, small_model):
     monkeypatch.setattr(workers, "cores", lambda: 4)
-    model = small_model()
+    model, one_head = small_model(), small_model(n_heads=1)
     assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 4
     assert choose_threads("auto", GPU, 1, 1 << 14, work(model)) == 1
+    assert choose_threads("auto", one_head, 1, 1 << 14, work(one_head)) == 1
+    assert choose_threads("auto", one_head, 2, 1 << 14, work(one_head)) == 4
     with workers._sharing_among(2):
         assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 1
+    with use_kernels(False):
+        assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 1
+
+
+def test_a_prediction_of_a_few_long_sequences_is_shared_by_threads(monkeypatch, small_model):
+    monkeypatch.setattr(workers, "cores", lambda: 4)
+    model = small_model()
+    fits = processes.possible()
+    for samples, expected in ((1, 1), (2, 1), (3, 3 if fits else 1), (9, 4 if fits else 1)):
+        assert choose_processes("auto", model, samples, 1 << 15, work(model)) == expected
+
+
+def test_a_synthesizers_table_is_work_by_pairs(small_model):
+    changes = {"mixer": "dense_synthesizer", "d_model": 64, "n_heads": 4}
+    short, long = (work(small_model(**changes, max_len=n)) for n in (8, 2000))
+    assert long.pair == short.pair
+    assert long.token < 2 * short.token  # a bias of each head is as wide as its table
 
 
 def test_work_grows_with_the_model_and_with_the_batch(small_model):
@@ -297,7 +333,10 @@ def shared_calls(monkeypatch):
 
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
 @pytest.mark.parametrize("number", [2, 3])
-def test_threads_that_share_calls_change_no_number(small_model, shared_calls, rng, mixer, number):
+def test_threads_that_share_calls_change_no_number(
+    small_model, shared_calls, rng, monkeypatch, mixer, number
+):
+    monkeypatch.setattr(averaging, "SCORES", 1)  # a head at a time, as in long sequences
     changes = {"mixer": mixer, "d_model": 16, "d_ff": 32, "max_len": 40, "dropout": 0.2}
     ids, labels = rng.integers(0, 7, (1, 40)), np.array([2])
     mask = np.arange(40)[None] < 33
@@ -329,6 +368,17 @@ def test_threads_that_share_calls_hold_blas_to_one_thread(
         model.loss_and_gradients(rng.integers(0, 7, (1, 6)), np.array([1]), workers=2)
         assert blas_threads() == before
     assert {threads for each in seen for threads in each} == {1}
+
+
+@linux_only
+def test_processes_that_are_insisted_on_share_samples(small_model, shared_calls, rng):
+    model = small_model()
+    ids, labels = rng.integers(0, 7, (2, 6)), np.array([1, 2])
+    for insisted, n_threads in ((True, 1), (False, 4)):
+        shared_calls.clear()
+        with Team(model, 4, processes=insisted, model_work=workers.Work(0.0, 1e-9)) as team:
+            team.step(ids, labels, None, generator=None)
+        assert set(shared_calls) == {n_threads}
 
 
 def test_overflow_in_a_thread_that_shares_calls_is_no_warning(small_model, shared_calls, rng):

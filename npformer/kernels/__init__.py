@@ -68,6 +68,11 @@ class use_kernels:
         _enabled = self._before
 
 
+def enabled() -> bool:
+    """Return whether kernels are used at all: see `use_kernels`."""
+    return _enabled
+
+
 def _kernels_for(x: Array, context: Context) -> Kernels | None:
     """Return the kernels for arrays such as `x`; None if there are none, or none are wanted."""
     if not _enabled or context.plain or x.dtype.char not in KINDS:

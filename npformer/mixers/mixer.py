@@ -69,7 +69,7 @@ class Mixer(Layer):
         Whether the paper has dropout between this mixer and the residual connection.
     in_parts : bool
         Whether its kernel on the CPU shares a call among threads (`Context.in_parts`). If not,
-        long calls have the threads of BLAS.
+        long calls have the threads of BLAS. A subclass that computes in another way says False.
     """
 
     dropout_follows: bool = True

@@ -26,7 +26,7 @@ benchmarks kernels`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -163,7 +163,7 @@ def average(
         value = np.where(kept, value, 0.0)
         if key.shape[0] == len(mask):
             key = np.where(kept, key, 0.0)
-    heads = _prepare(query, key, value, longest, bias, mask, causal)
+    heads = _prepare(query, key, value, longest, bias, mask, causal, context)
     batch, n_heads, length, _ = query.shape
     if store is None:
         store = length <= STORED
@@ -178,20 +178,18 @@ def average(
     def compute(part: slice) -> None:
         scratch = None if store else _scratch(heads, context)
         partial = np.empty((TILE, value.shape[-1]), query.dtype) if length > TILE else None
-        for some in groups[part]:
-            for rows in _tiles(length):
-                target, total = (x[some][..., rows, :] for x in (out, totals_by_head))
-                for columns in _tiles(length, rows.stop if causal else length):
-                    e = _exponentials(heads, some, rows, columns, stored, scratch)
-                    sums = _row_sums(e, heads.weight, some, columns)
-                    v = weighted[some][..., columns, :]
-                    if columns.start == 0:
-                        np.matmul(e, v, out=target)
-                        total[...] = sums
-                    else:
-                        assert partial is not None
-                        target += np.matmul(e, v, out=partial[: e.shape[-2]])
-                        total += sums
+        for some, rows, columns in _walk(heads, groups[part]):
+            e = _exponentials(heads, some, rows, columns, stored, scratch)
+            sums = _row_sums(e, heads.weight, some, columns)
+            v = weighted[some][..., columns, :]
+            target, total = (x[some][..., rows, :] for x in (out, totals_by_head))
+            if columns.start == 0:
+                np.matmul(e, v, out=target)
+                total[...] = sums
+            else:
+                assert partial is not None
+                target += np.matmul(e, v, out=partial[: e.shape[-2]])
+                total += sums
 
     context.in_parts(compute, len(groups))
     if mask is not None:
@@ -244,33 +242,30 @@ def average_backward(
     def compute(part: slice) -> None:
         x_scratch = _scratch(heads, context)
         e_scratch = None if stored is not None else _scratch(heads, context)
-        for some in chain.from_iterable(units[part]):
-            w = None if w_column is None else w_column[_within(some, w_column)]
-            for rows in _tiles(length):
-                q, g_rows, d_rows = (a[some][..., rows, :] for a in (query, g, along))
-                dq = dquery[some][..., rows, :]
-                for columns in _tiles(length, rows.stop if heads.causal else length):
-                    e = _exponentials(heads, some, rows, columns, stored, e_scratch, again=True)
-                    first = rows.start == 0 or (heads.causal and rows.start == columns.start)
-                    x = _like(x_scratch, e)
-                    np.matmul(g_rows, value[some][..., columns, :].swapaxes(-1, -2), out=x)
-                    x -= d_rows
-                    x *= e
-                    _accumulate(e.swapaxes(-1, -2), g_rows, dvalue[some][..., columns, :], first)
-                    keys = weighted_key[_within(some, weighted_key)][..., columns, :]
-                    _accumulate(x, keys, dq, columns.start == 0)
-                    if not shared:
-                        _accumulate(x.swapaxes(-1, -2), q, dkey[some][..., columns, :], first)
-                    else:
-                        dk = x.swapaxes(-1, -2) @ q
-                        if w is not None:
-                            dk *= w[..., columns, :]
-                        dkey[0, some[1], columns] += dk.sum(axis=0)
-                    if dbias is not None:
-                        db = np.matmul(ones(x.shape[-2], x.dtype), x)  # [samples, heads, Lk]
-                        if w is not None:
-                            db *= w[..., columns, 0]
-                        dbias[some[1], columns] += db.sum(axis=0)
+        for some, rows, columns in _walk(heads, chain.from_iterable(units[part])):
+            w = None if w_column is None else w_column[_within(some, w_column)][..., columns, :]
+            q, g_rows, d_rows = (a[some][..., rows, :] for a in (query, g, along))
+            first = rows.start == 0 or (heads.causal and rows.start == columns.start)
+            e = _exponentials(heads, some, rows, columns, stored, e_scratch, again=True)
+            x = _like(x_scratch, e)
+            np.matmul(g_rows, value[some][..., columns, :].swapaxes(-1, -2), out=x)
+            x -= d_rows
+            x *= e
+            _accumulate(e.swapaxes(-1, -2), g_rows, dvalue[some][..., columns, :], first)
+            keys = weighted_key[_within(some, weighted_key)][..., columns, :]
+            _accumulate(x, keys, dquery[some][..., rows, :], columns.start == 0)
+            if not shared:
+                _accumulate(x.swapaxes(-1, -2), q, dkey[some][..., columns, :], first)
+            else:
+                dk = x.swapaxes(-1, -2) @ q
+                if w is not None:
+                    dk *= w
+                dkey[0, some[1], columns] += dk.sum(axis=0)
+            if dbias is not None:
+                db = np.matmul(ones(x.shape[-2], x.dtype), x)  # [samples, heads, Lk]
+                if w is not None:
+                    db *= w[..., 0]
+                dbias[some[1], columns] += db.sum(axis=0)
 
     context.in_parts(compute, len(units))
     if w_column is not None:
@@ -288,6 +283,7 @@ def _prepare(
     bias: Array | None,
     mask: Array | None,
     causal: bool,
+    context: Context,
 ) -> Heads:
     """Choose between weights of keys without a maximum, and a bias with row maxima."""
     padding = None if mask is None else mask[:, None, None, :]
@@ -302,25 +298,28 @@ def _prepare(
     weight = None if padding is None else padding.astype(query.dtype)
     row_bias = None if bias is None else (bias * UNIT)[:, None, :]
     heads = Heads(query, key, value, weight, None, row_bias, padding, causal, bias is not None)
-    heads.shift = _row_maxima(heads)
+    heads.shift = _row_maxima(heads, context)
     return heads
 
 
-def _row_maxima(heads: Heads) -> Array:
+def _row_maxima(heads: Heads, context: Context) -> Array:
     """Return the largest score that each query may see; 0 where it may see none."""
     batch, n_heads, length, _ = heads.query.shape
     top = np.full((batch, n_heads, length, 1), -np.inf, heads.query.dtype)
-    for some in _groups(heads):
-        for rows in _tiles(length):
-            for columns in _tiles(length, rows.stop if heads.causal else length):
-                s = _scores(heads, some, rows, columns, None)
-                if heads.mask is not None:
-                    masked = ~heads.mask[some[0]][..., columns]
-                    np.copyto(s, -np.inf, where=masked)
-                if heads.causal and rows.start == columns.start:
-                    s[..., ~_triangle(s.shape[-1], bool)] = -np.inf
-                row = top[some][..., rows, :]
-                np.maximum(row, s.max(axis=-1, keepdims=True), out=row)
+    groups = list(_groups(heads))
+
+    def compute(part: slice) -> None:
+        for some, rows, columns in _walk(heads, groups[part]):
+            s = _scores(heads, some, rows, columns, None)
+            if heads.mask is not None:
+                masked = ~heads.mask[some[0]][..., columns]
+                np.copyto(s, -np.inf, where=masked)
+            if heads.causal and rows.start == columns.start:
+                s[..., ~_triangle(s.shape[-1], bool)] = -np.inf
+            row = top[some][..., rows, :]
+            np.maximum(row, s.max(axis=-1, keepdims=True), out=row)
+
+    context.in_parts(compute, len(groups))
     top[np.isneginf(top)] = 0.0
     return top
 
@@ -443,6 +442,15 @@ def _groups(heads: Heads) -> Iterator[Group]:
     for b in range(0, batch, n):
         for head in range(0, n_heads, h):
             yield slice(b, min(b + n, batch)), slice(head, head + h)
+
+
+def _walk(heads: Heads, groups: Iterable[Group]) -> Iterator[tuple[Group, slice, slice]]:
+    """Yield (group, queries, keys) of every tile that is not wholly in the future."""
+    length = heads.query.shape[2]
+    for some in groups:
+        for rows in _tiles(length):
+            for columns in _tiles(length, rows.stop if heads.causal else length):
+                yield some, rows, columns
 
 
 def _by_head(units: list[list[Group]]) -> list[list[Group]]:

@@ -97,7 +97,7 @@ def test_scores_and_bias_are_bounded_together_and_in_one_unit():
         (0.0, 1.01 * safe / UNIT, False),
     ):
         given = None if bias is None else np.array([[0.0, bias, 0.0]])
-        heads = averaging._prepare(query, query, query, longest, given, None, False)
+        heads = averaging._prepare(query, query, query, longest, given, None, False, Context())
         assert (heads.shift is None) == goes_without_maxima
 
 
@@ -105,24 +105,21 @@ def test_scores_and_bias_are_bounded_together_and_in_one_unit():
 def test_groups_and_tiles_cover_every_score_once(tiling, batch):
     for n_heads, length in product((1, 4), (1, 3, 4, 5, 13)):
         query = np.zeros((batch, n_heads, length, 2))
-        heads = averaging._prepare(query, query, query, 0.0, None, None, False)
+        heads = averaging._prepare(query, query, query, 0.0, None, None, False, Context())
         seen = np.zeros((batch, n_heads, length, length), dtype=int)
-        for samples, some_heads in averaging._groups(heads):
-            for rows in averaging._tiles(length):
-                for columns in averaging._tiles(length):
-                    tile = seen[samples, some_heads, rows, columns]
-                    tile += 1
-                    assert tile.size <= max(averaging.SCORES, averaging.TILE * averaging.TILE)
+        for some, rows, columns in averaging._walk(heads, averaging._groups(heads)):
+            tile = seen[(*some, rows, columns)]
+            tile += 1
+            assert tile.size <= max(averaging.SCORES, averaging.TILE * averaging.TILE)
         np.testing.assert_array_equal(seen, 1)
 
 
 def test_causal_tiles_stop_at_the_diagonal(monkeypatch):
     monkeypatch.setattr(averaging, "TILE", 4)
-    pairs = [
-        (rows.start, columns.start)
-        for rows in averaging._tiles(10)
-        for columns in averaging._tiles(10, rows.stop)
-    ]
+    query = np.zeros((1, 1, 10, 2))
+    heads = averaging._prepare(query, query, query, 0.0, None, None, True, Context())
+    walk = averaging._walk(heads, averaging._groups(heads))
+    pairs = [(rows.start, columns.start) for _, rows, columns in walk]
     assert pairs == [(0, 0), (4, 0), (4, 4), (8, 0), (8, 4), (8, 8)]
 
 

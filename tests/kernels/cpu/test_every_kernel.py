@@ -1,11 +1,14 @@
 """What every kernel keeps to: the numbers of its pairs, no state, nobody else's arrays changed."""
 
+import threading
+
 import numpy as np
 import pytest
 
 from npformer import Workspace, module
 from npformer import functional as F
 from npformer.kernels.cpu import KERNELS, UPDATES, averaging
+from npformer.threads import side_by_side
 from tests.kernels.cpu.helpers import (
     CASES,
     DOUBLE,
@@ -79,23 +82,61 @@ def test_memory_that_is_lent_changes_no_bit(case):
             assert_same(run(case, dtype, workspace=workspace), alone)
 
 
-@pytest.fixture
-def a_head_at_once(monkeypatch):
-    """Have as many parts of attention as can be, as long sequences have."""
+IN_PARTS = {"attention_heads", "dense_heads", "feed_forward", "layer_norm", "linear"}
+
+
+@pytest.fixture(params=[None, 4], ids=["whole rows", "tiles of 4"])
+def long_sequences(request, monkeypatch):
+    """Have one sample and head at a time, as long sequences have, or tiles of them."""
     monkeypatch.setattr(averaging, "SCORES", 1)
+    if request.param is not None:
+        monkeypatch.setattr(averaging, "TILE", request.param)
+        monkeypatch.setattr(averaging, "STORED", 2)
 
 
-@pytest.mark.usefixtures("a_head_at_once")
+@pytest.fixture
+def calls(monkeypatch):
+    """Note how many parts calls have, and let these begin at once."""
+    seen = []
+
+    def noted(do, parts):
+        seen.append(len(parts))
+        all_here = threading.Barrier(len(parts), timeout=30)
+
+        def begin(part):
+            all_here.wait()
+            return do(part)
+
+        return side_by_side(begin, parts)
+
+    monkeypatch.setattr(module, "side_by_side", noted)
+    return seen
+
+
+@pytest.mark.usefixtures("long_sequences")
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_that_share_a_call_change_no_number(case, threads):
+def test_threads_that_share_a_call_change_no_number(case, threads, calls):
     workspace = Workspace()
     for dtype, bound in (("float64", DOUBLE), ("float32", SINGLE)):
         ours = run(case, dtype, threads=threads, workspace=workspace)
         assert_close(ours, expected(case, dtype), bound)
         assert_same(run(case, dtype, threads=threads), ours)
+    assert set(calls) <= set(range(2, threads + 1))
 
 
-@pytest.mark.usefixtures("a_head_at_once")
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
+    monkeypatch.setattr(averaging, "SCORES", 1)
+    most = 0
+    for label, case in CASES.items():
+        if label.startswith(name):
+            calls.clear()
+            run(case, threads=2)
+            most = max(most, len(calls))
+    assert (most >= 2) == (name in IN_PARTS)  # forward and backward
+
+
+@pytest.mark.usefixtures("long_sequences")
 def test_no_part_of_a_call_waits_for_another(case, monkeypatch):
     """In which order parts are computed changes no bit: so nor does how threads take turns."""
     monkeypatch.setattr(module, "side_by_side", lambda do, parts: [do(part) for part in parts])
