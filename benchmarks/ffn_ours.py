@@ -25,7 +25,7 @@ class OneLogit(Layer):
         """Add the gradients of ``weight * loss`` and return ``weight * loss``."""
         logits, cache = self.body.forward(x, context)
         loss, loss_cache = F.binary_cross_entropy_with_logits(logits, y)
-        self.body.backward(
+        self.body.backward_parameters(
             F.binary_cross_entropy_with_logits_backward(weight, loss_cache), cache, gradients
         )
         return loss * weight

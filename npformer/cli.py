@@ -129,7 +129,11 @@ def _add_backend(parser: Any) -> None:
 
 def _add_batch_size(parser: Any) -> None:
     parser.add_argument(
-        "--batch-size", type=int, default=256, metavar="N", help="samples at a time (default: 256)"
+        "--batch-size",
+        type=int,
+        default=256,
+        metavar="N",
+        help="at most so many samples at a time, in each process (default: 256)",
     )
 
 

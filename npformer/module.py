@@ -464,6 +464,19 @@ class Layer:
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how to go backward")
 
+    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        """Do as `backward` does, but for the input's gradient.
+
+        For a model's first layer, whose input is data. A layer that saves a product by it writes
+        this as well.
+
+        Parameters
+        ----------
+        dy, cache, gradients
+            As there.
+        """
+        self.backward(dy, cache, gradients)
+
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
         """Return the result at evaluation, without a cache.
 

@@ -118,9 +118,7 @@ def evaluate(
     model : SequenceClassifier
     data : (x, y) or (x, y, mask)
         Every token is of type 0, as in `fit`.
-    batch_size : int
-        Samples at a time.
-    processes : bool or "auto"
+    batch_size, processes
         As in `SequenceClassifier.predict_probabilities`.
     """
     return _measure(model, *_checked(model, "data", data), batch_size, processes)

@@ -286,6 +286,11 @@ def choose_processes(asked: bool | str, model: Layer, samples: int, length: int,
     return choose(workers, model, samples, tokens, seconds, processes=True)
 
 
+PREDICTED_AT_ONCE = 1 << 11
+"""Tokens of a prediction that a worker takes at a time on a CPU: with fewer, Python's own work
+counts; with more, what a layer leaves for the next falls out of the cache."""
+
+
 def in_processes(part: Callable[[int], Any], n: int) -> list[Any]:
     """Return [part(0), ..., part(n - 1)], all but the first computed in copies of this process.
 
@@ -509,16 +514,20 @@ class Team:
         plan = self._plan(x)
         n = plan.workers
         self._staff(n, with_gradients=False)
+        at_once = self.micro_batch
+        if at_once is None and isinstance(x, np.ndarray):
+            at_once = max(1, PREDICTED_AT_ONCE // x.shape[1])
 
         def part(k: int) -> Array:
             context = Context(keep=False, workspace=self._memory(k), threads=plan.threads)
             parts = [
                 self.model.forward(x[rows], _of_rows(context, mask, types, rows, on_host))[0]
-                for rows in _shares(len(x), n, k, self.micro_batch)
+                for rows in _shares(len(x), n, k, at_once)
             ]
             return parts[0] if len(parts) == 1 else array_module(x).concatenate(parts)
 
-        with explained_memory_error(self.model.backend, len(x) * _sharing.among):
+        together = len(x) if at_once is None else min(len(x), n * at_once)
+        with explained_memory_error(self.model.backend, together):
             made = self._run(part, plan)
         return made[0] if n == 1 else array_module(x).concatenate(made)
 

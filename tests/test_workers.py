@@ -672,15 +672,39 @@ def test_predictions_of_some_length_make_copies_by_themselves(
 
 @linux_only
 @pytest.mark.usefixtures("many_cores")
-def test_no_more_samples_at_a_time_than_asked_for(small_model, rng, monkeypatch):
-    model, ids, made = small_model(), rng.integers(0, 7, (8, 6)), []
-    monkeypatch.setattr(
-        workers, "Copies", lambda n, *others: made.append(n) or processes.Copies(n, *others)
-    )
-    model.predict(ids, batch_size=1, processes=True)
-    assert not made
-    model.predict(ids, batch_size=2, processes=True)
-    assert made == [1]
+def test_no_more_samples_at_a_time_than_asked_for(small_model, rng, sizes):
+    model, ids = small_model(), rng.integers(0, 7, (8, 6))
+    for batch_size, some in ((1, [1, 1]), (2, [2]), (8, [2])):  # two of the eight are here
+        sizes.clear()
+        model.predict(ids, batch_size=batch_size, processes=True)
+        assert sizes == some
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """Note how many samples are computed at a time in this process."""
+    seen, forward = [], classifier.SequenceClassifier.forward
+
+    def noted(self, x, context):
+        seen.append(len(x))
+        return forward(self, x, context)
+
+    monkeypatch.setattr(classifier.SequenceClassifier, "forward", noted)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("tokens", "some"), [(1, [1] * 8), (18, [3, 3, 2]), (48, [8]), (1000, [8])]
+)
+def test_a_worker_predicts_about_so_many_tokens_at_a_time(
+    small_model, token_batch, monkeypatch, sizes, tokens, some
+):
+    model, (ids, _, mask) = small_model(), token_batch
+    expected = model(ids, mask)
+    sizes.clear()
+    monkeypatch.setattr(workers, "PREDICTED_AT_ONCE", tokens)
+    np.testing.assert_allclose(model(ids, mask), expected, rtol=0, atol=1e-13)
+    assert sizes == some
 
 
 def refusing_fork(monkeypatch):
@@ -752,9 +776,9 @@ def test_a_copy_without_memory_says_which_batch_to_try(small_model, rng, monkeyp
         return forward(self, x, context)
 
     monkeypatch.setattr(type(model), "forward", failing)
-    with pytest.raises(BatchTooLargeError, match=r"last rows.*Try batch_size=6") as caught:
+    with pytest.raises(BatchTooLargeError, match=r"last rows.*Try batch_size=2") as caught:
         model.predict(ids, batch_size=12, processes=True)
-    assert caught.value.batch_size == 12
+    assert caught.value.batch_size == 4  # of each of three processes
 
 
 def test_predictions_refuse_what_is_no_way_to_work(small_model, rng, monkeypatch):

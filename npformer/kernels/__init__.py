@@ -185,7 +185,7 @@ def generator(near: Array, seed: int) -> Any:
     return None if make is None else make(seed, backend_of(near=near).name)
 
 
-def backward(dy: Array, cache: Any) -> Any:
+def backward(dy: Array, cache: Any, *, of_input: bool = True) -> Any:
     """Return the gradients of what `forward`, or a fused kernel, computed.
 
     Parameters
@@ -194,9 +194,13 @@ def backward(dy: Array, cache: Any) -> Any:
         Gradient of the loss with respect to y.
     cache : opaque
         From `forward`, or from what `fused` returned.
+    of_input : bool
+        If not, the first gradient is not wanted; kernels that can save it have this parameter.
     """
     function, saved = cache
-    return function(dy, saved)
+    if of_input or "of_input" not in (function.__kwdefaults__ or ()):
+        return function(dy, saved)
+    return function(dy, saved, of_input=False)
 
 
 def add(one: Array, other: Array, context: Context) -> Array:

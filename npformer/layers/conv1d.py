@@ -68,8 +68,15 @@ class Conv1d(Layer):
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx: Array
-        dx, dW, *db = kernels.backward(dy, cache)
-        gradients.add(self.weight, dW.reshape(self.weight.shape))
-        if self.bias is not None:
-            gradients.add(self.bias, db[0])
+        dx, *dmap = kernels.backward(dy, cache)
+        self._add(dmap, gradients)
         return dx
+
+    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        _, *dmap = kernels.backward(dy, cache, of_input=False)
+        self._add(dmap, gradients)
+
+    def _add(self, dmap: list[Array], gradients: Gradients) -> None:
+        gradients.add(self.weight, dmap[0].reshape(self.weight.shape))
+        if self.bias is not None:
+            gradients.add(self.bias, dmap[1])

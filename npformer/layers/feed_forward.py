@@ -71,13 +71,27 @@ class PositionwiseFeedForward(Layer):
         if way == "fused":
             dx: Array
             dx, *dmaps = kernels.backward(dy, saved)
-            for parameter, gradient in zip(self._parameters(), dmaps, strict=True):
-                gradients.add(parameter, gradient.reshape(parameter.shape))
+            self._add(dmaps, gradients)
             return dx
-        expand_cache, activation_cache, contract_cache = saved
+        return self.expand.backward(self._dbefore(dy, saved, gradients), saved[0], gradients)
+
+    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        way, saved = cache
+        if way == "fused":
+            _, *dmaps = kernels.backward(dy, saved, of_input=False)
+            self._add(dmaps, gradients)
+            return
+        self.expand.backward_parameters(self._dbefore(dy, saved, gradients), saved[0], gradients)
+
+    def _dbefore(self, dy: Array, saved: Any, gradients: Gradients) -> Array:
+        """Return the gradient of what the activation takes."""
+        _, activation_cache, contract_cache = saved
         dhidden = self.contract.backward(dy, contract_cache, gradients)
-        dbefore = self.activation.backward(dhidden, activation_cache, gradients)
-        return self.expand.backward(dbefore, expand_cache, gradients)
+        return self.activation.backward(dhidden, activation_cache, gradients)
+
+    def _add(self, dmaps: list[Array], gradients: Gradients) -> None:
+        for parameter, gradient in zip(self._parameters(), dmaps, strict=True):
+            gradients.add(parameter, gradient.reshape(parameter.shape))
 
     def _parameters(self) -> tuple[Parameter, ...]:
         assert self.expand.bias is not None

@@ -55,8 +55,16 @@ class Linear(Layer):
         return kernels.forward(F.linear, context, x, self.weight.value, b)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, dW, *db = kernels.backward(dy, cache)
-        gradients.add(self.weight, dW)
-        if self.bias is not None:
-            gradients.add(self.bias, db[0])
+        dx: Array
+        dx, *dmap = kernels.backward(dy, cache)
+        self._add(dmap, gradients)
         return dx
+
+    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        _, *dmap = kernels.backward(dy, cache, of_input=False)
+        self._add(dmap, gradients)
+
+    def _add(self, dmap: list[Array], gradients: Gradients) -> None:
+        gradients.add(self.weight, dmap[0])
+        if self.bias is not None:
+            gradients.add(self.bias, dmap[1])

@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from npformer import Context, Encoder, EncoderConfig, Gradients, Workspace
+from npformer import Context, Encoder, EncoderConfig, Gradients, Workspace, kernels, use_kernels
 from npformer import layers as L
 from npformer.mixers import MIXERS, MixerSettings
 
+X = np.ones((4, 5, 8), np.float32)
 CONFIG = EncoderConfig(d_model=8, n_layers=2, n_heads=2, d_ff=12, max_len=6, mixer="attention")
 
 
@@ -18,6 +19,9 @@ def makers():
         "Linear": lambda dtype: L.Linear(8, 6, seed=0, dtype=dtype),
         "Conv1d": lambda dtype: L.Conv1d(8, 6, 3, seed=0, dtype=dtype),
         "GELU": lambda dtype: L.GELU(),
+        "Sequential": lambda dtype: L.Sequential(
+            L.Conv1d(8, 6, seed=0, dtype=dtype), L.Tanh(), L.Linear(6, 4, seed=1, dtype=dtype)
+        ),
         "LayerNorm": lambda dtype: L.LayerNorm(8, dtype=dtype),
         "Positions": lambda dtype: L.Positions(6, 8, "learned", seed=0, dtype=dtype),
         "MeanPooling": lambda dtype: L.MeanPooling(),
@@ -47,6 +51,47 @@ def forward_and_backward(layer, x, workspace=None):
     gradients = Gradients(layer)
     dx = layer.backward(dy, cache, gradients)
     return [a.copy() for a in (y, dx, *gradients.values())]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_parameters_get_the_same_gradients_without_the_inputs(make, rng, enabled):
+    layer, x = make("float64"), rng.normal(size=(4, 5, 8))
+    with use_kernels(enabled):
+        y, cache = layer.forward(x, Context())
+        dy, kept = rng.normal(size=y.shape), Gradients(layer)
+        layer.backward(dy, cache, kept)
+        for _ in range(2):  # neither pass uses the cache up
+            gradients = Gradients(layer)
+            assert layer.backward_parameters(dy, cache, gradients) is None
+            assert_same(gradients.values(), kept.values())
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        L.Linear(8, 6, seed=0),
+        L.Linear(8, 6, bias=False, seed=0),
+        L.Conv1d(8, 6, seed=0),
+        L.PositionwiseFeedForward(8, 12, "gelu", seed=0),
+        L.Sequential(L.Linear(8, 6, seed=0)),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_a_first_layer_saves_the_product_for_its_input(first, rng, monkeypatch):
+    chain, seen = L.Sequential(first, L.Tanh(), L.Linear(first(X).shape[-1], 4, seed=0)), []
+    backward = kernels.backward
+
+    def noted(dy, cache, **options):
+        found = backward(dy, cache, **options)
+        seen.append(found[0])
+        return found
+
+    monkeypatch.setattr(kernels, "backward", noted)
+    y, cache = chain.forward(X, Context())
+    dy = rng.normal(size=y.shape).astype(y.dtype)
+    chain.backward_parameters(dy, cache, Gradients(chain))
+    assert seen[0] is not None  # the last layer's
+    assert seen[-1] is None
 
 
 def assert_same(some, others):

@@ -10,7 +10,7 @@ import numpy as np
 from npformer import checks
 from npformer.backend import Array
 from npformer.kernels.cpu.averaging import average, average_backward, longest_square, parts_by_head
-from npformer.kernels.cpu.linear import gradients_of_product
+from npformer.kernels.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.kernels.cpu.rows import UNIT, pieces
 from npformer.module import Context
 
@@ -94,7 +94,8 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dqkv = context.empty((len(rows), 3 * d), rows)
     average_backward(dy, averaged, *parts_by_head(dqkv, batch, length, n_heads, 3))
     W_back = np.multiply(W, _factors(d, 1.0, W), out=context.empty(W.shape, W))
-    dx, dW, db = gradients_of_product(dqkv, rows, W_back, context)
+    dx = gradient_of_input(dqkv, W_back, context)
+    dW, db = gradients_of_map(dqkv, rows, context)
     scales = _factors(d, scale, W)
     dW *= scales
     db *= scales

@@ -15,7 +15,7 @@ from npformer import checks
 from npformer.backend import Array
 from npformer.functional.dense_synthesizer import check_columns
 from npformer.kernels.cpu.averaging import average, average_backward, longest_square, parts_by_head
-from npformer.kernels.cpu.linear import gradients_of_product
+from npformer.kernels.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.kernels.cpu.rows import UNIT, pieces, zeros
 from npformer.module import Context
 
@@ -108,5 +108,6 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         dhidden = dhv[piece, :d]
         dhidden *= hv[piece, :d] > 0.0
         dhidden *= 1.0 / UNIT
-    dx, dW, db = gradients_of_product(dhv, rows, W, context)
+    dx = gradient_of_input(dhv, W, context)
+    dW, db = gradients_of_map(dhv, rows, context)
     return dx.reshape(x_shape), dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]

@@ -61,12 +61,14 @@ def feed_forward(
     return y, (rows, hidden, derivative, W1, W2, x.shape, context)
 
 
-def feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array, Array, Array]:
-    """Gradients: dx, dW1, db1, dW2, db2."""
+def feed_forward_backward(
+    dy: Array, cache: Any, *, of_input: bool = True
+) -> tuple[Array | None, Array, Array, Array, Array]:
+    """Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`."""
     rows, hidden, derivative, W1, W2, x_shape, context = cache
     drows = dy.reshape(-1, W2.shape[1])
     dhidden = context.empty(hidden.shape, hidden)
-    dx = context.empty(rows.shape, rows)
+    dx = context.empty(rows.shape, rows) if of_input else None
     dW1, dW2 = context.empty(W1.shape, W1), context.empty(W2.shape, W2)
     db1 = np.empty(len(W2), W1.dtype)
 
@@ -74,7 +76,8 @@ def feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array, A
         np.matmul(drows[some], W2.T, out=dhidden[some])
         for piece in pieces(some, dhidden.shape[1]):
             dhidden[piece] *= hidden[piece] > 0.0 if derivative is None else derivative[piece]
-        np.matmul(dhidden[some], W1.T, out=dx[some])
+        if dx is not None:
+            np.matmul(dhidden[some], W1.T, out=dx[some])
 
     def of_features(some: slice) -> None:
         np.matmul(hidden[:, some].T, drows, out=dW2[some])
@@ -83,4 +86,4 @@ def feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array, A
 
     context.in_parts(of_rows, len(rows))
     context.in_parts(of_features, len(W2))
-    return dx.reshape(x_shape), dW1, db1, dW2, column_sums(drows)
+    return None if dx is None else dx.reshape(x_shape), dW1, db1, dW2, column_sums(drows)

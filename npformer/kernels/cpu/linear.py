@@ -39,37 +39,50 @@ def linear(x: Array, W: Array, b: Array | None = None, *, context: Context) -> t
     return y.reshape(*x.shape[:-1], W.shape[1]), (rows, W, b is not None, x.shape, context)
 
 
-def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """`functional.linear_backward`."""
+def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Array | None, ...]:
+    """`functional.linear_backward`; dx is None if not `of_input`."""
     rows, W, has_bias, x_shape, context = cache
-    dx, dW, db = gradients_of_product(dy.reshape(-1, W.shape[1]), rows, W, context)
-    dx = dx.reshape(x_shape)
+    drows = dy.reshape(-1, W.shape[1])
+    dx = gradient_of_input(drows, W, context).reshape(x_shape) if of_input else None
+    dW, db = gradients_of_map(drows, rows, context)
     return (dx, dW, db) if has_bias else (dx, dW)
 
 
-def gradients_of_product(
-    dy: Array, x: Array, W: Array, context: Context
-) -> tuple[Array, Array, Array]:
-    """Gradients of x W + b: dx, dW, db.
+def gradient_of_input(dy: Array, W: Array, context: Context) -> Array:
+    """Gradient of x W + b with respect to x.
+
+    Parameters
+    ----------
+    dy : array, shape (rows, outputs)
+    W : array, shape (inputs, outputs)
+    context : Context
+        Lends the memory.
+    """
+    dx = context.empty((len(dy), len(W)), dy)
+
+    def compute(some: slice) -> None:
+        np.matmul(dy[some], W.T, out=dx[some])
+
+    context.in_parts(compute, len(dy))
+    return dx
+
+
+def gradients_of_map(dy: Array, x: Array, context: Context) -> tuple[Array, Array]:
+    """Gradients of x W + b with respect to W and b.
 
     Parameters
     ----------
     dy : array, shape (rows, outputs)
     x : array, shape (rows, inputs)
-    W : array, shape (inputs, outputs)
     context : Context
         Lends the memory.
     """
-    dx, dW = context.empty(x.shape, x), context.empty(W.shape, W)
-    db = np.empty(W.shape[1], W.dtype)
+    d_in, d_out = x.shape[1], dy.shape[1]
+    dW, db = context.empty((d_in, d_out), x), np.empty(d_out, x.dtype)
 
-    def of_rows(some: slice) -> None:
-        np.matmul(dy[some], W.T, out=dx[some])
-
-    def of_outputs(some: slice) -> None:
+    def compute(some: slice) -> None:
         np.matmul(x.T, dy[:, some], out=dW[:, some])
         db[some] = column_sums(dy[:, some])
 
-    context.in_parts(of_rows, len(x))
-    context.in_parts(of_outputs, W.shape[1])
-    return dx, dW, db
+    context.in_parts(compute, d_out)
+    return dW, db

@@ -49,8 +49,10 @@ def feed_forward(
     return y, (rows, hidden, before if keep else None, W1, W2, x.shape)
 
 
-def feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array, Array, Array]:
-    """Gradients: dx, dW1, db1, dW2, db2."""
+def feed_forward_backward(
+    dy: Array, cache: Any, *, of_input: bool = True
+) -> tuple[Array | None, Array, Array, Array, Array]:
+    """Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`."""
     rows, hidden, derivative, W1, W2, x_shape = cache
     drows = contiguous(dy).reshape(-1, W2.shape[1])
     dW2 = hidden.T @ drows
@@ -62,5 +64,5 @@ def feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array, A
     sizes = (*hidden.shape, c.rows_of_group)
     FEED_FORWARD.launch(kernel, dy, c.blocks, c.threads, dhidden, saved, sums, *sizes)
     dW1 = rows.T @ dhidden
-    dx = (dhidden @ W1.T).reshape(x_shape)
+    dx = (dhidden @ W1.T).reshape(x_shape) if of_input else None
     return dx, dW1, column_sums(sums), dW2, column_sums(drows)

@@ -29,10 +29,10 @@ def linear(x: Array, W: Array, b: Array | None = None, *, context: Context) -> t
     return y.reshape(*x.shape[:-1], W.shape[1]), (rows, W, b is not None, x.shape)
 
 
-def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """`functional.linear_backward`."""
+def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Array | None, ...]:
+    """`functional.linear_backward`; dx is None if not `of_input`."""
     rows, W, has_bias, x_shape = cache
     drows = contiguous(dy).reshape(-1, W.shape[1])
-    dx = (drows @ W.T).reshape(x_shape)
+    dx = (drows @ W.T).reshape(x_shape) if of_input else None
     dW = rows.T @ drows
     return (dx, dW, column_sums(drows)) if has_bias else (dx, dW)

@@ -245,6 +245,20 @@ def test_feed_forward(sizes, activation, dtype) -> None:
     agree(compute(EVALUATE), y, dtype)
 
 
+def test_maps_get_the_same_gradients_without_the_inputs() -> None:
+    rng = fresh()
+    x, dy, W, b = (up(rng.normal(size=s), "float64") for s in ((4, 6), (4, 6), (6, 6), (6,)))
+    for (_, cache), backward in (
+        (gpu.linear(x, W, b, context=TRAIN), gpu.linear_backward),
+        (gpu.feed_forward(x, W, b, W, b, "gelu", TRAIN), gpu.feed_forward_backward),
+    ):
+        _, *expected = backward(dy, cache)
+        dx, *found = backward(dy, cache, of_input=False)
+        assert dx is None
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(down(one), down(other))
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_an_activation_shows_nan(activation) -> None:
     x = np.array([[float("nan")], [1.0]])
