@@ -15,7 +15,7 @@ import numpy as np
 
 from npformer.backend import Array, backend_of
 
-SMALL = 1 << 14
+SMALL = 1 << 16
 """Bytes below which an array is simply made: the C library keeps such small pieces itself."""
 
 LINE = 64

@@ -11,6 +11,7 @@ import pytest
 
 import npformer as nf
 from npformer import backend
+from npformer.workspace import SMALL
 from tests import fake_device
 
 NEAR = np.zeros(1, dtype="float32")
@@ -166,10 +167,10 @@ def test_little_memory_is_wasted(workspace):
 
 
 def test_small_arrays_are_simply_made(workspace):
-    lent = workspace.empty(((1 << 14) - 1,), NEAR, "uint8")
+    lent = workspace.empty((SMALL - 1,), NEAR, "uint8")
     assert workspace.n_bytes == 0
     assert lent.base is None
-    workspace.empty((1 << 14,), NEAR, "uint8")
+    workspace.empty((SMALL,), NEAR, "uint8")
     assert workspace.n_bytes > 0
 
 
