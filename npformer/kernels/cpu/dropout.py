@@ -1,8 +1,8 @@
 """y = x m / (1 - rate) in memory that is lent, with a mask of one byte an entry.
 
-Without it a training step takes 1 % longer on S, 1 % on X, and no longer than can be told from
-noise on M (`python -m benchmarks parts`). What it gains besides is memory: it is lent, so a step
-allocates almost nothing.
+Without it a training step takes 1 % longer on X, and no longer than can be told from noise on S and
+M (`python -m benchmarks parts`). What it gains besides is memory: it is lent, so a step allocates
+almost nothing.
 """
 
 from __future__ import annotations
