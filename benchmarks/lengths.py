@@ -54,11 +54,10 @@ def build(what, mixer, length):
 def measure(what, length, rounds):
     """Time all mixers at one length, in turn, and trace their memory; return the figures."""
     batch = TOKENS // length
-    workers = min(THREADS, batch)
     rng = np.random.default_rng(0)
     x, dy = rng.standard_normal((2, batch, length, D_MODEL), dtype="float32")
     given = dy.copy()
-    teams = {mixer: Team(build(what, mixer, length), workers) for mixer in MIXERS}
+    teams = {mixer: Team(build(what, mixer, length), THREADS) for mixer in MIXERS}
 
     def step(team):
         team.step(x, dy, None, generator=None)
@@ -78,21 +77,20 @@ def measure(what, length, rounds):
             "mixer": mixer,
             "length": length,
             "batch": batch,
-            "workers": workers,
             "rounds": len(taken[mixer]),
             "ms": summary(taken[mixer]),
-            "peak_mib": round(peak_mib(what, mixer, length, workers, x, dy), 1),
+            "peak_mib": round(peak_mib(what, mixer, length, x, dy), 1),
             "others_share": others.share,
         }
         for mixer in MIXERS
     ]
 
 
-def peak_mib(what, mixer, length, workers, x, dy):
+def peak_mib(what, mixer, length, x, dy):
     """Return the peak of what NumPy allocates for two steps, gradients included."""
     model = build(what, mixer, length)
     tracemalloc.start()
-    with Team(model, workers) as team:
+    with Team(model, THREADS) as team:
         for _ in range(2):
             team.step(x, dy, None, generator=None)
         peak = tracemalloc.get_traced_memory()[1] / 2**20
@@ -182,8 +180,8 @@ def table(figures):
     """Return times and memory: a row a length."""
     heads = [f"{NAMES[m]}: layer, ms | mixer, ms | layer, MiB" for m in MIXERS]
     lines = [
-        f"| length | batch | threads | {' | '.join(heads)} |",
-        f"|---:|---:|---:|{'---:|' * 3 * len(MIXERS)}",
+        f"| length | batch | {' | '.join(heads)} |",
+        f"|---:|---:|{'---:|' * 3 * len(MIXERS)}",
     ]
     by = {(f["what"], f["mixer"], f["length"]): f for f in figures}
     for length in dict.fromkeys(f["length"] for f in figures):
@@ -192,14 +190,15 @@ def table(figures):
             layer, alone = by["layer", mixer, length], by["mixer", mixer, length]
             cells += [f"{f['ms']['median']:.1f}" for f in (layer, alone)]
             cells.append(f"{layer['peak_mib']:.0f}")
-        lines.append(f"| {length} | {layer['batch']} | {layer['workers']} | {' | '.join(cells)} |")
+        lines.append(f"| {length} | {layer['batch']} | {' | '.join(cells)} |")
     shares = [f["others_share"] or 0.0 for f in figures]
     lines += [
         "",
         f"Forward and backward of {TOKENS} tokens, d_model {D_MODEL}, {HEADS} heads, d_ff {D_FF}, "
-        "float32; medians of interleaved rounds. Threads share the batch; a batch of one sequence "
-        "is left to one worker, and the threads of its BLAS. A mixer's projections count as its "
-        "own. Memory is the peak of what NumPy allocates, gradients included. Other programs took "
+        f"float32, {THREADS} threads; medians of interleaved rounds. Threads share the batch, or, "
+        "of one sequence, each call; with Fourier, BLAS's threads share its products instead. A "
+        "mixer's projections count as its own. Memory is the peak of what NumPy allocates, "
+        "gradients included. Other programs took "
         f"at most {100 * max(shares):.0f} % of the machine.",
     ]
     return "\n".join(lines)
