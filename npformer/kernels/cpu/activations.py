@@ -3,7 +3,7 @@
 The derivative is computed in the forward pass, while x is in the cache, and the backward pass is
 one multiplication.
 
-With SciPy's erf a training step with GELU takes 25 % longer on S, 12 % on M, 12 % on X (`python -m
+With SciPy's erf a training step with GELU takes 23 % longer on S, 10 % on M, 10 % on X (`python -m
 benchmarks kernels`).
 """
 

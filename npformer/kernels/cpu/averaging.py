@@ -20,7 +20,7 @@ Scores are computed again in the backward pass unless they are stored, so memory
 the square of the length (Rabe and Staats, 2021, arXiv 2112.05682; Dao et al., 2022, arXiv
 2205.14135).
 
-Without it a training step with attention takes 19 % longer on S, 6 % on M, 15 % on X (`python -m
+Without it a training step with attention takes 17 % longer on S, 6 % on M, 19 % on X (`python -m
 benchmarks kernels`).
 """
 
