@@ -37,7 +37,7 @@ _inside = _Inside()
 
 
 def side_by_side(do: Callable[[Part], Result], parts: list[Part]) -> list[Result]:
-    """Return [do(part), ...], computed in as many threads as there are parts.
+    """Return [do(part), ...], shared out among as many threads as there are parts.
 
     Parameters
     ----------
@@ -74,15 +74,38 @@ def slices(n: int, n_parts: int) -> list[slice]:
 
 
 def threads(n: int) -> ThreadPoolExecutor:
-    """Return n threads that stay for the next call: starting them costs as much as a small step."""
-    from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
+    """Return n threads that stay for the next call: starting them costs as much as a small step.
 
+    Raises
+    ------
+    RuntimeError
+        The system starts no more threads. None is left.
+    """
     with _pools_lock:
         if n not in _pools:
-            _pools[n] = ThreadPoolExecutor(
-                n, thread_name_prefix="npformer", initializer=_spread, initargs=(count(), n)
-            )
+            _pools[n] = _started(n)
         return _pools[n]
+
+
+def _started(n: int) -> ThreadPoolExecutor:
+    """Return a pool whose threads are all there.
+
+    A pool that cannot start a thread when it is given work keeps the work, and does it later.
+    """
+    from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
+
+    pool = ThreadPoolExecutor(
+        n, thread_name_prefix="npformer", initializer=_spread, initargs=(count(), n)
+    )
+    all_here = threading.Barrier(n)  # whoever waits is busy, so that the next one is started
+    try:
+        for _ in range(n):
+            pool.submit(all_here.wait)
+    except BaseException:
+        all_here.abort()
+        pool.shutdown()
+        raise
+    return pool
 
 
 def _spread(numbers: Iterator[int], n: int) -> None:
@@ -103,6 +126,7 @@ def _forget() -> None:
     global _pools_lock
     _pools_lock = threading.Lock()
     _pools.clear()
+    _inside.threads = False
 
 
 if hasattr(os, "register_at_fork"):

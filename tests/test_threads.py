@@ -104,6 +104,27 @@ def test_an_error_while_threads_are_asked_waits_for_those_at_work(monkeypatch):
     assert done == [0]
 
 
+def test_where_not_all_threads_can_be_started_there_are_none(monkeypatch):
+    start, asked, done = threading.Thread.start, count(), []
+
+    def refused(thread):
+        if next(asked) == 1:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threads, "_pools", {})
+    before = threading.active_count()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            side_by_side(done.append, [0, 1, 2])
+    assert next(asked) == 2
+    assert threading.active_count() == before
+    assert not done
+    test_results_come_in_order_each_from_a_thread_of_its_own()
+    threads._pools[3].shutdown()
+
+
 def test_what_the_caller_said_about_overflow_holds_in_the_threads():
     def overflow(part):
         return np.float32(1e30) * np.full(2, 1e30, np.float32)
