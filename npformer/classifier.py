@@ -122,11 +122,17 @@ class SequenceClassifier(Layer):
         return logits, (embed_cache, encoder_cache, pool_cache, classify_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        embed_cache, encoder_cache, pool_cache, classify_cache = cache
+        return self.embed.backward(self._dembedded(dy, cache, gradients), cache[0], gradients)
+
+    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        self.embed.backward_parameters(self._dembedded(dy, cache, gradients), cache[0], gradients)
+
+    def _dembedded(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        """Return the gradient of what `embed` gave."""
+        _, encoder_cache, pool_cache, classify_cache = cache
         dpooled = self.classify.backward(dy, classify_cache, gradients)
         dencoded = self.pool.backward(dpooled, pool_cache, gradients)
-        dembedded = self.encoder.backward(dencoded, encoder_cache, gradients)
-        return self.embed.backward(dembedded, embed_cache, gradients)
+        return self.encoder.backward(dencoded, encoder_cache, gradients)
 
     def accumulate(
         self,
@@ -167,7 +173,7 @@ class SequenceClassifier(Layer):
                 F.softmax_cross_entropy, context, logits, y, label_smoothing
             )
             dlogits = kernels.backward(weight, loss_cache)
-        self.backward(dlogits, cache, gradients)
+        self.backward_parameters(dlogits, cache, gradients)
         return loss * weight
 
     @contextmanager
@@ -269,8 +275,9 @@ class SequenceClassifier(Layer):
         x, mask : array
             As in `__call__`.
         batch_size : int
-            At most so many samples at a time, in each process. On a CPU a worker takes fewer of
-            long sequences, about 2048 tokens, whose results stay in the cache.
+            At most so many samples at a time, in each process (``processes=False``: in this
+            one). On a CPU a worker takes fewer of long sequences, about 2048 tokens, whose results
+            stay in the cache.
         types : int array, shape (batch, length), optional
             As in `__call__`.
         processes : bool or "auto"

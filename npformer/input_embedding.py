@@ -119,14 +119,15 @@ class InputEmbedding(Layer):
         return y, caches
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        (
-            tokens_cache,
-            positions_cache,
-            types_cache,
-            norm_cache,
-            projection_cache,
-            dropout_cache,
-        ) = cache
+        return self.tokens.backward(self._dtokens(dy, cache, gradients), cache[0], gradients)
+
+    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        dtokens = self._dtokens(dy, cache, gradients)
+        self.tokens.backward_parameters(dtokens, cache[0], gradients)
+
+    def _dtokens(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        """Return the gradient of what `tokens` gave."""
+        _, positions_cache, types_cache, norm_cache, projection_cache, dropout_cache = cache
         dy = self.dropout.backward(dy, dropout_cache, gradients)
         if self.projection is not None:
             dy = self.projection.backward(dy, projection_cache, gradients)
@@ -137,7 +138,7 @@ class InputEmbedding(Layer):
             self.types.backward(dy, types_cache, gradients)
         if self.positions is not None:
             dy = self.positions.backward(dy, positions_cache, gradients)
-        return self.tokens.backward(dy, tokens_cache, gradients)
+        return dy
 
     # The model's edge: what comes in is checked here, and uploaded --------------------------------
 

@@ -429,6 +429,12 @@ class Layer:
     called by the path that leads to it, such as ``blocks.0.mixer.query.weight``.
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "backward" in vars(cls) and "backward_parameters" not in vars(cls):
+            # An inherited one knows nothing of the new `backward`.
+            cls.backward_parameters = Layer.backward_parameters  # type: ignore[method-assign]
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the result and what `backward` needs.
 
@@ -468,7 +474,7 @@ class Layer:
         """Do as `backward` does, but for the input's gradient.
 
         For a model's first layer, whose input is data. A layer that saves a product by it writes
-        this as well.
+        this as well as `backward`; one that does not has the `backward` that it has.
 
         Parameters
         ----------

@@ -308,7 +308,8 @@ def fit(
                 if held_out is not None:
                     # Without a backward pass, four times as many samples fit where a step does.
                     at_evaluation = min(256, 4 * at_once)
-                    by_size = "auto" if processes else False  # True asks for copies that train
+                    # Each copy takes so many; and processes=True asks for copies that train.
+                    by_size = "auto" if processes and workers == "auto" else False
                     found = _measure(model, *held_out, at_evaluation, by_size)
                     if not math.isfinite(found.loss):
                         culprit = _culprit(model, held_out[0], held_out[2])

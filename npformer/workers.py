@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -25,12 +25,14 @@ from npformer import checks, kernels, processes
 from npformer.backend import Array, Feed, array_module, backend_of, cores, explained_memory_error
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.functional import NO_LABEL
-from npformer.layers import Embedding
-from npformer.mixers import AveragingMixer, Mixer
-from npformer.module import Context, Gradients, Layer, Lengths, Parameters
+from npformer.layers import Embedding, Positions
+from npformer.mixers import AveragingMixer, Mixer, Scores
+from npformer.module import Context, Gradients, Layer, Lengths, Parameter, Parameters
 from npformer.processes import CannotCopyError, Copies
 from npformer.threads import side_by_side
 from npformer.workspace import Workspace
+
+Result = TypeVar("Result")
 
 
 class Trainable(Protocol):
@@ -74,17 +76,20 @@ def work(model: Layer) -> Work:
 
     Forward and backward cost about 6 operations a parameter and token, and 12 a feature and pair of
     tokens in attention and synthesizers, at about 100 GFLOP/s. A table that is only looked up costs
-    none, and a synthesizer's, which is as wide as the longest sequence, stands for pairs.
+    none, and what synthesizers have by head, mostly as wide as the longest sequence, is in the
+    pairs.
     """
-    multiplied, features = model.n_parameters(), 0
-    for _, layer in model.layers():
-        if isinstance(layer, Embedding):
-            multiplied -= layer.weight.size
-        elif isinstance(layer, AveragingMixer):
+    multiplied, features = 0, 0
+    for _, layer in model.layers():  # a block that acts several times comes as often
+        if isinstance(layer, Embedding | Positions):
+            continue
+        if isinstance(layer, AveragingMixer):
             features += layer.output.weight.shape[0]
-            parts = layer.scores.trainable().values()
-            multiplied -= sum(part.size for part in parts if len(part.shape) == 3)  # by head
-    return Work(6.0 * max(multiplied, 0) / 100e9, 12.0 * features / 100e9)
+        scores = isinstance(layer, AveragingMixer | Scores)
+        for _, child in layer.children():
+            if isinstance(child, Parameter) and child.trainable:
+                multiplied += 0 if scores and len(child.shape) == 3 else child.size
+    return Work(6.0 * multiplied / 100e9, 12.0 * features / 100e9)
 
 
 # How much of a batch's `work`, at a training step, a worker should have: with less, sharing costs
@@ -222,7 +227,7 @@ def choose_threads(workers: int | str, model: Layer, samples: int, length: int, 
     for _, layer in model.layers():
         if isinstance(layer, Mixer) and not layer.in_parts:
             return 1
-        if isinstance(layer, AveragingMixer) and samples * layer.n_heads < 2:
+        if isinstance(layer, AveragingMixer) and layer.n_heads < 2:
             return 1  # heads are what it is parted by
     return most
 
@@ -515,21 +520,22 @@ class Team:
         n = plan.workers
         self._staff(n, with_gradients=False)
         at_once = self.micro_batch
-        if at_once is None and isinstance(x, np.ndarray):
+        # Threads that share calls take all samples: they are few, and their heads have to go round.
+        if at_once is None and isinstance(x, np.ndarray) and plan.threads == 1:
             at_once = max(1, PREDICTED_AT_ONCE // x.shape[1])
 
-        def part(k: int) -> Array:
+        def part(k: int) -> list[Array]:
             context = Context(keep=False, workspace=self._memory(k), threads=plan.threads)
-            parts = [
+            return [
                 self.model.forward(x[rows], _of_rows(context, mask, types, rows, on_host))[0]
                 for rows in _shares(len(x), n, k, at_once)
             ]
-            return parts[0] if len(parts) == 1 else array_module(x).concatenate(parts)
 
         together = len(x) if at_once is None else min(len(x), n * at_once)
         with explained_memory_error(self.model.backend, together):
-            made = self._run(part, plan)
-        return made[0] if n == 1 else array_module(x).concatenate(made)
+            made = [y for several in self._run(part, plan) for y in several]
+        with explained_memory_error(self.model.backend, len(x)):
+            return made[0] if len(made) == 1 else array_module(x).concatenate(made)
 
     def _plan(self, x: Array, processes: bool = False) -> _Plan:
         samples, length = x.shape[:2]
@@ -611,7 +617,7 @@ class Team:
             self._copies.close(at_once)
             self._copies = None
 
-    def _run(self, part: Callable[[int], Array], plan: _Plan) -> list[Array]:
+    def _run(self, part: Callable[[int], Result], plan: _Plan) -> list[Result]:
         if plan.workers > 1:
             return side_by_side(part, list(range(plan.workers)))
         with one_blas_thread(self.model, plan.seconds, plan.threads):

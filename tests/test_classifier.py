@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
+from npformer import kernels
 from npformer.mixers import MIXERS, SCORES
 
 
@@ -242,6 +243,20 @@ def test_float32_and_float64_are_one_model_up_to_rounding(small_model, token_bat
     gradients = [model.loss_and_gradients(ids, y, mask)[1].flat for model in (single, double)]
     assert gradients[0].dtype == "float32"
     np.testing.assert_allclose(*gradients, atol=1e-5)
+
+
+def test_nobody_computes_the_gradient_of_features(small_model, rng, monkeypatch):
+    model, seen, backward = small_model(n_features=5), [], kernels.backward
+
+    def noted(dy, cache, **options):
+        found = backward(dy, cache, **options)
+        seen.append(found[0])
+        return found
+
+    monkeypatch.setattr(kernels, "backward", noted)
+    model.loss_and_gradients(rng.normal(size=(4, 6, 5)), np.array([0, 1, 2, 0]))
+    assert seen[-1] is None
+    assert all(dx is not None for dx in seen[:-1])
 
 
 def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model):

@@ -21,7 +21,7 @@ FLOORS = [
     {"encoder", "seeds", "trace", "workers"},
     {"input_embedding"},
     {"classifier", "text_encoder"},
-    {"checkpoint", "data", "estimator", "gradcheck_cases", "interop", "training"},
+    {"checkpoint", "data", "gradcheck_cases", "interop", "training"},
     {"recipes"},
     {"bench", "doctor"},
     {"cli"},

@@ -568,6 +568,22 @@ def test_the_progress_bar_is_on_stderr_and_says_how_it_goes(make, data, capsys):
     assert f"loss={history.train_loss[-1]:.4f}" in err
 
 
+@pytest.mark.parametrize(("workers", "copies"), [("auto", "auto"), (1, False), (2, False)])
+def test_a_number_of_workers_holds_for_validation_too(
+    make, data, validation, monkeypatch, workers, copies
+):
+    """Each copy would take a batch of its own."""
+    asked, predict = [], nf.SequenceClassifier.predict_probabilities
+
+    def noted(self, *arguments, **options):
+        asked.append(options["processes"])
+        return predict(self, *arguments, **options)
+
+    monkeypatch.setattr(nf.SequenceClassifier, "predict_probabilities", noted)
+    fit(make(), data, validation=validation, epochs=1, workers=workers)
+    assert asked == [copies]
+
+
 # evaluate -----------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from npformer import (
     processes,
     use_kernels,
     workers,
+    workspace,
 )
 from npformer.kernels.cpu import averaging
 from npformer.processes import CannotCopyError
@@ -169,7 +170,7 @@ def test_where_no_threads_share_calls(monkeypatch, small_model):
     assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 4
     assert choose_threads("auto", GPU, 1, 1 << 14, work(model)) == 1
     assert choose_threads("auto", one_head, 1, 1 << 14, work(one_head)) == 1
-    assert choose_threads("auto", one_head, 2, 1 << 14, work(one_head)) == 4
+    assert choose_threads("auto", one_head, 2, 1 << 14, work(one_head)) == 1
     with workers._sharing_among(2):
         assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 1
     with use_kernels(False):
@@ -205,8 +206,19 @@ def test_work_grows_with_the_square_of_the_length_where_tokens_meet_in_pairs(
     assert (of_model.of(1, 200) > 2.001 * of_model.of(1, 100)) == bool(grows)
 
 
-def test_a_large_vocabulary_is_no_work(small_model):
-    assert work(small_model(vocab_size=5000)) == work(small_model(vocab_size=7))
+def test_a_large_table_that_is_looked_up_is_no_work(small_model):
+    expected = work(small_model())
+    assert work(small_model(vocab_size=5000)) == expected
+    assert work(small_model(positions="learned", max_len=5000)) == expected
+
+
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "mixture", "fourier"])
+def test_a_block_that_acts_several_times_is_work_each_time(small_model, mixer):
+    shared, apart = (
+        work(small_model(mixer=mixer, n_layers=6, share_layers=shared)) for shared in (True, False)
+    )
+    assert shared == apart
+    assert shared.token > 0.0
 
 
 # What they sum to ---------------------------------------------------------------------------------
@@ -355,6 +367,17 @@ def test_threads_that_share_calls_change_no_number(
         np.testing.assert_array_equal(again, other)
 
 
+def test_threads_that_share_calls_predict_all_samples_at_once(
+    small_model, shared_calls, rng, monkeypatch, sizes
+):
+    """They are few, and with fewer at a time there may be fewer heads than threads."""
+    monkeypatch.setattr(workers, "PREDICTED_AT_ONCE", 1)
+    with small_model()._team(4) as team:
+        team.forward(rng.integers(0, 7, (2, 6)), None, None)
+    assert sizes == [2]
+    assert set(shared_calls) == {4}
+
+
 def test_threads_that_share_calls_hold_blas_to_one_thread(
     small_model, shared_calls, rng, monkeypatch
 ):
@@ -407,8 +430,9 @@ def trained(model, n_workers, steps=4, micro_batch=None, samples=9, processes=Fa
 
 
 @pytest.fixture
-def larger_model(small_model):
-    """Make a model whose arrays are large enough to be lent: smaller ones are always new."""
+def larger_model(small_model, monkeypatch):
+    """Make a model most of whose arrays are lent: smaller ones are always new."""
+    monkeypatch.setattr(workspace, "SMALL", 1 << 11)
 
     def make(**changes):
         return small_model(**({"d_model": 16, "d_ff": 64, "max_len": 24, "dropout": 0.2} | changes))
@@ -425,6 +449,12 @@ def test_a_run_repeats_bit_for_bit(larger_model, number, micro_batch, dtype):
     np.testing.assert_array_equal(runs[1], runs[0])
     np.testing.assert_array_equal(runs[2], runs[0])
     assert np.isfinite(runs[0]).all()
+
+
+def test_larger_models_lend(larger_model, rng):
+    with Team(larger_model(dtype="float32"), 3) as team:
+        team.step(rng.integers(0, 7, (9, 24)), rng.integers(0, 3, 9), None, generator=rng)
+        assert all(lends.n_bytes > 1 << 15 for lends in team._workspaces)
 
 
 # Copies of the process ----------------------------------------------------------------------------
@@ -957,7 +987,7 @@ def test_results_that_were_returned_are_not_overwritten(larger_model, rng, numbe
     def everything():
         loss, gradients = model.loss_and_gradients(x, y, mask, workers=number)
         logits = model(x, mask)
-        assert logits.nbytes > 1 << 14
+        assert logits.nbytes > workspace.SMALL
         view = model(x, mask)[3:5, ::2]
         probabilities, labels = model.predict_probabilities(x, mask), model.predict(x, mask)
         return [np.array(loss), gradients.flat, logits, view, probabilities, labels]

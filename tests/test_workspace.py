@@ -75,7 +75,7 @@ def test_shape_dtype_and_alignment(workspace, shape, dtype):
     assert lent.dtype == dtype
     assert lent.flags.c_contiguous
     assert lent.flags.writeable
-    assert address(lent) % 64 == 0 or lent.nbytes < 1 << 14
+    assert address(lent) % 64 == 0 or lent.nbytes < SMALL
     lent[...] = 1
     assert lent.all()
 
@@ -156,13 +156,13 @@ def test_the_count_of_bytes_is_that_of_the_blocks(workspace, rng):
 
 
 def test_little_memory_is_wasted(workspace):
-    for size in range(1 << 14, 1 << 18, 997):
+    for size in range(SMALL, 4 * SMALL, 997):
         before = workspace.n_bytes
         lent = workspace.empty((size,), NEAR, "uint8")
         assert lent.nbytes <= workspace.n_bytes - before or workspace.n_bytes == before
         del lent
     sizes = list(workspace._free)
-    assert len(sizes) <= 8 * 4 + 1  # eight from a power of two to the next
+    assert len(sizes) <= 8 * 2 + 1  # eight from a power of two to the next
     assert all(1.0 < b / a <= 1.125 for a, b in pairwise(sizes))
 
 

@@ -45,7 +45,8 @@ class use_kernels:
     ----------
     enabled : bool
         False: every layer computes with `npformer.functional`, one pair after another, to read and
-        to debug. The numbers agree up to rounding; dropout draws other masks.
+        to debug. The numbers agree up to rounding, unless a GPU draws dropout's masks itself
+        (``fit(masks="device")``): it then draws others.
 
     Examples
     --------
@@ -195,10 +196,11 @@ def backward(dy: Array, cache: Any, *, of_input: bool = True) -> Any:
     cache : opaque
         From `forward`, or from what `fused` returned.
     of_input : bool
-        If not, the first gradient is not wanted; kernels that can save it have this parameter.
+        If not, the first gradient is not wanted: kernels that can save it have this parameter, and
+        give None in its place.
     """
     function, saved = cache
-    if of_input or "of_input" not in (function.__kwdefaults__ or ()):
+    if of_input or "of_input" not in (getattr(function, "__kwdefaults__", None) or ()):
         return function(dy, saved)
     return function(dy, saved, of_input=False)
 

@@ -30,13 +30,17 @@ class TimeDistributed(Layer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if x.ndim < 2:
             checks.shape("x", x, ("batch", "length", "..."))
-        batch, length = x.shape[:2]
-        rows = x.reshape(batch * length, *x.shape[2:])
-        y, cache = self.layer.forward(rows, context.without_mask())
-        return y.reshape(batch, length, *y.shape[1:]), cache
+        y, cache = self.layer.forward(_folded(x), context.without_mask())
+        return y.reshape(*x.shape[:2], *y.shape[1:]), cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        batch, length = dy.shape[:2]
-        drows = dy.reshape(batch * length, *dy.shape[2:])
-        dx = self.layer.backward(drows, cache, gradients)
-        return dx if dx is None else dx.reshape(batch, length, *dx.shape[1:])
+        dx = self.layer.backward(_folded(dy), cache, gradients)
+        return dx if dx is None else dx.reshape(*dy.shape[:2], *dx.shape[1:])
+
+    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        self.layer.backward_parameters(_folded(dy), cache, gradients)
+
+
+def _folded(x: Array) -> Array:
+    """(batch, length, ...) -> (batch length, ...)."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])

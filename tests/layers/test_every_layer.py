@@ -74,6 +74,7 @@ def test_parameters_get_the_same_gradients_without_the_inputs(make, rng, enabled
         L.Conv1d(8, 6, seed=0),
         L.PositionwiseFeedForward(8, 12, "gelu", seed=0),
         L.Sequential(L.Linear(8, 6, seed=0)),
+        L.TimeDistributed(L.Linear(8, 6, seed=0)),
     ],
     ids=lambda layer: type(layer).__name__,
 )
@@ -92,6 +93,19 @@ def test_a_first_layer_saves_the_product_for_its_input(first, rng, monkeypatch):
     chain.backward_parameters(dy, cache, Gradients(chain))
     assert seen[0] is not None  # the last layer's
     assert seen[-1] is None
+
+
+def test_a_subclass_with_a_backward_pass_of_its_own_has_no_other():
+    class Halved(L.Linear):
+        def backward(self, dy, cache, gradients):
+            return super().backward(0.5 * dy, cache, gradients)
+
+    layer = Halved(8, 6, seed=0)
+    y, cache = layer.forward(X, Context())
+    gradients = [Gradients(layer), Gradients(layer)]
+    layer.backward(y, cache, gradients[0])
+    layer.backward_parameters(y, cache, gradients[1])
+    assert_same(gradients[1].values(), gradients[0].values())
 
 
 def assert_same(some, others):

@@ -58,7 +58,7 @@ def gradient_of_input(dy: Array, W: Array, context: Context) -> Array:
     context : Context
         Lends the memory.
     """
-    dx = context.empty((len(dy), len(W)), dy)
+    dx = context.empty((len(dy), len(W)), W)
 
     def compute(some: slice) -> None:
         np.matmul(dy[some], W.T, out=dx[some])
