@@ -46,7 +46,7 @@ A name that begins with `healthy` is npformer's own function.
 BUG = """\
 ### {number}. {bug}
 
-In place of `{target}`:
+{place}:
 
 ```python
 {code}
@@ -91,11 +91,13 @@ def _section(mutant: Mutant) -> str:
     with infected(mutant), np.errstate(all="ignore"):
         cost = mutant.cost()
     what, _, _ = (mutant.killed_by.__doc__ or "").partition("\n")
-    target = mutant.target if mutant.target.endswith(".py") else f"npformer.{mutant.target}"
+    in_a_file = mutant.target.endswith(".py")
+    target = mutant.target if in_a_file else f"npformer.{mutant.target}"
+    new = in_a_file and not (ROOT / target).exists()
     return BUG.format(
         number=mutant.number,
         bug=mutant.bug,
-        target=target,
+        place=f"A new file `{target}`" if new else f"In place of `{target}`",
         code=mutant.code.rstrip(),
         why=textwrap.fill(mutant.why, 100),
         who=mutant.who,

@@ -1,0 +1,21 @@
+"""The Python code of the README and of docs/your_data.md runs as it stands, block after block."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/your_data.md"])
+def test_the_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where it saves models
+    text = (ROOT / page).read_text()
+    names = {}
+    blocks = list(BLOCK.finditer(text))
+    assert len(blocks) >= 5
+    for block in blocks:
+        before = "\n" * text.count("\n", 0, block.start(1))  # an error then names the page's line
+        exec(compile(before + block[1], page, "exec"), names)
