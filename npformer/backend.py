@@ -438,7 +438,7 @@ def backend_of(**arrays: Array | None) -> Backend:
                 f"backend={owner.name!r}), or the model: model.to({found.name!r})"
             )
     if owner is None:
-        raise TypeError("expected at least one array")
+        raise TypeError(f"{' and '.join(arrays) or 'nothing'} is None; expected an array")
     return owner
 
 

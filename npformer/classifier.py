@@ -293,15 +293,15 @@ class SequenceClassifier(Layer):
         """
         checks.positive("batch_size", batch_size)
         checks.on_host_or("x", x, self.backend)
+        self.embed.check_shape(x)
         for name, array in (("mask", mask), ("types", types)):
             if array is not None:  # batches are cut from it: a row too many would go unseen
                 checks.on_host_or(name, array, self.backend)
-                checks.shape(name, array, (*x.shape[:1], "length"), "One row for each sequence")
+                checks.shape(name, array, tuple(x.shape[:2]), "One entry for each token")
         if len(x) == 0:
             self.prepare(x, mask)  # an empty x still has to have the right axes
             return np.zeros((0, self.n_classes), dtype=self.dtype)
-        length = x.shape[1] if x.ndim > 1 else 1  # whoever prepares x says what is wrong with it
-        n = choose_processes(processes, self, len(x), length, self._work)
+        n = choose_processes(processes, self, len(x), x.shape[1], self._work)
         if n > 1:
 
             def part(k: int) -> np.ndarray:
@@ -360,8 +360,19 @@ class SequenceClassifier(Layer):
         Returns
         -------
         labels : numpy int array, shape (batch,), or (batch, length)
+
+        Raises
+        ------
+        ValueError
+            Probabilities are NaN: no class is the most probable.
         """
         probabilities = self.predict_probabilities(x, mask, batch_size, types, processes)
+        if (wrong := np.isnan(probabilities)).any():
+            raise ValueError(
+                f"the probabilities of sample {int(np.argwhere(wrong)[0, 0])} are NaN; expected "
+                "numbers. Its x holds NaN or infinity, or the weights do: npformer.trace(model, x) "
+                "shows where it begins"
+            )
         return np.asarray(probabilities.argmax(axis=-1))
 
     def explain(
@@ -454,7 +465,12 @@ class SequenceClassifier(Layer):
             raise ValueError("x has no samples; expected a batch of at least 1")
         checks.on_host_or("y", y, self.backend)
         expected = tuple(x.shape[:2]) if self.pooling == "none" else (x.shape[0],)
-        checks.shape("y", y, expected, "One label for each sequence (each token without pooling)")
+        why = "One label for each sequence (each token without pooling)"
+        if y.ndim == len(expected) + 1 and y.shape[-1] == 1:
+            why += ": y[..., 0]"
+        elif y.ndim == len(expected) + 1 and y.shape[-1] == self.n_classes:
+            why += ": y.argmax(axis=-1) if this is one-hot"
+        checks.shape("y", y, expected, why)
         counts = np.full(len(x), y.size // len(x))
         if self.pooling == "none" and mask is not None and y.dtype.kind in "iu":
             beside = given_mask if isinstance(y, np.ndarray) else mask  # no waiting for the device

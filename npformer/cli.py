@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status : int
         0; 1 where a check failed; 2 for a mistake in the call; 130 after Ctrl-C.
     """
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(_unknown(unknown[0], options.parser))
     try:
         status = int(options.run(options))
         sys.stdout.flush()
@@ -83,6 +87,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+def _unknown(word: str, parser: argparse.ArgumentParser) -> str:
+    """Return what to say of a word that a command does not know."""
+    close = get_close_matches(word, re.findall(r"--[a-z-]+", parser.format_help()), n=1)
+    meant = f"did you mean {close[0]}?" if close else "the words that it knows are above"
+    return f"{word} is unknown to {parser.prog}; {meant}"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="npformer",
@@ -107,8 +118,9 @@ def _command(commands: Any, name: str, run: Any, text: str, epilog: str = "") ->
         description=text[0].upper() + text[1:] + ".",
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # a word that means something today may mean two things tomorrow
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 
@@ -211,7 +223,10 @@ def _add_train(commands: Any) -> None:
     )
     _add_backend(train)
     train.add_argument(
-        "--out", type=Path, metavar="DIR", help="where results go (default: runs/TASK-MIXER)"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where results go, in place of an earlier training's (default: runs/TASK-MIXER)",
     )
     train.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
 
@@ -277,6 +292,8 @@ def _train(options: argparse.Namespace) -> int:
         model = recipe.model(dataset, options.seed, options.dtype, **changes).to(options.backend)
         if split == splits[0]:
             out.mkdir(parents=True, exist_ok=True)  # not before it is known that the model can be
+            if earlier and not options.quiet:
+                print(f"{out}: replaces an earlier training; --out names another folder")
             metrics["parameters"] = model.n_parameters()
             metrics["config"] = model.config.to_dict()
             if not options.quiet:
@@ -468,7 +485,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     path, split = options.model, options.split
     if path.is_dir() and split is not None and (path / f"model-{split}.safetensors").is_file():
         path = path / f"model-{split}.safetensors"
-    model, recipe, notes = _load(path, options.backend)
+    instead = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
+    model, recipe, notes = _load(path, options.backend, instead)
     split = notes["split"] if split is None else split
     if split not in recipe.splits:
         known = " or ".join(recipe.splits)
@@ -489,15 +507,20 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _load(path: Path, backend: str) -> tuple[SequenceClassifier, Recipe, dict[str, Any]]:
-    """Return a model of `npformer train`, its task, and the notes with split and seed."""
+def _load(
+    path: Path, backend: str, instead: str
+) -> tuple[SequenceClassifier, Recipe, dict[str, Any]]:
+    """Return a model of `npformer train`, its task, and the notes with split and seed.
+
+    `instead` says what to do with another model.
+    """
     path = _file(path)
     model = _load_classifier(path, backend)
     notes = read_notes(path)
     if notes.get("task") not in RECIPES:
         raise ValueError(
             f"{path} does not say which task it was trained on; expected a model of `npformer "
-            "train`. In Python: npformer.evaluate(npformer.load(path), (x, y))"
+            f"train`, which brings test data. {instead}"
         )
     return model, RECIPES[notes["task"]], notes
 
@@ -510,6 +533,11 @@ def _load_classifier(path: Path, backend: str) -> SequenceClassifier:
 
 
 def _file(path: Path) -> Path:
+    if not path.exists() and path.suffix != ".safetensors":
+        raise ValueError(
+            f"there is no folder {path}; expected one that `npformer train` wrote, or a file of "
+            "npformer.save"
+        )
     return path / "model.safetensors" if path.is_dir() else path
 
 
@@ -545,11 +573,14 @@ def _add_predict(commands: Any) -> None:
 
 def _predict(options: argparse.Namespace) -> int:
     labels = mask = None
+    if options.out is not None and not options.out.absolute().parent.is_dir():
+        raise ValueError(f"--out: the folder {options.out.parent} does not exist; create it first")
     if options.input is None:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
         checks.positive("--samples", options.samples)
-        model, recipe, notes = _load(options.model, options.backend)
+        instead = f"Give it data: npformer predict {options.model} x.npy"
+        model, recipe, notes = _load(options.model, options.backend, instead)
         x, labels = _cast(recipe.load(notes["split"], int(notes["seed"])).test, model)
         x, labels = x[: options.samples], labels[: options.samples]
     else:
@@ -557,10 +588,10 @@ def _predict(options: argparse.Namespace) -> int:
         x = _read_input(options.input, model)
         mask = None if options.mask is None else _read_npy(options.mask)
     with use_precision(options.precision, options.backend):
-        probabilities = model.predict_probabilities(x, mask, options.batch_size)
+        predict = model.predict_probabilities if options.probabilities else model.predict
+        result = predict(x, mask, options.batch_size)
     # Not to standard output, where the labels go.
-    print(f"{len(probabilities):,} samples on {_device(options)}", file=sys.stderr)
-    result = probabilities if options.probabilities else probabilities.argmax(axis=-1)
+    print(f"{len(result):,} samples on {_device(options)}", file=sys.stderr)
     if options.out is not None:
         np.save(options.out, result)
         print(f"{options.out}: {result.dtype} {result.shape}")
@@ -598,6 +629,8 @@ def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
 
 
 def _read_npy(path: Path) -> np.ndarray:
+    if not path.exists():
+        raise ValueError(f"there is no file {path}; expected an array that numpy.save wrote")
     try:
         x = np.load(path, allow_pickle=False)
     except (ValueError, EOFError):  # empty, cut short, text, or Python objects
@@ -631,7 +664,9 @@ def _add_gradcheck(commands: Any) -> None:
         _gradcheck,
         "check every backward pass against central differences in float64",
     )
-    parser.add_argument("name", nargs="*", help="only cases whose name contains this")
+    parser.add_argument(
+        "name", nargs="*", help="only cases whose name contains this, in capitals or not"
+    )
     parser.add_argument("--verbose", action="store_true", help="print every tensor")
 
 
@@ -639,10 +674,15 @@ def _gradcheck(options: argparse.Namespace) -> int:
     from npformer.gradcheck import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
     from npformer.gradcheck_cases import cases
 
-    chosen = [c for c in cases() if not options.name or any(n in c.name for n in options.name)]
+    every, wanted = cases(), [_plain(name) for name in options.name]
+    chosen = [c for c in every if not wanted or any(name in _plain(c.name) for name in wanted)]
     if not chosen:
+        words = sorted({word for case in every for word in re.findall(r"\w+", case.name)})
+        close = get_close_matches(options.name[0], words, n=3)
+        meant = f". Did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(
-            f"no case is called {' or '.join(options.name)}; without a name all of them are checked"
+            f"no case is called {' or '.join(options.name)}; without a name all of them are "
+            f"checked{meant}"
         )
     width = max(len(case.name) for case in chosen)
     print(f"{'group':<10}  {'case':<{width}}  tensors  largest error  complex step  ")
@@ -672,6 +712,11 @@ def _gradcheck(options: argparse.Namespace) -> int:
         f"cases, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
     )
     return 1 if wrong else 0
+
+
+def _plain(name: str) -> str:
+    """Return a name without capitals and underscores: LayerNorm and layer_norm are one."""
+    return name.lower().replace("_", "")
 
 
 def _add_bench(commands: Any) -> None:

@@ -283,12 +283,12 @@ def gradcheck(
     return report
 
 
-def _require_float64(name: str, x: np.ndarray) -> None:
+def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
     if x.dtype != np.float64:
+        mend = f"Build the {layer} with dtype='float64'" if layer else f"{name}.astype('float64')"
         raise TypeError(
             f"{name} has dtype {x.dtype}; expected float64, for differences in float32 hide "
-            "errors of a per cent. Write x.astype('float64'), or build the layer with "
-            "dtype='float64'"
+            f"errors of a per cent. {mend}"
         )
 
 
@@ -299,7 +299,7 @@ def _layer_problem(layer: Layer, x: Any, mask: Any, training: bool, seed: int) -
         _require_float64("x", x)
         arrays["x"] = x
     for name, value in layer.parameters().items():
-        _require_float64(name, value)
+        _require_float64(name, value, type(layer).__name__)
         arrays[name] = value
 
     def run_on(x: np.ndarray) -> tuple[Any, Any]:

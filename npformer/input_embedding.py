@@ -160,13 +160,11 @@ class InputEmbedding(Layer):
         """
         checks.on_host_or("x", x, self.backend)
         if self.vocab_size is not None:
-            checks.shape("x", x, ("batch", "length"), "This model takes token ids")
+            self.check_shape(x)
             check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
         else:
             checks.floating(x=x)
-            checks.shape(
-                "x", x, ("batch", "length", self.n_features), "This model takes feature vectors"
-            )
+            self.check_shape(x)
             if x.dtype.name != self.dtype:
                 raise TypeError(
                     f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. "
@@ -188,6 +186,24 @@ class InputEmbedding(Layer):
             # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
             x = array_module(x).where(mask[..., None], x, 0.0)
         return x, mask
+
+    def check_shape(self, x: Array) -> None:
+        """Check that x holds what the model takes, token ids or feature vectors.
+
+        Parameters
+        ----------
+        x : array
+
+        Raises
+        ------
+        ValueError
+            Another number of axes, or of features.
+        """
+        if self.vocab_size is not None:
+            checks.shape("x", x, ("batch", "length"), "This model takes token ids")
+        else:
+            expected = ("batch", "length", self.n_features)
+            checks.shape("x", x, expected, "This model takes feature vectors")
 
     def prepare_types(self, types: Array | None, x: Array) -> Array | None:
         """Check token types and bring them to the model's backend.

@@ -142,7 +142,7 @@ def _measure(
     smallest = np.finfo(model.dtype).tiny
     losses = -np.log(np.maximum(right, smallest))
     n = int(counted.sum())
-    hits = (probabilities.argmax(axis=-1) == y) & counted
+    hits = (probabilities.argmax(axis=-1) == y) & counted & ~np.isnan(right)
     return Evaluation(
         loss=float(losses[counted].sum() / max(n, 1)),
         accuracy=float(hits.sum() / max(n, 1)),
@@ -362,10 +362,11 @@ def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
     for part, array in (("x", x), ("y", y), ("mask", mask)):
         if isinstance(array, np.ndarray) and array.ndim == 0:
             raise ValueError(f"{part} in {name} is a single number; expected one entry a sample")
-        if array is not None and not isinstance(array, np.ndarray):
+        if not isinstance(array, np.ndarray) and (part != "mask" or array is not None):
             raise TypeError(
-                f"{part} in {name} is a {type(array).__name__}; expected a NumPy array. Batches "
-                "are drawn on the host and uploaded one by one"
+                f"{part} in {name} is a {type(array).__name__}; expected a NumPy array. Write "
+                f"numpy.asarray({part}), or npformer.to_numpy({part}) if it is on a GPU: batches "
+                "are uploaded one by one"
             )
         if array is not None and len(array) != len(x):
             raise ValueError(

@@ -259,6 +259,39 @@ def test_nobody_computes_the_gradient_of_features(small_model, rng, monkeypatch)
     assert all(dx is not None for dx in seen[:-1])
 
 
+def test_nan_has_no_most_probable_class(small_model, rng):
+    model, x = small_model(n_features=5), rng.normal(size=(4, 6, 5))
+    x[2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"of sample 2 are NaN; .* x holds NaN .*npformer.trace"):
+        model.predict(x)
+    wrong = np.isnan(model.predict_probabilities(x)).any(axis=1)
+    assert wrong.tolist() == [False, False, True, False]
+    found = nf.evaluate(model, (x[2:3], np.array([0])))
+    assert np.isnan(found.loss)
+    assert found.accuracy == 0.0
+
+
+def test_an_error_tells_the_shape_of_all_that_was_given(small_model):
+    model, x = small_model(), np.zeros((9, 6), int)
+    with pytest.raises(ValueError, match=r"mask has shape \(9, 5\); expected \(9, 6\)"):
+        model.predict(x, np.ones((9, 5), bool), batch_size=2)
+    with pytest.raises(ValueError, match=r"x has shape \(9, 6\); expected \(batch, length, 5\)"):
+        small_model(n_features=5).predict(x.astype(float), batch_size=2)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.zeros((4, 1), int), r"y has shape \(4, 1\); expected \(4,\).*: y\[\.\.\., 0\]"),
+        (np.eye(3, dtype=int)[[0, 1, 2, 0]], r"y.argmax\(axis=-1\) if this is one-hot"),
+        (np.array(list("abca")), r"expected whole numbers. numpy.unique\(y, return_inverse=True\)"),
+    ],
+)
+def test_labels_of_another_kind_are_told_how_to_become_numbers(small_model, y, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        small_model().loss_and_gradients(np.zeros((4, 6), int), y)
+
+
 def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model):
     tokens, features = small_model(), small_model(n_features=5, pooling="first")
     np.testing.assert_array_equal(

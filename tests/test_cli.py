@@ -280,6 +280,24 @@ def test_words_that_do_not_fit_show_the_usage(words, message, capsys):
     assert "usage: npformer" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "digits", "--epohcs", "1"], "--epohcs is unknown to npformer train; did you me"),
+        (["predict", "m", "--probablities"], "did you mean --probabilities?"),
+        (["train", "digits", "--epoch", "1"], "did you mean --epochs?"),
+        (["train", "digits", "more"], "more is unknown to npformer train; the words that it knows"),
+    ],
+)
+def test_a_word_that_a_command_does_not_know(words, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(*words)
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert f"usage: npformer {words[0]}" in err
+
+
 @pytest.mark.parametrize("command", ["train digits", "evaluate", "predict"])
 def test_a_gpu_that_is_not_there_is_one_line(trained, monkeypatch, fails, command, tmp_path):
     monkeypatch.delitem(nf.backend._backends, "cupy", raising=False)
@@ -391,7 +409,9 @@ def test_evaluate_needs_a_classifier(tmp_path, small_config, fails):
 
 @pytest.mark.parametrize("command", ["evaluate", "predict"])
 def test_a_model_that_is_not_there_is_named(tmp_path, fails, command):
-    assert f"there is no file {tmp_path / 'nowhere'}" in fails(command, tmp_path / "nowhere")
+    assert f"there is no folder {tmp_path / 'nowhere'}" in fails(command, tmp_path / "nowhere")
+    nowhere = tmp_path / "nowhere.safetensors"
+    assert f"there is no file {nowhere}" in fails(command, nowhere)
     assert f"there is no file {tmp_path / 'model.safetensors'}" in fails(command, tmp_path)
 
 
@@ -479,7 +499,7 @@ def test_predict_writes_npy(trained, capsys, tmp_path, held_out, probabilities):
     ("name", "content", "message"),
     [
         ("x.txt", "1,2", "x.txt ends in '.txt'; expected .npy or .csv"),
-        ("x.npy", None, "No such file or directory"),
+        ("x.npy", None, "x.npy; expected an array that numpy.save wrote"),
         ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
         ("x.npy", "some text", "x.npy is not an array of numbers in .npy format"),
         ("x.csv", "", "x.csv: it is empty; expected one sample a line"),
@@ -493,6 +513,11 @@ def test_input_that_does_not_fit_is_one_line(trained, fails, tmp_path, name, con
     if content is not None:
         (tmp_path / name).write_text(content)
     assert message in fails("predict", trained, tmp_path / name)
+
+
+def test_a_folder_that_is_not_there_is_named_before_anything_is_computed(trained, fails, tmp_path):
+    message = f"--out: the folder {tmp_path / 'nowhere'} does not exist; create it first"
+    assert message in fails("predict", trained, "x.npy", "--out", tmp_path / "nowhere" / "y.npy")
 
 
 def test_an_array_of_the_wrong_width_is_one_line(trained, fails, tmp_path):
@@ -537,7 +562,7 @@ def test_gradcheck_takes_a_name(capsys):
     out = capsys.readouterr().out
     rows = [line for line in out.splitlines() if line.endswith(("passed", "a derivative)"))]
     assert rows
-    assert all("relu" in row for row in rows)
+    assert all("relu" in row.lower() for row in rows)
     assert f"{len(rows)} cases, {len(rows)} passed, 0 failed" in out
 
 
@@ -560,6 +585,15 @@ def test_gradcheck_of_a_wrong_backward_pass_fails(capsys, monkeypatch):
 def test_gradcheck_of_an_unknown_name_is_one_line(fails):
     pytest.importorskip("npformer.gradcheck_cases")
     assert "no case is called zzz" in fails("gradcheck", "zzz")
+    assert "Did you mean layer_norm" in fails("gradcheck", "layer_nrom")
+
+
+def test_gradcheck_takes_a_name_in_capitals_or_not(capsys):
+    found = []
+    for name in ("LayerNorm", "layer_norm"):
+        assert run("gradcheck", name) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1]
 
 
 def test_doctor_finds_everything_in_order(capsys):

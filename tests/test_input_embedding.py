@@ -260,7 +260,7 @@ def test_predict_refuses_rows_that_belong_to_no_sequence(small_model, token_batc
     """Also where the last batch ends with x, so that no batch would be too long."""
     model, (ids, _, mask) = small_model(**BERT), token_batch
     given = {"mask": mask, "types": types}[name]
-    with pytest.raises(ValueError, match=rf"{name} has shape \(8, 6\); expected \(4, length\)"):
+    with pytest.raises(ValueError, match=rf"{name} has shape \(8, 6\); expected \(4, 6\)"):
         model.predict(ids[:4], batch_size=2, **{name: given})
 
 

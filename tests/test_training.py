@@ -568,6 +568,12 @@ def test_the_progress_bar_is_on_stderr_and_says_how_it_goes(make, data, capsys):
     assert f"loss={history.train_loss[-1]:.4f}" in err
 
 
+@pytest.mark.parametrize("part", ["x", "y"])
+def test_none_is_no_data(make, data, part):
+    with pytest.raises(TypeError, match=rf"{part} in data is a NoneType; expected a NumPy array"):
+        fit(make(), tuple(None if name == part else a for name, a in zip("xy", data, strict=False)))
+
+
 @pytest.mark.parametrize(("workers", "copies"), [("auto", "auto"), (1, False), (2, False)])
 def test_a_number_of_workers_holds_for_validation_too(
     make, data, validation, monkeypatch, workers, copies

@@ -15,9 +15,11 @@ def check_ids(name: str, ids: Array, size: int, what: str) -> None:
     them before they upload them.
     """
     if ids.dtype.kind not in "iu":
+        number_them = f"numpy.unique({name}, return_inverse=True)[1] numbers them"
+        convert = f"Convert them with {name}.astype('int64')"
         raise TypeError(
             f"{name} has dtype {ids.dtype}; expected whole numbers. "
-            f"Convert them with {name}.astype('int64')"
+            f"{number_them if ids.dtype.kind in 'USO' else convert}"
         )
     if backend_of(ids=ids).name != "numpy" or ids.size == 0:
         return
