@@ -33,6 +33,7 @@ LOGITS_AGREE = {"float32": 1e-3, "tf32": 5e-2}
 LOSSES_AGREE = {"float32": 1e-3, "tf32": 2e-2}
 ROUNDS = {"seconds": 10.0}
 QUICK = {"seconds": 0.5, "least": 2}
+PARTIAL = RESULTS / "gpu.partial.json"
 
 
 def cases():
@@ -106,12 +107,15 @@ class Ours:
             return timed(self.ours.train, self.wait, n)
 
     def held_mib(self):
-        """Return the memory that is held, which CuPy does not give back by itself."""
+        """Return the memory that a pool takes for three steps with kernels, beginning anew."""
         if self.backend != "cupy":
             return 0
         import cupy
 
-        return round(cupy.get_default_memory_pool().total_bytes() / 2**20)
+        pool = cupy.get_default_memory_pool()
+        pool.free_all_blocks()
+        self.turn(True, 3)
+        return round(pool.total_bytes() / 2**20)
 
 
 class OursFFN:
@@ -203,7 +207,6 @@ class Peer:
         self.steps["eager"] = self.step(copy.deepcopy(self.chosen), adam)
         if self.device != "cpu":
             self.torch.cuda.empty_cache()
-            self.torch.cuda.reset_peak_memory_stats()
         return {
             "variant": variant,
             "adam": adam,
@@ -235,9 +238,12 @@ class Peer:
         return timed(self.steps[who], self.wait, n)
 
     def held_mib(self):
-        """Return the most memory that was held since the ways were chosen."""
+        """Return the most memory that is held in three eager steps, beginning anew."""
         if self.device == "cpu":
             return 0
+        self.torch.cuda.empty_cache()
+        self.torch.cuda.reset_peak_memory_stats()
+        self.turn("eager", 3)
         return round(self.torch.cuda.max_memory_reserved() / 2**20)
 
 
@@ -305,14 +311,15 @@ def compare(case, precision, options):
                 apart = np.abs(np.array(theirs.call("losses", who, 3)) / expected - 1.0).max()
                 if not apart <= LOSSES_AGREE[precision]:
                     raise ValueError(f"losses of {who} are {apart:.1e} apart; another function?")
-        turns = {"npformer": partial(ours.call, "turn", True)}
-        turns["npformer, without kernels"] = partial(ours.call, "turn", False)
-        turns |= {who: partial(theirs.call, "turn", who) for who in peers}
-        taken = interleave(turns, **(QUICK if options.quick else ROUNDS))
+        # Before steps without kernels: a pool gives nothing back by itself.
         figures["held_mib"] = {
             "npformer": ours.call("held_mib"),
             "PyTorch": theirs.call("held_mib"),
         }
+        turns = {"npformer": partial(ours.call, "turn", True)}
+        turns["npformer, without kernels"] = partial(ours.call, "turn", False)
+        turns |= {who: partial(theirs.call, "turn", who) for who in peers}
+        taken = interleave(turns, **(QUICK if options.quick else ROUNDS))
     figures["rounds"] = len(taken["npformer"])
     figures["ms"] = {who: summary(seconds) for who, seconds in taken.items()}
     figures["ratio"] = {who: ratio(taken["npformer"], taken[who]) for who in taken}
@@ -378,43 +385,70 @@ def parse(arguments):
     parser.add_argument("--quick", action="store_true", help="few rounds; nothing is written")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--dry-run", action="store_true", help="tiny, on the CPU, nothing written")
+    parser.add_argument("--resume", action="store_true", help="keep the jobs that are done")
+    parser.add_argument("--minutes", type=float, help="start no job after so many minutes")
     options = parser.parse_args(arguments)
     options.backend, options.device = ("numpy", "cpu") if options.dry_run else ("cupy", "cuda")
     options.quick = options.quick or options.dry_run
     return options
 
 
+def jobs(options):
+    """Return {name: function} of all that is asked for; --only looks at the words of a name."""
+    precisions = PRECISIONS[:1] if options.dry_run else PRECISIONS
+    found = {}
+    for case, precision in itertools.product(cases(), precisions):
+        name = f"{case.workload.name} {case.mixer} {precision}"
+        if options.dry_run:
+            case = replace(case, workload=replace(case.workload, **TINY))
+        found[name] = partial(compare, case, precision, options)
+    for precision in precisions:
+        sizes = (4, 3, 8) if options.dry_run else FFN
+        found[f"ffn {precision}"] = partial(compare_ffn, sizes, precision, options)
+    wanted = set(options.only.split(",")) - {""}
+    return {name: job for name, job in found.items() if not wanted or wanted & set(name.split())}
+
+
 def run(arguments=()):
     options = parse(arguments)
     if not options.dry_run and (problem := missing()):
         raise SystemExit(f"python -m benchmarks gpu: {problem}")
-    wanted = set(options.only.split(",")) - {""}
-    precisions = PRECISIONS[:1] if options.dry_run else PRECISIONS
-    figures = {"cases": [], "ffn": []}
-    for case, precision in itertools.product(cases(), precisions):
-        if wanted and not wanted & {case.workload.name, case.mixer, precision}:
+    began, everything = time.monotonic(), jobs(options)
+    done = json.loads(PARTIAL.read_text()) if options.resume and PARTIAL.is_file() else {}
+    for name, measure in everything.items():
+        if name in done and "failed" not in done[name]:
             continue
-        if options.dry_run:
-            case = replace(case, workload=replace(case.workload, **TINY))
-        figures["cases"].append(compare(case, precision, options))
-        print(in_short(figures["cases"][-1]), flush=True)
-    for precision in precisions:
-        if not wanted or wanted & {"ffn", precision}:
-            sizes = (4, 3, 8) if options.dry_run else FFN
-            figures["ffn"].append(compare_ffn(sizes, precision, options))
-            print(figures["ffn"][-1]["ms"], flush=True)
+        if options.minutes and time.monotonic() - began > 60 * options.minutes:
+            print("time is up; go on with --resume")
+            return
+        try:
+            done[name] = measure()
+        except Exception as problem:  # memory that ran out, a version that lacks something
+            if options.dry_run:
+                raise
+            done[name] = {"failed": f"{type(problem).__name__}: {str(problem).splitlines()[0]}"}
+        print(in_short(name, done[name]), flush=True)
+        if not options.quick:
+            PARTIAL.write_text(json.dumps(done) + "\n")
+    measured = {name: done[name] for name in everything if "failed" not in done[name]}
+    figures = {
+        "cases": [f for name, f in measured.items() if not name.startswith("ffn ")],
+        "ffn": [f for name, f in measured.items() if name.startswith("ffn ")],
+        "failed": {n: done[n]["failed"] for n in everything if "failed" in done[n]},
+    }
     table = report(figures)
-    if options.quick or wanted:
+    if options.quick or options.only:
         print(f"\n{table}\n\nnot written: only all of it, and not in a hurry, is")
         return
     keep(figures, table)
+    PARTIAL.unlink()
 
 
-def in_short(figures):
-    """Return one line about a case that has just been measured."""
-    case = figures["case"]
-    times = ", ".join(f"{who} {ms['median']} ms" for who, ms in figures["ms"].items())
-    return f"{case['workload']['name']} {case['mixer']} {figures['precision']}: {times}"
+def in_short(name, figures):
+    """Return one line about what has just been measured."""
+    if "failed" in figures:
+        return f"{name}: {figures['failed']}"
+    return f"{name}: " + ", ".join(f"{who} {ms['median']} ms" for who, ms in figures["ms"].items())
 
 
 def keep(figures, table):
@@ -441,12 +475,13 @@ def keep(figures, table):
 
 
 def report(figures):
-    """Return both tables."""
+    """Return both tables, and what could not be measured."""
     return "\n\n".join(
         made
         for made in (
             case_table(figures["cases"]) if figures["cases"] else "",
             ffn_table(figures["ffn"]) if figures["ffn"] else "",
+            "\n".join(f"Not measured: {n}: {why}." for n, why in figures["failed"].items()),
         )
         if made
     )
@@ -489,7 +524,8 @@ def case_table(found):
             "",
             "Medians of interleaved rounds: forward, loss, backward, Adam, with everything on the "
             "GPU. Ratios are npformer's step by PyTorch's: below 1 npformer is faster. PyTorch's "
-            "fastest way to write each model is compared. Memory is what each side's pool holds.",
+            "fastest way to write each model is compared. Memory is what a side's pool holds after "
+            "three of its own steps, PyTorch's in eager mode.",
             f"{'; '.join(sizes.values())}.",
             *(f"Not compiled: {reason}." for reason in reasons),
         ]

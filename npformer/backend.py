@@ -188,11 +188,22 @@ def _load_cupy() -> Backend:
             f"backend 'cupy' needs an NVIDIA GPU; CuPy {cupy.__version__} is installed and finds "
             "no device. Check that `nvidia-smi` lists one, or stay on backend 'numpy'"
         )
+    try:  # CuPy looks for CUDA's libraries and headers when they are needed, not before
+        square = cupy.ones((2, 2), dtype="float32")
+        cupy.tanh(square @ square)
+        cupy.fft.fft(square)
+    except (ImportError, OSError, RuntimeError) as error:
+        raise BackendUnavailableError(
+            f"backend 'cupy' needs CUDA's libraries; CuPy {cupy.__version__} finds the GPU and "
+            f"reports: {str(error).strip().splitlines()[0]}. They come with  python -m pip install "
+            "'npformer[cuda13]'  (or 'npformer[cuda12]' for a CUDA 12 driver)"
+        ) from error
 
     def device() -> str:
         return f"{_cupy_properties(cupy)['name'].decode()}, CuPy {cupy.__version__}"
 
     def free_memory() -> None:
+        cupy.fft.config.get_plan_cache().clear()
         cupy.get_default_memory_pool().free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
@@ -580,6 +591,10 @@ class use_precision(AbstractContextManager[None]):
         _precisions[backend] = precision
 
 
+NO_MEMORY = ("ALLOC_FAILED", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
+"""How cuBLAS, cuFFT, CUDA's runtime and its driver say that there is no memory left."""
+
+
 @contextmanager
 def explained_memory_error(backend: str, batch: int, at_once: int | None = None) -> Iterator[None]:
     """Turn running out of memory into an error that says which batch size to try.
@@ -599,13 +614,16 @@ def explained_memory_error(backend: str, batch: int, at_once: int | None = None)
     Raises
     ------
     BatchTooLargeError
-        From MemoryError: CuPy's OutOfMemoryError is one.
+        From MemoryError, as CuPy's OutOfMemoryError is one, or from an error of CUDA's libraries
+        that says the same.
     """
     try:
         yield
     except BatchTooLargeError:
         raise
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(word in str(error) for word in NO_MEMORY):
+            raise
         from traceback import clear_frames
 
         # Their variables are the activations; as long as the traceback lives, so would they.

@@ -280,11 +280,14 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
         The global norm before clipping. On a GPU it stays there: nothing waits.
     """
     checks.number("max_norm", max_norm, above=0.0)
+    flat = getattr(gradients, "flat", None)
+    kernel = None if flat is None else kernels.find("clip_by_global_norm", flat)
+    if kernel is not None:
+        return kernel(flat, float(max_norm))
     norm = global_norm(gradients)
     xp = array_module(norm)
     # The small number keeps a norm of 0 finite; it is PyTorch's, so that results compare.
     factor = xp.minimum(float(max_norm) / (norm + 1e-6), 1.0)
-    flat = getattr(gradients, "flat", None)
     for piece in gradients.values() if flat is None else [flat]:
         piece *= factor
     return norm

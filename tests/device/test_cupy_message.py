@@ -72,6 +72,28 @@ def test_with_a_driver_and_no_device_the_error_says_so(model, monkeypatch) -> No
     assert "\n" not in text
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        ImportError('Failure finding "libcublasLt.so.13": cannot open shared object file'),
+        RuntimeError("Failed to find CUDA headers.\nPlease set CUDA_PATH"),
+    ],
+)
+def test_without_cudas_libraries_the_error_says_where_they_come_from(
+    model, monkeypatch, error
+) -> None:
+    def ones(*arguments: Any, **options: Any) -> None:
+        raise error
+
+    cupy_that_finds(monkeypatch, lambda: 1)
+    monkeypatch.setattr(sys.modules["cupy"], "ones", ones, raising=False)
+    text = message(model)
+    assert text.startswith("backend 'cupy' needs CUDA's libraries; CuPy 13.6.0 finds the GPU and")
+    assert str(error).splitlines()[0] in text
+    assert "python -m pip install 'npformer[cuda13]'" in text
+    assert "\n" not in text
+
+
 def test_the_model_stays_usable_where_it_was(model, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     message(model)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.backend import explained_memory_error
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.fake_device import FakeArray, FakeOutOfMemoryError, count, limit
 
@@ -127,3 +128,24 @@ def test_the_host_runs_out_of_memory_in_the_same_words(monkeypatch) -> None:
         nf.BatchTooLargeError, match=r"'numpy' with 3 .* 7.45 GiB .*batch_size=1 or"
     ):
         model.loss_and_gradients(IDS, LABELS)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "CUBLAS_STATUS_ALLOC_FAILED",
+        "CUFFT_ALLOC_FAILED",
+        "cudaErrorMemoryAllocation: out of memory",
+        "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+    ],
+)
+def test_a_library_that_finds_no_memory_says_what_to_try_too(said) -> None:
+    helpful = pytest.raises(nf.BatchTooLargeError, match=f"{said}.*Try batch_size=4")
+    with helpful, explained_memory_error("numpy", 8):
+        raise RuntimeError(said)
+
+
+def test_another_error_of_a_library_stays_what_it_is() -> None:
+    as_it_is = pytest.raises(RuntimeError, match=r"^CUBLAS_STATUS_EXECUTION_FAILED$")
+    with as_it_is, explained_memory_error("numpy", 8):
+        raise RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED")

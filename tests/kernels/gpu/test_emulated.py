@@ -566,6 +566,25 @@ def test_clipping(n, max_norm, dtype) -> None:
     agree(same_in_any_order(compute), (norm, wide["g"]), dtype)
 
 
+def test_gradients_in_one_buffer_are_clipped_by_the_kernel(monkeypatch) -> None:
+    seen, kernel = [], gpu.UPDATES["clip_by_global_norm"]
+
+    def noted(flat: Any, max_norm: float) -> Any:
+        seen.append(flat.size)
+        return kernel(flat, max_norm)
+
+    monkeypatch.setitem(gpu.UPDATES, "clip_by_global_norm", noted)
+    norms = []
+    for backend in ("numpy", "cupy"):
+        gradients = nf.Gradients(nf.layers.Linear(3, 4, seed=0).to(backend))
+        gradients.flat[...] = 2.0
+        norms.append(float(down(nf.clip_by_global_norm(gradients, 0.5))))
+        flat = down(gradients.flat)
+        assert np.linalg.norm(flat) == pytest.approx(0.5, rel=1e-5)
+    assert seen == [flat.size]
+    assert norms[1] == pytest.approx(norms[0], rel=1e-6)
+
+
 def test_clipping_shows_nan() -> None:
     g = asarray(np.array([1.0, float("nan")]))
     assert np.isnan(down(gpu.clip_by_global_norm(g, 1.0)))
