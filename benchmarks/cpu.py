@@ -12,7 +12,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from importlib.metadata import version
 import numpy as np
 
 from benchmarks import cpu_report, workloads
+from benchmarks.jobs import add_options, pending, wanted
 from benchmarks.remote import Remote
 from benchmarks.results_files import RESULTS, ROOT, write
 from benchmarks.timing import Others, interleave, ratio, sgemm_peak, significant, summary
@@ -82,12 +82,6 @@ def jobs(options):
         for mixer in mixers:
             found[f"memory {workload.name} {mixer}"] = partial(memory, workload, mixer)
     return found
-
-
-def wanted(name, only):
-    """Return whether --only asks for a job: "S,M" either word, "train+S" both."""
-    words = name.split()
-    return not only or any(all(w in words for w in item.split("+")) for item in only.split(","))
 
 
 # How it is measured -------------------------------------------------------------------------------
@@ -220,13 +214,9 @@ def best_variant(case, kept):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
-    parser.add_argument(
-        "--only", default="", help="jobs by the words of their names: S,M or train+X or memory"
-    )
+    add_options(parser)
     parser.add_argument("--quick", action="store_true", help="few rounds; nothing is kept")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
-    parser.add_argument("--resume", action="store_true", help="keep the jobs that are done")
-    parser.add_argument("--minutes", type=float, help="start no job after so many minutes")
     parser.add_argument(
         "--write", action="store_true", help="write what is done, and say what is missing"
     )
@@ -240,17 +230,11 @@ def run(arguments=()):
     if options.list:
         print("\n".join(name for name in everything if wanted(name, options.only)))
         return
-    began = time.monotonic()
     state = {"peaks": [], "jobs": {}}
     if options.resume and PARTIAL.is_file():
         state = json.loads(PARTIAL.read_text())
     state["peaks"].append(sgemm_peak(workloads.THREADS))
-    for name, measure in everything.items():
-        if name in state["jobs"] or not wanted(name, options.only):
-            continue
-        if options.minutes and time.monotonic() - began > 60 * options.minutes:
-            print("time is up; go on with --resume")
-            break
+    for name, measure in pending(everything, state["jobs"], options):
         state["jobs"][name] = measure(kept=state["jobs"]) | {"source": fingerprint()}
         keep(state, options)
         print(f"{name}: {cpu_report.in_short(state['jobs'][name])}", flush=True)

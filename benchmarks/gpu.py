@@ -19,6 +19,7 @@ from importlib.metadata import version
 import numpy as np
 
 from benchmarks import workloads
+from benchmarks.jobs import add_options, in_one_line, pending, wanted
 from benchmarks.remote import Remote
 from benchmarks.results_files import RESULTS, machine, show
 from benchmarks.timing import interleave, ratio, significant, summary
@@ -224,7 +225,7 @@ class Peer:
             self.first = step()
             self.wait()
         except Exception as problem:  # whatever it is, it is part of the answer
-            return f"{type(problem).__name__}: {str(problem).strip().splitlines()[0]}"
+            return in_one_line(problem)
         self.steps["compiled"] = step
         return None
 
@@ -278,7 +279,7 @@ class PeerFFN:
         try:
             self.turn("linear, compiled", 1)
         except Exception as problem:
-            return f"{type(problem).__name__}: {str(problem).strip().splitlines()[0]}"
+            return in_one_line(problem)
         return None
 
     def turn(self, kind, n):
@@ -381,12 +382,10 @@ def missing():
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m benchmarks gpu", description=__doc__)
-    parser.add_argument("--only", default="", help="words of what to measure: S,BERT,ffn,fourier")
+    add_options(parser)
     parser.add_argument("--quick", action="store_true", help="few rounds; nothing is written")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--dry-run", action="store_true", help="tiny, on the CPU, nothing written")
-    parser.add_argument("--resume", action="store_true", help="keep the jobs that are done")
-    parser.add_argument("--minutes", type=float, help="start no job after so many minutes")
     options = parser.parse_args(arguments)
     options.backend, options.device = ("numpy", "cpu") if options.dry_run else ("cupy", "cuda")
     options.quick = options.quick or options.dry_run
@@ -394,7 +393,7 @@ def parse(arguments):
 
 
 def jobs(options):
-    """Return {name: function} of all that is asked for; --only looks at the words of a name."""
+    """Return {name: function} of all jobs that are asked for; --only looks at a name's words."""
     precisions = PRECISIONS[:1] if options.dry_run else PRECISIONS
     found = {}
     for case, precision in itertools.product(cases(), precisions):
@@ -405,31 +404,28 @@ def jobs(options):
     for precision in precisions:
         sizes = (4, 3, 8) if options.dry_run else FFN
         found[f"ffn {precision}"] = partial(compare_ffn, sizes, precision, options)
-    wanted = set(options.only.split(",")) - {""}
-    return {name: job for name, job in found.items() if not wanted or wanted & set(name.split())}
+    return {name: job for name, job in found.items() if wanted(name, options.only)}
 
 
 def run(arguments=()):
     options = parse(arguments)
     if not options.dry_run and (problem := missing()):
         raise SystemExit(f"python -m benchmarks gpu: {problem}")
-    began, everything = time.monotonic(), jobs(options)
-    done = json.loads(PARTIAL.read_text()) if options.resume and PARTIAL.is_file() else {}
-    for name, measure in everything.items():
-        if name in done and "failed" not in done[name]:
-            continue
-        if options.minutes and time.monotonic() - began > 60 * options.minutes:
-            print("time is up; go on with --resume")
-            return
+    everything = jobs(options)
+    kept = json.loads(PARTIAL.read_text()) if options.resume and PARTIAL.is_file() else {}
+    done = {name: found for name, found in kept.items() if "failed" not in found}
+    for name, measure in pending(everything, done, options):
         try:
             done[name] = measure()
         except Exception as problem:  # memory that ran out, a version that lacks something
             if options.dry_run:
                 raise
-            done[name] = {"failed": f"{type(problem).__name__}: {str(problem).splitlines()[0]}"}
+            done[name] = {"failed": in_one_line(problem)}
         print(in_short(name, done[name]), flush=True)
         if not options.quick:
             PARTIAL.write_text(json.dumps(done) + "\n")
+    if not everything.keys() <= done.keys():
+        return
     measured = {name: done[name] for name in everything if "failed" not in done[name]}
     figures = {
         "cases": [f for name, f in measured.items() if not name.startswith("ffn ")],

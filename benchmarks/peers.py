@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from benchmarks import workloads
+from benchmarks.jobs import in_one_line
 from benchmarks.timing import quick, timed
 
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
@@ -415,7 +416,7 @@ class Peer:
         try:
             self.first = step()  # compiles
         except Exception as problem:  # whatever it is, it is part of the answer
-            return f"{type(problem).__name__}: {str(problem).strip().splitlines()[0]}"
+            return in_one_line(problem)
         self.steps["compiled"] = step
         return None
 

@@ -193,9 +193,10 @@ def _load_cupy() -> Backend:
         cupy.tanh(square @ square)
         cupy.fft.fft(square)
     except (ImportError, OSError, RuntimeError) as error:
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise BackendUnavailableError(
             f"backend 'cupy' needs CUDA's libraries; CuPy {cupy.__version__} finds the GPU and "
-            f"reports: {str(error).strip().splitlines()[0]}. They come with  python -m pip install "
+            f"reports: {said}. They come with  python -m pip install "
             "'npformer[cuda13]'  (or 'npformer[cuda12]' for a CUDA 12 driver)"
         ) from error
 

@@ -299,7 +299,7 @@ class SequenceClassifier(Layer):
                 checks.on_host_or(name, array, self.backend)
                 checks.shape(name, array, tuple(x.shape[:2]), "One entry for each token")
         if len(x) == 0:
-            self.prepare(x, mask)  # an empty x still has to have the right axes
+            self.prepare(x, mask)  # an empty x still has to be of the right kind
             return np.zeros((0, self.n_classes), dtype=self.dtype)
         n = choose_processes(processes, self, len(x), x.shape[1], self._work)
         if n > 1:

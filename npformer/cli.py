@@ -628,9 +628,13 @@ def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
     return np.asarray(x)
 
 
-def _read_npy(path: Path) -> np.ndarray:
+def _check_file(path: Path, expected: str) -> None:
     if not path.exists():
-        raise ValueError(f"there is no file {path}; expected an array that numpy.save wrote")
+        raise ValueError(f"there is no file {path}; expected {expected}")
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    _check_file(path, "an array that numpy.save wrote")
     try:
         x = np.load(path, allow_pickle=False)
     except (ValueError, EOFError):  # empty, cut short, text, or Python objects
@@ -643,7 +647,8 @@ def _read_npy(path: Path) -> np.ndarray:
 
 
 def _read_csv(path: Path) -> np.ndarray:
-    expected = "expected one sample a line, equally many numbers with commas, no heading"
+    expected = "one sample a line, equally many numbers with commas, no heading"
+    _check_file(path, expected)
     try:
         lines = path.read_text().split("\n")
         if not any(line.strip() for line in lines):
@@ -651,7 +656,7 @@ def _read_csv(path: Path) -> np.ndarray:
         return np.loadtxt(lines, delimiter=",", ndmin=2)
     except ValueError as error:
         problem = str(error).partition(";")[0].rstrip(".")
-        raise ValueError(f"{path}: {problem}; {expected}") from error
+        raise ValueError(f"{path}: {problem}; expected {expected}") from error
 
 
 # gradcheck, doctor --------------------------------------------------------------------------------

@@ -285,7 +285,8 @@ def gradcheck(
 
 def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
     if x.dtype != np.float64:
-        mend = f"Build the {layer} with dtype='float64'" if layer else f"{name}.astype('float64')"
+        convert = f"Write {name}.astype('float64')"
+        mend = f"Build the {layer} with dtype='float64'" if layer else convert
         raise TypeError(
             f"{name} has dtype {x.dtype}; expected float64, for differences in float32 hide "
             f"errors of a per cent. {mend}"

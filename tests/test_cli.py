@@ -500,6 +500,7 @@ def test_predict_writes_npy(trained, capsys, tmp_path, held_out, probabilities):
     [
         ("x.txt", "1,2", "x.txt ends in '.txt'; expected .npy or .csv"),
         ("x.npy", None, "x.npy; expected an array that numpy.save wrote"),
+        ("x.csv", None, "x.csv; expected one sample a line"),
         ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
         ("x.npy", "some text", "x.npy is not an array of numbers in .npy format"),
         ("x.csv", "", "x.csv: it is empty; expected one sample a line"),

@@ -125,6 +125,19 @@ def test_where_not_all_threads_can_be_started_there_are_none(monkeypatch):
     threads._pools[3].shutdown()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_forked_from_a_thread_of_a_pool_is_no_thread_of_it():
+    def inside_a_child(part):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # other threads are not copied
+            child = os.fork()
+        if child == 0:
+            os._exit(int(threads._inside.threads))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert side_by_side(inside_a_child, [0]) == [0]
+
+
 def test_what_the_caller_said_about_overflow_holds_in_the_threads():
     def overflow(part):
         return np.float32(1e30) * np.full(2, 1e30, np.float32)
