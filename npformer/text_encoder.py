@@ -161,5 +161,5 @@ class TextEncoder(Layer):
         """
         x, mask = self.embed.prepare(x, mask)
         types = self.embed.prepare_types(types, x)
-        encoded, _ = self.forward(x, Context(mask=mask, types=types))
+        encoded, _ = self.forward(x, Context(mask=mask, types=types, keep=False))
         return encoded

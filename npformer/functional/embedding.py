@@ -55,10 +55,7 @@ def embedding(ids: Array, table: Array) -> tuple[Array, Any]:
     ValueError
         An id is out of range (checked on the host: a GPU would wrap it silently).
     """
-    backend_of(ids=ids, table=table)
-    checks.floating(table=table)
-    checks.shape("table", table, ("vocab_size", "d_model"))
-    check_ids("ids", ids, table.shape[0], f"the table has {table.shape[0]} rows")
+    check_embedding(ids, table)
     return table[ids], (ids, table.shape)
 
 
@@ -82,3 +79,11 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     dtable = array_module(dy).zeros(table_shape, dtype=dy.dtype)
     add_at(dtable, ids.reshape(-1), dy.reshape(-1, table_shape[1]))
     return dtable
+
+
+def check_embedding(ids: Array, table: Array) -> None:
+    """Check a table and what is looked up in it."""
+    backend_of(ids=ids, table=table)
+    checks.floating(table=table)
+    checks.shape("table", table, ("vocab_size", "d_model"))
+    check_ids("ids", ids, table.shape[0], f"the table has {table.shape[0]} rows")

@@ -6,6 +6,7 @@ parts`).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,64 +28,68 @@ def layer_norm(
         As there.
     context : Context
         Lends the memory.
+
+    Notes
+    -----
+    With c = x - mean(x) and r^2 = |c|^2 + d eps, the normalised row is sqrt(d) u with u = c / r:
+    a root and a division for each row, and sqrt(d) goes into gamma.
     """
     check_layer_norm(x, gamma, beta, eps)
     d = x.shape[-1]
     rows = x.reshape(-1, d)
     y = context.empty(rows.shape, x)
-    # Without a backward pass the normalised rows are of no further use: y is made in their place.
-    normalised = context.empty(rows.shape, x) if context.keep else y
-    inverse_std = np.empty((len(rows), 1), x.dtype)
+    # Without a backward pass u is of no further use: y is made in its place.
+    units = context.empty(rows.shape, x) if context.keep else y
+    lengths = np.empty((len(rows), 1), x.dtype)
     mean_of = averaging(d, x.dtype)
+    scale = gamma * math.sqrt(d)
 
     def compute(some: slice) -> None:
         for piece in pieces(some, d):
-            row = normalised[piece]
-            np.subtract(rows[piece], (rows[piece] @ mean_of)[:, None], out=row)
-            variance = np.vecdot(row, row)[:, None]
-            variance *= 1.0 / d
-            variance += eps
-            np.sqrt(variance, out=variance)
-            np.divide(1.0, variance, out=inverse_std[piece])
-            row *= inverse_std[piece]
-            np.multiply(row, gamma, out=y[piece])
+            row, u, r = rows[piece], units[piece], lengths[piece]
+            np.subtract(row, (row @ mean_of)[:, None], out=u)
+            np.vecdot(u, u, out=r[:, 0])
+            r += d * eps
+            np.sqrt(r, out=r)
+            u /= r
+            np.multiply(u, scale, out=y[piece])
             y[piece] += beta
 
     context.in_parts(compute, len(rows))
-    return y.reshape(x.shape), (normalised, inverse_std, gamma, x.shape, context)
+    return y.reshape(x.shape), (units, lengths, scale, x.shape, context)
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """`functional.layer_norm_backward`.
 
-    Sums are products: the mean of g = dy gamma is dy @ gamma / d, and the mean of g n is
-    (dy n) @ gamma / d, where dy n is what gamma receives.
+    With g = dy scale, dx = (g - mean(g) - u (u . g)) / r. The projections of g are products:
+    mean(g) is dy @ scale / d, and u . g is (dy u) @ scale, where dy u is what scale receives.
     """
-    normalised, inverse_std, gamma, shape, context = cache
-    n, d = normalised.shape
+    units, lengths, scale, shape, context = cache
+    n, d = units.shape
     rows = dy.reshape(-1, d)
-    dx = context.empty((n, d), normalised)
-    mean_of = gamma * (1.0 / d)
+    dx = context.empty((n, d), units)
+    mean_of = scale * (1.0 / d)
 
     def compute(some: slice) -> Array:
-        dgamma, dbeta = sums = np.zeros((2, d), gamma.dtype)
+        dscale, dbeta = sums = np.zeros((2, d), scale.dtype)
         scratch = None
         for piece in pieces(some, d):
-            g, row, out = rows[piece], normalised[piece], dx[piece]
+            row, u, out = rows[piece], units[piece], dx[piece]
             if scratch is None:
-                scratch = np.empty_like(row)
-            along = scratch[: len(g)]
-            np.multiply(g, row, out=along)
-            dgamma += column_sums(along)
-            dbeta += column_sums(g)
-            along_normalised = (along @ mean_of)[:, None]
-            along_constant = (g @ mean_of)[:, None]
-            np.multiply(g, gamma, out=out)
-            np.multiply(row, along_normalised, out=along)
+                scratch = np.empty_like(u)
+            along = scratch[: len(u)]
+            np.multiply(row, u, out=along)
+            dscale += column_sums(along)
+            dbeta += column_sums(row)
+            along_u = (along @ scale)[:, None]
+            along_constant = (row @ mean_of)[:, None]
+            np.multiply(row, scale, out=out)
+            np.multiply(u, along_u, out=along)
             along += along_constant
             out -= along
-            out *= inverse_std[piece]
+            out /= lengths[piece]
         return sums
 
-    dgamma, dbeta = sum(context.in_parts(compute, n))
-    return dx.reshape(shape), dgamma, dbeta
+    dscale, dbeta = sum(context.in_parts(compute, n))
+    return dx.reshape(shape), dscale * math.sqrt(d), dbeta

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -52,12 +51,11 @@ def column_sums(rows: Array) -> Array:
     return ones(len(rows), rows.dtype) @ rows
 
 
-def pieces(rows: int | slice, width: int) -> Iterator[slice]:
-    """Yield slices of about `PIECE` entries of so many rows, or of some of them."""
+def pieces(rows: int | slice, width: int) -> list[slice]:
+    """Return slices of about `PIECE` entries of so many rows, or of some of them."""
     first, last = (0, rows) if isinstance(rows, int) else (rows.start, rows.stop)
     step = max(1, PIECE // max(width, 1))
-    for start in range(first, last, step):
-        yield slice(start, min(start + step, last))
+    return [slice(start, min(start + step, last)) for start in range(first, last, step)]
 
 
 def _exponential() -> tuple[Any, float]:
