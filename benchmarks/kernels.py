@@ -66,6 +66,9 @@ def exponential_of_e():
             for what, value in (("EXP", np.exp), ("UNIT", 1.0)):
                 if hasattr(module(name), what):
                     patches.enter_context(mock.patch.object(module(name), what, value))
+        activations = module("activations")
+        exponent = [-coefficient for coefficient in activations.LOG_ODDS]
+        patches.enter_context(mock.patch.object(activations, "EXPONENT", exponent))
         yield
 
 

@@ -157,9 +157,9 @@ def fit(
     validation: Data | None = None,
     epochs: int = 10,
     batch_size: int = 32,
-    lr: float = 1e-3,
+    lr: float | None = None,
     schedule: Schedule | None = None,
-    weight_decay: float = 0.0,
+    weight_decay: float | None = None,
     optimizer: Adam | None = None,
     clip_norm: float | None = None,
     label_smoothing: float = 0.0,
@@ -190,14 +190,14 @@ def fit(
         Times that all data is gone through.
     batch_size : int
         Samples a step.
-    lr : float
-        Learning rate of Adam.
+    lr : float, optional
+        Learning rate of Adam; 1e-3 if not given.
     schedule : callable, optional
         Step, from 1, to a factor on the learning rate: see `npformer.optim`.
-    weight_decay : float
-        Decoupled, as in AdamW.
+    weight_decay : float, optional
+        Decoupled, as in AdamW; none if not given.
     optimizer : Adam, optional
-        Used instead of one made from lr, schedule and weight_decay.
+        Instead of lr, schedule and weight_decay: it has its own.
     clip_norm : float, optional
         Gradients are scaled so that their global norm is at most this.
     label_smoothing : float
@@ -240,6 +240,8 @@ def fit(
 
     Raises
     ------
+    ValueError
+        An option out of range, or an optimizer beside what it would be made from.
     NonFiniteLossError
         The loss is NaN or infinite; names the step and the tensor.
     BatchTooLargeError
@@ -258,12 +260,25 @@ def fit(
                 f"patience is {patience} and there is no validation data; expected some, for an "
                 "epoch is better than another there. Pass validation=(x, y), or patience=None"
             )
+    if optimizer is not None:
+        made_from = {"lr": lr, "schedule": schedule, "weight_decay": weight_decay}
+        beside = [f"{name}={value!r}" for name, value in made_from.items() if value is not None]
+        if beside:
+            raise ValueError(
+                f"optimizer is given, and {' and '.join(beside)} beside it; expected one or the "
+                "other, for an optimizer has its own. Pass them to Adam(...)"
+            )
     # A wrong label in the last batch should not cost an epoch.
     x, y, mask = _checked(model, "data", data)
     held_out = None if validation is None else _checked(model, "validation", validation)
     rng = initializers.generator(seed)
     if optimizer is None:
-        optimizer = Adam(model.parameters(), lr=lr, weight_decay=weight_decay, schedule=schedule)
+        optimizer = Adam(
+            model.parameters(),
+            lr=1e-3 if lr is None else lr,
+            weight_decay=0.0 if weight_decay is None else weight_decay,
+            schedule=schedule,
+        )
     if check_every is None:
         check_every = 1 if model.backend == "numpy" else 50
     checks.positive("check_every", check_every)

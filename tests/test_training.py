@@ -38,7 +38,9 @@ def make(small_model):
 
 
 def fit(model, data, **changes):
-    usual = {"epochs": EPOCHS, "batch_size": BATCH, "lr": 1e-2, "progress": False}
+    usual = {"epochs": EPOCHS, "batch_size": BATCH, "progress": False}
+    if "optimizer" not in changes:
+        usual["lr"] = 1e-2
     return nf.fit(model, data, **(usual | changes))
 
 
@@ -143,10 +145,26 @@ class Watched(Adam):
 def test_an_optimizer_that_is_given_is_used(make, data):
     model, other = make(), make()
     optimizer = Watched(model.parameters(), lr=1e-2)
-    fit(model, data, optimizer=optimizer, lr=123.0)
+    fit(model, data, optimizer=optimizer)
     fit(other, data, lr=1e-2)
     assert optimizer.steps == EPOCHS * 4
     assert_same_weights(model, other)
+
+
+@pytest.mark.parametrize(
+    ("beside", "named"),
+    [
+        ({"lr": 1e-2}, "lr=0.01"),
+        ({"weight_decay": 0.0}, r"weight_decay=0\.0"),
+        ({"schedule": lambda step: 1.0, "weight_decay": 0.1}, r"schedule=.* and weight_decay=0\.1"),
+    ],
+)
+def test_an_optimizer_and_what_it_would_be_made_from_are_one_too_many(make, data, beside, named):
+    model = make()
+    before = model.parameters().flat.copy()
+    with pytest.raises(ValueError, match=f"optimizer is given, and {named} beside it"):
+        fit(model, data, optimizer=Watched(model.parameters(), lr=1e-2), **beside)
+    np.testing.assert_array_equal(model.parameters().flat, before)
 
 
 def test_an_optimizer_goes_on_where_it_was(make, data):

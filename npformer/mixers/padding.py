@@ -100,7 +100,7 @@ def mix_padded_backward(mix_backward: Backward, dy: Array, cache: Any) -> Array:
         mix_cache, mask = saved
         return xp.where(mask[..., None], mix_backward(dy, mix_cache), 0.0)
     dx = xp.zeros_like(dy)
-    for length, rows, mix_cache in saved:
+    for length, rows, mix_cache in reversed(saved):  # cuFFT still has the plans of the last ones
         dx[rows, :length] = mix_backward(dy[rows, :length], mix_cache)
     return dx
 

@@ -1,15 +1,17 @@
 """A training step never waits for the GPU.
 
-Two instruments. CuPy can raise wherever one of its own functions waits (`get`, `item`, `float`,
+Three instruments. CuPy can raise wherever one of its own functions waits (`get`, `item`, `float`,
 `bool`, a boolean mask as index), which the first test verifies; it is blind to what happens inside
-cuFFT and cuBLAS. And `Backend.download`, npformer's one way back to the host, is counted.
+cuFFT, cuBLAS and the driver. `Backend.download`, npformer's one way back to the host, is counted.
+And where the GPU is held up by a kernel that only counts, whoever waits for it is late.
 """
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +55,34 @@ def counted_downloads() -> Iterator[list[Any]]:
         yield fetched
     finally:
         backends.register(kept)
+
+
+SPIN = """
+extern "C" __global__ void spin(long long cycles) {
+    const long long began = clock64();
+    while (clock64() - began < cycles) {}
+}
+"""
+CYCLES = 2_000_000_000
+"""About a second; a step of a tiny model is launched in some hundredths of one."""
+
+
+@contextmanager
+def gpu_held_up() -> Iterator[None]:
+    """Keep the GPU busy meanwhile: what ends before it is free again has not waited for it."""
+    cupy = pytest.importorskip("cupy")
+    spin = cupy.RawKernel(SPIN, "spin")
+    spin((1,), (1,), (np.int64(0),))  # loads it
+    stream = cupy.cuda.get_current_stream()
+    stream.synchronize()
+    spin((1,), (1,), (np.int64(CYCLES),))
+    began = time.perf_counter()
+    try:
+        yield
+        took = time.perf_counter() - began
+        assert not stream.done, f"something waited until the GPU was free; it took {took:.2f} s"
+    finally:
+        stream.synchronize()
 
 
 def step(team: Team, optimizer: nf.Adam) -> Any:
@@ -149,3 +179,46 @@ def test_fit_reads_its_losses_once_an_epoch() -> None:
     with counted_downloads() as fetched:
         nf.fit(model, (IDS, LABELS, MASK), epochs=2, batch_size=1, progress=False)
     assert len(fetched) == 2
+
+
+def test_the_third_instrument_sees_a_wait() -> None:
+    import cupy
+
+    with gpu_held_up():
+        pass
+    with pytest.raises(AssertionError, match="something waited"), gpu_held_up():
+        cupy.cuda.get_current_stream().synchronize()
+
+
+LENGTHS = np.array([1, 2, 3, 5, 5])
+"""Fewer than the 16 plans that CuPy keeps of cuFFT's: letting go of one may wait."""
+
+
+def batch_of_lengths() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ids, labels and a mask of sequences of many lengths."""
+    n = len(LENGTHS)
+    rng = np.random.default_rng(0)
+    mask = np.arange(LENGTHS[-1]) < LENGTHS[:, None]
+    return rng.integers(0, 7, mask.shape), rng.integers(0, 3, n), mask
+
+
+@pytest.mark.parametrize("padding", ["zero", "per_length"])
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_a_step_waits_for_nothing_that_cupy_does_not_see_either(mixer, padding) -> None:
+    """Batches come through pinned memory, as in `fit`: a copy from elsewhere may wait."""
+    feed = backends.get_backend("cupy").feed
+    assert feed is not None
+    model = classifier("float32", mixer=mixer, padding=padding, max_len=LENGTHS[-1]).to("cupy")
+    given = batch_of_lengths()
+    with closing(feed()) as pinned:
+        team, optimizer = Team(model, feed=pinned), nf.Adam(model.parameters())
+
+        def step() -> None:
+            _, gradients = team.step(*given, generator=None)
+            nf.clip_by_global_norm(gradients, 1.0)
+            optimizer.step(gradients)
+
+        step()
+        step()  # kernels are compiled, plans made, memory is there
+        with gpu_held_up():
+            step()

@@ -1,7 +1,7 @@
 """y = x m / (1 - rate) in memory that is lent, with a mask of one byte an entry.
 
-Without it a training step takes 1 % longer on X, and no longer than can be told from noise on S and
-M (`python -m benchmarks parts`). What it gains besides is memory: it is lent, so a step allocates
+Without it a training step takes 1 % longer on S, and no longer than can be told from noise on M and
+X (`python -m benchmarks parts`). What it gains besides is memory: it is lent, so a step allocates
 almost nothing.
 """
 

@@ -45,7 +45,7 @@ def feed_forward(
     def compute(some: slice) -> None:
         np.matmul(rows[some], W1, out=before[some])
         scratch = None
-        with np.errstate(over="ignore"):  # x^12 may; tanh of infinity is 1, as it should be
+        with np.errstate(over="ignore"):  # x^12 may, and e^-u: x / infinity is 0
             for piece in pieces(some, before.shape[1]):
                 z = before[piece]
                 if scratch is None:

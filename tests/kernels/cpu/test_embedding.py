@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from npformer import Context
+from npformer.complex_step import Stepped, _complex_world
 from npformer.kernels.cpu.embedding import embedding, embedding_backward
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import assert_parity
@@ -22,7 +23,9 @@ def test_ids_of_any_dtype(dtype):
 def test_ids_of_any_layout(rng):
     ids = rng.integers(0, 5, (6, 8))[::2, ::-1]
     table, dy = rng.normal(size=(5, 3)), rng.normal(size=(3, 8, 3))
-    _, cache = embedding(ids, table, context=Context())
+    ids.flags.writeable = table.flags.writeable = False
+    y, cache = embedding(ids, table, context=Context())
+    np.testing.assert_array_equal(y, table[ids])
     by_hand = np.zeros((5, 3))
     np.add.at(by_hand, ids, dy)
     np.testing.assert_allclose(embedding_backward(dy, cache), by_hand, rtol=0, atol=1e-14)
@@ -47,3 +50,11 @@ def test_the_gradient_is_an_array_of_its_own(rng):
 def test_an_id_beyond_the_table_is_refused():
     with pytest.raises(ValueError, match="ids holds 5; expected whole numbers from 0 to 4"):
         embedding(np.array([0, 5]), np.ones((5, 3)), context=Context())
+
+
+def test_a_table_of_another_class_stays_one(rng):
+    """Complex steps are one: what follows has to see that y is analytic."""
+    table = rng.normal(size=(5, 3)).astype("complex128").view(Stepped)
+    with _complex_world():
+        y, _ = embedding(np.arange(4), table, context=Context())
+    assert type(y) is Stepped
