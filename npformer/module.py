@@ -413,8 +413,6 @@ class Context:
         n : int
             Rows, heads, columns: whatever the work can be parted by.
         """
-        if self.threads == 1:
-            return [compute(slice(0, n))]
         parts = slices(n, self.threads)
         return [compute(parts[0])] if len(parts) == 1 else side_by_side(compute, parts)
 

@@ -191,7 +191,7 @@ def fit(
     batch_size : int
         Samples a step.
     lr : float, optional
-        Learning rate of Adam; 1e-3 if not given.
+        Learning rate of Adam; its own default if not given, 1e-3.
     schedule : callable, optional
         Step, from 1, to a factor on the learning rate: see `npformer.optim`.
     weight_decay : float, optional
@@ -260,25 +260,20 @@ def fit(
                 f"patience is {patience} and there is no validation data; expected some, for an "
                 "epoch is better than another there. Pass validation=(x, y), or patience=None"
             )
-    if optimizer is not None:
-        made_from = {"lr": lr, "schedule": schedule, "weight_decay": weight_decay}
-        beside = [f"{name}={value!r}" for name, value in made_from.items() if value is not None]
-        if beside:
-            raise ValueError(
-                f"optimizer is given, and {' and '.join(beside)} beside it; expected one or the "
-                "other, for an optimizer has its own. Pass them to Adam(...)"
-            )
+    settings: dict[str, Any] = {"lr": lr, "schedule": schedule, "weight_decay": weight_decay}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if optimizer is not None and settings:
+        beside = " and ".join(f"{name}={value!r}" for name, value in settings.items())
+        raise ValueError(
+            f"optimizer is given, and {beside} beside it; expected one or the other, for an "
+            "optimizer has its own. Pass them to Adam(...)"
+        )
     # A wrong label in the last batch should not cost an epoch.
     x, y, mask = _checked(model, "data", data)
     held_out = None if validation is None else _checked(model, "validation", validation)
     rng = initializers.generator(seed)
     if optimizer is None:
-        optimizer = Adam(
-            model.parameters(),
-            lr=1e-3 if lr is None else lr,
-            weight_decay=0.0 if weight_decay is None else weight_decay,
-            schedule=schedule,
-        )
+        optimizer = Adam(model.parameters(), **settings)
     if check_every is None:
         check_every = 1 if model.backend == "numpy" else 50
     checks.positive("check_every", check_every)

@@ -269,6 +269,10 @@ def test_a_split_of_a_task_without_splits_is_refused(fails, tmp_path):
         (["train", "nope"], "argument TASK: invalid choice: 'nope'"),
         (["train", "digits", "--workers", "many"], "'many' is neither a whole number nor 'auto'"),
         (["train", "digits", "--lr", "fast"], "argument --lr: invalid float value: 'fast'"),
+        (["train", "digits", "--epohcs", "1"], "--epohcs is unknown to npformer train; did you me"),
+        (["predict", "m", "--probablities"], "did you mean --probabilities?"),
+        (["train", "digits", "--epoch", "1"], "did you mean --epochs?"),
+        (["train", "digits", "more"], "more is unknown to npformer train; the words that it knows"),
     ],
 )
 def test_words_that_do_not_fit_show_the_usage(words, message, capsys):
@@ -277,25 +281,7 @@ def test_words_that_do_not_fit_show_the_usage(words, message, capsys):
     assert end.value.code == 2
     err = capsys.readouterr().err
     assert message in err
-    assert "usage: npformer" in err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["train", "digits", "--epohcs", "1"], "--epohcs is unknown to npformer train; did you me"),
-        (["predict", "m", "--probablities"], "did you mean --probabilities?"),
-        (["train", "digits", "--epoch", "1"], "did you mean --epochs?"),
-        (["train", "digits", "more"], "more is unknown to npformer train; the words that it knows"),
-    ],
-)
-def test_a_word_that_a_command_does_not_know(words, message, capsys):
-    with pytest.raises(SystemExit) as end:
-        run(*words)
-    assert end.value.code == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert f"usage: npformer {words[0]}" in err
+    assert " ".join(["usage: npformer", *words[:1]]) in err
 
 
 @pytest.mark.parametrize("command", ["train digits", "evaluate", "predict"])

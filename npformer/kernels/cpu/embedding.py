@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from npformer import functional as F
 from npformer.backend import Array
 from npformer.functional.embedding import check_embedding
 from npformer.module import Context
@@ -26,8 +25,6 @@ def embedding(ids: Array, table: Array, *, context: Context) -> tuple[Array, Any
     context : Context
         Lends the memory.
     """
-    if type(table) is not np.ndarray:  # ids, by which kernels are chosen, say nothing of the table
-        return F.embedding(ids, table)
     check_embedding(ids, table)
     y = context.empty((*ids.shape, table.shape[1]), table)
     np.take(table, ids, axis=0, mode="clip", out=y)  # checked above; "raise" would copy once more

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from npformer import Context
-from npformer.complex_step import Stepped, _complex_world
 from npformer.kernels.cpu.embedding import embedding, embedding_backward
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import assert_parity
@@ -50,11 +49,3 @@ def test_the_gradient_is_an_array_of_its_own(rng):
 def test_an_id_beyond_the_table_is_refused():
     with pytest.raises(ValueError, match="ids holds 5; expected whole numbers from 0 to 4"):
         embedding(np.array([0, 5]), np.ones((5, 3)), context=Context())
-
-
-def test_a_table_of_another_class_stays_one(rng):
-    """Complex steps are one: what follows has to see that y is analytic."""
-    table = rng.normal(size=(5, 3)).astype("complex128").view(Stepped)
-    with _complex_world():
-        y, _ = embedding(np.arange(4), table, context=Context())
-    assert type(y) is Stepped

@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer import Encoder, EncoderConfig, GradcheckError, gradcheck
 from npformer import layers as L
+from npformer.complex_step import Stepped
 from npformer.kernels.cpu import KERNELS
 from npformer.mixers import Attention, DenseSynthesizer, Fourier
 
@@ -80,6 +81,20 @@ def test_layers_of_kernels_pass_before_both_referees(name):
     assert report.error < 1e-7
     assert report.complex_error is not None
     assert report.complex_error < 1e-11
+
+
+def test_complex_steps_go_without_kernels_behind_ids_too():
+    """What follows a table has to see complex numbers that it may not drop."""
+    seen = set()
+
+    class Noted(L.Embedding):
+        def forward(self, x, context):
+            y, cache = super().forward(x, context)
+            seen.add(type(y))
+            return y, cache
+
+    gradcheck(Noted(4, 3, seed=0, dtype="float64"), IDS)
+    assert seen == {np.ndarray, Stepped}
 
 
 @pytest.mark.parametrize(
