@@ -3,6 +3,8 @@
 import json
 import platform
 import re
+import subprocess
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +36,22 @@ def machine():
         "numpy": np.__version__,
         "blas": sorted(set(blas)),
         "npformer": npformer.__version__,
+        "commit": commit(),
+        "date": date.today().isoformat(),
     }
+
+
+def commit():
+    """Return which commit is measured, and whether the package was changed since; None unknown."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        found = subprocess.run(
+            [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "npformer"]).returncode
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{found} with changes" if changed else found
 
 
 def write(name, figures, table, blocks=None, **more):
@@ -63,9 +80,10 @@ def write(name, figures, table, blocks=None, **more):
         versions += f", PyTorch {on['torch']}"
     if "threads" in on:
         versions += f", {on['threads']} threads each"
+    code = f" (commit {on['commit']})" if on["commit"] else ""
     source = (
-        f"Written by `python -m benchmarks {name}` on {on['cores']} cores of {on['cpu']}, "
-        f"{versions}."
+        f"Written by `python -m benchmarks {name}` on {on['date']}{code}, on {on['cores']} cores "
+        f"of {on['cpu']}, {versions}."
     )
     (RESULTS / f"{name}.md").write_text(f"{table}\n\n{source}\n")
     for block, text in {name: table, **(blocks or {})}.items():

@@ -1,6 +1,6 @@
 """Adam over a flat buffer, a piece at a time, in place.
 
-In one go over the whole buffers a training step takes 9 % longer on S, 3 % on M, 1 % on X (`python
+In one go over the whole buffers a training step takes 9 % longer on S, 3 % on M, 0 % on X (`python
 -m benchmarks parts`).
 """
 

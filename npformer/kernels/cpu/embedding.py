@@ -1,6 +1,6 @@
 """A table looked up in one copy, and its gradient as a product with a sparse matrix.
 
-Without it a training step takes 10 % longer on S, 3 % on M, 6 % on X (`python -m benchmarks
+Without it a training step takes 4 % longer on S, 1 % on M, 3 % on X (`python -m benchmarks
 parts`).
 """
 

@@ -1,6 +1,6 @@
 """activation(x W1 + b1) W2 + b2 as one: bias, activation and derivative in one go over memory.
 
-Without it a training step takes 35 % longer on S, 16 % on M, 18 % on X (`python -m benchmarks
+Without it a training step takes 38 % longer on S, 15 % on M, 22 % on X (`python -m benchmarks
 kernels`).
 """
 

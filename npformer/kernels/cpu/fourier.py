@@ -1,6 +1,6 @@
-"""Re(F_seq F_hidden x) from half of the transform: the other half is its mirror image.
+"""Re(F_seq x F_hidden) from half of the transform: the other half is its mirror image.
 
-Without it a training step takes 2 % longer on S, 2 % on M, 2 % on X (`python -m benchmarks parts`).
+Without it a training step takes 2 % longer on S, 1 % on M, 2 % on X (`python -m benchmarks parts`).
 """
 
 from __future__ import annotations

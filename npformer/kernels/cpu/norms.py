@@ -1,6 +1,6 @@
 """Layer norm, a piece of rows at a time, with means as products.
 
-Without it a training step takes 15 % longer on S, 4 % on M, 6 % on X (`python -m benchmarks
+Without it a training step takes 16 % longer on S, 5 % on M, 6 % on X (`python -m benchmarks
 parts`).
 """
 
