@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from npformer.backend import asarray, to_numpy
@@ -77,7 +78,8 @@ def save(
         for name, parameter in model.named_parameters().items()
     }
     data = to_bytes(tensors, metadata={"npformer": json.dumps(header)})
-    beside = path.with_name(f"{path.name}.part")
+    # A name of its own: another process may be saving to the same place.
+    beside = path.with_name(f"{path.name}.{token_hex(4)}.part")
     try:
         beside.write_bytes(data)
         beside.replace(path)

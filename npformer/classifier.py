@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,8 @@ from npformer.functional.embedding import check_ids
 from npformer.initializers import Seed
 from npformer.input_embedding import InputEmbedding
 from npformer.layers import POOLINGS, Linear
-from npformer.module import Context, Gradients, Layer
+from npformer.mixers import WholeSequenceMixer
+from npformer.module import Context, Gradients, Layer, check_ends_in_padding
 from npformer.processes import CannotCopyError
 from npformer.trace import Explanation, explain
 from npformer.workers import Team, choose_processes, in_processes, work
@@ -164,6 +165,7 @@ class SequenceClassifier(Layer):
         logits, cache = self.forward(x, context)
         if self.output == "sigmoid":
             checks.rate("label_smoothing", label_smoothing)
+            label_smoothing = float(label_smoothing)  # NumPy's would make float64 of float32
             targets = y.reshape(logits.shape).astype(logits.dtype)
             targets = targets * (1.0 - label_smoothing) + 0.5 * label_smoothing
             loss, loss_cache = F.binary_cross_entropy_with_logits(logits, targets)
@@ -291,6 +293,27 @@ class SequenceClassifier(Layer):
         -------
         probabilities : numpy array, shape (batch, n_classes), or (batch, length, n_classes)
         """
+        return self.in_batches(self._probabilities, x, mask, batch_size, types, processes)
+
+    def in_batches(
+        self,
+        of_logits: Callable[[Array], np.ndarray],
+        x: Array,
+        mask: Array | None,
+        batch_size: int,
+        types: Array | None = None,
+        processes: bool | str = "auto",
+    ) -> np.ndarray:
+        """Return what a function makes of the logits, batch by batch, side by side.
+
+        Parameters
+        ----------
+        of_logits : callable
+            From the logits of some samples, on the model's backend, to a host array of as many
+            rows.
+        x, mask, batch_size, types, processes
+            As in `predict_probabilities`.
+        """
         checks.positive("batch_size", batch_size)
         checks.on_host_or("x", x, self.backend)
         self.embed.check_shape(x)
@@ -298,27 +321,36 @@ class SequenceClassifier(Layer):
             if array is not None:  # batches are cut from it: a row too many would go unseen
                 checks.on_host_or(name, array, self.backend)
                 checks.shape(name, array, tuple(x.shape[:2]), "One entry for each token")
+        self.check_padding(mask)
         if len(x) == 0:
             self.prepare(x, mask)  # an empty x still has to be of the right kind
-            return np.zeros((0, self.n_classes), dtype=self.dtype)
+            one_each = tuple(x.shape[1:2]) if self.pooling == "none" else ()
+            logits = np.zeros((0, *one_each, self.classify.weight.shape[1]), dtype=self.dtype)
+            return of_logits(asarray(logits, self.backend))
         n = choose_processes(processes, self, len(x), x.shape[1], self._work)
         if n > 1:
 
             def part(k: int) -> np.ndarray:
                 rows = slice(k * len(x) // n, (k + 1) * len(x) // n)
-                return self._probabilities(x, mask, types, rows, batch_size)
+                return self._rows(of_logits, x, mask, types, rows, batch_size)
 
             try:
                 return np.concatenate(in_processes(part, n))
             except CannotCopyError:
                 if processes is True:
                     raise
-        return self._probabilities(x, mask, types, slice(0, len(x)), batch_size)
+        return self._rows(of_logits, x, mask, types, slice(0, len(x)), batch_size)
 
-    def _probabilities(
-        self, x: Array, mask: Array | None, types: Array | None, rows: slice, at_once: int
+    def _rows(
+        self,
+        of_logits: Callable[[Array], np.ndarray],
+        x: Array,
+        mask: Array | None,
+        types: Array | None,
+        rows: slice,
+        at_once: int,
     ) -> np.ndarray:
-        """Return the probabilities of some rows, so many at a time."""
+        """Return what `of_logits` makes of some rows, so many at a time."""
         parts = []
         for start in range(rows.start, rows.stop, at_once):
             some = slice(start, min(start + at_once, rows.stop))
@@ -327,14 +359,29 @@ class SequenceClassifier(Layer):
                 None if mask is None else mask[some],
                 None if types is None else types[some],
             )
-            if self.output == "sigmoid":
-                # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
-                both = [to_numpy(F.sigmoid(z)[0]) for z in (-logits, logits)]
-                parts.append(np.concatenate(both, axis=-1))
-            else:
-                p, _ = F.softmax(logits)
-                parts.append(to_numpy(p))
+            parts.append(of_logits(logits))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _probabilities(self, logits: Array) -> np.ndarray:
+        if self.output == "sigmoid":
+            # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
+            return np.concatenate([to_numpy(F.sigmoid(z)[0]) for z in (-logits, logits)], axis=-1)
+        return to_numpy(F.softmax(logits)[0])
+
+    def log_probabilities(self, logits: Array) -> np.ndarray:
+        """Return the logarithms of the probabilities of all classes, in float64 on the host.
+
+        A probability too small for the model's dtype still has one.
+
+        Parameters
+        ----------
+        logits : array, shape (..., n_classes), or (..., 1) with ``output="sigmoid"``
+        """
+        z = to_numpy(logits).astype("float64")
+        if self.output == "sigmoid":
+            z = np.concatenate((np.zeros_like(z), z), axis=-1)  # softmax of (0, z) is sigmoid
+        shifted = z - z.max(axis=-1, keepdims=True)
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
 
     def predict(
         self,
@@ -419,6 +466,25 @@ class SequenceClassifier(Layer):
                 "every sequence at full length. Pad them and pass a mask, or use pooling='mean'"
             )
         return x, mask
+
+    def check_padding(self, mask: Array | None) -> None:
+        """Check, before any work, what "per_length" asks of a mask: padding only at the end.
+
+        Parameters
+        ----------
+        mask : bool array, shape (batch, length), or None
+            On a GPU it is left to the layers: a look would wait for the device.
+
+        Raises
+        ------
+        ValueError
+            A sequence goes on after padding, and a mixer takes each at its own length.
+        """
+        if isinstance(mask, np.ndarray) and any(
+            isinstance(layer, WholeSequenceMixer) and layer.padding == "per_length"
+            for _, layer in self.layers()
+        ):
+            check_ends_in_padding(mask)
 
     def prepare_types(self, types: Array | None, x: Array) -> Array | None:
         """Check token types and bring them to the model's backend; None stays None.

@@ -305,11 +305,12 @@ def _train(options: argparse.Namespace) -> int:
         history = _fit(model, dataset, training, options)
         seconds = time.perf_counter() - began
         interrupted = history.stopped == "interrupted"
-        with use_precision(options.precision, options.backend):
-            found = evaluate(model, _cast(dataset.test, model))
         name = "model.safetensors" if split == splits[0] else f"model-{split}.safetensors"
         notes = {"task": recipe.name, "split": split, "seed": options.seed}
-        save(model, out / name, notes=notes)
+        save(model, out / name, notes=notes)  # first: what follows may be interrupted, or too large
+        at_once = min(256, 4 * (options.micro_batch or training["batch_size"]))
+        with use_precision(options.precision, options.backend):
+            found = evaluate(model, _cast(dataset.test, model), at_once)
         histories[split] = history.to_dict()
         metrics["splits"][split] = {
             "test_accuracy": found.accuracy,
@@ -517,10 +518,10 @@ def _load(
     path = _file(path)
     model = _load_classifier(path, backend)
     notes = read_notes(path)
-    if notes.get("task") not in RECIPES:
+    if notes.get("task") not in RECIPES or not {"split", "seed"} <= notes.keys():
         raise ValueError(
-            f"{path} does not say which task it was trained on; expected a model of `npformer "
-            f"train`, which brings test data. {instead}"
+            f"{path} does not say which task, split and seed it was trained on; expected a model "
+            f"of `npformer train`, which brings test data. {instead}"
         )
     return model, RECIPES[notes["task"]], notes
 
@@ -575,6 +576,8 @@ def _predict(options: argparse.Namespace) -> int:
     labels = mask = None
     if options.out is not None and not options.out.absolute().parent.is_dir():
         raise ValueError(f"--out: the folder {options.out.parent} does not exist; create it first")
+    if options.out is not None and (options.out.suffix != ".npy" or options.out.is_dir()):
+        raise ValueError(f"--out is {options.out}; expected the name of a file that ends in .npy")
     if options.input is None:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
@@ -650,10 +653,14 @@ def _read_csv(path: Path) -> np.ndarray:
     expected = "one sample a line, equally many numbers with commas, no heading"
     _check_file(path, expected)
     try:
-        lines = path.read_text().split("\n")
-        if not any(line.strip() for line in lines):
+        # -sig: spreadsheets put a byte order mark at the beginning.
+        lines = path.read_text(encoding="utf-8-sig").rstrip().split("\n")
+        if lines == [""]:
             raise ValueError("it is empty")
-        return np.loadtxt(lines, delimiter=",", ndmin=2)
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():  # passed over, the answers would stand beside other lines
+                raise ValueError(f"line {number} is empty")
+        return np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
     except ValueError as error:
         problem = str(error).partition(";")[0].rstrip(".")
         raise ValueError(f"{path}: {problem}; expected {expected}") from error

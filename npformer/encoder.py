@@ -132,6 +132,9 @@ class EncoderConfig:
         checks.choice("activation", self.activation, ACTIVATIONS)
         checks.choice("norm", self.norm, ("post", "pre"))
         checks.rate("dropout", self.dropout)
+        checks.number("norm_eps", self.norm_eps, above=0.0)
+        for name in ("dropout", "norm_eps"):  # Python's numbers: NumPy's are no plain values
+            object.__setattr__(self, name, float(getattr(self, name)))
         checks.choice("ffn", self.ffn, FFNS)
         checks.choice("positions", self.positions, POSITIONS)
         checks.choice("padding", self.padding, PADDINGS)
@@ -246,7 +249,7 @@ class EncoderBlock(Layer):
     ) -> tuple[Array, Any]:
         if self.norm == "post":
             y, sublayer_cache = sublayer.forward(x, context)
-            fused = kernels.fused("residual_norm", x, context)
+            fused = kernels.fused("residual_norm", x, context)  # one launch on a GPU; none on a CPU
             if fused is not None:
                 scale_and_shift = norm.gamma.value, norm.beta.value
                 z, fused_cache = fused(x, y, *scale_and_shift, norm.eps, dropout.rate, context)

@@ -104,15 +104,26 @@ def _layout(parameters: Mapping[str, Parameter]) -> tuple[list[int], int]:
     return offsets, size
 
 
+def _shapes(parameters: Mapping[str, Parameter]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple((name, parameter.shape) for name, parameter in parameters.items())
+
+
 class Parameters(Mapping[str, Array]):
     """Named arrays of a model: ``{name: array}``, each a writable view.
 
     The mapping is live: after ``model.to("cupy")`` it shows the arrays on the GPU.
+
+    Attributes
+    ----------
+    shapes : tuple of (str, tuple of int)
+        Name and shape of each, in order: where two mappings agree in it, their buffers are laid
+        out alike.
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
         self._named = dict(named)
         self._offsets, self._size = _layout(self._named)
+        self.shapes = _shapes(self._named)
 
     def __getitem__(self, name: str) -> Array:
         return self._named[name].value
@@ -181,6 +192,8 @@ class Gradients(Mapping[str, Array]):
     ----------
     flat : array, shape (n,)
         All gradients in one buffer, laid out as the parameters are.
+    shapes : tuple of (str, tuple of int)
+        As in `Parameters`.
     """
 
     def __init__(self, layer: Layer, zeros: Callable[[int, Any], Array] | None = None) -> None:
@@ -192,6 +205,7 @@ class Gradients(Mapping[str, Array]):
         else:
             self.flat = backends.NUMPY.module.zeros(0, dtype="float32")
         self._named, self._offsets = named, offsets
+        self.shapes = _shapes(named)
         self._look()
 
     def _look(self) -> None:
@@ -277,6 +291,23 @@ class Gradients(Mapping[str, Array]):
         return "\n".join(["Gradients:", *lines])
 
 
+def check_ends_in_padding(mask: Array) -> None:
+    """Check that no row of a mask on the host, (batch, length), keeps a token after padding.
+
+    Raises
+    ------
+    ValueError
+        One does.
+    """
+    ends_in_padding = (mask[:, 1:] <= mask[:, :-1]).all(axis=1)
+    if not ends_in_padding.all():
+        row = int((~ends_in_padding).argmax())
+        raise ValueError(
+            f"mask keeps tokens after padding in row {row}; with padding='per_length' expected "
+            "each sequence at the front and its padding at the end. Move the padding behind"
+        )
+
+
 class Lengths:
     """Which rows of a batch have which length: found once, on the host, for all layers of a call.
 
@@ -309,14 +340,7 @@ class Lengths:
         if self._groups is None:
             mask = to_numpy(self._mask)
             lengths = mask.sum(axis=1)
-            ends_in_padding = (mask[:, 1:] <= mask[:, :-1]).all(axis=1)
-            if not ends_in_padding.all():
-                row = int((~ends_in_padding).argmax())
-                raise ValueError(
-                    f"mask keeps tokens after padding in row {row}; with padding='per_length' "
-                    "expected each sequence at the front and its padding at the end. Move the "
-                    "padding behind"
-                )
+            check_ends_in_padding(mask)
             self._groups = [
                 (length, like((lengths == length).nonzero()[0], near))
                 for length in sorted(set(lengths.tolist()))

@@ -220,7 +220,7 @@ class Adam:
         if flat is None or not isinstance(self.parameters, Parameters):
             self._check(gradients)
             return [(name, theta, gradients[name]) for name, theta in self.parameters.items()]
-        if isinstance(gradients, Gradients) and list(gradients) == list(self.parameters):
+        if isinstance(gradients, Gradients) and gradients.shapes == self.parameters.shapes:
             checks.floating(parameters=flat, gradients=gradients.flat)
             return [("", flat, gradients.flat)]
         self._check(gradients)

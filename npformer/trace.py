@@ -51,7 +51,8 @@ def trace(
     ----------
     layer : Layer
     x : array
-        On the layer's backend.
+        On the layer's backend. A classifier also takes host arrays, and checks what it is given as
+        it does when it is called.
     mask : bool array, shape (batch, length), optional
         Padding: True = keep.
     types : int array, shape (batch, length), optional
@@ -62,6 +63,7 @@ def trace(
     calls : list of Call
         Outer layers stand before what is inside them.
     """
+    x, mask, types = _prepared(layer, x, mask, types)
     observed = copy.deepcopy(layer)
     calls: list[Call] = []
     names: dict[int, list[str]] = {}
@@ -71,6 +73,17 @@ def trace(
         _observe(part, names[id(part)], calls)
     observed.forward(x, Context(mask=mask, types=types, plain=True))
     return calls.copy()  # whoever calls an observed layer again would lengthen the other list
+
+
+def _prepared(
+    layer: Layer, x: Array, mask: Array | None, types: Array | None = None
+) -> tuple[Array, Array | None, Array | None]:
+    """Return inputs as a model makes them at its edge, where padding's features become 0."""
+    edge: Any = layer
+    if not hasattr(layer, "prepare"):
+        return x, mask, types
+    x, mask = edge.prepare(x, mask)
+    return x, mask, edge.prepare_types(types, x)
 
 
 def _observe(part: Layer, names: list[str], calls: list[Call]) -> None:
@@ -150,6 +163,7 @@ def first_non_finite(layer: Layer, x: Array, mask: Array | None = None) -> str |
         On the layer's backend.
     mask : bool array, shape (batch, length), optional
     """
+    x, mask, _ = _prepared(layer, x, mask)
     if x.dtype.kind == "f" and not _finite(x):
         return "the input x"
     for name, array in layer.parameters().items():

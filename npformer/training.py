@@ -133,18 +133,17 @@ def _measure(
     processes: bool | str,
 ) -> Evaluation:
     """Return what `evaluate` does, of data that has been checked."""
-    found = model.predict_probabilities(x, mask, batch_size, processes=processes)
-    probabilities = found.astype("float64")
+    log_p = model.in_batches(
+        model.log_probabilities, x, mask, batch_size, processes=processes
+    )  # [..., n_classes]
     counted = y != NO_LABEL
     if mask is not None and y.ndim == 2:
         counted &= mask  # a token of padding has no label
-    right = np.take_along_axis(probabilities, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
-    smallest = np.finfo(model.dtype).tiny
-    losses = -np.log(np.maximum(right, smallest))
+    right = np.take_along_axis(log_p, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
     n = int(counted.sum())
-    hits = (probabilities.argmax(axis=-1) == y) & counted & ~np.isnan(right)
+    hits = (log_p.argmax(axis=-1) == y) & counted & ~np.isnan(right)
     return Evaluation(
-        loss=float(losses[counted].sum() / max(n, 1)),
+        loss=float(-right[counted].sum() / max(n, 1)),
         accuracy=float(hits.sum() / max(n, 1)),
         labels=n,
     )
@@ -206,7 +205,8 @@ def fit(
         Stop after so many epochs without a better one; needs validation data.
     seed : int or numpy.random.Generator
         Decides the order of the batches and dropout's masks: two runs of the same seed, model and
-        number of workers are equal bit for bit.
+        number of workers are equal bit for bit. (On a GPU, with `use_kernels(False)` and token ids,
+        up to rounding: CuPy's own addition at an index takes any order.)
     workers : int or "auto"
         CPU cores that share each batch, each a part of it. "auto": as many as there are, if the
         batch has enough to do for each; a copy needs less than a thread. Batches of a few long
@@ -240,10 +240,15 @@ def fit(
 
     Raises
     ------
+    TypeError
+        Not a classifier, or data that are not NumPy arrays of its types.
     ValueError
-        An option out of range, or an optimizer beside what it would be made from.
+        An option or data out of range, an optimizer beside what it would be made from, or one of
+        another model.
     NonFiniteLossError
-        The loss is NaN or infinite; names the step and the tensor.
+        The loss is NaN or infinite, or a weight after the last step; names the step and the tensor.
+    CopyDiedError
+        A worker process ended in the middle of its work.
     BatchTooLargeError
         A batch does not fit into memory; says which batch_size or micro_batch to try.
     """
@@ -251,8 +256,8 @@ def fit(
         checks.positive(name, value)
     checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
     checks.choice("masks", masks, ("host", "device"))
-    if clip_norm is not None and not clip_norm > 0.0:
-        raise ValueError(f"clip_norm is {clip_norm!r}; expected a number above 0, or None")
+    if clip_norm is not None:
+        checks.number("clip_norm", clip_norm, above=0.0)
     if patience is not None:
         checks.positive("patience", patience)
         if validation is None:
@@ -274,6 +279,11 @@ def fit(
     rng = initializers.generator(seed)
     if optimizer is None:
         optimizer = Adam(model.parameters(), **settings)
+    elif not _trains(optimizer, model):
+        raise ValueError(
+            "optimizer has the parameters of another model; expected this one's. After loading or "
+            "copying a model make a new one: Adam(model.parameters())"
+        )
     if check_every is None:
         check_every = 1 if model.backend == "numpy" else 50
     checks.positive("check_every", check_every)
@@ -334,6 +344,8 @@ def fit(
                 if patience is not None and best.age(epoch) >= patience:
                     history.stopped = "patience"
                     break
+            if held_out is None:
+                _check_weights(model, optimizer.steps, best)
     except KeyboardInterrupt:
         history.stopped = "interrupted"
         if on_interrupt == "raise":
@@ -346,6 +358,12 @@ def fit(
         if history.best_epoch is None and history.stopped != "interrupted":
             history.best_epoch = len(history.train_loss)
     return history
+
+
+def _trains(optimizer: Adam, model: SequenceClassifier) -> bool:
+    """Return whether these are the very arrays of the model; equal ones do not train it."""
+    theirs, ours = optimizer.parameters, model.parameters()
+    return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
 
 
 def _at_precision(model: SequenceClassifier, precision: str | None) -> AbstractContextManager[None]:
@@ -407,6 +425,10 @@ def _checked(
             model.prepare_batch(x[rows], y[rows], None if mask is None else mask[rows])
         except (TypeError, ValueError) as error:
             raise type(error)(f"in {name}, {error}") from error
+    try:
+        model.check_padding(mask)
+    except ValueError as error:
+        raise ValueError(f"in {name}, {error}") from error
     return x, y, mask
 
 
@@ -424,6 +446,20 @@ def _culprit(model: SequenceClassifier, x: Array, mask: Array | None, at_once: i
         if found is not None:
             return found
     return "the loss itself (every layer's output is finite at evaluation)"
+
+
+def _check_weights(model: SequenceClassifier, step: int, best: _Best) -> None:
+    """Look at what the last update left: no loss came after it that would have told."""
+
+    def finite(weights: Array) -> bool:
+        return bool(array_module(weights).isfinite(weights).all())
+
+    parameters = model.parameters()
+    if parameters.flat is not None and finite(parameters.flat):  # on a GPU each look waits
+        return
+    for name, weights in parameters.items():
+        if not finite(weights):
+            raise NonFiniteLossError(step, f"parameter {name}", best.kept(), "the update")
 
 
 def _progress_bar(total: int, shown: bool) -> Any:

@@ -17,12 +17,21 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from npformer import checks, kernels, processes
-from npformer.backend import Array, Feed, array_module, backend_of, cores, explained_memory_error
+from npformer.backend import (
+    Array,
+    Feed,
+    array_module,
+    backend_of,
+    cores,
+    explained_memory_error,
+    to_numpy,
+)
 from npformer.blas import ONE_BLAS_THREAD
 from npformer.functional import NO_LABEL
 from npformer.layers import Embedding, Positions
@@ -191,14 +200,14 @@ def choose(
         if most < 2 or _sharing.among > 1 or model.backend != "numpy":
             return 1
         return min(cores(), most)
-    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+    if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
         raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
     if workers > 1 and model.backend != "numpy":
         raise ValueError(
             f"workers is {workers} on backend {model.backend!r}; expected 1, for workers are CPU "
             "threads. Use workers='auto' to leave the choice to npformer"
         )
-    return min(workers, samples)
+    return min(int(workers), samples)
 
 
 def choose_threads(workers: int | str, model: Layer, samples: int, length: int, work: Work) -> int:
@@ -449,7 +458,11 @@ class Team:
         """
         on_host = _if_on_host(mask)
         if self._feed is None:
+            labels_on_host = isinstance(y, np.ndarray)
             x, y, mask, counts = self.model.prepare_batch(x, y, mask)
+            if self.micro_batch is not None and y.ndim > 1 and not labels_on_host:
+                # Parts of a batch weigh as much as they have labels: this waits for the device.
+                counts = to_numpy((y != NO_LABEL).sum(axis=1))
         else:
             counts = _label_counts(y, mask)
             x, y, mask, _ = self.model.prepare_batch(*self._feed(x, y, mask))

@@ -156,6 +156,12 @@ def test_tables_that_are_not_trained_come_back_too(path, small_model, token_batc
     np.testing.assert_array_equal(loaded(ids, mask), model(ids, mask))
 
 
+def test_a_configuration_of_numpys_numbers_is_saved(path, small_model, small_config):
+    numbers = {"dropout": np.float32(0.25), "norm_eps": np.float64(1e-6), "d_ff": np.int64(12)}
+    nf.save(small_model(**numbers), path)
+    assert nf.load(path).config == small_config(dropout=0.25, norm_eps=1e-6)
+
+
 def test_notes_come_back(path, small_model):
     notes = {"task": "digits", "seed": 3, "accuracy": 0.5, "list": [1, None, "ä"]}
     nf.save(small_model(), path, notes=notes)
@@ -230,6 +236,21 @@ def test_saving_again_replaces_the_file(saved, small_model):
     nf.save(small_model(seed=1), saved)
     assert_same_model(nf.load(saved), small_model(seed=1))
     assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_two_processes_that_save_to_one_place_write_two_files(saved, small_model, monkeypatch):
+    written = []
+    write = Path.write_bytes
+
+    def noted(self, data):
+        written.append(self)
+        return write(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", noted)
+    for _ in range(2):
+        nf.save(small_model(seed=1), saved)
+    assert len(set(written)) == 2
+    assert {path.parent for path in written} == {saved.parent}
 
 
 # What is refused ----------------------------------------------------------------------------------

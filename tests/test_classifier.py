@@ -88,6 +88,21 @@ def test_nothing_to_predict_gives_nothing(small_model):
     empty = np.zeros((0, 4), dtype=int)
     assert small_model().predict_probabilities(empty).shape == (0, 3)
     assert small_model().predict(empty).shape == (0,)
+    tokens = small_model(pooling="none")
+    assert tokens.predict_probabilities(empty).shape == (0, 4, 3)
+    assert tokens.predict(empty).shape == (0, 4)
+    single = small_model(n_classes=2, output="sigmoid")
+    assert single.predict_probabilities(empty).shape == (0, 2)
+    assert single.predict_probabilities(empty).dtype == "float64"
+
+
+def test_a_hole_in_the_padding_is_named_by_its_row_in_the_data(small_model, token_batch):
+    ids, _, mask = token_batch
+    mask[6] = [True, False, True, True, False, False]
+    model = small_model(mixer="fourier", padding="per_length")
+    with pytest.raises(ValueError, match="mask keeps tokens after padding in row 6"):
+        model.predict_probabilities(ids, mask, batch_size=2)
+    assert small_model(padding="per_length").predict(ids, mask).shape == (8,)  # it may skip tokens
 
 
 # Loss and gradients -------------------------------------------------------------------------------
@@ -116,6 +131,19 @@ def test_label_smoothing_means_the_same_for_one_logit_as_for_two(small_model, to
     z = model(ids)
     expected, _ = F.softmax_cross_entropy(np.concatenate([0.0 * z, z], axis=-1), y, 0.2)
     assert loss == pytest.approx(float(expected), rel=1e-13)
+
+
+@pytest.mark.parametrize("output", ["softmax", "sigmoid"])
+def test_a_numpy_number_smooths_labels_of_a_float32_model(small_model, token_batch, output):
+    model, (ids, labels, mask) = (
+        small_model(n_classes=2, output=output, dtype="float32"),
+        token_batch,
+    )
+    losses = [
+        model.loss_and_gradients(ids, labels % 2, mask, label_smoothing=smoothing)[0]
+        for smoothing in (0.1, np.float64(0.1))
+    ]
+    assert losses[0] == losses[1]
 
 
 def test_tokens_without_a_label_count_in_neither_loss_nor_gradient(small_model, token_batch, rng):

@@ -329,6 +329,21 @@ def test_ctrl_c_keeps_what_there_is(tmp_path, capsys, monkeypatch, after, files,
     assert nf.load(tmp_path / "model.safetensors").config.d_model == 16
 
 
+def test_weights_are_saved_before_they_are_measured(tmp_path, capsys, monkeypatch):
+    sizes = []
+
+    def interrupted(model, data, batch_size):
+        sizes.append(batch_size)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "evaluate", interrupted)
+    words = ("--micro-batch", 8, "--batch-size", 64, "--out", tmp_path)
+    assert run("train", "digits", *TINY, *words) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+    assert nf.load(tmp_path / "model.safetensors").config.d_model == 16
+    assert sizes == [32]  # what fits a training step fits four times without a backward pass
+
+
 def test_ctrl_c_anywhere_else_is_one_word(trained, capsys, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
@@ -384,7 +399,10 @@ def test_evaluate_takes_one_split(trained, fails, split):
 
 
 def test_evaluate_needs_a_model_that_knows_its_task(tokens, fails):
-    assert "does not say which task it was trained on" in fails("evaluate", tokens[0])
+    assert "does not say which task, split and seed" in fails("evaluate", tokens[0])
+    nf.save(tokens[1], tokens[0], notes={"task": "digits"})
+    for command in ("evaluate", "predict"):
+        assert "does not say which task, split and seed" in fails(command, tokens[0])
 
 
 def test_evaluate_needs_a_classifier(tmp_path, small_config, fails):
@@ -450,6 +468,17 @@ def test_predict_reads_token_ids_from_csv(tokens, capsys, tmp_path):
     assert capsys.readouterr().out.split() == [str(p) for p in predicted]
 
 
+def test_predict_reads_csv_of_a_spreadsheet(tokens, capsys, tmp_path):
+    (tmp_path / "plain.csv").write_bytes(b"0,1,2\n3,4,5\n")
+    (tmp_path / "sheet.csv").write_bytes(b"\xef\xbb\xbf0,1,2\r\n3,4,5\r\n\r\n")
+    printed = []
+    for name in ("plain.csv", "sheet.csv"):
+        assert run("predict", tokens[0], tmp_path / name) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert printed[0].count("\n") == 2
+
+
 def test_predict_takes_a_mask(tokens, capsys, tmp_path, token_batch):
     path, model = tokens
     ids, _, mask = token_batch
@@ -490,6 +519,9 @@ def test_predict_writes_npy(trained, capsys, tmp_path, held_out, probabilities):
         ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
         ("x.npy", "some text", "x.npy is not an array of numbers in .npy format"),
         ("x.csv", "", "x.csv: it is empty; expected one sample a line"),
+        ("x.csv", "\n\n", "x.csv: it is empty; expected one sample a line"),
+        ("x.csv", "1,2\n\n3,4\n", "x.csv: line 2 is empty; expected one sample a line"),
+        ("x.csv", "#1,2\n", "x.csv: could not convert string '#1' to float64 at row 0"),
         ("x.csv", "a,b\n1,2\n", "could not convert string 'a' to float64 at row 0, column 1; exp"),
         ("x.csv", "1,2\n1\n", "x.csv: the number of columns changed from 2 to 1 at row 2; expect"),
         ("x.csv", "1,2,3\n", "x.csv has 3 numbers a line; expected a multiple of the model's 8 f"),
@@ -505,6 +537,14 @@ def test_input_that_does_not_fit_is_one_line(trained, fails, tmp_path, name, con
 def test_a_folder_that_is_not_there_is_named_before_anything_is_computed(trained, fails, tmp_path):
     message = f"--out: the folder {tmp_path / 'nowhere'} does not exist; create it first"
     assert message in fails("predict", trained, "x.npy", "--out", tmp_path / "nowhere" / "y.npy")
+
+
+@pytest.mark.parametrize("name", ["labels.txt", "labels", "folder.npy"])
+def test_results_go_into_a_file_that_ends_in_npy(trained, fails, tmp_path, name):
+    (tmp_path / "folder.npy").mkdir()
+    line = fails("predict", trained, "--out", tmp_path / name)
+    assert f"--out is {tmp_path / name}; expected the name of a file that ends in .npy" in line
+    assert names(tmp_path) == {"folder.npy"}
 
 
 def test_an_array_of_the_wrong_width_is_one_line(trained, fails, tmp_path):

@@ -140,6 +140,19 @@ def test_float32_parameters_stay_float32():
     assert theta["w"].dtype == "float32"
 
 
+def test_gradients_of_the_same_names_and_other_shapes_are_refused(chain):
+    wider = L.Sequential(
+        L.Linear(3, 6, seed=0, dtype="float64"), L.LayerNorm(6, dtype="float64")
+    ).flatten()
+    gradients = nf.Gradients(wider)
+    gradients.flat[...] = 1.0
+    before = chain.parameters().flat.copy()
+    assert list(gradients) == list(chain.parameters())
+    with pytest.raises(ValueError, match=r"has shape \(3, 6\); expected \(3, 5\)"):
+        nf.Adam(chain.parameters()).step(gradients)
+    np.testing.assert_array_equal(chain.parameters().flat, before)
+
+
 def test_a_refused_step_does_not_count(chain):
     optimizer = nf.Adam(chain.parameters())
     with pytest.raises(KeyError):

@@ -132,6 +132,16 @@ def test_explain_takes_feature_vectors_and_shows_no_padding(small_model, token_b
         np.testing.assert_array_equal(e.matrices.sum(axis=-1)[~tokens], 0.0)
 
 
+def test_padding_may_hold_anything_in_a_trace(small_model, token_batch, rng):
+    model, (_, _, mask) = small_model(n_features=5), token_batch
+    x = rng.normal(size=(8, 6, 5))
+    x[~mask] = np.nan
+    np.testing.assert_allclose(nf.trace(model, x, mask)[0].output, model(x, mask), rtol=1e-12)
+    for e, other in zip(nf.explain(model, x, mask), model.explain(x, mask), strict=True):
+        np.testing.assert_array_equal(e.matrices, other.matrices)
+    assert first_non_finite(model, x, mask) is None
+
+
 def test_explain_names_the_mixer_of_each_layer(small_model, token_batch):
     names = nf.mixers.hybrid(3, 1)
     model, (ids, _, mask) = (

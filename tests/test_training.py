@@ -167,6 +167,22 @@ def test_an_optimizer_and_what_it_would_be_made_from_are_one_too_many(make, data
     np.testing.assert_array_equal(model.parameters().flat, before)
 
 
+def test_an_optimizer_of_another_model_is_refused(make, data):
+    model, other = make(), make()
+    with pytest.raises(ValueError, match="optimizer has the parameters of another model"):
+        fit(model, data, optimizer=Adam(other.parameters()))
+    for trained in (model, other):
+        assert_same_weights(trained, make())
+
+
+def test_an_optimizer_of_the_models_arrays_is_one_of_the_model(make, data):
+    model, other = make(), make()
+    fit(model, data, optimizer=Adam(dict(model.parameters()), lr=1e-2))
+    fit(other, data, lr=1e-2)
+    for name, value in other.parameters().items():
+        np.testing.assert_allclose(model.parameters()[name], value, rtol=0, atol=1e-8, err_msg=name)
+
+
 def test_an_optimizer_goes_on_where_it_was(make, data):
     model = make()
     optimizer = Watched(model.parameters(), lr=1e-2)
@@ -428,6 +444,17 @@ def test_an_update_that_ruins_the_last_step_of_an_epoch_is_not_kept_as_the_best(
         fit(make(), data, validation=data, batch_size=20, lr=1e300)
 
 
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_an_update_that_ruins_the_last_step_of_all_is_told(make, data, epochs):
+    def schedule(step):
+        return 1e-3 if step < epochs else math.inf
+
+    with pytest.raises(nf.NonFiniteLossError, match="the update is not finite at step") as caught:
+        fit(make(), data, batch_size=20, epochs=epochs, lr=1.0, schedule=schedule)
+    assert caught.value.step == epochs
+    assert caught.value.tensor.startswith("parameter ")
+
+
 def test_nan_in_the_validation_data_is_named(make, data, validation):
     validation[0][3, 0, 0] = math.nan
     with pytest.raises(nf.NonFiniteLossError, match=r"the validation loss .* the input x"):
@@ -537,6 +564,7 @@ def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
         ({"patience": 3}, ValueError, "patience is 3 and there is no validation data"),
         ({"patience": 0}, ValueError, "patience is 0; expected a whole number of at least 1"),
         ({"clip_norm": 0.0}, ValueError, "clip_norm is 0.0; expected a number above 0"),
+        ({"clip_norm": math.inf}, ValueError, "clip_norm is inf; expected a number above 0"),
         ({"lr": 0.0}, ValueError, "lr is 0.0; expected a number above 0"),
         ({"label_smoothing": 1.0}, ValueError, "label_smoothing is 1.0; expected a number from 0"),
         ({"seed": None}, TypeError, "seed is None; expected a whole number"),
@@ -570,6 +598,23 @@ def test_evaluate_finds_a_wrong_label_wherever_it_is(make, data):
         nf.evaluate(make(), data)
 
 
+@pytest.mark.parametrize("where", ["data", "validation"])
+def test_a_hole_in_the_padding_is_found_before_the_first_step_and_named_by_its_row(
+    make, rng, where
+):
+    x, y = rng.normal(size=(1030, 4, 2)), rng.integers(0, 3, 1030)
+    mask = np.arange(4) < rng.integers(1, 5, 1030)[:, None]
+    holed = mask.copy()
+    holed[1029] = [True, False, True, False]
+    parts = {"data": (x, y, mask), "validation": (x, y, mask)} | {where: (x, y, holed)}
+    model = make(mixer=["attention", "fourier"], padding="per_length")
+    with pytest.raises(
+        ValueError, match=f"in {where}, mask keeps tokens after padding in row 1029"
+    ):
+        fit(model, parts["data"], validation=parts["validation"])
+    assert_same_weights(model, make(mixer=["attention", "fourier"], padding="per_length"))
+
+
 # The progress bar ---------------------------------------------------------------------------------
 
 
@@ -597,13 +642,13 @@ def test_a_number_of_workers_holds_for_validation_too(
     make, data, validation, monkeypatch, workers, copies
 ):
     """Each copy would take a batch of its own."""
-    asked, predict = [], nf.SequenceClassifier.predict_probabilities
+    asked, in_batches = [], nf.SequenceClassifier.in_batches
 
     def noted(self, *arguments, **options):
         asked.append(options["processes"])
-        return predict(self, *arguments, **options)
+        return in_batches(self, *arguments, **options)
 
-    monkeypatch.setattr(nf.SequenceClassifier, "predict_probabilities", noted)
+    monkeypatch.setattr(nf.SequenceClassifier, "in_batches", noted)
     fit(make(), data, validation=validation, epochs=1, workers=workers)
     assert asked == [copies]
 
@@ -652,6 +697,19 @@ def test_evaluate_of_a_single_logit_is_what_is_reckoned_by_hand(make, data):
     found = nf.evaluate(model, data)
     assert found.loss == pytest.approx(loss, rel=1e-12)
     assert found.accuracy == accuracy
+
+
+@pytest.mark.parametrize(
+    ("changes", "bias"),
+    [({}, [200.0, 0.0, 0.0]), ({"n_classes": 2, "output": "sigmoid"}, [-200.0])],
+)
+def test_the_loss_of_a_mistake_made_with_certainty_has_no_ceiling(make, data, changes, bias):
+    model = make(dtype="float32", **changes)  # whose smallest number is e^-103
+    model.parameters()["classify.weight"][...] = 0.0
+    model.parameters()["classify.bias"][...] = bias
+    found = nf.evaluate(model, (data[0].astype("float32"), np.ones(20, dtype="int64")))
+    assert found.loss == pytest.approx(200.0)
+    assert found.accuracy == 0.0
 
 
 def test_evaluate_does_not_change_the_model(make, data):

@@ -88,6 +88,7 @@ THREAD, TOKENS, COPY = workers.THREAD_SECONDS, workers.THREAD_TOKENS, workers.CO
         ("auto", CPU, 64, MANY, SHORT, 1),
         ("auto", GPU, 64, MANY, LONG, 1),
         (1, GPU, 64, MANY, LONG, 1),
+        (np.int64(2), CPU, 64, MANY, LONG, 2),
     ],
 )
 def test_the_number_of_threads(monkeypatch, asked, model, samples, tokens, seconds, expected):

@@ -34,6 +34,7 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
     from importlib import resources  # here, not above: it brings half the standard library
 
     checks.choice("split", split, SPLITS)
+    checks.choice("dtype", dtype, checks.FLOATS)
     with (
         resources.files("npformer.data").joinpath("digits.npz").open("rb") as file,
         np.load(file, allow_pickle=False) as stored,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import TypeAlias
 
 import numpy as np
 
-from npformer import initializers
+from npformer import checks, initializers
 from npformer.data.dataset import Dataset, Part
 from npformer.functional import NO_LABEL
 from npformer.initializers import Seed
@@ -89,6 +90,12 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
         Pairs in a sequence, of so many keys that there are.
     """
     values = 8
+    checks.positive("pairs", pairs)
+    if not isinstance(keys, Integral) or keys < pairs:
+        raise ValueError(
+            f"keys is {keys!r} and pairs {pairs}; expected at least as many keys as pairs, for the "
+            "keys of a sequence differ"
+        )
 
     def draw(rng: np.random.Generator, n: int) -> Part:
         key = np.argsort(rng.random((n, keys)), axis=1)[:, :pairs]

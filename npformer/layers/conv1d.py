@@ -12,7 +12,7 @@ from npformer.module import Context, Gradients, Layer, Parameter
 
 
 class Conv1d(Layer):
-    """y_t = sum_k x_{t+k} W_k + b.
+    """y_t = sum_k x_{t+k-p} W_k + b; p is (kernel - 1) // 2 with padding "same", 0 with "valid".
 
     With ``kernel=1`` this is `Linear`, value for value and at the same cost.
 

@@ -29,9 +29,8 @@ class LayerNorm(Layer):
 
     def __init__(self, d_model: int, eps: float = 1e-5, *, dtype: str = "float32") -> None:
         checks.positive("d_model", d_model)
-        if not eps > 0.0:
-            raise ValueError(f"eps is {eps!r}; expected a number above 0, such as 1e-5")
-        self.eps = eps
+        checks.number("eps", eps, above=0.0)
+        self.eps = float(eps)  # NumPy's would make float64 of float32
         self.gamma = Parameter(initializers.draw(initializers.ones, None, (d_model,), dtype))
         self.beta = Parameter(initializers.draw(initializers.zeros, None, (d_model,), dtype))
 

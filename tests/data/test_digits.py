@@ -101,6 +101,11 @@ def test_an_unknown_split_is_refused_in_words():
         digits("random")
 
 
+def test_an_unknown_dtype_is_refused_in_words():
+    with pytest.raises(ValueError, match="dtype is 'int64'; expected one of 'float32', 'float64'"):
+        digits(dtype="int64")
+
+
 def test_a_call_gives_arrays_of_its_own():
     digits().train[0][...] = 0.0
     assert digits().train[0].min() == -1.0

@@ -179,3 +179,9 @@ def test_no_test_sequence_was_trained_on(task):
     data = small(task)
     seen = {tokens.tobytes() for x, _ in (data.train, data.validation) for tokens in x}
     assert not any(tokens.tobytes() in seen for tokens in data.test[0])
+
+
+def test_more_pairs_than_keys_are_refused():
+    with pytest.raises(ValueError, match="keys is 4 and pairs 8; expected at least as many keys"):
+        recall(keys=4)
+    assert small(recall, pairs=4, keys=4).train[0].shape == (300, 8)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.backend import to_numpy
 from npformer.workers import Team
-from tests.device.cases import IDS, LABELS, MASK, batch, classifier
+from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, batch, classifier
 from tests.fake_device import asarray, count
 
 
@@ -40,6 +41,17 @@ def test_rows_of_each_length_are_uploaded_once_for_all_layers() -> None:
     assert counted.uploads == 3 + 2  # ids, labels, mask; rows of length 5 and of length 2
 
 
+@pytest.mark.parametrize("micro_batch", [1, 2])
+def test_parts_of_a_batch_weigh_as_much_as_they_have_labels_on_the_device(micro_batch) -> None:
+    model = classifier("float64", pooling="none").to("fake")
+    given = asarray(IDS), asarray(LABELS_OF_TOKENS), asarray(MASK)
+    loss, gradients = model.loss_and_gradients(*given)
+    in_parts, sums = model.loss_and_gradients(*given, micro_batch=micro_batch)
+    assert in_parts == pytest.approx(loss, rel=1e-12)
+    for name, g in gradients.items():
+        np.testing.assert_allclose(to_numpy(sums[name]), to_numpy(g), rtol=0, atol=1e-12)
+
+
 def test_logits_of_padded_sequences_wait_for_nothing() -> None:
     model = classifier("float32", mixer="fourier", padding="per_length").to("fake")
     with count() as counted:
@@ -53,7 +65,8 @@ def test_fit_fetches_the_losses_every_so_many_steps_and_nothing_else(changes) ->
     options = {"batch_size": 1, "clip_norm": 1.0, "label_smoothing": 0.1, "weight_decay": 0.1}
     with count() as counted:
         fit(model, (IDS, LABELS, MASK), epochs=1, check_every=2, **options)
-    assert counted.waits == ["get()"] * 2  # after steps 2 and 3
+    # losses after steps 2 and 3, and once the weights that the last step left
+    assert counted.waits == ["get()", "get()", "bool()"]
 
 
 def test_evaluation_fetches_probabilities_once_a_batch() -> None:

@@ -39,6 +39,15 @@ def test_a_constant_row_is_finite_in_both_directions(rng, ones, zeros):
     assert all(np.isfinite(g).all() for g in (dx, dgamma, dbeta))
 
 
+@pytest.mark.parametrize("eps", [1e-5, np.float64(1e-5)])
+def test_float32_stays_float32_whoever_wrote_eps(rng, eps):
+    x = rng.normal(size=(2, 3, 8)).astype("float32")
+    gamma, beta = np.ones(8, dtype="float32"), np.zeros(8, dtype="float32")
+    y, cache = F.layer_norm(x, gamma, beta, eps)
+    assert y.dtype == "float32"
+    assert {g.dtype.name for g in F.layer_norm_backward(y, cache)} == {"float32"}
+
+
 def test_float32_keeps_its_variance_at_a_mean_of_10000(rng):
     x = rng.normal(size=(4, 256))
     ones, zeros = np.ones(256, dtype="float32"), np.zeros(256, dtype="float32")
