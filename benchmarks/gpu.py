@@ -203,9 +203,9 @@ class Peer:
         )
         if tried["foreach"] < tried[variant]:
             adam = "foreach"
-        self.chosen, self.adam = self.models[variant], adam
-        self.models = {}
-        self.steps["eager"] = self.step(copy.deepcopy(self.chosen), adam)
+        chosen, self.adam, self.models = self.models[variant], adam, {}
+        self.steps["eager"] = self.step(copy.deepcopy(chosen), adam)
+        self.chosen = chosen.cpu()  # for `compile`; what is held is to be the eager step's alone
         if self.device != "cpu":
             self.torch.cuda.empty_cache()
         return {
@@ -220,7 +220,8 @@ class Peer:
 
     def compile(self):
         """Compile the fastest variant; return the reason if that fails, else None."""
-        step = self.step(copy.deepcopy(self.chosen), self.adam, compiled=True)
+        twin = copy.deepcopy(self.chosen).to(self.device)
+        step = self.step(twin, self.adam, compiled=True)
         try:
             self.first = step()
             self.wait()
@@ -304,19 +305,25 @@ def compare(case, precision, options):
         apart = agreement(ours.call("logits"), theirs.call("logits"), LOGITS_AGREE[precision])
         figures = {"case": case.described(), "precision": precision, "logits_apart": apart}
         figures |= theirs.call("choose")
-        figures["not_compiled"] = theirs.call("compile") if options.compile else "--no-compile"
-        peers = ["eager"] if figures["not_compiled"] else ["eager", "compiled"]
-        if case.dropout == 0.0:
-            expected = np.array(ours.call("losses", 3))
-            for who in peers:
+        expected = np.array(ours.call("losses", 3)) if case.dropout == 0.0 else None
+
+        def check_losses(who):
+            if expected is not None:
                 apart = np.abs(np.array(theirs.call("losses", who, 3)) / expected - 1.0).max()
                 if not apart <= LOSSES_AGREE[precision]:
                     raise ValueError(f"losses of {who} are {apart:.1e} apart; another function?")
-        # Before steps without kernels: a pool gives nothing back by itself.
+
+        check_losses("eager")
+        # Before steps without kernels, and before a compiled model: a pool gives nothing back by
+        # itself.
         figures["held_mib"] = {
             "npformer": ours.call("held_mib"),
             "PyTorch": theirs.call("held_mib"),
         }
+        figures["not_compiled"] = theirs.call("compile") if options.compile else "--no-compile"
+        peers = ["eager"] if figures["not_compiled"] else ["eager", "compiled"]
+        if "compiled" in peers:
+            check_losses("compiled")
         turns = {"npformer": partial(ours.call, "turn", True)}
         turns["npformer, without kernels"] = partial(ours.call, "turn", False)
         turns |= {who: partial(theirs.call, "turn", who) for who in peers}
@@ -462,8 +469,9 @@ def keep(figures, table):
         json.dumps({"machine": on, "figures": figures}, indent=2) + "\n"
     )
     source = (
-        f"Written by `python -m benchmarks gpu` on one {name}, driver {gpu['driver']}, CUDA "
-        f"{gpu['CUDA']}, CuPy {gpu['cupy']}, PyTorch {on['torch']}, Python {on['python']}."
+        f"Written by `python -m benchmarks gpu` on {on['date']}, on one {name}, driver "
+        f"{gpu['driver']}, CUDA {gpu['CUDA']}, CuPy {gpu['cupy']}, PyTorch {on['torch']}, "
+        f"Python {on['python']}."
     )
     (RESULTS / f"{file}.md").write_text(f"{table}\n\n{source}\n")
     show("gpu", f"{table}\n\n{source}\n")
@@ -521,7 +529,8 @@ def case_table(found):
             "Medians of interleaved rounds: forward, loss, backward, Adam, with everything on the "
             "GPU. Ratios are npformer's step by PyTorch's: below 1 npformer is faster. PyTorch's "
             "fastest way to write each model is compared. Memory is what a side's pool holds after "
-            "three of its own steps, PyTorch's in eager mode.",
+            "three of its own steps, PyTorch's in eager mode; cuBLAS's workspace is in PyTorch's "
+            "pool and beside CuPy's.",
             f"{'; '.join(sizes.values())}.",
             *(f"Not compiled: {reason}." for reason in reasons),
         ]

@@ -13,6 +13,7 @@ and never before.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -192,7 +193,7 @@ def _load_cupy() -> Backend:
         square = cupy.ones((2, 2), dtype="float32")
         cupy.tanh(square @ square)
         cupy.fft.fft(square)
-    except (ImportError, OSError, RuntimeError) as error:
+    except Exception as error:  # NVRTC's errors have no other class in common
         said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise BackendUnavailableError(
             f"backend 'cupy' needs CUDA's libraries; CuPy {cupy.__version__} finds the GPU and "
@@ -518,7 +519,16 @@ def add_at(target: Array, indices: Array, values: Array) -> None:
 # Precision, memory --------------------------------------------------------------------------------
 
 PRECISIONS = ("float32", "tf32")
-_precisions: dict[str, str] = {}
+
+
+class _Precisions(threading.local):
+    """What backends were told in this thread; "float32" where nothing."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, str] = {}
+
+
+_precisions = _Precisions()
 
 
 def precision(backend: str) -> str:
@@ -529,7 +539,7 @@ def precision(backend: str) -> str:
     backend : str
         A name in `backends()`.
     """
-    return _precisions.get(backend, "float32")
+    return _precisions.of.get(backend, "float32")
 
 
 class use_precision(AbstractContextManager[None]):
@@ -553,7 +563,9 @@ class use_precision(AbstractContextManager[None]):
 
     Notes
     -----
-    It holds in the thread that sets it, for cuBLAS keeps its mode for each thread.
+    It is for the thread that sets it: cuBLAS keeps its mode for each, and products of stacks of
+    matrices follow that. For products of two matrices CuPy keeps one setting in the whole process:
+    where threads ask for different precisions at once, those follow who asked last.
 
     Examples
     --------
@@ -563,7 +575,7 @@ class use_precision(AbstractContextManager[None]):
 
     def __init__(self, precision: str, backend: str = "cupy") -> None:
         self._backend = backend
-        self._before = _precisions.get(backend, "float32")
+        self._before = _precisions.of.get(backend, "float32")
         self._set(precision)
 
     def __enter__(self) -> None:
@@ -579,7 +591,7 @@ class use_precision(AbstractContextManager[None]):
                 f"precision is {precision!r}; expected 'float32' or 'tf32'. npformer has no "
                 "float16 and no bfloat16: 'tf32' is the fast way on a GPU, with weights in float32"
             )
-        if precision == _precisions.get(backend, "float32"):
+        if precision == _precisions.of.get(backend, "float32"):
             return
         set_tf32 = get_backend(backend).set_tf32
         if set_tf32 is None:
@@ -589,7 +601,7 @@ class use_precision(AbstractContextManager[None]):
                 "the precision as it is"
             )
         set_tf32(precision == "tf32")
-        _precisions[backend] = precision
+        _precisions.of[backend] = precision
 
 
 NO_MEMORY = ("ALLOC_FAILED", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")

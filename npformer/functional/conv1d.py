@@ -14,7 +14,9 @@ from npformer.functional.linear import linear, linear_backward
 
 
 def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") -> tuple[Array, Any]:
-    """y_t = sum_k x_{t+k} W_k + b, cross-correlation as in every deep-learning library.
+    """y_t = sum_k x_{t+k-p} W_k + b, cross-correlation as in every deep-learning library.
+
+    p is (kernel - 1) // 2 with padding "same", 0 with "valid".
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def dense_scores(
     check_columns(columns, W2)
     before, linear_cache = linear(x, W1, b1)  # [batch, length, d_hidden]
     hidden, relu_cache = relu(before)
-    by_head = hidden if heads is None else split_heads(hidden, heads)  # [.., length, d_hidden]
+    by_head = hidden if heads is None else split_heads(hidden, heads)  # [.., length, of a head]
     scores = by_head @ W2[..., :columns] + b2[..., None, :columns]  # [.., length, columns]
     return scores, (by_head, W2, b2, linear_cache, relu_cache)
 
@@ -86,7 +86,7 @@ def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Arr
     columns = dscores.shape[-1]
 
     # scores = by_head @ W2[..., :columns] + b2[..., None, :columns]
-    dby_head = dscores @ W2[..., :columns].swapaxes(-1, -2)  # [.., length, d_hidden]
+    dby_head = dscores @ W2[..., :columns].swapaxes(-1, -2)  # [.., length, of a head]
     dW2, db2 = xp.zeros_like(W2), xp.zeros_like(b2)
     if W2.ndim == 2:
         rows, drows = by_head.reshape(-1, W2.shape[0]), dscores.reshape(-1, columns)

@@ -9,7 +9,7 @@ from npformer.backend import Array, fft_module
 
 
 def fourier_mixing(x: Array) -> tuple[Array, Any]:
-    """y = Re(F_seq F_hidden x): the 2-D discrete Fourier transform, real part, no parameters.
+    """y = Re(F_seq x F_hidden): the 2-D discrete Fourier transform, real part, no parameters.
 
     Parameters
     ----------

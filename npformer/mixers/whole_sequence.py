@@ -94,7 +94,7 @@ class WholeSequenceMixer(Mixer):
 
 
 class Fourier(WholeSequenceMixer):
-    """y = Re(F_seq F_hidden x); no parameters (Lee-Thorp et al., 2021, arXiv 2105.03824).
+    """y = Re(F_seq x F_hidden); no parameters (Lee-Thorp et al., 2021, arXiv 2105.03824).
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -51,6 +52,23 @@ def test_precisions_nest() -> None:
             assert precision("fake") == "float32"
         assert precision("fake") == "tf32"
     assert counted.precisions == [True, False, True, False]
+
+
+def test_each_thread_has_a_precision_of_its_own() -> None:
+    seen: list[str] = []
+
+    def elsewhere() -> None:
+        seen.append(precision("fake"))
+        with nf.use_precision("tf32", "fake"):
+            seen.append(precision("fake"))
+
+    with count() as counted, nf.use_precision("tf32", "fake"):
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        assert precision("fake") == "tf32"
+    assert seen == ["float32", "tf32"]
+    assert counted.precisions == [True, True, False, False]
 
 
 def test_numpy_has_no_tf32() -> None:

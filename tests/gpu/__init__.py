@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
+import numpy as np
 import pytest
 
 from npformer.backend import BackendUnavailableError, get_backend
@@ -17,3 +19,24 @@ def require_gpu() -> None:
             get_backend("cupy")
     except BackendUnavailableError as error:
         pytest.skip(str(error), allow_module_level=True)
+
+
+SPIN = """
+extern "C" __global__ void spin(long long cycles) {
+    const long long began = clock64();
+    while (clock64() - began < cycles) {}
+}
+"""
+CYCLES = 2_000_000_000
+"""About a second; a step of a tiny model is launched in some hundredths of one."""
+
+
+def hold_up() -> Any:
+    """Keep the current stream busy for a second, and return it; nobody has to wait for that."""
+    cupy = pytest.importorskip("cupy")
+    spin = cupy.RawKernel(SPIN, "spin")
+    spin((1,), (1,), (np.int64(0),))  # loads it
+    stream = cupy.cuda.get_current_stream()
+    stream.synchronize()
+    spin((1,), (1,), (np.int64(CYCLES),))
+    return stream

@@ -23,7 +23,7 @@ from npformer import backend as backends
 from npformer.layers import POOLINGS
 from npformer.workers import Team
 from tests.device.cases import IDS, LABELS, MASK, batch, classifier
-from tests.gpu import require_gpu
+from tests.gpu import hold_up, require_gpu
 
 require_gpu()
 
@@ -57,25 +57,10 @@ def counted_downloads() -> Iterator[list[Any]]:
         backends.register(kept)
 
 
-SPIN = """
-extern "C" __global__ void spin(long long cycles) {
-    const long long began = clock64();
-    while (clock64() - began < cycles) {}
-}
-"""
-CYCLES = 2_000_000_000
-"""About a second; a step of a tiny model is launched in some hundredths of one."""
-
-
 @contextmanager
 def gpu_held_up() -> Iterator[None]:
     """Keep the GPU busy meanwhile: what ends before it is free again has not waited for it."""
-    cupy = pytest.importorskip("cupy")
-    spin = cupy.RawKernel(SPIN, "spin")
-    spin((1,), (1,), (np.int64(0),))  # loads it
-    stream = cupy.cuda.get_current_stream()
-    stream.synchronize()
-    spin((1,), (1,), (np.int64(CYCLES),))
+    stream = hold_up()
     began = time.perf_counter()
     try:
         yield

@@ -11,7 +11,7 @@ import npformer as nf
 from npformer import backend as backends
 from npformer.doctor import diagnose
 from tests.device.cases import IDS, LABELS, MASK, classifier
-from tests.gpu import require_gpu
+from tests.gpu import hold_up, require_gpu
 
 require_gpu()
 
@@ -98,6 +98,29 @@ def test_batches_that_are_fed_arrive_whole() -> None:
         sums.append((there.min(), there.max(), mask.all()))
     for step, (low, high, whole) in enumerate(sums):
         assert (int(low), int(high), bool(whole)) == (step, step, True)
+    feed.close()
+
+
+def test_the_gpu_waits_for_a_copy_that_is_late() -> None:
+    feed = backends.get_backend("cupy").feed()
+    for _ in range(2):  # both slots have memory that holds 0
+        feed(np.zeros((64, 64), dtype="int64"))
+    feed.close()
+    with feed._copying:
+        hold_up()
+    (there,) = feed(np.full((64, 64), 7))
+    assert (int(there.min()), int(there.max())) == (7, 7)
+    feed.close()
+
+
+def test_a_batch_is_not_overwritten_while_the_gpu_still_needs_it() -> None:
+    feed = backends.get_backend("cupy").feed()
+    for _ in range(2):
+        feed(np.zeros((64, 64), dtype="int64"))
+    feed.close()
+    hold_up()
+    sums = [feed(np.full((64, 64), step))[0].sum() for step in range(1, 4)]
+    assert [int(total) for total in sums] == [64 * 64 * step for step in range(1, 4)]
     feed.close()
 
 

@@ -520,8 +520,8 @@ edit(
     "x * x * x is two vector instructions. (x**2 has a short cut of its own in NumPy, x**3 none.)",
     killed_by=invariants.no_power_of_an_array,
     cost=lambda: (
-        "for a million entries in float32, measured with NumPy 2.4: 63 ms instead of "
-        "0.22 ms, 290 times slower"
+        "more than a hundred times the time. With `x = np.linspace(-4, 4, 1_000_000, "
+        "dtype='f')`, compare `timeit x**3` with `timeit x * x * x` in IPython"
     ),
 )
 

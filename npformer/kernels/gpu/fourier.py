@@ -1,4 +1,4 @@
-"""Re(F_seq F_hidden x) from half of the transform: the other half is its mirror image."""
+"""Re(F_seq x F_hidden) from half of the transform: the other half is its mirror image."""
 
 from __future__ import annotations
 
