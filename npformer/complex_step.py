@@ -138,6 +138,8 @@ def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndar
         array[...] = kept
     if y.dtype.kind != "c":
         raise NotAnalytic("its result is real")
+    if not np.isfinite(y).all():  # finite on real numbers: a quotient of infinities, for one
+        raise NotAnalytic("its result is not finite on complex numbers")
     return np.asarray(y.imag / STEP)
 
 

@@ -1,8 +1,11 @@
 """The referee itself: what it must catch, and what it must not."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
+import npformer as nf
 from npformer import functional as F
 from npformer import kernels
 from npformer import layers as L
@@ -45,6 +48,74 @@ def test_accepts_a_right_layer(rng):
 def test_accepts_a_pass_that_hands_its_input_on(rng):
     assert gradcheck(L.EveryToken(), rng.normal(size=(2, 3))).passed
     assert gradcheck(L.FirstToken(), rng.normal(size=(2, 3, 4))).passed
+
+
+def test_accepts_several_outputs(rng):
+    config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=4, max_len=4)
+    for pooler in (True, False):
+        encoder = nf.TextEncoder(config, 5, pooler=pooler, dtype="float64")
+        report = gradcheck(encoder, rng.integers(0, 5, (2, 3)))
+        assert [t.name for t in report.tensors] == list(encoder.parameters())
+
+
+def test_accepts_a_partial_function(xWb):
+    forward = partial(F.conv1d, padding="valid")
+    x, W, b = xWb
+    report = gradcheck((forward, F.conv1d_backward), x[None], W[None], b)
+    assert "conv1d" in report.title
+
+
+def test_large_inputs_pass_though_steps_are_rounded(rng):
+    def double(x):
+        return 2.0 * x, None
+
+    report = gradcheck((double, lambda dy, cache: 2.0 * dy), 1e4 * rng.normal(size=(100, 100)))
+    assert report.error < 1e-8
+
+
+def test_a_function_of_some_numbers_only_is_checked_where_it_is_defined():
+    def log(x):
+        if (x <= 0.0).any():
+            raise ValueError("no logarithm")
+        return np.log(x), x.copy()
+
+    x = np.array([2.0, 0.5, 0.3, 0.05])
+    assert gradcheck((log, lambda dy, x: dy / x), x).passed
+
+
+class Rooted(Layer):
+    """y = sqrt(weight) x, at one place only."""
+
+    def __init__(self, weight):
+        self.weight = nf.Parameter(np.array([weight]))
+
+    def forward(self, x, context):
+        if self.weight.value[0] != 4.0:
+            raise ValueError("another place")
+        return 2.0 * x, None
+
+
+def test_parameters_are_put_back_after_an_error():
+    layer = Rooted(4.0)
+    layer.backward = lambda dy, cache, gradients: 2.0 * dy
+    with pytest.raises(ValueError, match="another place"):
+        gradcheck(layer, np.ones(3))
+    assert layer.weight.value[0] == 4.0
+
+
+def test_what_overflows_on_complex_numbers_alone_is_judged_by_differences():
+    def swish(x):
+        gate = 1.0 / (1.0 + np.exp(-x))
+        return x * gate, (x.copy(), gate)
+
+    def swish_backward(dy, cache):
+        x, gate = cache
+        return dy * gate * (1.0 + x * (1.0 - gate))
+
+    with np.errstate(over="ignore"):
+        report = gradcheck((swish, swish_backward), np.array([-1000.0, 1.0]))
+    assert report.complex_error is None
+    assert report.not_analytic == "its result is not finite on complex numbers"
 
 
 def test_changes_neither_inputs_nor_parameters(rng):
@@ -305,6 +376,19 @@ def test_a_wrong_gradient_of_a_smooth_function_is_no_corner(rng, wrong):
     assert report.tensors[0].no_derivative == 0
 
 
+def test_a_jump_hides_no_wrong_gradient_elsewhere():
+    def fraction(x):
+        return x - np.floor(x), None
+
+    def a_per_cent_off(dy, cache):
+        return 1.01 * dy
+
+    report = refused((fraction, a_per_cent_off), np.array([0.0, 0.3, 0.6]))
+    assert report.tensors[0].where in ((1,), (2,))
+    assert report.tensors[0].no_derivative == 1
+    assert gradcheck((fraction, lambda dy, cache: dy), np.array([0.0, 0.3, 0.6])).passed
+
+
 def test_a_corner_nearby_spoils_nothing():
     x = np.array([1e-6, -1e-6, 3e-7, 1.0])  # closer to 0 than the first step
     report = gradcheck(F.relu, x)
@@ -330,6 +414,42 @@ def test_refuses_a_function_without_a_backward_pass_beside_it(rng):
         TypeError, match=r"split_heads has no split_heads_backward.*expected a pair"
     ):
         gradcheck(F.split_heads, rng.normal(size=(1, 2, 4)), 2)
+
+
+@pytest.mark.parametrize("unused", [{"tolerence": 1e-12}, {"wrt": ["x"]}])
+def test_refuses_for_a_layer_what_only_functions_take(rng, unused):
+    (name,) = unused
+    with pytest.raises(TypeError, match=f"got {name}; expected nothing that only functions take"):
+        gradcheck(L.LayerNorm(6, dtype="float64"), rng.normal(size=(3, 6)), **unused)
+
+
+def test_refuses_to_pass_when_there_is_nothing_to_compare():
+    with pytest.raises(TypeError, match="FirstToken was given no float64 array and has no param"):
+        gradcheck(L.FirstToken(), np.arange(24).reshape(2, 3, 4))
+    with pytest.raises(TypeError, match="relu was given no float64 array"):
+        gradcheck(F.relu, np.arange(3))
+
+
+@pytest.mark.parametrize(("option", "value"), [("directions", 0), ("max_entries", -1)])
+def test_refuses_to_look_at_nothing(rng, option, value):
+    with pytest.raises(ValueError, match=f"{option} is {value}; expected a whole number"):
+        gradcheck(F.relu, rng.normal(size=100), **{option: value})
+
+
+def test_types_reach_the_layer(rng):
+    config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=4, max_len=4, n_token_types=2)
+    model = nf.SequenceClassifier(config, 2, vocab_size=5, dtype="float64")
+    seen = []
+    forward = model.embed.forward
+
+    def noted(x, context):
+        seen.append(context.types)
+        return forward(x, context)
+
+    model.embed.forward = noted
+    types = np.array([[0, 1, 1]])
+    assert gradcheck(model, np.array([[1, 2, 3]]), types=types).passed
+    assert all(given is types for given in seen)
 
 
 def test_refuses_two_inputs_for_a_layer(rng):
