@@ -36,7 +36,7 @@ def machine():
         "numpy": np.__version__,
         "blas": sorted(set(blas)),
         "npformer": npformer.__version__,
-        "commit": commit(),
+        "commit": COMMIT,
         "date": date.today().isoformat(),
     }
 
@@ -52,6 +52,9 @@ def commit():
     except (OSError, subprocess.CalledProcessError):
         return None
     return f"{found} with changes" if changed else found
+
+
+COMMIT = commit()  # now: an hour's measurement is of the code that it began with
 
 
 def write(name, figures, table, blocks=None, **more):

@@ -166,8 +166,8 @@ _backends: dict[str, Backend] = {"numpy": NUMPY}
 
 def _load_cupy() -> Backend:
     install = (
-        "install it with  python -m pip install 'npformer[cuda13]'  "
-        "(or 'npformer[cuda12]' for a CUDA 12 driver)"
+        'install it with  python -m pip install "npformer[cuda13]"  '
+        '(or "npformer[cuda12]" for a CUDA 12 driver)'
     )
     try:
         import cupy
@@ -193,12 +193,14 @@ def _load_cupy() -> Backend:
         square = cupy.ones((2, 2), dtype="float32")
         cupy.tanh(square @ square)
         cupy.fft.fft(square)
+    except MemoryError:
+        raise
     except Exception as error:  # NVRTC's errors have no other class in common
         said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise BackendUnavailableError(
             f"backend 'cupy' needs CUDA's libraries; CuPy {cupy.__version__} finds the GPU and "
             f"reports: {said}. They come with  python -m pip install "
-            "'npformer[cuda13]'  (or 'npformer[cuda12]' for a CUDA 12 driver)"
+            '"npformer[cuda13]"  (or "npformer[cuda12]" for a CUDA 12 driver)'
         ) from error
 
     def device() -> str:
@@ -529,6 +531,7 @@ class _Precisions(threading.local):
 
 
 _precisions = _Precisions()
+_asked_last: dict[str, str] = {}  # in whichever thread
 
 
 def precision(backend: str) -> str:
@@ -591,7 +594,9 @@ class use_precision(AbstractContextManager[None]):
                 f"precision is {precision!r}; expected 'float32' or 'tf32'. npformer has no "
                 "float16 and no bfloat16: 'tf32' is the fast way on a GPU, with weights in float32"
             )
-        if precision == _precisions.of.get(backend, "float32"):
+        if {_precisions.of.get(backend, "float32"), _asked_last.get(backend, "float32")} == {
+            precision
+        }:
             return
         set_tf32 = get_backend(backend).set_tf32
         if set_tf32 is None:
@@ -601,7 +606,7 @@ class use_precision(AbstractContextManager[None]):
                 "the precision as it is"
             )
         set_tf32(precision == "tf32")
-        _precisions.of[backend] = precision
+        _precisions.of[backend] = _asked_last[backend] = precision
 
 
 NO_MEMORY = ("ALLOC_FAILED", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")

@@ -210,6 +210,7 @@ class SequenceClassifier(Layer):
         """
         on_host = mask if isinstance(mask, np.ndarray) else None
         x, mask = self.prepare(x, mask)
+        self.check_padding(on_host)
         types = self.prepare_types(types, x)
         with self._team("auto") as team:
             return team.forward(x, mask, types, on_host)
@@ -256,6 +257,7 @@ class SequenceClassifier(Layer):
             ``{name: array}``, the caller's to keep.
         """
         generator = None if seed is None else initializers.generator(seed)
+        self.check_padding(mask)
         with self._team(workers, micro_batch) as team:
             loss, gradients = team.step(
                 x, y, mask, types=types, generator=generator, label_smoothing=label_smoothing
@@ -480,9 +482,11 @@ class SequenceClassifier(Layer):
         ValueError
             A sequence goes on after padding, and a mixer takes each at its own length.
         """
-        if isinstance(mask, np.ndarray) and any(
-            isinstance(layer, WholeSequenceMixer) and layer.padding == "per_length"
-            for _, layer in self.layers()
+        if self.config.padding != "per_length" or not isinstance(mask, np.ndarray):
+            return
+        checks.boolean("mask", mask)
+        if mask.ndim == 2 and any(
+            isinstance(layer, WholeSequenceMixer) for _, layer in self.layers()
         ):
             check_ends_in_padding(mask)
 

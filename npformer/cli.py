@@ -308,14 +308,11 @@ def _train(options: argparse.Namespace) -> int:
         name = "model.safetensors" if split == splits[0] else f"model-{split}.safetensors"
         notes = {"task": recipe.name, "split": split, "seed": options.seed}
         save(model, out / name, notes=notes)  # first: what follows may be interrupted, or too large
-        at_once = min(256, 4 * (options.micro_batch or training["batch_size"]))
-        with use_precision(options.precision, options.backend):
-            found = evaluate(model, _cast(dataset.test, model), at_once)
         histories[split] = history.to_dict()
         metrics["splits"][split] = {
-            "test_accuracy": found.accuracy,
-            "test_loss": found.loss,
-            "test_labels": found.labels,
+            "test_accuracy": None,
+            "test_loss": None,
+            "test_labels": None,
             "validation_accuracy": max(history.validation_accuracy, default=None),
             "best_epoch": history.best_epoch,
             "epochs": len(history.train_loss),
@@ -323,13 +320,27 @@ def _train(options: argparse.Namespace) -> int:
             "seconds": round(seconds, 2),
             "file": name,
         }
-        (out / "history.json").write_text(json.dumps(histories, indent=2) + "\n")
-        (out / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
+        _write_json(out, histories, metrics)
+        batch_size = training["batch_size"]
+        at_once = min(256, 4 * min(batch_size, options.micro_batch or batch_size))
+        with use_precision(options.precision, options.backend):
+            found = evaluate(model, _cast(dataset.test, model), at_once)
+        metrics["splits"][split] |= {
+            "test_accuracy": found.accuracy,
+            "test_loss": found.loss,
+            "test_labels": found.labels,
+        }
+        _write_json(out, histories, metrics)
         if interrupted:
             break
     _remove_others(out, earlier, metrics)
     _print_result(metrics, out, _plot(histories, metrics, out))
     return INTERRUPTED if interrupted else 0
+
+
+def _write_json(out: Path, histories: dict[str, Any], metrics: dict[str, Any]) -> None:
+    (out / "history.json").write_text(json.dumps(histories, indent=2) + "\n")
+    (out / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
 
 
 def _models_of(path: Path) -> set[str]:
@@ -384,7 +395,7 @@ def _fit(
         epochs=training["epochs"],
         batch_size=training["batch_size"],
         lr=training["lr"],
-        schedule=cosine(steps, warmup=int(training["warmup"] * steps)),
+        schedule=cosine(steps, warmup=int(training["warmup"] * steps)) if steps > 1 else None,
         weight_decay=training["weight_decay"],
         label_smoothing=training["label_smoothing"],
         clip_norm=training["clip_norm"],
@@ -403,7 +414,7 @@ def _plot(histories: dict[str, Any], metrics: dict[str, Any], out: Path) -> str:
     try:
         import matplotlib
     except ImportError:
-        return "no curves.png: python -m pip install 'npformer[plot]'"
+        return 'no curves.png: python -m pip install "npformer[plot]"'
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 

@@ -50,7 +50,7 @@ def diagnose() -> Iterator[Finding]:
         yield _package(package, needed=True)
     yield Finding("CPU", f"{cores()} cores")
     yield _blas()
-    yield _package("matplotlib", needed=False, hint="python -m pip install 'npformer[plot]'")
+    yield _package("matplotlib", needed=False, hint='python -m pip install "npformer[plot]"')
     yield _self_test("numpy")
     try:
         gpu = get_backend("cupy")

@@ -17,7 +17,11 @@ What comes in is the encoder with its pooler. The heads of a pretrained model (`
 name::
 
     model = npformer.SequenceClassifier(
-        encoder.config, n_classes, vocab_size=encoder.vocab_size, pooling="pooler"
+        encoder.config,
+        n_classes,
+        vocab_size=encoder.vocab_size,
+        pooling="pooler",
+        dtype=encoder.dtype,
     )
     for name, array in encoder.parameters().items():
         model.parameters()[name][...] = array

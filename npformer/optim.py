@@ -44,9 +44,14 @@ def cosine(total: int, warmup: int = 0, final: float = 0.0) -> Schedule:
     warmup : int
         Steps of the warm-up.
     final : float
-        The factor at the end.
+        The factor at the end, of step `total`: with 0 that step changes nothing.
     """
     checks.positive("total", total)
+    if total == 1 and final == 0.0:
+        raise ValueError(
+            "total is 1 and final 0.0; expected at least 2 steps, or a factor above 0 at the end: "
+            "the only step would change nothing"
+        )
     if not 0 <= warmup < total:
         raise ValueError(f"warmup is {warmup}; expected from 0 up to, not including, {total}")
 

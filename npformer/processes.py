@@ -70,9 +70,17 @@ def shared_array(size: int, dtype: Any) -> np.ndarray:
     ----------
     size : int
     dtype : dtype
+
+    Raises
+    ------
+    CannotCopyError
+        The system has no memory for it.
     """
     dtype = np.dtype(dtype)
-    memory = mmap.mmap(-1, max(size * dtype.itemsize, 1))  # anonymous, shared with copies
+    try:
+        memory = mmap.mmap(-1, max(size * dtype.itemsize, 1))  # anonymous, shared with copies
+    except OSError as error:
+        raise CannotCopyError(f"there is no memory that copies could share ({error})") from error
     return np.frombuffer(memory, dtype, size)
 
 
@@ -220,7 +228,7 @@ def _serve(
     while True:
         try:
             request = pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):  # closed, or gone with an answer that nobody has read
             return
         try:
             reply: tuple[Any, BaseException | None] = (answer(k, request), None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npformer.backend import Array, array_module
+from npformer.input_embedding import InputEmbedding
 from npformer.mixers import Mixer
 from npformer.module import Context, Layer, Parameter
 
@@ -51,8 +52,8 @@ def trace(
     ----------
     layer : Layer
     x : array
-        On the layer's backend. A classifier also takes host arrays, and checks what it is given as
-        it does when it is called.
+        On the layer's backend. A model also takes host arrays, and checks what it is given as it
+        does when it is called.
     mask : bool array, shape (batch, length), optional
         Padding: True = keep.
     types : int array, shape (batch, length), optional
@@ -79,8 +80,8 @@ def _prepared(
     layer: Layer, x: Array, mask: Array | None, types: Array | None = None
 ) -> tuple[Array, Array | None, Array | None]:
     """Return inputs as a model makes them at its edge, where padding's features become 0."""
-    edge: Any = layer
-    if not hasattr(layer, "prepare"):
+    edge = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
+    if not isinstance(edge, InputEmbedding):
         return x, mask, types
     x, mask = edge.prepare(x, mask)
     return x, mask, edge.prepare_types(types, x)

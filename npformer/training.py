@@ -143,7 +143,7 @@ def _measure(
     n = int(counted.sum())
     hits = (log_p.argmax(axis=-1) == y) & counted & ~np.isnan(right)
     return Evaluation(
-        loss=float(-right[counted].sum() / max(n, 1)),
+        loss=float(0.0 - right[counted].sum()) / max(n, 1),
         accuracy=float(hits.sum() / max(n, 1)),
         labels=n,
     )
@@ -281,8 +281,9 @@ def fit(
         optimizer = Adam(model.parameters(), **settings)
     elif not _trains(optimizer, model):
         raise ValueError(
-            "optimizer has the parameters of another model; expected this one's. After loading or "
-            "copying a model make a new one: Adam(model.parameters())"
+            "optimizer's parameters are not this model's; expected all of them, where they are "
+            "now, and no others. After loading, copying or moving a model make a new one: "
+            "Adam(model.parameters())"
         )
     if check_every is None:
         check_every = 1 if model.backend == "numpy" else 50
@@ -322,7 +323,7 @@ def fit(
                         optimizer.step(gradients)
                     bar.update(1)
                 history.train_loss.append(watch.mean())
-                history.lr.append(optimizer.lr * optimizer.schedule(optimizer.steps))
+                history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
                 history.seconds.append(time.perf_counter() - began)
                 shown = {"loss": f"{history.train_loss[-1]:.4f}"}
                 if held_out is not None:

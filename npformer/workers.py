@@ -460,7 +460,8 @@ class Team:
         if self._feed is None:
             labels_on_host = isinstance(y, np.ndarray)
             x, y, mask, counts = self.model.prepare_batch(x, y, mask)
-            if self.micro_batch is not None and y.ndim > 1 and not labels_on_host:
+            in_parts = self.micro_batch is not None and self.micro_batch < len(x)
+            if in_parts and y.ndim > 1 and not labels_on_host:
                 # Parts of a batch weigh as much as they have labels: this waits for the device.
                 counts = to_numpy((y != NO_LABEL).sum(axis=1))
         else:

@@ -96,12 +96,29 @@ def test_nothing_to_predict_gives_nothing(small_model):
     assert single.predict_probabilities(empty).dtype == "float64"
 
 
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+@pytest.mark.parametrize("pooling", ["mean", "first", "flatten", "none", "pooler"])
+def test_no_samples_have_no_logits(small_model, mixer, pooling):
+    model = small_model(mixer=mixer, pooling=pooling)
+    ids = np.zeros((2, 6), dtype=int)
+    assert model(ids[:0]).shape == (0, *model(ids).shape[1:])
+
+
 def test_a_hole_in_the_padding_is_named_by_its_row_in_the_data(small_model, token_batch):
     ids, _, mask = token_batch
     mask[6] = [True, False, True, True, False, False]
     model = small_model(mixer="fourier", padding="per_length")
-    with pytest.raises(ValueError, match="mask keeps tokens after padding in row 6"):
-        model.predict_probabilities(ids, mask, batch_size=2)
+    labels = np.zeros(8, dtype="int64")
+    for call in (
+        lambda: model.predict_probabilities(ids, mask, batch_size=2),
+        lambda: model(ids, mask),
+        lambda: model.loss_and_gradients(ids, labels, mask, micro_batch=2),
+        lambda: model.loss_and_gradients(ids, labels, mask, workers=2),
+    ):
+        with pytest.raises(ValueError, match="mask keeps tokens after padding in row 6"):
+            call()
+    with pytest.raises(TypeError, match="mask has dtype int64; expected a boolean array"):
+        model.predict(ids, 1 - mask.astype("int64"))  # ones at the padding
     assert small_model(padding="per_length").predict(ids, mask).shape == (8,)  # it may skip tokens
 
 

@@ -142,7 +142,7 @@ def test_without_matplotlib_everything_else_is_there(tmp_path, capsys, monkeypat
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert run("train", "digits", *TINY, "--out", tmp_path) == 0
     assert names(tmp_path) == FILES
-    assert "no curves.png: python -m pip install 'npformer[plot]'" in capsys.readouterr().out
+    assert 'no curves.png: python -m pip install "npformer[plot]"' in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -341,6 +341,9 @@ def test_weights_are_saved_before_they_are_measured(tmp_path, capsys, monkeypatc
     assert run("train", "digits", *TINY, *words) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
     assert nf.load(tmp_path / "model.safetensors").config.d_model == 16
+    found = json.loads((tmp_path / "metrics.json").read_text())["splits"]["stratified"]
+    assert (found["test_accuracy"], found["epochs"]) == (None, 1)
+    assert len(json.loads((tmp_path / "history.json").read_text())["stratified"]["lr"]) == 1
     assert sizes == [32]  # what fits a training step fits four times without a backward pass
 
 

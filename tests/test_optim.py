@@ -48,6 +48,12 @@ def test_cosine_goes_up_a_line_and_down_half_a_wave():
     assert factor(35) == pytest.approx(0.2 + 0.8 * 0.5 * (1 + math.cos(math.pi / 4)))
 
 
+def test_cosine_of_a_single_step_that_would_change_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"total is 1 and final 0\.0; expected at least 2 steps"):
+        cosine(total=1)
+    assert cosine(total=1, final=0.5)(1) == 0.5
+
+
 def test_cosine_without_warm_up_begins_near_1():
     assert cosine(total=1000)(1) == pytest.approx(1.0, abs=1e-5)
 

@@ -130,6 +130,28 @@ def test_a_shared_array_is_seen_from_both_sides(copies, dtype):
     assert not own.any()
 
 
+def test_a_shared_array_that_there_is_no_memory_for_is_a_copy_that_cannot_be_made(monkeypatch):
+    def refused(*arguments):
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("npformer.processes.mmap.mmap", refused)
+    with pytest.raises(
+        CannotCopyError, match=r"no memory that copies could share \(.*Cannot alloc"
+    ):
+        shared_array(10, "float32")
+
+
+@linux_only
+def test_an_answer_that_nobody_reads_is_no_error(copies, capfd):
+    some = copies(1, lambda k, _: None)
+    some.ask(0, None)
+    assert some._pipes[0].poll(10.0)  # it has answered and waits for the next request
+    some._pipes[0].close()
+    some._processes[0].join(10.0)
+    assert some._processes[0].exitcode == 0
+    assert capfd.readouterr().err == ""
+
+
 def test_a_shared_array_may_be_empty():
     assert shared_array(0, "float32").shape == (0,)
 

@@ -20,7 +20,7 @@ from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
 
 pytest.importorskip(
     "hypothesis",
-    reason="these tests search with hypothesis: python -m pip install 'npformer[test]'",
+    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -78,6 +78,18 @@ def test_any_layer_can_be_traced(rng):
     assert (call.name, call.output.shape) == ("", (4, 2))
 
 
+class Prepared(nf.layers.Linear):
+    """A layer of a user's, with a method of a name that models have."""
+
+    def prepare(self):
+        raise AssertionError("not for tracing")
+
+
+def test_a_layer_with_names_of_its_own_can_be_traced(rng):
+    layer = Prepared(3, 2, seed=0, dtype="float64")
+    assert [call.name for call in nf.trace(layer, rng.normal(size=(4, 3)))] == [""]
+
+
 def test_calling_a_traced_layer_afterwards_adds_no_call(small_model, ids):
     calls = nf.trace(small_model(), ids)
     before = len(calls)

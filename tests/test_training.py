@@ -109,6 +109,11 @@ def test_history_has_the_learning_rate_of_the_last_step_of_each_epoch(make, data
     assert history.lr == pytest.approx([1e-3 / 4, 1e-3 / 8, 1e-3 / 12, 1e-3 / 16])
 
 
+def test_history_is_json_whatever_the_schedule_returns(make, data):
+    history = fit(make(), data, schedule=lambda step: np.float32(1.0 / step))
+    assert json.loads(json.dumps(history.to_dict())) == history.to_dict()
+
+
 def test_the_training_loss_is_the_mean_of_the_steps(make, data):
     x, y = data
     order = np.random.default_rng(0).permutation(20)
@@ -169,7 +174,7 @@ def test_an_optimizer_and_what_it_would_be_made_from_are_one_too_many(make, data
 
 def test_an_optimizer_of_another_model_is_refused(make, data):
     model, other = make(), make()
-    with pytest.raises(ValueError, match="optimizer has the parameters of another model"):
+    with pytest.raises(ValueError, match="optimizer's parameters are not this model's"):
         fit(model, data, optimizer=Adam(other.parameters()))
     for trained in (model, other):
         assert_same_weights(trained, make())
@@ -686,6 +691,12 @@ def test_evaluate_of_tokens_counts_only_those_with_a_label(small_model, token_ba
     found = nf.evaluate(model, (ids, labels, mask))
     assert found.loss == pytest.approx(loss, rel=1e-12)
     assert (found.accuracy, found.labels) == (accuracy, mask.sum())
+
+
+def test_evaluate_without_a_label_costs_nothing(small_model, token_batch):
+    ids, _, mask = token_batch
+    found = nf.evaluate(small_model(pooling="none"), (ids, np.full(ids.shape, -1), mask))
+    assert (found.labels, f"{found.loss:.4f}", found.accuracy) == (0, "0.0000", 0.0)
 
 
 def test_evaluate_of_a_single_logit_is_what_is_reckoned_by_hand(make, data):

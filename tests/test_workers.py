@@ -575,6 +575,19 @@ def test_threads_work_where_the_system_makes_no_process(small_model, monkeypatch
 
 
 @linux_only
+def test_threads_work_where_there_is_no_memory_to_share(small_model, monkeypatch):
+    def refused(*arguments):
+        raise OSError(12, "Cannot allocate memory")
+
+    model, x, y = small_model(), np.zeros((4, 6), int), np.arange(4) % 3
+    expected = model.loss_and_gradients(x, y, workers=2)[1].flat
+    monkeypatch.setattr("npformer.processes.mmap.mmap", refused)
+    with Team(model, 2, processes="auto") as team:
+        _, gradients = team.step(x, y, None, generator=None)
+        np.testing.assert_array_equal(gradients.flat, expected)
+
+
+@linux_only
 def test_parameters_in_several_pieces_are_left_to_threads(small_model):
     model = small_model()
     model.classify = type(model.classify)(*model.classify.weight.shape, seed=0, dtype="float64")

@@ -149,7 +149,8 @@ def factorized_dense_scores(
             "sequence, or build the synthesizer with a larger max_len"
         )
     outer = long[..., :, None] * short[..., None, :]  # [.., length, b, a]
-    scores = outer.reshape(*outer.shape[:-2], -1)[..., :columns]
+    both = long.shape[-1] * short.shape[-1]
+    scores = outer.reshape(*outer.shape[:-2], both)[..., :columns]
     return scores, (short, long, short_cache, long_cache)
 
 

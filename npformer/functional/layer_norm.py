@@ -32,7 +32,6 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     short cut E[x^2] - E[x]^2 loses every digit in float32 once the mean is large.
     """
     xp = check_layer_norm(x, gamma, beta, eps)
-    eps = float(eps)  # a NumPy number would make float64 of float32
     centred = x - x.mean(axis=-1, keepdims=True)  # [..., d]
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
     inverse_std = 1.0 / xp.sqrt(variance + float(eps))  # [..., 1]

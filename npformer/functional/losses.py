@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 from npformer import checks
@@ -59,7 +60,9 @@ def softmax_cross_entropy(
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
     of_right = xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
-    each = -(1.0 - label_smoothing) * of_right - label_smoothing * log_p.mean(axis=-1)
+    each = -(1.0 - label_smoothing) * of_right
+    if label_smoothing > 0.0:  # 0 times a class that is ruled out, at -inf, would be NaN
+        each = each - label_smoothing * log_p.mean(axis=-1)
     count = xp.maximum(has_label.sum(), 1).astype(logits.dtype)
     loss = xp.where(has_label, each, 0.0).sum() / count
     return loss, (log_p, right, has_label, count, label_smoothing)
@@ -89,7 +92,7 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     is_right = right[..., None] == xp.arange(n_classes)
     q = is_right.astype(log_p.dtype) * (1.0 - label_smoothing) + label_smoothing / n_classes
     # loss = sum over labels of -sum_c q_c log p_c, / count
-    drow = (xp.exp(log_p) - q) * (dloss / count)
+    drow = (xp.exp(log_p) - q) * (_number(dloss) / count)
     return xp.where(has_label[..., None], drow, 0.0)
 
 
@@ -141,7 +144,7 @@ def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) 
     """
     logits, targets = cache
     p, _ = sigmoid(logits)
-    return (p - targets) * (dloss / logits.size)
+    return (p - targets) * (_number(dloss) / logits.size)
 
 
 def mean_squared_error(prediction: Array, target: Array) -> tuple[Array, Any]:
@@ -186,4 +189,9 @@ def mean_squared_error_backward(dloss: Array | float, cache: Any) -> Array:
     dprediction : array, shape of prediction
     """
     difference = cache
-    return difference * (dloss * (2.0 / difference.size))
+    return difference * (_number(dloss) * (2.0 / difference.size))
+
+
+def _number(dloss: Array | float) -> Array | float:
+    """Return Python's number for NumPy's, which would make float64 of float32."""
+    return float(dloss) if isinstance(dloss, Real) else dloss

@@ -23,7 +23,7 @@ class Dropout(Layer):
 
     def __init__(self, rate: float) -> None:
         checks.rate("rate", rate)
-        self.rate = rate
+        self.rate = float(rate)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         generator = context.draws() if self.rate > 0.0 else None

@@ -45,7 +45,7 @@ class Flatten(Layer):
         if context.mask is not None:
             checks.mask("mask", context.mask, tuple(x.shape[:2]))
         kept = _keep(x, context.mask)
-        return kept.reshape(x.shape[0], -1), (x.shape, context.mask)
+        return kept.reshape(x.shape[0], x.shape[1] * x.shape[2]), (x.shape, context.mask)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         shape, mask = cache

@@ -9,7 +9,7 @@ from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
 from npformer.layers.linear import Linear
-from npformer.mixers.averaging import AveragingMixer, Scores, over_heads
+from npformer.mixers.averaging import AveragingMixer, Scores, over_heads, without_padding
 from npformer.mixers.mixer import MEMORIES, MixerSettings, check_heads
 from npformer.module import Context, Gradients, Parameter
 
@@ -129,6 +129,7 @@ class Attention(AveragingMixer):
         query, query_cache = self.scores.query.forward(x, context)
         key, key_cache = self.scores.key.forward(x, context)
         value, value_cache = self.value.forward(x, context)
+        value = without_padding(value, context.mask)
         heads, heads_cache = F.blockwise_attention(
             F.split_heads(query, self.n_heads),
             F.split_heads(key, self.n_heads),

@@ -10,9 +10,9 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, Self
 
+from npformer import checks, initializers
 from npformer import functional as F
-from npformer import initializers
-from npformer.backend import Array, array_module
+from npformer.backend import Array, array_module, backend_of
 from npformer.initializers import Seed
 from npformer.layers.linear import Linear
 from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
@@ -115,6 +115,7 @@ class AveragingMixer(Mixer):
         """
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
+        value = without_padding(value, context.mask)
         heads, average_cache = F.average(
             scores,
             F.split_heads(value, self.n_heads),  # [batch, heads, length, d_head]
@@ -211,3 +212,15 @@ class Synthesizer(AveragingMixer):
 def over_heads(mask: Array | None) -> Array | None:
     """(batch, key_length) -> (batch, 1, 1, key_length): for all heads and all queries."""
     return None if mask is None else mask[:, None, None, :]
+
+
+def without_padding(value: Array, mask: Array | None) -> Array:
+    """Return values, (batch, length, d_model), with 0 at padding.
+
+    Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
+    """
+    if mask is None:
+        return value
+    backend_of(value=value, mask=mask)
+    checks.mask("mask", mask, tuple(value.shape[:2]))
+    return array_module(value).where(mask[..., None], value, 0.0)

@@ -46,8 +46,8 @@ def test_without_cupy_the_error_says_how_to_install_it(model, monkeypatch) -> No
     monkeypatch.setitem(sys.modules, "cupy", None)
     text = message(model)
     assert text.startswith("backend 'cupy' needs CuPy, which cannot be imported here")
-    assert "python -m pip install 'npformer[cuda13]'" in text
-    assert "'npformer[cuda12]'" in text
+    assert 'python -m pip install "npformer[cuda13]"' in text
+    assert '"npformer[cuda12]"' in text
     assert "\n" not in text
 
 
@@ -90,7 +90,7 @@ def test_without_cudas_libraries_the_error_says_where_they_come_from(
     text = message(model)
     assert text.startswith("backend 'cupy' needs CUDA's libraries; CuPy 13.6.0 finds the GPU and")
     assert str(error).splitlines()[0] in text
-    assert "python -m pip install 'npformer[cuda13]'" in text
+    assert 'python -m pip install "npformer[cuda13]"' in text
     assert "\n" not in text
 
 

@@ -71,6 +71,18 @@ def test_each_thread_has_a_precision_of_its_own() -> None:
     assert counted.precisions == [True, True, False, False]
 
 
+def test_a_thread_that_asks_for_float32_gets_it_whatever_another_has_asked_for() -> None:
+    def elsewhere() -> None:
+        with nf.use_precision("float32", "fake"):
+            pass
+
+    with count() as counted, nf.use_precision("tf32", "fake"):
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert counted.precisions == [True, False, False]  # CuPy keeps one setting for all threads
+
+
 def test_numpy_has_no_tf32() -> None:
     with pytest.raises(ValueError, match=r"the backend is 'numpy'; expected 'float32'.*to\('cupy'"):
         nf.use_precision("tf32", "numpy")

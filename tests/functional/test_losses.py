@@ -41,6 +41,16 @@ def test_no_label_at_all_costs_nothing(rng):
     np.testing.assert_array_equal(F.softmax_cross_entropy_backward(1.0, cache), 0.0)
 
 
+@pytest.mark.parametrize("others", [-np.inf, -3e38])
+def test_a_class_that_is_ruled_out_costs_nothing(others):
+    logits = np.array([[0.0, others, 0.0]], dtype="float32")
+    with np.errstate(over="ignore"):
+        loss, cache = F.softmax_cross_entropy(logits, np.array([2]))
+    np.testing.assert_allclose(loss, math.log(2), rtol=1e-6)
+    gradient = F.softmax_cross_entropy_backward(1.0, cache)
+    np.testing.assert_allclose(gradient, [[0.5, 0.0, -0.5]], rtol=1e-6)
+
+
 def test_the_same_batch_twice_costs_the_same_for_it_is_a_mean(rng):
     logits, labels = rng.normal(size=(4, 3)), np.array([2, 0, 1, 1])
     loss, _ = F.softmax_cross_entropy(logits, labels)
@@ -96,3 +106,17 @@ def test_losses_pass_on_the_gradient_of_what_follows(rng):
     _, cache = F.softmax_cross_entropy(rng.normal(size=(4, 3)), np.array([2, 0, 1, 1]))
     once, thrice = (F.softmax_cross_entropy_backward(d, cache) for d in (1.0, 3.0))
     np.testing.assert_allclose(thrice, 3.0 * once, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dloss", [np.float64(0.5), np.float32(0.5), 0.5])
+def test_gradients_of_float32_stay_float32_whatever_the_number_that_follows(rng, dloss):
+    z = rng.normal(size=(4, 3)).astype("float32")
+    for loss, target in (
+        (F.softmax_cross_entropy, np.array([2, 0, 1, 1])),
+        (F.binary_cross_entropy_with_logits, np.ones_like(z)),
+        (F.mean_squared_error, np.ones_like(z)),
+    ):
+        _, cache = loss(z, target)
+        gradient = getattr(F, f"{loss.__name__}_backward")(dloss, cache)
+        assert gradient.dtype == "float32"
+        np.testing.assert_array_equal(gradient, getattr(F, f"{loss.__name__}_backward")(0.5, cache))

@@ -103,8 +103,9 @@ def test_batches_that_are_fed_arrive_whole() -> None:
 
 def test_the_gpu_waits_for_a_copy_that_is_late() -> None:
     feed = backends.get_backend("cupy").feed()
-    for _ in range(2):  # both slots have memory that holds 0
-        feed(np.zeros((64, 64), dtype="int64"))
+    for _ in range(2):  # both slots have memory that holds 0, and kernels are loaded
+        (there,) = feed(np.zeros((64, 64), dtype="int64"))
+        assert (int(there.min()), int(there.max())) == (0, 0)
     feed.close()
     with feed._copying:
         hold_up()
@@ -116,7 +117,7 @@ def test_the_gpu_waits_for_a_copy_that_is_late() -> None:
 def test_a_batch_is_not_overwritten_while_the_gpu_still_needs_it() -> None:
     feed = backends.get_backend("cupy").feed()
     for _ in range(2):
-        feed(np.zeros((64, 64), dtype="int64"))
+        assert int(feed(np.zeros((64, 64), dtype="int64"))[0].sum()) == 0
     feed.close()
     hold_up()
     sums = [feed(np.full((64, 64), step))[0].sum() for step in range(1, 4)]

@@ -46,3 +46,7 @@ def test_twice_in_a_chain_drops_what_either_drops(training):
     assert set(np.unique(y)) == {0.0, 4.0}
     assert abs((y > 0).mean() - 0.25) < 0.05
     np.testing.assert_array_equal(chain.backward(np.ones((64, 64)), cache, Gradients(chain)), y)
+
+
+def test_a_numpy_rate_is_a_rate():
+    assert "0.25" in repr(Dropout(np.float32(0.25)))

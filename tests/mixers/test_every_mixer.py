@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from npformer import Context, Gradients
+from npformer import Context, Gradients, use_kernels
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, Mixer, MixerSettings
 
 VARIANTS = {
@@ -54,6 +54,15 @@ def test_what_padding_holds_changes_no_kept_token(name, rng, padding):
     y = mixer(x, padding)
     x[~padding] = 1e3 * rng.normal(size=x[~padding].shape)
     np.testing.assert_allclose(mixer(x, padding)[padding], y[padding], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
+def test_padding_may_hold_nan(name, rng, padding, kernels):
+    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+    with use_kernels(kernels):
+        y = mixer(x, padding)
+        x[~padding] = np.nan
+        np.testing.assert_allclose(mixer(x, padding)[padding], y[padding], rtol=1e-12)
 
 
 def test_a_padded_sequence_is_the_sequence_alone(name, rng, padding):

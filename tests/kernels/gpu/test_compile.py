@@ -34,7 +34,7 @@ COMPILER = find_compiler()
 
 pytestmark = pytest.mark.skipif(
     COMPILER is None,
-    reason="no CUDA compiler: python -m pip install 'npformer[cuda-compile]' brings it, "
+    reason='no CUDA compiler: python -m pip install "npformer[cuda-compile]" brings it, '
     "and needs no GPU",
 )
 
