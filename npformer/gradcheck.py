@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -316,6 +317,7 @@ def _one_array(y: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return several outputs side by side, and how to part a gradient of that again."""
     if not isinstance(y, tuple):
         return y, lambda dy: dy
+    y = [part if part is None or hasattr(part, "shape") else np.asarray(part) for part in y]
     shapes = [None if part is None else part.shape for part in y]
 
     def parted(dy: Any) -> tuple[Any, ...]:
@@ -605,6 +607,8 @@ class _Probe:
             looked_at[suspects] = True
             for j in suspects:
                 numeric[j], corners[j] = self._second_look(units[j], analytic[j], scale)
+            if corners[suspects].any():
+                looked_at[:] = corners  # the others by the new scale, with all the steps there are
         worst = _worst(errors)
         complex_errors = self._complex_errors(units, analytic, numeric, errors, corners, scale)
         if complex_errors is not None and errors[worst] <= self.tolerance:
@@ -660,18 +664,24 @@ class _Probe:
             high = np.array(self.run()[0])
         finally:
             self.array[...] = kept
-        # kept + h u is rounded. What the step lacks of h u is made up for by the backward pass's
-        # own slope: if that is wrong by a part, so is the rounding's share, which is tiny.
-        lacks_below = self._along(u - (kept - (kept - h * u)) / h)
-        lacks_above = self._along(u - ((kept + h * u) - kept) / h)
+        lacks_below = self._made_up_for(u, kept - h * u, kept, h)
+        lacks_above = self._made_up_for(u, kept, kept + h * u, h)
         # Differences before the sum: what does not depend on this entry cancels exactly.
         below = float(((self.y - low) * self.v).sum()) / h
         above = float(((high - self.y) * self.v).sum()) / h
         return below + lacks_below, above + lacks_above
 
-    def _along(self, u: np.ndarray) -> float:
-        moved = u != 0.0  # NaN elsewhere is another entry's matter
-        return float((self.gradient[moved] * u[moved]).sum())
+    def _made_up_for(self, u: np.ndarray, low: np.ndarray, high: np.ndarray, h: float) -> float:
+        """Return what rounding took off a slope: x + h u is rounded, so the step is not quite h u.
+
+        It is made up for by the backward pass's own slope, so an error there shows by so much less
+        as the step lacks. NaN, and so no slope at all, where that is a tenth or more.
+        """
+        moved = (u != 0.0) & np.isfinite(low) & np.isfinite(high)
+        lacks = u[moved] - (high[moved] - low[moved]) / h
+        if np.abs(lacks).max(initial=0.0) > 0.1 * np.abs(u).max():
+            return math.nan
+        return float((self.gradient[moved] * lacks).sum())
 
     def _second_look(self, u: np.ndarray, analytic: float, scale: float) -> tuple[float, bool]:
         """Tell a wrong gradient from a corner: (numeric derivative, whether a corner).
@@ -681,9 +691,12 @@ class _Probe:
         the point spoils the large step only.
         """
         below, above = self._slopes(u, STEP)
-        gap = abs(above - below)
+        gap, numeric = abs(above - below), 0.5 * (below + above)
         for shrink in (8.0, 64.0):
-            below, above = self._slopes(u, STEP / shrink)
+            closer = self._slopes(u, STEP / shrink)
+            if np.isnan(closer).any():  # too small a step for numbers of this size
+                continue
+            below, above = closer
             numeric = 0.5 * (below + above)
             error = abs(analytic - numeric) / scale
             if error <= self.tolerance:

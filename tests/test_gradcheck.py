@@ -73,6 +73,57 @@ def test_large_inputs_pass_though_steps_are_rounded(rng):
     assert report.error < 1e-8
 
 
+def softmax(x):
+    e = np.exp(x - x.max())
+    y = e / e.sum()
+    return y, y
+
+
+def softmax_backward(dy, y):
+    return y * (dy - (dy * y).sum())
+
+
+@pytest.mark.parametrize("size", [0.0, 1e8, 1.2e9, 1e12])
+def test_inputs_so_large_that_a_step_is_lost_excuse_no_wrong_gradient(size):
+    def sign_flipped(dy, y):
+        return -softmax_backward(dy, y)
+
+    refused((softmax, sign_flipped), np.arange(8.0) + size)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e8, 1.2e9])
+def test_the_right_gradient_of_large_inputs_passes(size):
+    assert gradcheck((softmax, softmax_backward), np.arange(8.0) + size).passed
+
+
+def test_entries_that_are_not_finite_are_their_own_matter():
+    assert gradcheck((softmax, softmax_backward), np.array([0.0, -np.inf, 1.0])).passed
+
+
+def test_a_steep_corner_beside_a_curved_slope_passes():
+    steep, first = 1.2e5, np.array([True, False])
+
+    def forward(x):
+        curved = np.log(np.where(first, 1.0, x))
+        return np.where(first, steep * np.maximum(x, 0.0), curved), x.copy()
+
+    def backward(dy, x):
+        return dy * np.array([steep, 1.0 / x[1]])
+
+    report = gradcheck((forward, backward), np.array([0.0, 2.5e-4]))
+    assert report.tensors[0].no_derivative == 1
+
+
+def test_outputs_may_be_plain_numbers():
+    def forward(x):
+        return (float(x[0]), float(x[1])), None
+
+    def backward(dy, cache):
+        return np.array([part.item() for part in dy])
+
+    assert gradcheck((forward, backward), np.array([1.0, 2.0])).passed
+
+
 def test_a_function_of_some_numbers_only_is_checked_where_it_is_defined():
     def log(x):
         if (x <= 0.0).any():
