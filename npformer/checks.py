@@ -143,6 +143,12 @@ def number(name: str, value: object, above: float) -> None:
         raise ValueError(f"{name} is {value!r}; expected a number above {above:g}")
 
 
+def not_negative(name: str, value: object) -> None:
+    """Check that `value` is a finite number of at least 0."""
+    if not isinstance(value, Real) or not 0.0 <= float(value) < math.inf:
+        raise ValueError(f"{name} is {value!r}; expected 0 or more")
+
+
 def rate(name: str, value: object) -> None:
     """Check that `value` is a probability below 1."""
     if not isinstance(value, Real) or not 0.0 <= float(value) < 1.0:
@@ -157,6 +163,11 @@ def has_tokens(name: str, x: Array) -> None:
 
 def on_host_or(name: str, x: Array, backend: str) -> None:
     """Check that `x` is an array, on the host or where the model is."""
+    if hasattr(x, "filled"):
+        raise TypeError(
+            f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
+            "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
+        )
     owner = backend_of(**{name: x}).name
     if owner not in ("numpy", backend):
         raise TypeError(

@@ -156,8 +156,12 @@ class Adam:
             raise ValueError(f"betas is {betas!r}; expected two numbers, such as (0.9, 0.999)")
         for beta in betas:
             checks.rate("betas", beta)
-        if not weight_decay >= 0.0:
-            raise ValueError(f"weight_decay is {weight_decay!r}; expected 0 or more")
+        checks.not_negative("weight_decay", weight_decay)
+        if schedule is not None and not callable(schedule):
+            raise TypeError(
+                f"schedule is {schedule!r}; expected a function of the step that returns a factor, "
+                "such as npformer.optim.cosine(total)"
+            )
         self.parameters = parameters
         # Python's numbers: NumPy's beside arrays would make float64 of float32.
         self.lr = float(lr)

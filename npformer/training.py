@@ -265,6 +265,13 @@ def fit(
                 f"patience is {patience} and there is no validation data; expected some, for an "
                 "epoch is better than another there. Pass validation=(x, y), or patience=None"
             )
+    if micro_batch is not None:
+        checks.positive("micro_batch", micro_batch)
+    if optimizer is not None and not isinstance(optimizer, Adam):
+        raise TypeError(
+            f"optimizer is {optimizer!r}; expected an npformer.Adam, such as "
+            "Adam(model.parameters()), or None"
+        )
     settings: dict[str, Any] = {"lr": lr, "schedule": schedule, "weight_decay": weight_decay}
     settings = {name: value for name, value in settings.items() if value is not None}
     if optimizer is not None and settings:

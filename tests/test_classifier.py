@@ -104,6 +104,21 @@ def test_no_samples_have_no_logits(small_model, mixer, pooling):
     assert model(ids[:0]).shape == (0, *model(ids).shape[1:])
 
 
+def test_masked_arrays_are_refused_with_what_to_do(small_model, token_batch):
+    ids, labels, mask = token_batch
+    hidden = np.ma.array(ids, mask=~mask)
+    model = small_model()
+    for call in (
+        lambda: model(hidden),
+        lambda: model.predict(hidden),
+        lambda: model.loss_and_gradients(ids, np.ma.array(labels)),
+        lambda: model(ids, np.ma.array(mask)),
+        lambda: nf.fit(model, (hidden, labels), progress=False),
+    ):
+        with pytest.raises(TypeError, match="is a masked array; expected a plain one"):
+            call()
+
+
 def test_a_hole_in_the_padding_is_named_by_its_row_in_the_data(small_model, token_batch):
     ids, _, mask = token_batch
     mask[6] = [True, False, True, True, False, False]
