@@ -594,9 +594,8 @@ class use_precision(AbstractContextManager[None]):
                 f"precision is {precision!r}; expected 'float32' or 'tf32'. npformer has no "
                 "float16 and no bfloat16: 'tf32' is the fast way on a GPU, with weights in float32"
             )
-        if {_precisions.of.get(backend, "float32"), _asked_last.get(backend, "float32")} == {
-            precision
-        }:
+        here, anywhere = (asked.get(backend, "float32") for asked in (_precisions.of, _asked_last))
+        if here == anywhere == precision:
             return
         set_tf32 = get_backend(backend).set_tf32
         if set_tf32 is None:

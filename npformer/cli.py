@@ -36,7 +36,7 @@ from npformer.optim import cosine
 from npformer.processes import CopyDiedError
 from npformer.recipes import RECIPES, Recipe
 from npformer.trace import summary
-from npformer.training import History, NonFiniteLossError, evaluate, fit
+from npformer.training import History, NonFiniteLossError, batch_at_evaluation, evaluate, fit
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 
@@ -321,8 +321,7 @@ def _train(options: argparse.Namespace) -> int:
             "file": name,
         }
         _write_json(out, histories, metrics)
-        batch_size = training["batch_size"]
-        at_once = min(256, 4 * min(batch_size, options.micro_batch or batch_size))
+        at_once = batch_at_evaluation(training["batch_size"], options.micro_batch)
         with use_precision(options.precision, options.backend):
             found = evaluate(model, _cast(dataset.test, model), at_once)
         metrics["splits"][split] |= {

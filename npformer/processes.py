@@ -228,7 +228,7 @@ def _serve(
     while True:
         try:
             request = pipe.recv()
-        except (EOFError, OSError):  # closed, or gone with an answer that nobody has read
+        except (EOFError, ConnectionError):  # closed, or gone with an answer that nobody has read
             return
         try:
             reply: tuple[Any, BaseException | None] = (answer(k, request), None)
@@ -237,7 +237,7 @@ def _serve(
             reply = (None, _sendable(error))
         try:
             pipe.send(reply)
-        except BrokenPipeError:
+        except ConnectionError:
             return
         except Exception as unsendable:
             text = f"an answer could not be sent ({unsendable}): {reply[1] or type(reply[0])}"

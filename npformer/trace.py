@@ -52,8 +52,8 @@ def trace(
     ----------
     layer : Layer
     x : array
-        On the layer's backend. A model also takes host arrays, and checks what it is given as it
-        does when it is called.
+        On the layer's backend. A model also takes host arrays: what stands before its encoder
+        checks and uploads them.
     mask : bool array, shape (batch, length), optional
         Padding: True = keep.
     types : int array, shape (batch, length), optional
@@ -167,9 +167,8 @@ def first_non_finite(layer: Layer, x: Array, mask: Array | None = None) -> str |
     x, mask, _ = _prepared(layer, x, mask)
     if x.dtype.kind == "f" and not _finite(x):
         return "the input x"
-    for name, array in layer.parameters().items():
-        if not _finite(array):
-            return f"parameter {name}"
+    if (parameter := non_finite_parameter(layer)) is not None:
+        return parameter
     # Inner layers end before outer ones begin to be wrong: the innermost first wrong one is meant.
     calls = trace(layer, x, mask)
     wrong = [call for call in calls if not all(_finite(y) for y in call.outputs())]
@@ -177,6 +176,22 @@ def first_non_finite(layer: Layer, x: Array, mask: Array | None = None) -> str |
         inner = wrong[i + 1 : i + 2]
         if not inner or not inner[0].name.startswith(f"{call.name}." if call.name else ""):
             return f"the output of {call.name} ({type(call.layer).__name__})"
+    return None
+
+
+def non_finite_parameter(layer: Layer) -> str | None:
+    """Return the name of the first parameter that holds NaN or infinity; None if there is none.
+
+    Parameters
+    ----------
+    layer : Layer
+    """
+    parameters = layer.parameters()
+    if parameters.flat is not None and _finite(parameters.flat):  # on a GPU each look waits
+        return None
+    for name, array in parameters.items():
+        if not _finite(array):
+            return f"parameter {name}"
     return None
 
 

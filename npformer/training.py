@@ -24,7 +24,7 @@ from npformer.classifier import SequenceClassifier
 from npformer.functional import NO_LABEL
 from npformer.initializers import Seed
 from npformer.optim import Adam, Schedule, clip_by_global_norm
-from npformer.trace import first_non_finite
+from npformer.trace import first_non_finite, non_finite_parameter
 from npformer.workers import Team
 
 Data = Sequence[Any]
@@ -334,8 +334,7 @@ def fit(
                 history.seconds.append(time.perf_counter() - began)
                 shown = {"loss": f"{history.train_loss[-1]:.4f}"}
                 if held_out is not None:
-                    # Without a backward pass, four times as many samples fit where a step does.
-                    at_evaluation = min(256, 4 * at_once)
+                    at_evaluation = batch_at_evaluation(batch_size, micro_batch)
                     # Each copy takes so many; and processes=True asks for copies that train.
                     by_size = "auto" if processes and workers == "auto" else False
                     found = _measure(model, *held_out, at_evaluation, by_size)
@@ -352,8 +351,9 @@ def fit(
                 if patience is not None and best.age(epoch) >= patience:
                     history.stopped = "patience"
                     break
-            if held_out is None:
-                _check_weights(model, optimizer.steps, best)
+            # No loss comes after the last update; without validation nothing else would tell.
+            if held_out is None and (wrong := non_finite_parameter(model)) is not None:
+                raise NonFiniteLossError(optimizer.steps, wrong, best.kept(), "the update")
     except KeyboardInterrupt:
         history.stopped = "interrupted"
         if on_interrupt == "raise":
@@ -366,6 +366,20 @@ def fit(
         if history.best_epoch is None and history.stopped != "interrupted":
             history.best_epoch = len(history.train_loss)
     return history
+
+
+def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
+    """Return how many samples to measure at a time, where training steps of this size fit.
+
+    Without a backward pass four times as many do.
+
+    Parameters
+    ----------
+    batch_size : int
+    micro_batch : int or None
+        As in `fit`.
+    """
+    return min(256, 4 * min(batch_size, micro_batch or batch_size))
 
 
 def _trains(optimizer: Adam, model: SequenceClassifier) -> bool:
@@ -454,20 +468,6 @@ def _culprit(model: SequenceClassifier, x: Array, mask: Array | None, at_once: i
         if found is not None:
             return found
     return "the loss itself (every layer's output is finite at evaluation)"
-
-
-def _check_weights(model: SequenceClassifier, step: int, best: _Best) -> None:
-    """Look at what the last update left: no loss came after it that would have told."""
-
-    def finite(weights: Array) -> bool:
-        return bool(array_module(weights).isfinite(weights).all())
-
-    parameters = model.parameters()
-    if parameters.flat is not None and finite(parameters.flat):  # on a GPU each look waits
-        return
-    for name, weights in parameters.items():
-        if not finite(weights):
-            raise NonFiniteLossError(step, f"parameter {name}", best.kept(), "the update")
 
 
 def _progress_bar(total: int, shown: bool) -> Any:

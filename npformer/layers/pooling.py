@@ -42,14 +42,12 @@ class Flatten(Layer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.shape("x", x, ("batch", "length", "d_model"))
-        if context.mask is not None:
-            checks.mask("mask", context.mask, tuple(x.shape[:2]))
-        kept = _keep(x, context.mask)
+        kept = without_padding(x, context.mask)
         return kept.reshape(x.shape[0], x.shape[1] * x.shape[2]), (x.shape, context.mask)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         shape, mask = cache
-        return _keep(dy.reshape(shape), mask)
+        return without_padding(dy.reshape(shape), mask)
 
 
 class EveryToken(Layer):
@@ -92,10 +90,16 @@ class Pooler(Layer):
         return self.first.backward(dfirst, first_cache, gradients)
 
 
-def _keep(x: Array, mask: Array | None) -> Array:
+def without_padding(x: Array, mask: Array | None) -> Array:
+    """Return x, (batch, length, features), with 0 at padding.
+
+    Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
+    """
     if mask is None:
         return x
-    return backend_of(x=x, mask=mask).module.where(mask[..., None], x, 0.0)
+    backend = backend_of(x=x, mask=mask)
+    checks.mask("mask", mask, tuple(x.shape[:2]))
+    return backend.module.where(mask[..., None], x, 0.0)
 
 
 POOLINGS: dict[str, Callable[[int, Seed, str], Layer]] = {

@@ -9,7 +9,8 @@ from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Seed
 from npformer.layers.linear import Linear
-from npformer.mixers.averaging import AveragingMixer, Scores, over_heads, without_padding
+from npformer.layers.pooling import without_padding
+from npformer.mixers.averaging import AveragingMixer, Scores, over_heads
 from npformer.mixers.mixer import MEMORIES, MixerSettings, check_heads
 from npformer.module import Context, Gradients, Parameter
 

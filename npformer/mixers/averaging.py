@@ -10,11 +10,12 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, Self
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array, array_module, backend_of
+from npformer import initializers
+from npformer.backend import Array, array_module
 from npformer.initializers import Seed
 from npformer.layers.linear import Linear
+from npformer.layers.pooling import without_padding
 from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
 from npformer.module import Context, Gradients, Layer, Parameter
 
@@ -212,15 +213,3 @@ class Synthesizer(AveragingMixer):
 def over_heads(mask: Array | None) -> Array | None:
     """(batch, key_length) -> (batch, 1, 1, key_length): for all heads and all queries."""
     return None if mask is None else mask[:, None, None, :]
-
-
-def without_padding(value: Array, mask: Array | None) -> Array:
-    """Return values, (batch, length, d_model), with 0 at padding.
-
-    Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
-    """
-    if mask is None:
-        return value
-    backend_of(value=value, mask=mask)
-    checks.mask("mask", mask, tuple(value.shape[:2]))
-    return array_module(value).where(mask[..., None], value, 0.0)
