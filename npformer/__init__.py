@@ -27,7 +27,15 @@ from npformer.module import Context, Gradients, Layer, Parameter, Parameters
 from npformer.optim import Adam, clip_by_global_norm
 from npformer.text_encoder import TextEncoder
 from npformer.trace import explain, summary, trace
-from npformer.training import Evaluation, History, NonFiniteLossError, evaluate, fit
+from npformer.training import (
+    Callback,
+    Evaluation,
+    History,
+    NonFiniteLossError,
+    TrainingState,
+    evaluate,
+    fit,
+)
 from npformer.workspace import Workspace
 
 __version__ = "0.1.0"
@@ -37,6 +45,7 @@ __all__ = [
     "Adam",
     "BackendUnavailableError",
     "BatchTooLargeError",
+    "Callback",
     "CheckpointError",
     "Context",
     "Encoder",
@@ -53,6 +62,7 @@ __all__ = [
     "Parameters",
     "SequenceClassifier",
     "TextEncoder",
+    "TrainingState",
     "Workspace",
     "asarray",
     "backends",

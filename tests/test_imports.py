@@ -87,7 +87,7 @@ def test_imports_go_down_only(file):
         assert FLOOR_OF[imported] < FLOOR_OF[unit], f"{name_of(file)} imports {imported}"
 
 
-@pytest.mark.parametrize("folder", ["functional", "layers", "mixers", "data"])
+@pytest.mark.parametrize("folder", ["functional", "layers", "mixers", "data", "training"])
 def test_files_of_a_folder_import_each_other_without_a_circle(folder):
     above = {
         file.stem: {

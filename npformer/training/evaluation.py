@@ -1,0 +1,147 @@
+"""evaluate: how good a model is on labelled data; and the check that data go through first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.backend import Array
+from npformer.classifier import SequenceClassifier
+from npformer.functional import NO_LABEL
+
+Data = Sequence[Any]
+"""(x, y) or (x, y, mask), host arrays."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good a model is on some data.
+
+    Attributes
+    ----------
+    loss : float
+        Mean over labels, in nats, without label smoothing.
+    accuracy : float
+        Share of labels that were predicted right.
+    labels : int
+        How many there were.
+    """
+
+    loss: float
+    accuracy: float
+    labels: int
+
+
+def evaluate(
+    model: SequenceClassifier,
+    data: Data,
+    batch_size: int = 256,
+    processes: bool | str = "auto",
+) -> Evaluation:
+    """Return loss and accuracy of a model on labelled data.
+
+    Parameters
+    ----------
+    model : SequenceClassifier
+    data : (x, y) or (x, y, mask)
+        Every token is of type 0, as in `fit`.
+    batch_size, processes
+        As in `SequenceClassifier.predict_probabilities`.
+    """
+    return measure(model, *checked(model, "data", data), batch_size, processes)
+
+
+def measure(
+    model: SequenceClassifier,
+    x: Array,
+    y: Array,
+    mask: Array | None,
+    batch_size: int,
+    processes: bool | str,
+) -> Evaluation:
+    """Return what `evaluate` does, of data that has been checked."""
+    log_p = model.in_batches(
+        model.log_probabilities, x, mask, batch_size, processes=processes
+    )  # [..., n_classes]
+    counted = y != NO_LABEL
+    if mask is not None and y.ndim == 2:
+        counted &= mask  # a token of padding has no label
+    right = np.take_along_axis(log_p, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
+    n = int(counted.sum())
+    hits = (log_p.argmax(axis=-1) == y) & counted & ~np.isnan(right)
+    return Evaluation(
+        loss=float(0.0 - right[counted].sum()) / max(n, 1),
+        accuracy=float(hits.sum() / max(n, 1)),
+        labels=n,
+    )
+
+
+def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
+    """Return how many samples to measure at a time, where training steps of this size fit.
+
+    Without a backward pass four times as many do.
+
+    Parameters
+    ----------
+    batch_size : int
+    micro_batch : int or None
+        As in `fit`.
+    """
+    return min(256, 4 * min(batch_size, micro_batch or batch_size))
+
+
+def checked(
+    model: SequenceClassifier, name: str, data: Data, at_once: int = 1024
+) -> tuple[Array, Array, Array | None]:
+    """Return x, y and mask after a look at every sample and label.
+
+    Some at a time, so that a GPU need not hold them all.
+    """
+    if not isinstance(model, SequenceClassifier):
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a SequenceClassifier, which has a loss. "
+            "For other layers write the loop: forward, a loss of npformer.functional, backward, "
+            "Adam.step"
+        )
+    x, y, mask = _parts(name, data)
+    if len(x) == 0:
+        raise ValueError(f"{name} has no samples; expected at least 1")
+    for start in range(0, len(x), at_once):
+        rows = slice(start, start + at_once)
+        try:
+            model.prepare_batch(x[rows], y[rows], None if mask is None else mask[rows])
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"in {name}, {error}") from error
+    try:
+        model.check_padding(mask)
+    except ValueError as error:
+        raise ValueError(f"in {name}, {error}") from error
+    return x, y, mask
+
+
+def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
+    """Return x, y and mask of some data, all of one length."""
+    if not isinstance(data, tuple | list) or len(data) not in (2, 3):
+        raise TypeError(
+            f"{name} is a {type(data).__name__}"
+            + (f" of {len(data)}" if isinstance(data, tuple | list) else "")
+            + "; expected (x, y) or (x, y, mask)"
+        )
+    x, y, mask = (*data, None)[:3]
+    for part, array in (("x", x), ("y", y), ("mask", mask)):
+        if isinstance(array, np.ndarray) and array.ndim == 0:
+            raise ValueError(f"{part} in {name} is a single number; expected one entry a sample")
+        if not isinstance(array, np.ndarray) and (part != "mask" or array is not None):
+            raise TypeError(
+                f"{part} in {name} is a {type(array).__name__}; expected a NumPy array. Write "
+                f"numpy.asarray({part}), or npformer.to_numpy({part}) if it is on a GPU: batches "
+                "are uploaded one by one"
+            )
+        if array is not None and len(array) != len(x):
+            raise ValueError(
+                f"{part} in {name} has {len(array)} samples and x has {len(x)}; expected as many"
+            )
+    return x, y, mask
