@@ -39,12 +39,9 @@ class BestWeights(Callback):
         for name, parameter in self.model.parameters().items():
             if name in self._weights:
                 parameter[...] = array_module(parameter).asarray(self._weights[name])
-        history = state.history
-        whole = len(history.train_loss) == state.epoch > 0
-        if self.epoch is None and whole and history.stopped not in ("interrupted", "error"):
-            history.best_epoch = state.epoch
-        else:
-            history.best_epoch = self.epoch
+        whole = len(state.history.train_loss) == state.epoch > 0
+        last = state.epoch if whole else None
+        state.history.best_epoch = last if self.epoch is None else self.epoch
 
     def kept(self) -> str:
         """Return what `on_end` leaves, in words."""

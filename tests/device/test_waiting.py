@@ -69,6 +69,25 @@ def test_fit_fetches_the_losses_every_so_many_steps_and_nothing_else(changes) ->
     assert counted.waits == ["get()", "get()", "bool()"]
 
 
+def test_of_callbacks_only_a_look_at_the_loss_waits() -> None:
+    class Looking(nf.Callback):
+        looks: int
+
+        def after_step(self, state: nf.TrainingState) -> None:
+            assert state.step == state.step_in_epoch == state.optimizer.steps
+            assert len({state.loss for _ in range(self.looks)}) <= 1
+
+    waits = []
+    for looks in (0, 1, 2):
+        callback, model = Looking(), classifier("float32").to("fake")
+        callback.looks = looks
+        with count() as counted:
+            fit(model, (IDS, LABELS, MASK), epochs=1, batch_size=1, callbacks=[callback])
+        waits.append(counted.synchronisations)
+    steps = len(IDS)
+    assert waits[1:] == [waits[0] + steps] * 2, "once a step, however often it is looked at"
+
+
 def test_evaluation_fetches_probabilities_once_a_batch() -> None:
     model = classifier("float32").to("fake")
     with count() as counted:

@@ -1,0 +1,603 @@
+"""Callbacks of fit: when they are called, what they see, and what they may do."""
+
+import math
+import multiprocessing
+
+import numpy as np
+import pytest
+
+import npformer as nf
+
+EPOCHS, STEPS = 3, 4
+
+
+@pytest.fixture
+def data(rng):
+    """Twenty sequences of two features; the sign of one entry is the label."""
+    x = rng.normal(size=(20, 4, 2))
+    return x, (x[:, 1, 0] > 0).astype("int64")
+
+
+@pytest.fixture
+def make(small_model):
+    def build(**changes):
+        return small_model(**({"n_features": 2, "pooling": "flatten", "max_len": 4} | changes))
+
+    return build
+
+
+def fit(model, data, *callbacks, **changes):
+    usual = {"epochs": EPOCHS, "batch_size": 5, "progress": False}
+    if "optimizer" not in changes:
+        usual["lr"] = 1e-2
+    return nf.fit(model, data, callbacks=callbacks, **(usual | changes))
+
+
+def assert_same_weights(model, other):
+    for name, value in other.parameters().items():
+        np.testing.assert_array_equal(model.parameters()[name], value, err_msg=name)
+
+
+class Noted(nf.Callback):
+    """Notes each call, and what `look` finds in the state."""
+
+    def __init__(self, look=lambda state: None, calls=None):
+        self.look = look
+        self.calls = [] if calls is None else calls
+
+    def on_start(self, state):
+        self.calls.append(("on_start", self.look(state)))
+
+    def before_update(self, state):
+        self.calls.append(("before_update", self.look(state)))
+
+    def after_step(self, state):
+        self.calls.append(("after_step", self.look(state)))
+
+    def after_epoch(self, state):
+        self.calls.append(("after_epoch", self.look(state)))
+
+    def on_end(self, state):
+        self.calls.append(("on_end", self.look(state)))
+
+    def seen(self, hook):
+        return [found for name, found in self.calls if name == hook]
+
+    def names(self):
+        return [name for name, _ in self.calls]
+
+
+class At(nf.Callback):
+    """Does something at one call of one hook."""
+
+    def __init__(self, hook, number, action):
+        self.hook, self.number, self.action = hook, number, action
+        self.count = 0
+
+    def _call(self, hook, state):
+        if hook == self.hook:
+            self.count += 1
+            if self.count == self.number:
+                self.action(state)
+
+    def on_start(self, state):
+        self._call("on_start", state)
+
+    def before_update(self, state):
+        self._call("before_update", state)
+
+    def after_step(self, state):
+        self._call("after_step", state)
+
+    def after_epoch(self, state):
+        self._call("after_epoch", state)
+
+    def on_end(self, state):
+        self._call("on_end", state)
+
+
+def uphill_from(epoch):
+    """Return a schedule under which training goes well, and from some epoch on backwards."""
+    return lambda step: 1.0 if step <= STEPS * (epoch - 1) else -5.0
+
+
+def stop(state):
+    state.stop()
+
+
+def throw(error):
+    def action(state):
+        raise error
+
+    return action
+
+
+# When, and what is seen ---------------------------------------------------------------------------
+
+
+def test_the_order_of_the_calls(make, data):
+    noted = Noted()
+    fit(make(), data, noted)
+    epoch = ["before_update", "after_step"] * STEPS + ["after_epoch"]
+    assert noted.names() == ["on_start", *epoch * EPOCHS, "on_end"]
+
+
+def test_callbacks_are_called_in_the_order_of_the_list(make, data):
+    calls = []
+    callbacks = [Noted(lambda state, k=k: k, calls) for k in range(3)]
+    fit(make(), data, *callbacks)
+    assert [k for _, k in calls] == [0, 1, 2] * (len(calls) // 3)
+
+
+def test_epochs_and_steps_are_counted_from_1(make, data):
+    noted = Noted(lambda s: (s.epoch, s.step, s.step_in_epoch, s.n_steps, s.epochs))
+    fit(make(), data, noted)
+    assert noted.seen("on_start") == [(0, 0, 0, STEPS, EPOCHS)]
+    steps = [
+        (epoch, (epoch - 1) * STEPS + step, step, STEPS, EPOCHS)
+        for epoch in range(1, EPOCHS + 1)
+        for step in range(1, STEPS + 1)
+    ]
+    assert noted.seen("before_update") == noted.seen("after_step") == steps
+    assert noted.seen("after_epoch") == steps[STEPS - 1 :: STEPS]
+    assert noted.seen("on_end") == steps[-1:]
+
+
+def test_steps_go_on_from_those_of_the_optimizer(make, data):
+    model = make()
+    optimizer = nf.Adam(model.parameters())
+    fit(model, data, optimizer=optimizer, epochs=1)
+    noted = Noted(lambda s: (s.step, s.optimizer.steps, s.step_in_epoch))
+    fit(model, data, noted, optimizer=optimizer, epochs=1)
+    assert noted.seen("before_update") == [(5, 4, 1), (6, 5, 2), (7, 6, 3), (8, 7, 4)]
+    assert noted.seen("after_step") == [(5, 5, 1), (6, 6, 2), (7, 7, 3), (8, 8, 4)]
+
+
+def test_the_loss_is_that_of_the_step_and_its_mean_that_of_the_epoch(make, data):
+    model, noted = make(), Noted(lambda state: state.loss)
+    first, _ = model.loss_and_gradients(*data)
+    whole = fit(model, data, noted, batch_size=20)
+    assert math.isnan(noted.seen("on_start")[0])
+    assert noted.seen("before_update") == noted.seen("after_step") == whole.train_loss
+    assert noted.seen("after_step")[0] == pytest.approx(first, rel=1e-12)
+
+    noted = Noted(lambda state: state.loss)
+    history = fit(make(), data, noted)
+    losses = np.reshape(noted.seen("after_step"), (EPOCHS, STEPS))
+    assert history.train_loss == pytest.approx(losses.mean(axis=1), rel=1e-12)
+    assert type(noted.seen("after_step")[0]) is float
+
+
+def test_the_rows_are_those_of_the_batch(make, data):
+    x, y = data
+    model, seen = make(), []
+
+    def look(state):
+        loss, _ = model.loss_and_gradients(x[state.rows], y[state.rows])
+        seen.append((state.rows.tolist(), float(loss), state.loss))
+
+    fit(model, data, At("before_update", 2, look), epochs=1)
+    ((rows, loss, of_the_step),) = seen
+    assert len(set(rows)) == 5
+    assert of_the_step == pytest.approx(loss, rel=1e-12)
+
+
+def test_gradients_are_seen_before_and_after_clipping(make, data):
+    def norm(state):
+        return None if state.gradients is None else float(nf.optim.global_norm(state.gradients))
+
+    noted, broken = Noted(norm), Noted(norm)
+    fit(make(), data, noted, clip_norm=0.01)
+    with pytest.raises(ZeroDivisionError):
+        fit(make(), data, broken, At("after_step", 2, throw(ZeroDivisionError())))
+    assert broken.seen("on_end") == [None]
+    assert min(noted.seen("before_update")) > 0.01 >= max(noted.seen("after_step"))
+    for hook in ("on_start", "after_epoch", "on_end"):
+        assert set(noted.seen(hook)) == {None}
+
+
+def test_before_update_the_weights_are_the_old_ones(make, data):
+    noted = Noted(lambda state: state.model.parameters().flat.copy())
+    fit(make(), data, noted)
+    before, after = noted.seen("before_update"), noted.seen("after_step")
+    np.testing.assert_array_equal(before[0], noted.seen("on_start")[0])
+    for k in range(len(before)):
+        assert (before[k] != after[k]).any()
+        if k:
+            np.testing.assert_array_equal(before[k], after[k - 1])
+
+
+def test_evaluation_and_history_are_there_after_the_epoch(make, data):
+    def look(state):
+        found = state.evaluation
+        history = state.history
+        return (
+            None if found is None else (found.loss, found.accuracy),
+            list(zip(history.validation_loss, history.validation_accuracy, strict=True)),
+            len(history.train_loss),
+            state.best_epoch,
+        )
+
+    noted = Noted(look)
+    history = fit(make(), data, noted, validation=data)
+    found = list(zip(history.validation_loss, history.validation_accuracy, strict=True))
+    best = [1 + max(range(k), key=lambda i: (found[i][1], -found[i][0])) for k in range(1, 4)]
+    assert noted.seen("on_start") == [(None, [], 0, None)]
+    assert noted.seen("after_epoch") == [
+        (found[k], found[: k + 1], k + 1, best[k]) for k in range(EPOCHS)
+    ]
+    assert noted.seen("before_update")[STEPS] == (found[0], found[:1], 1, best[0])
+
+
+def test_without_validation_there_is_no_evaluation(make, data):
+    noted = Noted(lambda state: (state.evaluation, state.best_epoch))
+    fit(make(), data, noted)
+    assert set(noted.seen("after_epoch")) == {(None, None)}
+
+
+def test_on_end_comes_when_the_best_weights_are_back(make, data):
+    noted = Noted(lambda s: (nf.evaluate(s.model, data).accuracy, s.history.best_epoch))
+    history = fit(make(), data, noted, validation=data, schedule=uphill_from(2))
+    ((accuracy, best),) = noted.seen("on_end")
+    assert accuracy == max(history.validation_accuracy) > history.validation_accuracy[-1]
+    assert best == history.best_epoch < EPOCHS
+
+
+def test_a_function_is_called_after_each_epoch(make, data):
+    epochs = []
+    fit(make(), data, lambda state: epochs.append(state.epoch))
+    assert epochs == [1, 2, 3]
+
+
+def test_callbacks_that_only_look_change_nothing(make, data):
+    model, twin = make(dropout=0.3), make(dropout=0.3)
+    history = fit(model, data, Noted(lambda state: state.loss), validation=data, clip_norm=1.0)
+    again = fit(twin, data, validation=data, clip_norm=1.0)
+    assert_same_weights(model, twin)
+    assert history.train_loss == again.train_loss
+
+
+@pytest.mark.parametrize("name", ["epoch", "optimizer", "evaluation", "anything"])
+def test_nothing_can_be_assigned_to_the_state(make, data, name):
+    with pytest.raises(AttributeError, match=name):
+        fit(make(), data, lambda state: setattr(state, name, None))
+
+
+# Stopping -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hook", ["before_update", "after_step"])
+def test_stop_in_a_step_ends_with_that_step(make, data, hook):
+    model, noted = make(), Noted()
+    optimizer = nf.Adam(model.parameters(), lr=1e-2)
+    history = fit(model, data, noted, At(hook, 6, stop), optimizer=optimizer)
+    assert optimizer.steps == 6
+    assert noted.names()[-3:] == ["before_update", "after_step", "on_end"]
+    assert (history.stopped, history.best_epoch, len(history.train_loss)) == ("callback", None, 1)
+
+
+def test_stop_in_a_step_goes_back_to_the_best_weights(make, data):
+    model, twin = make(), make()
+    history = fit(model, data, At("after_step", 10, stop), validation=data)
+    assert history.stopped == "callback"
+    assert len(history.train_loss) == len(history.validation_loss) == 2
+    assert history.best_epoch == fit(twin, data, validation=data, epochs=2).best_epoch
+    assert_same_weights(model, twin)
+
+
+def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
+    model, noted = make(), Noted(lambda state: state.model.parameters().flat.copy())
+    history = fit(model, data, noted, At("after_step", 2, stop), validation=data)
+    np.testing.assert_array_equal(model.parameters().flat, noted.seen("after_step")[-1])
+    assert (history.best_epoch, history.train_loss, history.seconds) == (None, [], [])
+
+
+@pytest.mark.parametrize("hook", ["before_update", "after_step"])
+def test_stop_in_the_last_step_of_an_epoch_brings_it_to_its_end(make, data, hook):
+    model, twin, noted = make(), make(), Noted()
+    history = fit(model, data, noted, At(hook, 2 * STEPS, stop), validation=data)
+    assert noted.names()[-2:] == ["after_epoch", "on_end"]
+    assert len(history.train_loss) == len(history.validation_loss) == 2
+    fit(twin, data, epochs=2, validation=data)
+    assert_same_weights(model, twin)
+
+
+@pytest.mark.parametrize("validated", [False, True])
+def test_stop_after_an_epoch(make, data, validated):
+    model, twin = make(), make()
+    validation = data if validated else None
+    options = {"schedule": uphill_from(2), "validation": validation}
+    history = fit(model, data, At("after_epoch", 2, stop), **options)
+    assert (history.stopped, len(history.train_loss)) == ("callback", 2)
+    assert history.best_epoch == (1 if validated else 2)
+    fit(twin, data, epochs=history.best_epoch, schedule=options["schedule"])
+    assert_same_weights(model, twin)
+
+
+def test_stop_at_the_start_takes_no_step(make, data):
+    model, noted = make(), Noted()
+    history = fit(model, data, At("on_start", 1, stop), noted)
+    assert noted.names() == ["on_start", "on_end"]
+    assert (history.stopped, history.best_epoch, history.train_loss) == ("callback", None, [])
+    assert_same_weights(model, make())
+
+
+def test_the_first_reason_counts(make, data):
+    noted = Noted(lambda state: (state.stopping, state.history.stopped))
+    history = fit(
+        make(),
+        data,
+        At("after_step", 6, lambda state: state.stop("time is up")),
+        At("after_step", 6, lambda state: state.stop("enough")),
+        noted,
+    )
+    assert history.stopped == "time is up"
+    assert noted.seen("after_step")[-2:] == [(None, "finished"), ("time is up", "finished")]
+    assert noted.seen("on_end") == [("time is up", "time is up")]
+
+
+def test_stop_at_the_end_is_too_late(make, data):
+    assert fit(make(), data, At("on_end", 1, stop)).stopped == "finished"
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "message"),
+    [
+        (None, TypeError, "reason is None; expected a word"),
+        ("", ValueError, "reason is ''; expected a word of your own"),
+        ("interrupted", ValueError, "reason is 'interrupted'; expected a word of your own"),
+    ],
+)
+def test_a_reason_is_a_word_of_ones_own(make, data, reason, error, message):
+    with pytest.raises(error, match=message):
+        fit(make(), data, lambda state: state.stop(reason))
+
+
+def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
+    noted = Noted(lambda state: state.stopping)
+    history = fit(
+        make(),
+        data,
+        noted,
+        At("after_epoch", 2, stop),
+        validation=data,
+        epochs=9,
+        lr=1e-300,
+        patience=1,
+    )
+    assert (history.stopped, len(history.train_loss)) == ("patience", 2)
+    assert noted.seen("after_epoch") == [None, "patience"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "named"), [(lambda step: 1e300, "the loss"), (lambda step: math.inf, "the update")]
+)
+def test_a_loss_that_was_not_looked_at_when_it_stopped_is_looked_at_then(
+    make, data, schedule, named
+):
+    """Steps 1 and 2 stay unread until the end; or there is no loss after the only update."""
+    steps = 2 if named == "the loss" else 1
+    with pytest.raises(nf.NonFiniteLossError, match=f"^{named} is not finite"):
+        fit(
+            make(),
+            data,
+            At("after_step", steps, stop),
+            validation=data,
+            check_every=100,
+            lr=1.0,
+            schedule=schedule,
+        )
+
+
+# What goes wrong ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hook", ["before_update", "after_step", "after_epoch"])
+@pytest.mark.parametrize("error", [ZeroDivisionError(), MemoryError("mine"), SystemExit()])
+def test_an_error_in_a_callback_reaches_the_caller_and_the_best_weights_are_back(
+    make, data, hook, error
+):
+    model, twin = make(), make()
+    noted = Noted(lambda state: (state.history.stopped, state.history.best_epoch))
+    number = 2 if hook == "after_epoch" else 6
+    with pytest.raises(type(error)) as caught:
+        fit(
+            model,
+            data,
+            noted,
+            At(hook, number, throw(error)),
+            validation=data,
+            schedule=uphill_from(2),
+        )
+    assert caught.value is error
+    assert noted.seen("on_end") == [("error", 1)]
+    fit(twin, data, epochs=1)
+    assert_same_weights(model, twin)
+
+
+@pytest.mark.parametrize("on_interrupt", ["raise", "return"])
+def test_ctrl_c_in_a_callback(make, data, on_interrupt):
+    model, twin, noted = make(), make(), Noted(lambda state: state.history.stopped)
+    interrupt = At("after_step", 6, throw(KeyboardInterrupt()))
+    options = {"validation": data, "on_interrupt": on_interrupt}
+    if on_interrupt == "raise":
+        with pytest.raises(KeyboardInterrupt):
+            fit(model, data, noted, interrupt, **options)
+    else:
+        history = fit(model, data, noted, interrupt, **options)
+        assert (history.stopped, history.best_epoch) == ("interrupted", 1)
+    assert noted.seen("on_end") == ["interrupted"]
+    fit(twin, data, epochs=1)
+    assert_same_weights(model, twin)
+
+
+def test_ctrl_c_between_two_epochs_leaves_the_weights_of_the_first(make, data):
+    model, twin = make(), make()
+    interrupt = At("after_epoch", 2, throw(KeyboardInterrupt()))
+    history = fit(model, data, interrupt, on_interrupt="return")
+    assert (history.stopped, history.best_epoch) == ("interrupted", 2)
+    fit(twin, data, epochs=2)
+    assert_same_weights(model, twin)
+
+
+def test_ctrl_c_after_stop_is_ctrl_c(make, data):
+    interrupt = At("after_step", 6, throw(KeyboardInterrupt()))
+    history = fit(make(), data, At("after_step", 6, stop), interrupt, on_interrupt="return")
+    assert history.stopped == "interrupted"
+
+
+def test_only_what_was_started_is_ended(make, data):
+    calls = []
+    first, last = Noted(calls=calls), Noted(calls=calls)
+    with pytest.raises(ZeroDivisionError):
+        fit(make(), data, first, At("on_start", 1, throw(ZeroDivisionError())), last)
+    assert calls == [("on_start", None), ("on_end", None)]
+
+
+def test_an_error_at_the_end_of_one_does_not_keep_the_others_from_ending(make, data):
+    model, twin, noted = make(), make(), Noted()
+    with pytest.raises(ZeroDivisionError):
+        fit(model, data, At("on_end", 1, throw(ZeroDivisionError())), noted)
+    assert noted.names()[-1] == "on_end"
+    fit(twin, data)
+    assert_same_weights(model, twin)
+
+
+@pytest.mark.parametrize("hook", ["before_update", "after_epoch"])
+def test_the_loss_is_judged_before_callbacks_see_it(make, data, hook):
+    noted = Noted()
+    if hook == "before_update":
+        data[0][:] = math.nan
+    validation = None if hook == "before_update" else (data[0] * math.nan, data[1])
+    with pytest.raises(nf.NonFiniteLossError):
+        fit(make(), data, noted, validation=validation)
+    assert hook not in noted.names()
+    assert noted.names()[-1] == "on_end"
+
+
+def test_a_callback_computes_under_its_callers_settings_for_overflow(make, data):
+    seen = Noted(lambda state: np.geterr())
+    with np.errstate(over="raise", invalid="print"):
+        expected = np.geterr()
+        fit(make(), data, seen)
+    assert [found for _, found in seen.calls] == [expected] * len(seen.calls)
+
+
+# What a callback may change -----------------------------------------------------------------------
+
+
+def set_lr(lr):
+    def action(state):
+        state.optimizer.lr = lr
+
+    return action
+
+
+@pytest.mark.parametrize(("hook", "number"), [("before_update", 5), ("after_step", 4)])
+def test_a_callback_that_changes_lr_is_a_schedule(make, data, hook, number):
+    """From step 5 on; the history has what the last step of an epoch was made with."""
+    model, twin = make(), make()
+    history = fit(model, data, At(hook, number, set_lr(0.5 * 1e-2)))
+    fit(twin, data, schedule=lambda step: 1.0 if step < 5 else 0.5)
+    assert_same_weights(model, twin)
+    assert history.lr == [1e-2, 5e-3, 5e-3]
+
+
+@pytest.mark.parametrize(("workers", "processes"), [(1, False), (2, False), (2, "auto")])
+def test_weights_that_a_callback_writes_are_those_of_the_next_step(make, data, workers, processes):
+    def zero(state):
+        for value in state.model.parameters().values():
+            value[...] = 0.0
+
+    model, noted = make(), Noted(lambda state: state.loss)
+    options = {"workers": workers, "processes": processes, "epochs": 2}
+    fit(model, data, At("after_step", 6, zero), noted, **options)
+    assert noted.seen("before_update")[6] == pytest.approx(math.log(3), rel=1e-12)
+    assert noted.seen("before_update")[5] != pytest.approx(math.log(3), rel=1e-3)
+    assert not multiprocessing.active_children()
+
+
+def test_gradients_may_be_changed_before_the_update(make, data):
+    class Frozen(nf.Callback):
+        def before_update(self, state):
+            state.gradients["classify.weight"][...] = 0.0
+
+    model = make()
+    fit(model, data, Frozen())
+    same = {n for n, v in make().parameters().items() if (model.parameters()[n] == v).all()}
+    assert same == {"classify.weight"}
+
+
+def test_weights_spoiled_after_the_last_epoch_are_told(make, data):
+    def spoil(state):
+        state.model.parameters()["classify.weight"][...] = math.nan
+
+    with pytest.raises(nf.NonFiniteLossError, match=r"parameter classify\.weight"):
+        fit(make(), data, At("after_epoch", EPOCHS, spoil))
+
+
+# Wrong callbacks ----------------------------------------------------------------------------------
+
+
+class Misspelt(nf.Callback):
+    def on_epoch_end(self, state):
+        pass
+
+
+class AlmostRight(nf.Callback):
+    def after_epochs(self, state):
+        pass
+
+
+class WithoutState(nf.Callback):
+    def after_step(self):
+        pass
+
+
+class Foreign:
+    def after_epoch(self, state):
+        pass
+
+
+def of_two(state, history):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
+        (Noted(), r"callbacks is a Noted; expected a list"),
+        (print, "callbacks is the function print; expected a list"),
+        ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
+        ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
+        ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
+        ([Foreign()], r"callbacks\[0\] is a Foreign; .* Derive the class from npformer.Callback"),
+        ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
+        ([Misspelt()], r"callbacks\[0\], a Misspelt, has on_epoch_end, which fit does not call"),
+        ([AlmostRight()], r"has after_epochs, .* Did you mean after_epoch\?"),
+        ([WithoutState()], r"after_step of callbacks\[0\] cannot be called .*\(self, state\)"),
+        ([of_two], r"callbacks\[0\] cannot be called with the state alone .*'history'"),
+        ([lambda: None], r"callbacks\[0\] cannot be called .* Define it with \(state\)"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "",
+)
+def test_wrong_callbacks_are_told_before_the_first_step(make, data, callbacks, message):
+    model = make()
+    with pytest.raises(TypeError, match=message):
+        nf.fit(model, data, callbacks=callbacks, progress=False)
+    assert_same_weights(model, make())
+
+
+def test_a_callback_may_have_helpers_and_attributes(make, data):
+    class Own(nf.Callback):
+        after_how_many = 2
+
+        def _on_second(self, state):
+            state.stop("second")
+
+        def after_epoch(self, state, *, extra=None):
+            if state.epoch == self.after_how_many:
+                self._on_second(state)
+
+    assert fit(make(), data, Own()).stopped == "second"
