@@ -82,7 +82,7 @@ class Ours:
         ours.batches = [tuple(nf.asarray(part, backend) for part in b) for b in ours.batches]
         ours.in_turn = itertools.cycle(ours.batches)
         if backend == "cupy":
-            from npformer.kernels.gpu import DeviceGenerator  # masks are drawn where they are used
+            from npformer.engine.gpu import DeviceGenerator  # masks are drawn where they are used
 
             ours.generator = DeviceGenerator(0)
 
@@ -141,7 +141,7 @@ class OursFFN:
     def logits(self):
         """Return both models' logits."""
         models = self.ours.models.items()
-        return {ffn: self.nf.to_numpy(model.body(self.ours.x)) for ffn, model in models}
+        return {ffn: self.nf.to_numpy(self.nf.fast(model)(self.ours.x)) for ffn, model in models}
 
     def turn(self, ffn, n):
         """Return the seconds of a step, over n of them."""

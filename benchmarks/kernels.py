@@ -13,27 +13,25 @@ import numpy as np
 from scipy.special import erf
 
 import npformer as nf
-import npformer.kernels.cpu
 from benchmarks.results_files import write
-from npformer import kernels, threads
 from npformer.bench import CLASSES, VOCABULARY, WORKLOADS
-from npformer.workers import Team
+from npformer.engine import cpu, threads
+from npformer.engine.workers import Team
 
 ROUNDS = {"S": 72, "M": 9, "X": 7}
 STEPS = {"S": 5, "M": 1, "X": 1}
 """Steps in a turn that are timed, after one that is not: caches are somebody else's at first."""
-CPU = "npformer.kernels.cpu"
 
 
 def module(name):
     """Return a file of the kernels; the package's attribute of that name is the function."""
-    return sys.modules[f"{CPU}.{name}"]
+    return sys.modules[f"{cpu.__name__}.{name}"]
 
 
 @contextmanager
 def pairs_for(*names):
     """Compute with the functional pairs where these kernels were."""
-    table = kernels.cpu.KERNELS
+    table = cpu.KERNELS
     with mock.patch.dict(table):
         for name in names:
             del table[name]
@@ -98,7 +96,7 @@ def plain():
 
 
 def no_updates():
-    return mock.patch.dict(kernels.cpu.UPDATES, clear=True)
+    return mock.patch.dict(cpu.UPDATES, clear=True)
 
 
 @contextmanager
@@ -186,7 +184,7 @@ class Training:
 
     def step(self):
         """Run one step."""
-        _, gradients = self.team.step(self.x, self.y, None, generator=self.generator)
+        _, gradients = self.team.step(self.model.batch(self.x, self.y), generator=self.generator)
         self.optimizer.step(gradients)
 
 

@@ -9,9 +9,10 @@ import npformer as nf
 from benchmarks.results_files import RESULTS, write
 from benchmarks.timing import Others, interleave, significant, summary, timed
 from benchmarks.workloads import HEADS, MIXERS, THREADS
+from npformer.batch import Batch
+from npformer.engine.workers import Team
+from npformer.losses import Loss
 from npformer.mixers import MIXERS as MIXER_TYPES
-from npformer.module import Layer
-from npformer.workers import Team
 
 TOKENS, D_MODEL, D_FF = 8192, 256, 1024
 LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)
@@ -22,22 +23,16 @@ NAMES = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier"
 COLOURS = {"attention": "#0072b2", "dense_synthesizer": "#d55e00", "fourier": "#009e73"}
 
 
-class ForwardAndBackward(Layer):
-    """A layer as a Team wants it: given x and the gradient of its output."""
+class Given(Loss):
+    """A loss of which the gradient is given, as y; the number returned has no meaning."""
 
-    def __init__(self, layer):
-        self.layer = layer
-        self.flatten()
+    def forward(self, outputs, y):
+        """Return a number, and y."""
+        return outputs[0, 0, 0], y
 
-    def prepare_batch(self, x, dy, mask=None):
-        """Return both as they are."""
-        return x, dy, None, np.ones(len(x), dtype="int64")
-
-    def accumulate(self, x, y, context, gradients, *, weight, label_smoothing):
-        """Go forward and backward; the number returned has no meaning."""
-        out, cache = self.layer.forward(x, context)
-        self.layer.backward(y, cache, gradients)
-        return out[0, 0, 0]
+    def backward(self, dloss, cache):
+        """Return y, whatever the number's share."""
+        return cache
 
 
 def build(what, mixer, length):
@@ -46,9 +41,19 @@ def build(what, mixer, length):
         d_model=D_MODEL, n_layers=1, n_heads=HEADS, d_ff=D_FF, max_len=length, mixer=mixer
     )
     if what == "layer":
-        return ForwardAndBackward(nf.Encoder(config, seed=0))
+        return nf.Encoder(config, seed=0)
     settings = config.mixer_settings()
-    return ForwardAndBackward(MIXER_TYPES[mixer].build(settings, seed=0, dtype="float32"))
+    return MIXER_TYPES[mixer].build(settings, seed=0, dtype="float32").flatten()
+
+
+def team_of(what, mixer, length):
+    """Return threads that share a layer, given x and the gradient of its output."""
+    return Team(build(what, mixer, length), THREADS, loss=Given())
+
+
+def both_ways(team, x, dy):
+    """Go forward and backward once."""
+    team.step(Batch(x, dy, weights=np.ones(len(x), dtype="int64")))
 
 
 def measure(what, length, rounds):
@@ -57,12 +62,12 @@ def measure(what, length, rounds):
     rng = np.random.default_rng(0)
     x, dy = rng.standard_normal((2, batch, length, D_MODEL), dtype="float32")
     given = dy.copy()
-    teams = {mixer: Team(build(what, mixer, length), THREADS) for mixer in MIXERS}
+    teams = {mixer: team_of(what, mixer, length) for mixer in MIXERS}
 
-    def step(team):
-        team.step(x, dy, None, generator=None)
-
-    turns = {m: lambda n, team=team: timed(lambda: step(team), n) for m, team in teams.items()}
+    turns = {
+        m: lambda n, team=team: timed(lambda: both_ways(team, x, dy), n)
+        for m, team in teams.items()
+    }
     with Others() as others:
         taken = interleave(turns, warm_up=2, **rounds)
     for team in teams.values():
@@ -88,11 +93,11 @@ def measure(what, length, rounds):
 
 def peak_mib(what, mixer, length, x, dy):
     """Return the peak of what NumPy allocates for two steps, gradients included."""
-    model = build(what, mixer, length)
+    waiting = team_of(what, mixer, length)
     tracemalloc.start()
-    with Team(model, THREADS) as team:
+    with waiting as team:
         for _ in range(2):
-            team.step(x, dy, None, generator=None)
+            both_ways(team, x, dy)
         peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     return peak

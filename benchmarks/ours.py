@@ -8,7 +8,7 @@ import numpy as np
 import npformer as nf
 from benchmarks import workloads
 from benchmarks.timing import timed
-from npformer.workers import Team
+from npformer.engine.workers import Team
 
 COPIES = sys.platform == "linux"
 
@@ -44,7 +44,7 @@ class Ours:
     def train(self):
         """Run one training step and return its loss."""
         x, y = next(self.in_turn)
-        loss, gradients = self.team.step(x, y, None, generator=self.generator)
+        loss, gradients = self.team.step(self.model.batch(x, y), generator=self.generator)
         self.optimizer.step(gradients)
         return loss
 

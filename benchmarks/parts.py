@@ -12,13 +12,13 @@ from unittest import mock
 import numpy as np
 
 import npformer as nf
-import npformer.kernels.cpu
 from benchmarks.results_files import write
 from npformer import functional as F
-from npformer import kernels, optim
+from npformer import optim
 from npformer.bench import CLASSES, VOCABULARY, WORKLOADS
-from npformer.blas import ONE_BLAS_THREAD
-from npformer.workers import Team
+from npformer.engine import cpu
+from npformer.engine.blas import ONE_BLAS_THREAD
+from npformer.engine.workers import Team
 
 NAMES = {
     "fourier_mixing": "Fourier mixing",
@@ -51,24 +51,27 @@ class Clock:
 
 
 def pair(name):
-    """Return a functional pair in the form of a kernel, which is lent memory besides."""
-    forward = getattr(F, name)
+    """Return a functional pair in the form of a kernel, which is lent memory besides.
+
+    A kernel may also be told that nobody asks for the gradient of x; a pair computes it.
+    """
+    forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
     return (
         lambda *arguments, context, **options: forward(*arguments, **options),
-        getattr(F, f"{name}_backward"),
+        lambda dy, cache, of_input=True: backward(dy, cache),
     )
 
 
 @contextmanager
 def timed_on(clock, name, plain):
     """Time a kernel, or what it stands for."""
-    if name in kernels.cpu.UPDATES:
-        update = getattr(optim, name) if plain else kernels.cpu.UPDATES[name]
-        changed = mock.patch.dict(kernels.cpu.UPDATES, {name: clock.on(update)})
+    if name in cpu.UPDATES:
+        update = getattr(optim, name) if plain else cpu.UPDATES[name]
+        changed = mock.patch.dict(cpu.UPDATES, {name: clock.on(update)})
     else:
-        functions = pair(name) if plain else kernels.cpu.KERNELS[name]
+        functions = pair(name) if plain else cpu.KERNELS[name]
         timed = tuple(clock.on(function) for function in functions)
-        changed = mock.patch.dict(kernels.cpu.KERNELS, {name: timed})
+        changed = mock.patch.dict(cpu.KERNELS, {name: timed})
     with changed:
         yield
 
@@ -77,16 +80,16 @@ class Training:
     """One worker's half of a batch, and the update after it."""
 
     def __init__(self, w):
-        model = w.model("fourier", dropout=0.1)
+        self.model = w.model("fourier", dropout=0.1)
         self.generator = np.random.default_rng(0)
         self.x = self.generator.integers(VOCABULARY, size=(w.batch // 2, w.length))
         self.y = self.generator.integers(CLASSES, size=w.batch // 2)
-        self.optimizer = nf.Adam(model.parameters(), lr=1e-4)
-        self.team = Team(model)
+        self.optimizer = nf.Adam(self.model.parameters(), lr=1e-4)
+        self.team = Team(self.model)
 
     def step(self):
         """Run one step."""
-        _, gradients = self.team.step(self.x, self.y, None, generator=self.generator)
+        _, gradients = self.team.step(self.model.batch(self.x, self.y), generator=self.generator)
         self.optimizer.step(gradients)
 
 

@@ -8,7 +8,7 @@
 proves them, `data` has something to train on.
 """
 
-from npformer import data, functional, interop, layers, mixers, optim, seeds
+from npformer import data, functional, interop, layers, losses, mixers, optim, seeds
 from npformer.backend import (
     BackendUnavailableError,
     BatchTooLargeError,
@@ -20,8 +20,9 @@ from npformer.backend import (
 from npformer.checkpoint import CheckpointError, load, read_notes, save
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import Encoder, EncoderBlock, EncoderConfig
+from npformer.engine import fast, use_kernels
+from npformer.engine.workspace import Workspace
 from npformer.gradcheck import GradcheckError, GradcheckReport, gradcheck
-from npformer.kernels import use_kernels
 from npformer.mixers import MIXERS
 from npformer.module import Context, Gradients, Layer, Parameter, Parameters
 from npformer.optim import Adam, clip_by_global_norm
@@ -36,7 +37,6 @@ from npformer.training import (
     evaluate,
     fit,
 )
-from npformer.workspace import Workspace
 
 __version__ = "0.1.0"
 
@@ -70,12 +70,14 @@ __all__ = [
     "data",
     "evaluate",
     "explain",
+    "fast",
     "fit",
     "functional",
     "gradcheck",
     "interop",
     "layers",
     "load",
+    "losses",
     "mixers",
     "optim",
     "read_notes",

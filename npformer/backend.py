@@ -433,6 +433,8 @@ def backend_of(**arrays: Array | None) -> Backend:
     TypeError
         One of them is not an array, or they belong to two backends.
     """
+    if {type(x) for x in arrays.values() if x is not None} == {np.ndarray}:
+        return NUMPY  # most calls, so the cheap question first
     first, owner = "", None
     for name, x in arrays.items():
         if x is None:
@@ -479,6 +481,8 @@ def asarray(x: Any, backend: str = "numpy") -> Array:
     array
         `x` itself when it is already there.
     """
+    if type(x) is np.ndarray and backend == "numpy":
+        return x
     target = get_backend(backend)
     source = _find(x)
     if source is target:

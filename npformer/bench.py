@@ -14,13 +14,13 @@ import numpy as np
 
 from npformer import checks
 from npformer.backend import cores, to_numpy
-from npformer.blas import ONE_BLAS_THREAD
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import EncoderConfig
-from npformer.kernels import use_kernels
+from npformer.engine import use_kernels
+from npformer.engine.blas import ONE_BLAS_THREAD
+from npformer.engine.threads import threads
+from npformer.engine.workers import Team
 from npformer.optim import Adam
-from npformer.threads import threads
-from npformer.workers import Team
 
 VOCABULARY, CLASSES, HEADS = 1000, 10, 4
 MIXERS = ("attention", "dense_synthesizer", "fourier")
@@ -161,7 +161,7 @@ def _measure(workload: Workload, mixer: str, backend: str, seconds: float) -> Fi
 
     def taking(team: Team) -> Callable[[], None]:
         def step() -> None:
-            _, gradients = team.step(x, y, None, generator=None)
+            _, gradients = team.step(model.batch(x, y), generator=None)
             optimizer.step(gradients)
             to_numpy(gradients.flat[:1])  # a GPU computes in order: all of the step is done then
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import numpy as np
+
+from npformer import initializers
 from npformer.backend import asarray, to_numpy
 from npformer.classifier import SequenceClassifier
 from npformer.encoder import Encoder, EncoderConfig
+from npformer.initializers import INITIALIZERS
+from npformer.layers import ACTIVATIONS, FFNS, POOLINGS, Dropout
+from npformer.losses import LOSSES, Classification, Loss
+from npformer.mixers import MIXERS, Attention
+from npformer.module import Layer, Parameter
+from npformer.registry import Registry, parsed, same
 from npformer.text_encoder import TextEncoder
 
 FORMAT = 1
@@ -25,8 +36,25 @@ MODELS: dict[str, type[Model]] = {
 """What can be built again from its configuration, and so saved and loaded."""
 
 
+TRAINING_ONLY: list[tuple[type, str]] = [
+    (Dropout, "rate"),
+    (Attention, "memory"),
+    (Classification, "label_smoothing"),
+]
+"""Settings that may differ from the configuration's: what a model computes does not depend on them
+at evaluation."""
+
+
 class CheckpointError(ValueError):
-    """A file that does not hold a model npformer can load."""
+    """A file that does not hold a model npformer can load.
+
+    Attributes
+    ----------
+    unregistered : tuple of str
+        What the file names and nobody has registered here: "the mixer 'mean'".
+    """
+
+    unregistered: tuple[str, ...] = ()
 
 
 def save(
@@ -40,6 +68,10 @@ def save(
     the configuration in its metadata. It is written beside its place and then moved there, so that
     an interruption leaves the old file whole.
 
+    `load` builds the model that the configuration names and gives it these parameters. So the
+    layers have to be those that the configuration makes: a model in which another activation was
+    put in place by hand is refused, for it would come back as another model.
+
     Parameters
     ----------
     model : Encoder, TextEncoder or SequenceClassifier
@@ -52,6 +84,8 @@ def save(
     ------
     TypeError
         Not a model that can be built again from its configuration.
+    ValueError
+        A layer of the model is not what its configuration makes; the message names it.
     FileNotFoundError
         The folder does not exist.
     """
@@ -66,13 +100,16 @@ def save(
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
+    _check_tree(model)
     header = {
         "format": FORMAT,
         "class": type(model).__name__,
         "config": model.config.to_dict(),
-        "arguments": {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments(),
+        "arguments": _arguments(model),
         "notes": dict(notes or {}),
     }
+    if registered := _registered(model):
+        header["registered"] = registered
     tensors = {
         name: to_numpy(parameter.value).copy()
         for name, parameter in model.named_parameters().items()
@@ -113,13 +150,16 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
         kind, arguments = header["class"], header["arguments"]
         if kind not in MODELS:
             raise ValueError(f"it holds a {kind}; expected one of {', '.join(MODELS)}")
-        model = MODELS[kind](config, **arguments)
+        model = MODELS[kind](config, **arguments, seed=initializers.undrawn())
     except (KeyError, TypeError, ValueError) as error:
         problem = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise CheckpointError(
-            f"{path}: its description cannot be used: {problem}. If the file was edited, save the "
-            "model again"
-        ) from error
+        unregistered = _unregistered(header)
+        found = CheckpointError(
+            f"{path}: its description cannot be used: {problem}. {_what_to_do(unregistered)}If the "
+            "file was edited, save the model again"
+        )
+        found.unregistered = tuple(unregistered)
+        raise found from error
     named = model.named_parameters()
     problems = [f"{name} is missing" for name in named if name not in tensors]
     problems += [f"{name} is not part of the model" for name in tensors if name not in named]
@@ -155,6 +195,177 @@ def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     header, _ = _read(Path(path))
     return dict(header.get("notes", {}))
+
+
+# What was registered from outside -----------------------------------------------------------------
+
+
+def _arguments(model: Model) -> dict[str, Any]:
+    return {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments()
+
+
+def _named(
+    config: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> Iterator[tuple[Registry[Any], str]]:
+    """Yield what a description names in tables that are open to others."""
+    mixers = config.get("mixer")
+    every = mixers if isinstance(mixers, list | tuple) else [mixers]
+    specs: list[tuple[Registry[Any], Any]] = [
+        *((MIXERS, mixer) for mixer in every),
+        (ACTIVATIONS, config.get("activation")),
+        (FFNS, config.get("ffn")),
+        (INITIALIZERS, config.get("initializer")),
+        (POOLINGS, arguments.get("pooling")),
+        (LOSSES, arguments.get("output")),
+    ]
+    known = set()
+    for registry, spec in specs:
+        if isinstance(spec, str) and (registry.kind, spec) not in known:
+            known.add((registry.kind, spec))
+            with suppress(ValueError):  # edited: who builds the model says so
+                yield registry, parsed(spec, registry.kind)[0]
+
+
+def _registered(model: Model) -> list[dict[str, str]]:
+    """Return which names of a model are not npformer's own, and where they are from."""
+    found = []
+    for registry, name in _named(vars(model.config), _arguments(model)):
+        if name in registry.added():
+            builder = registry[name]
+            builder = builder.func if isinstance(builder, partial) else builder
+            module = str(getattr(builder, "__module__", ""))
+            found.append({"kind": registry.kind, "name": name, "module": module})
+    return found
+
+
+def _unregistered(header: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a file names and nobody has registered, in words, and the module it is from."""
+    of: dict[tuple[str, str], str] = {}
+    with suppress(AttributeError, KeyError, TypeError):  # edited
+        of = {(r["kind"], r["name"]): str(r["module"]) for r in header.get("registered", [])}
+    try:
+        named = list(_named(header["config"], header["arguments"]))
+    except (AttributeError, KeyError, TypeError):  # edited
+        return {}
+    return {
+        f"the {registry.kind} {name!r}": of.get((registry.kind, name), "")
+        for registry, name in named
+        if name not in registry
+    }
+
+
+def _what_to_do(unregistered: Mapping[str, str]) -> str:
+    """Return, as sentences, how names are registered that a file needs."""
+    if not unregistered:
+        return ""
+    names = " and ".join(unregistered)
+    from_modules = sorted({module for module in unregistered.values() if module})
+    where = "the module that registers it"
+    if from_modules:
+        where = " and ".join(from_modules)
+    if "__main__" in from_modules:
+        where = "a module that registers it (a script or notebook did, when it was saved)"
+    plugin = "MODULE" if len(from_modules) != 1 or "__main__" in from_modules else from_modules[0]
+    return (
+        f"The file needs {names}: before nf.load, register it, or import {where}; on the command "
+        f"line, --plugin {plugin}. "
+    )
+
+
+# Whether a model is what its configuration makes --------------------------------------------------
+
+
+def _check_tree(model: Model) -> None:
+    """Check that `load` would build these very layers.
+
+    The model is built once more, with no weights drawn, and both are compared: the classes of all
+    layers, their settings, and the names and shapes of all parameters.
+    """
+    made = type(model)(model.config, **_arguments(model), seed=initializers.undrawn())
+    for problem in _differences("", model, made, set()):
+        raise ValueError(
+            f"{problem}. The file would be loaded as another model. Two ways out: register the "
+            "layer and name it in the configuration (docs/extending.md), as in "
+            "EncoderConfig(activation='mine'); or save model.parameters() with "
+            "safetensors.numpy.save_file, and build the model by your own code"
+        )
+    ours, theirs = model.named_parameters(), made.named_parameters()
+    for name in [*ours, *theirs]:
+        if name not in theirs or name not in ours:
+            whose = "the model has" if name in ours else "the configuration makes"
+            raise ValueError(
+                f"{name} is a parameter that only {whose}; expected the same in both, or the file "
+                "could not be loaded. A block that is shared, or no longer is, is named in the "
+                "configuration: EncoderConfig(share_layers=True)"
+            )
+        if ours[name].shape != theirs[name].shape or ours[name].dtype != theirs[name].dtype:
+            raise ValueError(
+                f"{name} has shape {ours[name].shape} and dtype {ours[name].dtype}, and the "
+                f"configuration makes {theirs[name].shape} and {theirs[name].dtype}; expected the "
+                "same, or the file could not be loaded. Build the model with the sizes that it has"
+            )
+
+
+def _differences(path: str, ours: Any, made: Any, seen: set[tuple[int, int]]) -> Iterator[str]:
+    """Yield in words where a part of a model is not what its configuration makes."""
+    if (id(ours), id(made)) in seen:  # a block that acts several times
+        return
+    seen.add((id(ours), id(made)))
+    name = path or "the model"
+    if not same(type(ours), type(made)):
+        yield (
+            f"{name} is {_words(ours)}, and the model's configuration makes {_words(made)}; "
+            "expected the same"
+        )
+    elif isinstance(made, Layer | Loss):
+        for key in [*vars(made), *(key for key in vars(ours) if key not in vars(made))]:
+            below = f"{path}.{key}" if path else key
+            if key not in vars(made):
+                # A note of the user's is no matter; a method of its very own is.
+                if hasattr(type(made), key):
+                    yield f"{name} has a {key} of its own; expected that of {type(made).__name__}"
+            elif key not in vars(ours):
+                yield f"{below} is gone; the model's configuration makes {_words(vars(made)[key])}"
+            elif not (key.startswith("_") or _training_only(made, key)):
+                yield from _differences(below, vars(ours)[key], vars(made)[key], seen)
+    elif isinstance(made, list | tuple):
+        if len(ours) != len(made):
+            yield f"{name} has {len(ours)} parts, and the model's configuration makes {len(made)}"
+        for i, (our, their) in enumerate(zip(ours, made, strict=False)):
+            yield from _differences(f"{path}.{i}", our, their, seen)
+    elif not isinstance(made, Parameter) and not _equal(ours, made):
+        yield (
+            f"{name} is {_words(ours)}, and the model's configuration makes {_words(made)}; "
+            "expected the same. (What training changes belongs into a Parameter, which is saved; "
+            "what does not matter may have a name that begins with _)"
+        )
+
+
+def _training_only(layer: Any, key: str) -> bool:
+    return any(isinstance(layer, kind) and key == name for kind, name in TRAINING_ONLY)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether two settings are equal; what cannot be compared counts as equal."""
+    if hasattr(one, "__qualname__"):  # functions and classes
+        return same(one, other)
+    if "__eq__" not in {name for kind in type(one).__mro__[:-1] for name in vars(kind)}:
+        return True  # an object that equals only itself, and this one is another
+    if hasattr(one, "shape") and hasattr(one, "dtype"):
+        ours, theirs = to_numpy(one), to_numpy(other)
+        kind = ours.dtype.kind in "fc"
+        return bool(np.array_equal(ours, theirs, equal_nan=kind))
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):  # arrays in it
+        return True
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Layer | Loss | Parameter):
+        return f"a {type(value).__name__}"
+    words = repr(value)
+    return words if len(words) <= 60 else f"a {type(value).__name__}"
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

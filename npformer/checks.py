@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from npformer.backend import Array, Module, backend_of
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # the same two, as NumPy's one-letter codes: ten times faster to ask for
+_USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
 _complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
 
 
@@ -45,16 +47,9 @@ def floating(**arrays: Array | None) -> Module:
     TypeError
         Something is not an array, has another dtype, or two of them differ.
     """
-    dtype = None
-    for x in arrays.values():  # the usual case at once: layers ask at every call
-        if x is None:
-            continue
-        if type(x) is not np.ndarray or (dtype is not None and x.dtype is not dtype):
-            break
-        dtype = x.dtype
-    else:
-        if dtype is not None and dtype.char in _FLOAT_CODES:
-            return np
+    kinds = {(type(x), getattr(x, "dtype", None)) for x in arrays.values() if x is not None}
+    if len(kinds) == 1 and kinds <= _USUAL:  # at once: layers ask at every call
+        return np
     backend = backend_of(**arrays)
     first, dtype = "", None
     for name, x in arrays.items():
@@ -96,27 +91,31 @@ def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str 
     ValueError
         The shape does not match.
     """
-    if x.shape == expected:
-        return
-    open_ended = bool(expected) and expected[0] is None
-    sizes = expected[1:] if open_ended else expected
-    actual = x.shape[len(x.shape) - len(sizes) :] if open_ended else x.shape
-    if len(actual) == len(sizes):
-        for size, got in zip(sizes, actual, strict=True):
-            if size != got and not isinstance(size, str):
-                break
-        else:
-            return
-    pattern = ", ".join(["..."] * open_ended + [str(size) for size in sizes])
-    if len(sizes) == 1 and not open_ended:
-        pattern += ","
-    raise ValueError(f"{name} has shape {tuple(x.shape)}; expected ({pattern}). {why}".rstrip(". "))
+    if x.shape != expected and not _fits(x.shape, expected):
+        open_ended = bool(expected) and expected[0] is None
+        sizes = expected[1:] if open_ended else expected
+        pattern = ", ".join(["..."] * open_ended + [str(size) for size in sizes])
+        comma = "," if len(sizes) == 1 and not open_ended else ""
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}; expected ({pattern}{comma}). {why}".rstrip(". ")
+        )
+
+
+def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bool:
+    """Return whether a shape is as a pattern says."""
+    if expected[:1] == (None,):
+        expected = expected[1:]
+        actual = actual[max(0, len(actual) - len(expected)) :]
+    return len(actual) == len(expected) and all(map(_is_size, actual, expected))
+
+
+def _is_size(n: int, expected: int | str | None) -> bool:
+    return n == expected or isinstance(expected, str)
 
 
 def choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Check that `value` is one of a few words; the error lists them."""
-    known = list(choices)
-    if value not in known:
+    if value not in (known := list(choices)):
         words = ", ".join(repr(word) for word in known)
         from difflib import get_close_matches
 
@@ -161,17 +160,32 @@ def has_tokens(name: str, x: Array) -> None:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected at least one token, not 0")
 
 
-def on_host_or(name: str, x: Array, backend: str) -> None:
-    """Check that `x` is an array, on the host or where the model is."""
+def at_most(x: Array, max_len: int, what: str) -> None:
+    """Check that sequences, (batch, length, ...), are from 1 to `max_len` tokens long."""
+    if not 1 <= x.shape[1] <= max_len:
+        has_tokens("x", x)
+        raise ValueError(
+            f"x has length {x.shape[1]}; expected at most max_len = {max_len}. "
+            f"Cut the sequence, or build the {what} with a larger max_len"
+        )
+
+
+def on_host_or(name: str, x: Array, model: Any) -> None:
+    """Check that `x` is an array, on the host or where the model is: on ``model.backend``."""
+    if type(x) is not np.ndarray:  # else nobody has to ask where the model is
+        _on_host_or(name, x, model)
+
+
+def _on_host_or(name: str, x: Array, model: Any) -> None:
     if hasattr(x, "filled"):
         raise TypeError(
             f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
             "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
         )
-    owner = backend_of(**{name: x}).name
-    if owner not in ("numpy", backend):
+    owner, home = backend_of(**{name: x}).name, model.backend
+    if owner not in ("numpy", home):
         raise TypeError(
-            f"{name} is a {owner} array and the model is on {backend}; expected a host array, "
+            f"{name} is a {owner} array and the model is on {home}; expected a host array, "
             f"which is uploaded, or one of the model's backend. Move the model: "
             f"model.to({owner!r}), or the array: npformer.to_numpy({name})"
         )

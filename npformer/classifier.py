@@ -1,32 +1,34 @@
-"""SequenceClassifier: embed, encode, pool, classify."""
+"""SequenceClassifier: a `SequenceModel` with a face, which checks and uploads what it is given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from npformer import checks, initializers, kernels
-from npformer import functional as F
-from npformer.backend import Array, array_module, asarray, backend_of, to_numpy
-from npformer.encoder import Encoder, EncoderConfig
-from npformer.functional.embedding import check_ids
+from npformer import checks, engine, initializers
+from npformer.backend import Array, Feed, asarray, explained_memory_error
+from npformer.batch import Batch, accumulate
+from npformer.engine.memory import team_of
+from npformer.engine.processes import CannotCopyError
+from npformer.engine.tree import tree_of
+from npformer.engine.workers import choose_processes, in_processes
 from npformer.initializers import Seed
-from npformer.input_embedding import InputEmbedding
-from npformer.layers import POOLINGS, Linear
+from npformer.layers import Pooling
+from npformer.losses import Classification, Loss
 from npformer.mixers import WholeSequenceMixer
-from npformer.module import Context, Gradients, Layer, check_ends_in_padding
-from npformer.processes import CannotCopyError
+from npformer.module import Context, Gradients
+from npformer.padding import Padding, check_ends_in_padding
+from npformer.sequence_model import SequenceModel
 from npformer.trace import Explanation, explain
-from npformer.workers import Team, choose_processes, in_processes, work
-from npformer.workspace import Workspace
 
-OUTPUTS = ("softmax", "sigmoid")
+QUIET: Any = {"over": "ignore", "invalid": "ignore"}
+"""Of a training step: overflow is not hushed up, for whoever looks at the loss will see it."""
 
 
-class SequenceClassifier(Layer):
+class SequenceClassifier(SequenceModel):
     """A classifier of sequences: embed, encode, pool, classify.
 
     Parameters
@@ -39,11 +41,14 @@ class SequenceClassifier(Layer):
     n_features : int, optional
         x holds feature vectors, (batch, length, n_features). Give one of the two.
     pooling : {"mean", "first", "flatten", "none", "pooler"}
-        What the classifier sees: the mean of the tokens that the mask keeps, the first token, all
-        tokens side by side (every sequence then has max_len tokens), each token by itself, which
-        gives one answer a token, or the first token after a layer with tanh, as in BERT.
-    output : {"softmax", "sigmoid"}
-        "softmax": n_classes logits. "sigmoid", for two classes: a single logit, of class 1.
+        A name in `npformer.layers.POOLINGS`. What the classifier sees: the mean of the tokens that
+        the mask keeps, the first token, all tokens side by side (every sequence then has max_len
+        tokens), each token by itself, which gives one answer a token, or the first token after a
+        layer with tanh, as in BERT.
+    output : {"softmax", "sigmoid", "mean_squared_error"}
+        What the outputs are, and with them the loss: a name in `npformer.losses.LOSSES`. "softmax":
+        n_classes logits. "sigmoid", for two classes: a single logit, of class 1.
+        "mean_squared_error": numbers instead of classes, n_classes of them.
     seed : int or numpy.random.Generator
         Draws the weights.
     dtype : {"float32", "float64"}
@@ -53,141 +58,6 @@ class SequenceClassifier(Layer):
     ValueError
         Neither or both of vocab_size and n_features, or "sigmoid" with more than two classes.
     """
-
-    def __init__(
-        self,
-        config: EncoderConfig,
-        n_classes: int,
-        *,
-        vocab_size: int | None = None,
-        n_features: int | None = None,
-        pooling: str = "mean",
-        output: str = "softmax",
-        seed: Seed = 0,
-        dtype: str = "float32",
-    ) -> None:
-        n_classes = checks.positive("n_classes", n_classes)
-        if n_classes < 2:
-            raise ValueError(f"n_classes is {n_classes}; expected a whole number of at least 2")
-        checks.choice("pooling", pooling, POOLINGS)
-        checks.choice("output", output, OUTPUTS)
-        if output == "sigmoid" and n_classes != 2:
-            raise ValueError(
-                f"output is 'sigmoid' and n_classes is {n_classes}; expected 2 classes, which one "
-                "logit can tell apart. Use output='softmax'"
-            )
-        if output == "sigmoid" and pooling == "none":
-            raise ValueError(
-                "output is 'sigmoid' and pooling is 'none'; expected one answer a sequence for a "
-                "single logit. Use output='softmax' for an answer a token"
-            )
-        rng = initializers.generator(seed)
-        self.config = config
-        self.n_classes = n_classes
-        self.pooling = pooling
-        self.output = output
-        # The encoder is made first: the same seed means the same blocks, whatever the input.
-        encoder = Encoder(config, seed=rng, dtype=dtype)
-        self.embed = InputEmbedding(
-            config, vocab_size=vocab_size, n_features=n_features, seed=rng, dtype=dtype
-        )
-        self.vocab_size = self.embed.vocab_size
-        self.n_features = self.embed.n_features
-        self.encoder = encoder
-        self.pool = POOLINGS[pooling](config.d_model, rng, dtype)
-        d_pooled = config.d_model * (config.max_len if pooling == "flatten" else 1)
-        d_out = 1 if output == "sigmoid" else n_classes
-        self.classify = Linear(d_pooled, d_out, seed=rng, dtype=dtype)
-        self.flatten()
-        self._workspaces: list[list[Workspace]] = []
-        self._work = work(self)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what `__init__` was given beside the configuration and the seed."""
-        return {
-            "n_classes": self.n_classes,
-            "vocab_size": self.vocab_size,
-            "n_features": self.n_features,
-            "pooling": self.pooling,
-            "output": self.output,
-            "dtype": self.dtype,
-        }
-
-    # Forward and backward -----------------------------------------------------------------------
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        embedded, embed_cache = self.embed.forward(x, context)  # [batch, length, d_model]
-        encoded, encoder_cache = self.encoder.forward(embedded, context)
-        pooled, pool_cache = self.pool.forward(encoded, context)  # [batch, d_pooled]
-        logits, classify_cache = self.classify.forward(pooled, context)  # [batch, n_classes]
-        return logits, (embed_cache, encoder_cache, pool_cache, classify_cache)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return self.embed.backward(self._dembedded(dy, cache, gradients), cache[0], gradients)
-
-    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        self.embed.backward_parameters(self._dembedded(dy, cache, gradients), cache[0], gradients)
-
-    def _dembedded(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Return the gradient of what `embed` gave."""
-        _, encoder_cache, pool_cache, classify_cache = cache
-        dpooled = self.classify.backward(dy, classify_cache, gradients)
-        dencoded = self.pool.backward(dpooled, pool_cache, gradients)
-        return self.encoder.backward(dencoded, encoder_cache, gradients)
-
-    def accumulate(
-        self,
-        x: Array,
-        y: Array,
-        context: Context,
-        gradients: Gradients,
-        *,
-        weight: float = 1.0,
-        label_smoothing: float = 0.0,
-    ) -> Array:
-        """Add the gradients of ``weight * loss`` to `gradients` and return ``weight * loss``.
-
-        Parameters
-        ----------
-        x, y : array
-            Checked and on the model's backend: see `prepare_batch`.
-        context : Context
-        gradients : Gradients
-        weight : float
-            This part's share of the batch.
-        label_smoothing : float
-
-        Returns
-        -------
-        loss : array of no axes
-            On the model's backend.
-        """
-        logits, cache = self.forward(x, context)
-        if self.output == "sigmoid":
-            checks.rate("label_smoothing", label_smoothing)
-            label_smoothing = float(label_smoothing)  # NumPy's would make float64 of float32
-            targets = y.reshape(logits.shape).astype(logits.dtype)
-            targets = targets * (1.0 - label_smoothing) + 0.5 * label_smoothing
-            loss, loss_cache = F.binary_cross_entropy_with_logits(logits, targets)
-            dlogits = F.binary_cross_entropy_with_logits_backward(weight, loss_cache)
-        else:
-            loss, loss_cache = kernels.forward(
-                F.softmax_cross_entropy, context, logits, y, label_smoothing
-            )
-            dlogits = kernels.backward(weight, loss_cache)
-        self.backward_parameters(dlogits, cache, gradients)
-        return loss * weight
-
-    @contextmanager
-    def _team(self, workers: int | str, micro_batch: int | None = None) -> Iterator[Team]:
-        """Lend a team whose memory stays with the model, for the next call to use again."""
-        try:
-            workspaces = self._workspaces.pop()
-        except IndexError:  # the first call, or another thread is in one
-            workspaces = []
-        with Team(self, workers, micro_batch, workspaces, model_work=self._work) as team:
-            yield team
-        self._workspaces.append(workspaces)
 
     # What users call ----------------------------------------------------------------------------
 
@@ -208,12 +78,10 @@ class SequenceClassifier(Layer):
         logits : array, shape (batch, n_classes), or (batch, length, n_classes) without pooling
             On the model's backend. A single column with ``output="sigmoid"``.
         """
-        on_host = mask if isinstance(mask, np.ndarray) else None
-        x, mask = self.prepare(x, mask)
-        self.check_padding(on_host)
-        types = self.prepare_types(types, x)
-        with self._team("auto") as team:
-            return team.forward(x, mask, types, on_host)
+        tree = tree_of(self)
+        batch = self._uploaded(self.check(x, mask=mask, types=types), tree.backend)
+        with team_of(self, "auto") as team:
+            return team.forward(batch, tree)
 
     def loss_and_gradients(
         self,
@@ -225,6 +93,7 @@ class SequenceClassifier(Layer):
         workers: int | str = 1,
         micro_batch: int | None = None,
         label_smoothing: float = 0.0,
+        loss: Loss | None = None,
         seed: Seed | None = None,
     ) -> tuple[float, Gradients]:
         """Return the mean loss of a batch in training mode, and its gradients.
@@ -246,6 +115,8 @@ class SequenceClassifier(Layer):
             of the whole batch. None: each worker's share at once.
         label_smoothing : float
             See `softmax_cross_entropy`.
+        loss : Loss, optional
+            In place of the model's own, see `npformer.losses`; it has label smoothing of its own.
         seed : int or numpy.random.Generator, optional
             For dropout; needed if the model has any.
 
@@ -257,12 +128,17 @@ class SequenceClassifier(Layer):
             ``{name: array}``, the caller's to keep.
         """
         generator = None if seed is None else initializers.generator(seed)
-        self.check_padding(mask)
-        with self._team(workers, micro_batch) as team:
-            loss, gradients = team.step(
-                x, y, mask, types=types, generator=generator, label_smoothing=label_smoothing
-            )
-        return float(loss), gradients
+        loss = self.loss_with(loss, label_smoothing)
+        tree = tree_of(self)
+        batch = self._uploaded(self.check(x, y, mask, types, loss=loss), tree.backend, loss=loss)
+        if not engine.enabled() and workers == 1 and micro_batch is None:  # what there is to read
+            gradients = Gradients(tree.layout)
+            context = Context(training=True, generator=generator)
+            with np.errstate(**QUIET), explained_memory_error(tree.backend, len(x)):
+                return float(accumulate(self, loss, batch, context, gradients)), gradients
+        with team_of(self, workers, micro_batch, loss) as team:
+            value, gradients = team.step(batch, generator=generator, tree=tree)
+        return float(value), gradients
 
     def predict_probabilities(
         self,
@@ -295,95 +171,7 @@ class SequenceClassifier(Layer):
         -------
         probabilities : numpy array, shape (batch, n_classes), or (batch, length, n_classes)
         """
-        return self.in_batches(self._probabilities, x, mask, batch_size, types, processes)
-
-    def in_batches(
-        self,
-        of_logits: Callable[[Array], np.ndarray],
-        x: Array,
-        mask: Array | None,
-        batch_size: int,
-        types: Array | None = None,
-        processes: bool | str = "auto",
-    ) -> np.ndarray:
-        """Return what a function makes of the logits, batch by batch, side by side.
-
-        Parameters
-        ----------
-        of_logits : callable
-            From the logits of some samples, on the model's backend, to a host array of as many
-            rows.
-        x, mask, batch_size, types, processes
-            As in `predict_probabilities`.
-        """
-        checks.positive("batch_size", batch_size)
-        checks.on_host_or("x", x, self.backend)
-        self.embed.check_shape(x)
-        for name, array in (("mask", mask), ("types", types)):
-            if array is not None:  # batches are cut from it: a row too many would go unseen
-                checks.on_host_or(name, array, self.backend)
-                checks.shape(name, array, tuple(x.shape[:2]), "One entry for each token")
-        self.check_padding(mask)
-        if len(x) == 0:
-            self.prepare(x, mask)  # an empty x still has to be of the right kind
-            one_each = tuple(x.shape[1:2]) if self.pooling == "none" else ()
-            logits = np.zeros((0, *one_each, self.classify.weight.shape[1]), dtype=self.dtype)
-            return of_logits(asarray(logits, self.backend))
-        n = choose_processes(processes, self, len(x), x.shape[1], self._work)
-        if n > 1:
-
-            def part(k: int) -> np.ndarray:
-                rows = slice(k * len(x) // n, (k + 1) * len(x) // n)
-                return self._rows(of_logits, x, mask, types, rows, batch_size)
-
-            try:
-                return np.concatenate(in_processes(part, n))
-            except CannotCopyError:
-                if processes is True:
-                    raise
-        return self._rows(of_logits, x, mask, types, slice(0, len(x)), batch_size)
-
-    def _rows(
-        self,
-        of_logits: Callable[[Array], np.ndarray],
-        x: Array,
-        mask: Array | None,
-        types: Array | None,
-        rows: slice,
-        at_once: int,
-    ) -> np.ndarray:
-        """Return what `of_logits` makes of some rows, so many at a time."""
-        parts = []
-        for start in range(rows.start, rows.stop, at_once):
-            some = slice(start, min(start + at_once, rows.stop))
-            logits = self(
-                x[some],
-                None if mask is None else mask[some],
-                None if types is None else types[some],
-            )
-            parts.append(of_logits(logits))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _probabilities(self, logits: Array) -> np.ndarray:
-        if self.output == "sigmoid":
-            # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
-            return np.concatenate([to_numpy(F.sigmoid(z)[0]) for z in (-logits, logits)], axis=-1)
-        return to_numpy(F.softmax(logits)[0])
-
-    def log_probabilities(self, logits: Array) -> np.ndarray:
-        """Return the logarithms of the probabilities of all classes, in float64 on the host.
-
-        A probability too small for the model's dtype still has one.
-
-        Parameters
-        ----------
-        logits : array, shape (..., n_classes), or (..., 1) with ``output="sigmoid"``
-        """
-        z = to_numpy(logits).astype("float64")
-        if self.output == "sigmoid":
-            z = np.concatenate((np.zeros_like(z), z), axis=-1)  # softmax of (0, z) is sigmoid
-        shifted = z - z.max(axis=-1, keepdims=True)
-        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
+        return self.in_batches(self.loss.probabilities, x, mask, batch_size, types, processes)
 
     def predict(
         self,
@@ -414,6 +202,8 @@ class SequenceClassifier(Layer):
         ------
         ValueError
             Probabilities are NaN: no class is the most probable.
+        TypeError
+            The model's loss knows no classes.
         """
         probabilities = self.predict_probabilities(x, mask, batch_size, types, processes)
         if (wrong := np.isnan(probabilities)).any():
@@ -440,34 +230,172 @@ class SequenceClassifier(Layer):
             From the bottom up; ``.matrices`` is (batch, heads, length, length), on the model's
             backend, with rows and columns of padding 0.
         """
-        x, mask = self.prepare(x, mask)
-        return explain(self, x, mask, self.prepare_types(types, x))
+        return explain(self, x, mask, types)
 
-    # The model's edge: what comes in is checked here, and uploaded --------------------------------
+    # The edge: what comes in is checked here, and uploaded --------------------------------------
 
-    def prepare(self, x: Array, mask: Array | None = None) -> tuple[Array, Array | None]:
-        """Check inputs and bring them to the model's backend.
+    def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
+        """Return the loss to train on: the model's own if none is given.
 
         Parameters
         ----------
-        x, mask : array
-            As in `__call__`.
+        loss : Loss, optional
+        label_smoothing : float
+            Of the model's own; one that is given has it as an option.
 
         Raises
         ------
         TypeError
-            Not an array, or of the wrong dtype.
+            Not a loss, or smoothing of labels where there are none.
         ValueError
-            A wrong shape, a token id out of range, a sequence longer than max_len.
+            Both are given, or label_smoothing is out of range.
         """
-        x, mask = self.embed.prepare(x, mask)
-        length, max_len = x.shape[1], self.config.max_len
-        if self.pooling == "flatten" and length != max_len:
-            raise ValueError(
-                f"x has length {length}; expected max_len = {max_len}, for pooling='flatten' needs "
-                "every sequence at full length. Pad them and pass a mask, or use pooling='mean'"
+        if loss is None and label_smoothing == 0:
+            return self.loss
+        checks.rate("label_smoothing", label_smoothing)
+        if loss is not None and not isinstance(loss, Loss):
+            given = f"the class {loss.__name__}" if isinstance(loss, type) else repr(loss)
+            raise TypeError(
+                f"loss is {given}; expected an object of a subclass of npformer.losses.Loss, such "
+                "as SoftmaxCrossEntropy(label_smoothing=0.1)"
             )
-        return x, mask
+        if loss is not None and label_smoothing:
+            raise ValueError(
+                f"label_smoothing is {label_smoothing} and a loss is given; expected one of the "
+                "two. Give it to the loss: SoftmaxCrossEntropy(label_smoothing=0.1)"
+            )
+        if loss is not None:
+            wants, has = loss.n_outputs(self.n_classes), self.loss.n_outputs(self.n_classes)
+            if wants != has:
+                raise ValueError(
+                    f"a {type(loss).__name__} of {self.n_classes} classes wants {wants} outputs "
+                    f"and this model has {has}; expected as many. Build the model for it, with "
+                    "output=..., or choose a loss that fits"
+                )
+            return loss
+        if not isinstance(self.loss, Classification):
+            raise TypeError(
+                f"label_smoothing is {label_smoothing} and the model's loss is a "
+                f"{type(self.loss).__name__}; expected 0, for it has no labels"
+            )
+        smoothed = copy.copy(self.loss)  # a loss from elsewhere has options of its own
+        smoothed.label_smoothing = float(label_smoothing)
+        return smoothed
+
+    def batch(
+        self,
+        x: Array,
+        y: Array | None = None,
+        mask: Array | None = None,
+        types: Array | None = None,
+        *,
+        loss: Loss | None = None,
+    ) -> Batch:
+        """Return samples ready to compute with: checked, and on the model's backend.
+
+        Parameters
+        ----------
+        x, mask, types : array
+            As in `__call__`.
+        y : array, optional
+            Targets, as the loss takes them.
+        loss : Loss, optional
+            The model's own if not given.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Something does not fit; the message says what came and what was expected.
+
+        Notes
+        -----
+        Without pooling, a token of padding has no label, whatever y says.
+        """
+        return self.upload(self.check(x, y, mask, types, loss=loss), loss=loss)
+
+    def check(
+        self,
+        x: Array,
+        y: Array | None = None,
+        mask: Array | None = None,
+        types: Array | None = None,
+        *,
+        loss: Loss | None = None,
+    ) -> Batch:
+        """Return checked samples, where they are.
+
+        Parameters
+        ----------
+        x, y, mask, types, loss
+            As in `batch`.
+        """
+        self.embed.check(x, mask)
+        if types is not None:
+            self.embed.check_types(types, x)
+        pool, padding = self.pool, None if mask is None else Padding(mask)
+        if isinstance(pool, Pooling) and pool.full_length:
+            self._check_full_length(x)
+        if mask is not None:
+            self.check_padding(mask)
+        if y is None:
+            if loss is not None:
+                raise TypeError("y is None; expected targets, for there is no loss without them")
+            return Batch(x, None, padding, types)
+        if len(x) == 0:
+            raise ValueError("x has no samples; expected a batch of at least 1")
+        loss = self.loss if loss is None else loss
+        checks.on_host_or("y", y, self)
+        per_token = isinstance(pool, Pooling) and pool.per_token
+        if per_token and mask is not None and y.shape[:2] == mask.shape:
+            # A mask beside labels on the host comes from there: nothing waits for the device.
+            beside = mask if isinstance(y, np.ndarray) else asarray(mask, self.backend)
+            y = loss.without_padding(y, beside)
+        loss.check(y, x.shape[: 1 + per_token], self.n_classes)
+        return Batch(x, y, padding, types)
+
+    def _check_full_length(self, x: Array) -> None:
+        """Check that every sequence has max_len tokens."""
+        length, max_len = x.shape[1], self.config.max_len
+        if length != max_len:
+            raise ValueError(
+                f"x has length {length}; expected max_len = {max_len}, for "
+                f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
+                "a mask, or use pooling='mean'"
+            )
+
+    def upload(self, batch: Batch, feed: Feed | None = None, *, loss: Loss | None = None) -> Batch:
+        """Bring checked samples to the model's backend.
+
+        Parameters
+        ----------
+        batch : Batch
+            From `check`, or some rows of it.
+        feed : Feed, optional
+            Brings them, while the device computes something else.
+        loss : Loss, optional
+            Counts the targets while they are on the host; the model's own if not given.
+        """
+        return self._uploaded(batch, tree_of(self).backend, feed, loss)
+
+    def _uploaded(
+        self, batch: Batch, backend: str, feed: Feed | None = None, loss: Loss | None = None
+    ) -> Batch:
+        """Do what `upload` does, for who knows the model's backend."""
+        if backend == "numpy" and batch.padding is None:
+            return batch
+        padding = batch.padding
+        mask = None if padding is None else padding.mask
+        several = batch.x, batch.y, mask, batch.types
+        if feed is not None:
+            several = feed(*several)
+        x, y, on_device, types = (a if a is None else asarray(a, backend) for a in several)
+        if padding is not None:
+            x = self.embed.without_padding(x, on_device)
+            padding = Padding(on_device, mask if isinstance(mask, np.ndarray) else None)
+        weights = batch.weights
+        if isinstance(batch.y, np.ndarray) and weights is None:  # no waiting for the device later
+            weights = (loss or self.loss).counts(batch.y)
+        return Batch(x, y, padding, types, weights)
 
     def check_padding(self, mask: Array | None) -> None:
         """Check, before any work, what "per_length" asks of a mask: padding only at the end.
@@ -490,66 +418,55 @@ class SequenceClassifier(Layer):
         ):
             check_ends_in_padding(mask)
 
-    def prepare_types(self, types: Array | None, x: Array) -> Array | None:
-        """Check token types and bring them to the model's backend; None stays None.
+    def in_batches(
+        self,
+        of_logits: Callable[[Array], np.ndarray],
+        x: Array,
+        mask: Array | None,
+        batch_size: int,
+        types: Array | None = None,
+        processes: bool | str = "auto",
+    ) -> np.ndarray:
+        """Return what a function makes of the logits, batch by batch, side by side.
 
         Parameters
         ----------
-        types : int array, shape (batch, length), or None
-        x : array
-            What they belong to.
-
-        Raises
-        ------
-        TypeError
-            Not an array, or not whole numbers.
-        ValueError
-            The model has no token types, a wrong shape, a type out of range.
+        of_logits : callable
+            From the logits of some samples, on the model's backend, to a host array of as many
+            rows.
+        x, mask, batch_size, types, processes
+            As in `predict_probabilities`.
         """
-        return self.embed.prepare_types(types, x)
-
-    def prepare_batch(
-        self, x: Array, y: Array, mask: Array | None = None
-    ) -> tuple[Array, Array, Array | None, np.ndarray]:
-        """Check a batch with its labels and bring it to the model's backend.
-
-        Parameters
-        ----------
-        x, y, mask : array
-            As in `loss_and_gradients`.
-
-        Returns
-        -------
-        x, y, mask : array
-            On the model's backend.
-        counts : numpy int array, shape (batch,)
-            How many labels each sample has; labels that are already on a GPU count as full.
-
-        Notes
-        -----
-        Without pooling, a token of padding has no label, whatever y says.
-        """
-        given_mask = mask
-        x, mask = self.prepare(x, mask)
+        checks.positive("batch_size", batch_size)
+        checks.on_host_or("x", x, self)
+        self.embed.check_shape(x)
+        for name, array in (("mask", mask), ("types", types)):
+            if array is not None:  # batches are cut from it: a row too many would go unseen
+                checks.on_host_or(name, array, self)
+                checks.shape(name, array, tuple(x.shape[:2]), "One entry for each token")
+        self.check_padding(mask)
         if len(x) == 0:
-            raise ValueError("x has no samples; expected a batch of at least 1")
-        checks.on_host_or("y", y, self.backend)
-        expected = tuple(x.shape[:2]) if self.pooling == "none" else (x.shape[0],)
-        why = "One label for each sequence (each token without pooling)"
-        if y.ndim == len(expected) + 1 and y.shape[-1] == 1:
-            why += ": y[..., 0]"
-        elif y.ndim == len(expected) + 1 and y.shape[-1] == self.n_classes:
-            why += ": y.argmax(axis=-1) if this is one-hot"
-        checks.shape("y", y, expected, why)
-        counts = np.full(len(x), y.size // len(x))
-        if self.pooling == "none" and mask is not None and y.dtype.kind in "iu":
-            beside = given_mask if isinstance(y, np.ndarray) else mask  # no waiting for the device
-            if backend_of(mask=beside) is backend_of(y=y):
-                y = array_module(y).where(beside, y.astype("int64"), F.NO_LABEL)
-        if isinstance(y, np.ndarray) and y.dtype.kind == "i" and self.pooling == "none":
-            labelled = y != F.NO_LABEL
-            counts = labelled.sum(axis=1)
-            check_ids("y", y[labelled], self.n_classes, f"n_classes is {self.n_classes}")
-        else:
-            check_ids("y", y, self.n_classes, f"n_classes is {self.n_classes}")
-        return x, asarray(y, self.backend), mask, counts
+            self.check(x, mask=mask)  # an empty x still has to be of the right kind
+            per_token = isinstance(self.pool, Pooling) and self.pool.per_token
+            one_each = tuple(x.shape[1:2]) if per_token else ()
+            width = self.loss.n_outputs(self.n_classes)
+            logits = np.zeros((0, *one_each, width), dtype=self.dtype)
+            return of_logits(asarray(logits, self.backend))
+
+        def of_rows(first: int, last: int) -> np.ndarray:
+            parts = []
+            for start in range(first, last, batch_size):
+                some = slice(start, min(start + batch_size, last))
+                logits = self(x[some], *(None if a is None else a[some] for a in (mask, types)))
+                parts.append(of_logits(logits))
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+        n = choose_processes(processes, self, len(x), x.shape[1])
+        if n > 1:
+            try:
+                shares = [(k * len(x) // n, (k + 1) * len(x) // n) for k in range(n)]
+                return np.concatenate(in_processes(lambda k: of_rows(*shares[k]), n))
+            except CannotCopyError:
+                if processes is True:
+                    raise
+        return of_rows(0, len(x))

@@ -25,16 +25,19 @@ from npformer.backend import (
     BatchTooLargeError,
     use_precision,
 )
-from npformer.checkpoint import load, read_notes, save
+from npformer.checkpoint import CheckpointError, load, read_notes, save
 from npformer.classifier import SequenceClassifier
 from npformer.data import Dataset
 from npformer.doctor import diagnose
 from npformer.encoder import POSITIONS
-from npformer.layers import ACTIVATIONS, FFNS
+from npformer.engine.processes import CopyDiedError
+from npformer.initializers import INITIALIZERS
+from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
-from npformer.optim import cosine
-from npformer.processes import CopyDiedError
+from npformer.optim import SCHEDULES, Schedule
 from npformer.recipes import RECIPES, Recipe
+from npformer.registry import names_in
 from npformer.trace import summary
 from npformer.training import History, NonFiniteLossError, batch_at_evaluation, evaluate, fit
 
@@ -139,6 +142,26 @@ def _add_backend(parser: Any) -> None:
     )
 
 
+def _add_plugin(parser: Any) -> None:
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this module, or .py file, first: what it registers can then be named; may be "
+        "given several times (docs/extending.md)",
+    )
+
+
+def _load_plugins(options: argparse.Namespace) -> list[str]:
+    """Import the plugins, and return what a model is to remember of them."""
+    if not options.plugin:
+        return []
+    from npformer.plugins import load_plugins
+
+    return load_plugins(options.plugin)
+
+
 def _add_batch_size(parser: Any) -> None:
     parser.add_argument(
         "--batch-size",
@@ -166,16 +189,36 @@ def _add_train(commands: Any) -> None:
         "--mixer",
         default="attention",
         metavar="NAME[,NAME...]",
-        help=f"{', '.join(MIXERS)}; or one name for each layer, with commas (default: attention)",
+        help=f"{', '.join(MIXERS)}; or one name for each layer, with commas (default: attention). "
+        "A name of yours may have options: 'mean(power=2)'",
     )
     model = train.add_argument_group("model (defaults fit the task)")
     model.add_argument("--layers", type=int, dest="n_layers", metavar="N", help="encoder blocks")
     model.add_argument("--d-model", type=int, metavar="N", help="features of a token")
     model.add_argument("--heads", type=int, dest="n_heads", metavar="N", help="heads of a mixer")
     model.add_argument("--d-ff", type=int, metavar="N", help="features inside the feed-forward net")
-    model.add_argument("--activation", choices=ACTIVATIONS, help="of the feed-forward net")
+    model.add_argument(
+        "--activation",
+        metavar="NAME",
+        help=f"of the feed-forward net: {', '.join(ACTIVATIONS)}",
+    )
     model.add_argument("--norm", choices=("post", "pre"), help="layer norm after or before")
-    model.add_argument("--ffn", choices=FFNS, help="how the feed-forward net is written")
+    model.add_argument("--ffn", metavar="NAME", help=f"the feed-forward net: {', '.join(FFNS)}")
+    model.add_argument(
+        "--initializer",
+        metavar="NAME",
+        help="what feed-forward nets and projections are drawn from, such as 'normal(std=0.02)': "
+        f"{', '.join(INITIALIZERS)}",
+    )
+    model.add_argument(
+        "--pooling", metavar="NAME", help=f"what the classifier sees: {', '.join(POOLINGS)}"
+    )
+    model.add_argument(
+        "--output",
+        metavar="NAME",
+        help=f"what the outputs are, and the loss: {', '.join(LOSSES)} (default: softmax); with "
+        "it, labels are smoothed only if you say so",
+    )
     model.add_argument("--positions", choices=POSITIONS, help="what is added to the embeddings")
     model.add_argument("--dropout", type=float, metavar="P", help="probability, from 0 up to 1")
     model.add_argument("--share-layers", action="store_true", default=None, help="tie all blocks")
@@ -192,6 +235,12 @@ def _add_train(commands: Any) -> None:
         "--micro-batch", type=int, metavar="N", help="samples computed at a time; bounds the memory"
     )
     training.add_argument("--lr", type=float, metavar="X", help="peak learning rate of Adam")
+    training.add_argument(
+        "--schedule",
+        metavar="NAME",
+        help=f"of the learning rate: {', '.join(SCHEDULES)}; total and warmup fit the task unless "
+        "you say otherwise, as in 'cosine(final=0.1)' (default: cosine)",
+    )
     training.add_argument("--weight-decay", type=float, metavar="X", help="decoupled, as in AdamW")
     training.add_argument("--label-smoothing", type=float, metavar="X", help="from 0 up to 1")
     training.add_argument("--clip-norm", type=float, metavar="X", help="bound on the gradient norm")
@@ -222,6 +271,7 @@ def _add_train(commands: Any) -> None:
         help="digits: stratified, ordered or both, one training each (default: both)",
     )
     _add_backend(train)
+    _add_plugin(train)
     train.add_argument(
         "--out",
         type=Path,
@@ -248,6 +298,9 @@ _MODEL_OPTIONS = (
     "activation",
     "norm",
     "ffn",
+    "initializer",
+    "pooling",
+    "output",
     "positions",
     "dropout",
     "share_layers",
@@ -256,18 +309,26 @@ _TRAINING_OPTIONS = ("epochs", "batch_size", "lr", "weight_decay", "label_smooth
 
 
 def _train(options: argparse.Namespace) -> int:
+    plugins = _load_plugins(options)
     recipe = RECIPES[options.task]
     splits = _splits(recipe, options.split)
     device = _device(options)
-    mixers = options.mixer.split(",")
+    mixers = names_in(options.mixer)
     changes = {n: v for n in _MODEL_OPTIONS if (v := getattr(options, n)) is not None}
     changes["mixer"] = mixers[0] if len(mixers) == 1 else tuple(mixers)
-    training = dict(recipe.training) | {
-        n: v for n in _TRAINING_OPTIONS if (v := getattr(options, n)) is not None
-    }
+    smoothing = {} if options.output is None else {"label_smoothing": 0.0}
+    training = (
+        dict(recipe.training)
+        | smoothing
+        | {n: v for n in _TRAINING_OPTIONS if (v := getattr(options, n)) is not None}
+    )
     checks.positive("--epochs", training["epochs"])
     checks.positive("--batch-size", training["batch_size"])
-    out = options.out or Path("runs") / f"{options.task}-{'-'.join(mixers)}"
+    if options.schedule is not None:
+        SCHEDULES.parse(options.schedule, "--schedule")
+        _schedule(options.schedule, steps=1_000_000, warmup=100_000)  # wrong options are said now
+        training["schedule"] = options.schedule
+    out = options.out or Path("runs") / f"{options.task}-{_plain_words(mixers)}"
 
     earlier = _models_of(out / "metrics.json")
     histories: dict[str, Any] = {}
@@ -282,6 +343,7 @@ def _train(options: argparse.Namespace) -> int:
         "npformer": npformer.__version__,
         "numpy": np.__version__,
         "training": training,
+        "plugins": plugins,
         "splits": {},
     }
     if not options.quiet:
@@ -297,7 +359,7 @@ def _train(options: argparse.Namespace) -> int:
             metrics["parameters"] = model.n_parameters()
             metrics["config"] = model.config.to_dict()
             if not options.quiet:
-                x, _ = model.prepare(_cast(dataset.train, model)[0][:1])
+                x = _cast(dataset.train, model)[0][:1]
                 print(f"\n{recipe.name}: {recipe.summary}\n\n{summary(model, x)}\n")
         if not options.quiet and len(splits) > 1:
             print(f"{split} split: {_sizes(dataset)}")
@@ -306,7 +368,8 @@ def _train(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - began
         interrupted = history.stopped == "interrupted"
         name = "model.safetensors" if split == splits[0] else f"model-{split}.safetensors"
-        notes = {"task": recipe.name, "split": split, "seed": options.seed}
+        notes: dict[str, Any] = {"task": recipe.name, "split": split, "seed": options.seed}
+        notes |= {"plugins": plugins} if plugins else {}
         save(model, out / name, notes=notes)  # first: what follows may be interrupted, or too large
         histories[split] = history.to_dict()
         metrics["splits"][split] = {
@@ -335,6 +398,11 @@ def _train(options: argparse.Namespace) -> int:
     _remove_others(out, earlier, metrics)
     _print_result(metrics, out, _plot(histories, metrics, out))
     return INTERRUPTED if interrupted else 0
+
+
+def _plain_words(names: Sequence[str]) -> str:
+    """Return names with their options as a part of a folder's name: mean(power=2): mean_power=2."""
+    return "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in names)
 
 
 def _write_json(out: Path, histories: dict[str, Any], metrics: dict[str, Any]) -> None:
@@ -387,6 +455,7 @@ def _fit(
     options: argparse.Namespace,
 ) -> History:
     steps = training["epochs"] * -(-len(dataset.train[0]) // training["batch_size"])
+    schedule = training.get("schedule") or ("cosine" if steps > 1 else "constant")
     return fit(
         model,
         _cast(dataset.train, model),
@@ -394,7 +463,7 @@ def _fit(
         epochs=training["epochs"],
         batch_size=training["batch_size"],
         lr=training["lr"],
-        schedule=cosine(steps, warmup=int(training["warmup"] * steps)) if steps > 1 else None,
+        schedule=_schedule(schedule, steps, int(training["warmup"] * steps)),
         weight_decay=training["weight_decay"],
         label_smoothing=training["label_smoothing"],
         clip_norm=training["clip_norm"],
@@ -406,6 +475,13 @@ def _fit(
         progress=not options.quiet and sys.stderr.isatty(),
         on_interrupt="return",
     )
+
+
+def _schedule(spec: str, steps: int, warmup: int) -> Schedule:
+    """Return a schedule that lasts as long as the training, unless its text says how long."""
+    _, options = SCHEDULES.parse(spec)
+    fitting = {} if "total" in options else {"total": steps, "warmup": warmup}
+    return SCHEDULES.make(SCHEDULES.filled(spec, **fitting))
 
 
 def _plot(histories: dict[str, Any], metrics: dict[str, Any], out: Path) -> str:
@@ -490,9 +566,11 @@ def _add_evaluate(commands: Any) -> None:
     )
     _add_batch_size(parser)
     _add_backend(parser)
+    _add_plugin(parser)
 
 
 def _evaluate(options: argparse.Namespace) -> int:
+    _load_plugins(options)
     path, split = options.model, options.split
     if path.is_dir() and split is not None and (path / f"model-{split}.safetensors").is_file():
         path = path / f"model-{split}.safetensors"
@@ -537,7 +615,17 @@ def _load(
 
 
 def _load_classifier(path: Path, backend: str) -> SequenceClassifier:
-    model = load(path, backend=backend)
+    try:
+        model = load(path, backend=backend)
+    except CheckpointError as error:
+        plugins = read_notes(path).get("plugins") if error.unregistered else None
+        if not plugins or not isinstance(plugins, list):
+            raise
+        again = " ".join(f"--plugin {plugin}" for plugin in plugins)
+        raise ValueError(
+            f"{path} needs {' and '.join(error.unregistered)}, which plugins registered for its "
+            f"training. No file says what code is run, so name them again: {again}"
+        ) from error
     if not isinstance(model, SequenceClassifier):
         raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
     return model
@@ -580,9 +668,11 @@ def _add_predict(commands: Any) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write .npy instead of printing")
     _add_batch_size(parser)
     _add_backend(parser)
+    _add_plugin(parser)
 
 
 def _predict(options: argparse.Namespace) -> int:
+    _load_plugins(options)
     labels = mask = None
     if options.out is not None and not options.out.absolute().parent.is_dir():
         raise ValueError(f"--out: the folder {options.out.parent} does not exist; create it first")
@@ -690,6 +780,7 @@ def _add_gradcheck(commands: Any) -> None:
         "name", nargs="*", help="only cases whose name contains this, in capitals or not"
     )
     parser.add_argument("--verbose", action="store_true", help="print every tensor")
+    _add_plugin(parser)
 
 
 def _gradcheck(options: argparse.Namespace) -> int:
@@ -697,6 +788,11 @@ def _gradcheck(options: argparse.Namespace) -> int:
     from npformer.gradcheck_cases import cases
 
     every, wanted = cases(), [_plain(name) for name in options.name]
+    for case in _cases_of_plugins(options):
+        if isinstance(case, str):
+            print(case, file=sys.stderr)
+        else:
+            every.append(case)
     chosen = [c for c in every if not wanted or any(name in _plain(c.name) for name in wanted)]
     if not chosen:
         words = sorted({word for case in every for word in re.findall(r"\w+", case.name)})
@@ -734,6 +830,16 @@ def _gradcheck(options: argparse.Namespace) -> int:
         f"cases, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
     )
     return 1 if wrong else 0
+
+
+def _cases_of_plugins(options: argparse.Namespace) -> list[Any]:
+    """Import the plugins and return a check of what they registered, or why there is none."""
+    if not options.plugin:
+        return []
+    from npformer.plugins import plugin_cases
+
+    _load_plugins(options)
+    return list(plugin_cases())
 
 
 def _plain(name: str) -> str:

@@ -11,6 +11,9 @@ A second referee where the function can be continued to complex numbers, see `co
 It has no truncation and no cancellation, and so sees what differences cannot: a constant cut short,
 a backward pass that rounds to float32.
 
+A layer is judged as it is written. Its twin (`npformer.fast`) is then compared with it, in float64
+and in float32, so that what runs is judged too.
+
 And the rules of the protocol: a backward pass may be called twice, changes neither its arguments
 nor its cache, and does not mind that the layer was applied again in between.
 """
@@ -23,7 +26,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -31,7 +34,9 @@ import numpy as np
 
 from npformer import checks, complex_step
 from npformer.complex_step import NotAnalytic
+from npformer.engine import fast
 from npformer.module import Context, Gradients, Layer
+from npformer.twincheck import TwinReport, in_float32, judged
 
 TOLERANCE = 1e-6
 COMPLEX_TOLERANCE = 1e-10
@@ -106,6 +111,8 @@ class GradcheckReport:
         Errors against the complex step up to this one pass; None leaves it out.
     not_analytic : str
         Why there is no complex step; empty if there is.
+    twins : tuple of TwinReport
+        How far the layer's twin is from it, in each dtype; empty if there is no twin.
     """
 
     title: str
@@ -114,6 +121,7 @@ class GradcheckReport:
     tolerance: float = TOLERANCE
     complex_tolerance: float | None = COMPLEX_TOLERANCE
     not_analytic: str = ""
+    twins: tuple[TwinReport, ...] = ()
 
     @property
     def error(self) -> float:
@@ -129,7 +137,8 @@ class GradcheckReport:
     @property
     def passed(self) -> bool:
         """Whether every error is within the tolerance and no rule was broken."""
-        return not self.broken_rules and not any(map(self._wrong, self.tensors))
+        twins = all(twin.passed for twin in self.twins)
+        return twins and not self.broken_rules and not any(map(self._wrong, self.tensors))
 
     def _wrong(self, tensor: TensorReport) -> bool:
         return _wrong(tensor, self.tolerance, self.complex_tolerance)
@@ -164,6 +173,17 @@ class GradcheckReport:
         if self.not_analytic:
             lines.append(f"  no complex step: {self.not_analytic}")
         lines.extend(f"  rule broken: {rule}" for rule in self.broken_rules)
+        for twin in self.twins:
+            line = (
+                f"  twin in {twin.dtype}: {twin.error:.1e} from the layer at most, in {twin.tensor}"
+            )
+            if not twin.passed:
+                layer_wrong = any(map(self._wrong, self.tensors))
+                and_layer = (
+                    "the layer, too, is wrong" if layer_wrong else "the layer itself is right"
+                )
+                line += f"; tolerance {twin.tolerance:g}  <-- the twin is wrong ({and_layer})"
+            lines.append(line)
         return "\n".join(lines)
 
 
@@ -288,6 +308,7 @@ def gradcheck(
                 "checked in x and in all of its parameters, with mask, types and training"
             )
         problem = _layer_problem(target, inputs[0], mask, types, training, seed)
+        twin = fast(target)
     else:
         given = {"mask": mask, "types": types}
         options |= {name: value for name, value in given.items() if value is not None}
@@ -298,6 +319,8 @@ def gradcheck(
             "to differentiate by. Write x.astype('float64') if x holds whole numbers by chance"
         )
     report = _referee(problem, seed, tolerance, complex_tolerance, max_entries, directions)
+    if isinstance(target, Layer) and twin is not target:
+        report = _with_twin(report, target, twin, inputs[0], mask, types, training, seed)
     if not report.passed:
         raise GradcheckError(report)
     return report
@@ -336,23 +359,32 @@ def _one_array(y: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def _layer_problem(
-    layer: Layer, x: Any, mask: Any, types: Any, training: bool, seed: int
+    layer: Layer,
+    x: Any,
+    mask: Any,
+    types: Any,
+    training: bool,
+    seed: int,
+    twin: Layer | None = None,
+    dtype: str = "float64",
 ) -> _Problem:
+    """Return the problem of a layer, or, with its parameters, of its twin."""
     x = np.array(x)  # perturbed in place: not the caller's
+    passes = layer if twin is None else twin
     arrays = {}
     if x.dtype.kind == "f":
-        _require_float64("x", x)
-        arrays["x"] = x
+        if dtype == "float64":
+            _require_float64("x", x)
+        arrays["x"] = x = x.astype(dtype)
     for name, value in layer.parameters().items():
-        _require_float64(name, value, type(layer).__name__)
+        if dtype == "float64":
+            _require_float64(name, value, type(layer).__name__)
         arrays[name] = value
 
-    def run_on(x: np.ndarray, plain: bool = False) -> tuple[Any, Any]:
+    def run_on(x: np.ndarray) -> tuple[Any, Any]:
         generator = np.random.default_rng(seed) if training else None
-        context = Context(
-            training=training, generator=generator, mask=mask, types=types, plain=plain
-        )
-        y, cache = layer.forward(x, context)
+        context = Context(training=training, generator=generator, mask=mask, types=types)
+        y, cache = passes.forward(x, context)
         y, parted = _one_array(y)
         return y, (cache, parted)
 
@@ -367,9 +399,8 @@ def _layer_problem(
         try:
             for buffer in buffers.values():
                 buffer.flat = complex_step.guarded(buffer.flat)
-            # Kernels are chosen by x, and ids do not show that the table holds complex numbers.
-            run_plain = partial(run_on, stepped.get("x", x), plain=True)
-            yield run_plain, stepped | dict(layer.parameters())
+            run_stepped = partial(run_on, stepped.get("x", x))
+            yield run_stepped, stepped | dict(layer.parameters())
         finally:
             for key, buffer in buffers.items():
                 buffer.flat = kept[key]
@@ -377,11 +408,55 @@ def _layer_problem(
     def pull(dy: Any, cache: Any) -> dict[str, Any]:
         gradients = Gradients(layer)
         saved, parted = cache
-        dx = layer.backward(parted(dy), saved, gradients)
+        dx = passes.backward(parted(dy), saved, gradients)
         return ({"x": dx} if "x" in arrays else {}) | dict(gradients)
 
     constants = [] if "x" in arrays else [x]
     return _Problem(type(layer).__name__, run, pull, arrays, on_complex, constants)
+
+
+def _with_twin(report: GradcheckReport, layer: Layer, twin: Layer, *call: Any) -> GradcheckReport:
+    """Return the report with what was found of a layer's twin.
+
+    Parameters
+    ----------
+    report : GradcheckReport
+    layer, twin : Layer
+    *call
+        x, mask, types, training and seed.
+    """
+
+    def problem(of: Layer | None = None, dtype: str = "float64") -> _Problem:
+        x, mask, types, training, seed = call
+        return _layer_problem(layer, x, mask, types, training, seed, of, dtype)
+
+    truth, _ = _results(problem())
+    found, broken = _results(problem(twin), rules=True)
+    twins = [judged("float64", found, truth)]
+    with in_float32(layer):
+        try:
+            plain, _ = _results(problem(dtype="float32"))
+        except Exception:  # not of the twin: the layer itself does not run in float32
+            plain = None
+        if plain is not None:
+            single, _ = _results(problem(twin, "float32"))
+            twins.append(judged("float32", single, truth, plain))
+    rules = [*report.broken_rules, *(f"twin: {rule}" for rule in broken)]
+    return replace(report, twins=tuple(twins), broken_rules=rules)
+
+
+def _results(problem: _Problem, rules: bool = False) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Return y and all gradients of a problem, and the rules that it breaks, if that is asked."""
+    before = [x.copy() for x in problem.watched()]
+    y, cache = problem.run()
+    y = np.array(y)
+    v = np.random.default_rng(0).normal(size=y.shape).astype(y.dtype)
+    if rules:
+        gradients, broken = _check_rules(problem, before, y, cache, v)
+    else:
+        pulled = problem.pull(v, cache)
+        gradients, broken = {n: np.array(g) for n, g in pulled.items() if g is not None}, []
+    return {**gradients, "y": y}, broken
 
 
 def _pair_problem(

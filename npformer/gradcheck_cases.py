@@ -35,6 +35,7 @@ from npformer.mixers import (
 )
 from npformer.module import Context, Gradients, Layer
 from npformer.seeds import AskersSynthesizer, BlogFNetBlock, KerasFeedForward, blog_fnet
+from npformer.sequence_model import SequenceModel
 from npformer.text_encoder import TextEncoder
 
 GROUPS = ("functional", "layers", "mixers", "models")
@@ -476,6 +477,8 @@ def _layers() -> list[Case]:
         _layer("scaled by sqrt(d_model)", L.Embedding(5, 4, scale=True, **made), ids),
         _layer("sinusoidal", L.Positions(5, 4, **made), x),
         _layer("learned, shorter than max_len", L.Positions(5, 4, "learned", **made), x),
+        _layer("types of the tokens", L.TokenTypes(3, 4, **made), x, types=ids % 3),
+        _layer("every token of type 0, scaled", L.TokenTypes(3, 4, scale=True, **made), x),
         _layer("without a mask", L.MeanPooling(), x),
         _layer("padding mask", L.MeanPooling(), x, mask=mask),
         _layer("three tokens", L.FirstToken(), x),
@@ -498,7 +501,7 @@ def _layers() -> list[Case]:
     ]
     for name, activation in L.ACTIVATIONS.items():
         table.append(_layer(f"named {name}", activation(), x))
-        for ffn in L.FFNS:
+        for ffn in ("linear", "conv1d"):
             layer = L.PositionwiseFeedForward(4, 6, name, ffn=ffn, **made)
             table.append(_layer(f"{ffn}, {name}", layer, x))
     table += [
@@ -527,7 +530,8 @@ def _mixers() -> list[Case]:
 
     def mixer(name: str, **settings: Any) -> Mixer:
         chosen = MixerSettings(**({"d_model": 4, "max_len": 5} | settings))
-        return MIXERS[name].build(chosen, seed=0, dtype="float64")
+        built: Mixer = MIXERS[name].build(chosen, seed=0, dtype="float64")
+        return built
 
     def case(label: str, name: str, mask: np.ndarray | None = None, **settings: Any) -> Case:
         layer = mixer(name, **settings)
@@ -688,11 +692,13 @@ def _classifiers() -> list[Case]:
         layer = SequenceClassifier(
             _config(**(changes or {})), **({"n_classes": 3} | kind | arguments), **made
         )
-        return _layer(
-            label, layer, x, group="models", mask=mask, training=training, max_entries=MANY
-        )
+        options: dict[str, Any] = {"group": "models", "max_entries": MANY}
+        covers = ("SequenceModel",)
+        return _layer(label, layer, x, mask=mask, training=training, covers=covers, **options)
 
+    model = SequenceModel(_config(), 3, vocab_size=5, **made)
     return [
+        _layer("below its face", model, ids, mask=mask, group="models", max_entries=MANY),
         embed("tokens, sinusoidal positions", ids, words),
         embed(
             "tokens, not scaled, learned positions",
@@ -847,7 +853,9 @@ def _text() -> list[Case]:
         return _layer(label, layer, features, group="models")
 
     classifier = SequenceClassifier(_config(**bert), 3, vocab_size=5, pooling="pooler", **made)
+    whole = TextEncoder(_config(**bert), 5, dtype="float64")
     return [
+        _layer("both outputs", whole, ids, types=types, group="models", max_entries=MANY),
         _layer("three tokens", L.Pooler(4, **made), rng.standard_normal((2, 3, 4))),
         embed("as in BERT", bert, types=types),
         embed("as in BERT, every token of type 0", bert),
@@ -880,7 +888,7 @@ def _seeds() -> list[Case]:
     x, v = draw((2, 3, 4)), draw((2, 3, 2))
     table = [
         _layer(f"{ffn}, dropout", KerasFeedForward(4, 6, 0.3, ffn=ffn, **made), x, training=True)
-        for ffn in L.FFNS
+        for ffn in ("linear", "conv1d")
     ]
     table += [
         _layer("one block, dropout", BlogFNetBlock(4, 6, 0.3, **made), x, training=True),

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from npformer import checks
+from npformer.registry import Registry
 
 Initializer = Callable[[Any, tuple[int, ...]], np.ndarray]
 Seed: TypeAlias = "int | np.random.Generator"  # in words: importing numpy.random takes time
@@ -39,6 +41,22 @@ def generator(seed: Seed) -> np.random.Generator:
     return np.random.default_rng(int(seed))
 
 
+def undrawn() -> np.random.Generator:
+    """Return a generator for a model whose weights do not matter: `draw` leaves them 0.
+
+    What a layer draws from it without `draw` is random all the same.
+    """
+    return _undrawn_type()(np.random.PCG64(0))  # type: ignore[no-any-return]
+
+
+@cache
+def _undrawn_type() -> Any:
+    class Undrawn(np.random.Generator):  # not at the module's level: numpy.random takes time
+        pass
+
+    return Undrawn
+
+
 def draw(
     initializer: Initializer,
     rng: np.random.Generator | None,
@@ -55,9 +73,22 @@ def draw(
         None for initializers that draw nothing.
     shape : tuple of int
     dtype : {"float32", "float64"}
+
+    Raises
+    ------
+    ValueError
+        The initializer gave another shape.
     """
     checks.choice("dtype", dtype, checks.FLOATS)
-    return initializer(rng, shape).astype(dtype)
+    if isinstance(rng, _undrawn_type()):
+        return np.zeros(shape, dtype)
+    values = np.asarray(initializer(rng, shape))
+    if values.shape != tuple(shape):
+        raise ValueError(
+            f"the initializer gave values of shape {values.shape}; expected {tuple(shape)}, which "
+            "it was asked for"
+        )
+    return values.astype(dtype)
 
 
 def xavier_uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -71,8 +102,20 @@ def xavier_uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarr
     return rng.uniform(-bound, bound, shape)
 
 
-def normal(std: float) -> Initializer:
-    """N(0, std^2)."""
+def xavier_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """N(0, 2 / (fan_in + fan_out)), the variance of `xavier_uniform` (Glorot and Bengio, 2010)."""
+    receptive = math.prod(shape[:-2])
+    return rng.normal(0.0, math.sqrt(2.0 / (receptive * (shape[-2] + shape[-1]))), shape)
+
+
+def he_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """N(0, 2 / fan_in), for layers before a ReLU (He et al., 2015)."""
+    return rng.normal(0.0, math.sqrt(2.0 / math.prod(shape[:-1])), shape)
+
+
+def normal(std: float = 0.02) -> Initializer:
+    """N(0, std^2); 0.02 is BERT's."""
+    checks.not_negative("std", std)
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         return rng.normal(0.0, std, shape)
@@ -97,6 +140,23 @@ def zeros(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 def ones(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """All 1: the scale of a layer norm. Draws nothing."""
     return np.ones(shape)
+
+
+INITIALIZERS: Registry[Initializer] = Registry(
+    "initializer",
+    {
+        "xavier_uniform": lambda: xavier_uniform,
+        "xavier_normal": lambda: xavier_normal,
+        "he_normal": lambda: he_normal,
+        "normal": normal,
+        "zeros": lambda: zeros,
+        "ones": lambda: ones,
+    },
+    table="npformer.initializers.INITIALIZERS",
+    function="a function (generator, shape) -> array",
+)
+"""What ``EncoderConfig(initializer=...)`` takes. Builders are called with their options alone and
+return a function ``(generator, shape) -> array`` of float64."""
 
 
 def sinusoids(length: int, d_model: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from npformer.backend import Array, array_module, asarray
 from npformer.encoder import EncoderConfig
 from npformer.functional.embedding import check_ids
 from npformer.initializers import Seed
-from npformer.layers import Dropout, Embedding, LayerNorm, Linear, Positions
+from npformer.layers import Dropout, Embedding, LayerNorm, Linear, Positions, TokenTypes
 from npformer.module import Context, Gradients, Layer
 
 
@@ -79,9 +79,9 @@ class InputEmbedding(Layer):
                 seed=rng,
                 dtype=dtype,
             )
-        self.types: Embedding | None = None
+        self.types: TokenTypes | None = None
         if config.n_token_types > 0:
-            self.types = Embedding(
+            self.types = TokenTypes(
                 config.n_token_types, d_model, scale=scaled, seed=rng, dtype=dtype
             )
         self.norm: LayerNorm | None = None
@@ -92,58 +92,40 @@ class InputEmbedding(Layer):
             self.projection = Linear(d_model, d_model, seed=rng, dtype=dtype)
         self.dropout = Dropout(config.dropout)
 
+    def chain(self) -> list[Layer]:
+        """Return the layers that there are, in the order in which they act."""
+        parts = self.tokens, self.positions, self.types, self.norm, self.projection, self.dropout
+        return [part for part in parts if part is not None]
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        positions_cache = types_cache = norm_cache = projection_cache = None
-        y, tokens_cache = self.tokens.forward(x, context)  # [batch, length, d_model]
-        if self.positions is not None:
-            y, positions_cache = self.positions.forward(y, context)
-        if self.types is not None:
-            types = context.types
-            if types is None:
-                types = array_module(y).zeros(y.shape[:2], dtype="int64")
-            of_type, types_cache = self.types.forward(types, context)
-            y = y + of_type
-        if self.norm is not None:
-            y, norm_cache = self.norm.forward(y, context)
-        if self.projection is not None:
-            y, projection_cache = self.projection.forward(y, context)
-        y, dropout_cache = self.dropout.forward(y, context)
-        caches = (
-            tokens_cache,
-            positions_cache,
-            types_cache,
-            norm_cache,
-            projection_cache,
-            dropout_cache,
-        )
-        return y, caches
+        caches = []
+        for layer in self.chain():
+            x, cache = layer.forward(x, context)
+            caches.append(cache)
+        return x, caches
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return self.tokens.backward(self._dtokens(dy, cache, gradients), cache[0], gradients)
-
-    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        dtokens = self._dtokens(dy, cache, gradients)
-        self.tokens.backward_parameters(dtokens, cache[0], gradients)
-
-    def _dtokens(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Return the gradient of what `tokens` gave."""
-        _, positions_cache, types_cache, norm_cache, projection_cache, dropout_cache = cache
-        dy = self.dropout.backward(dy, dropout_cache, gradients)
-        if self.projection is not None:
-            dy = self.projection.backward(dy, projection_cache, gradients)
-        if self.norm is not None:
-            dy = self.norm.backward(dy, norm_cache, gradients)
-        # y = token + position + of_type: each term gets the whole gradient
-        if self.types is not None:
-            self.types.backward(dy, types_cache, gradients)
-        if self.positions is not None:
-            dy = self.positions.backward(dy, positions_cache, gradients)
+        for layer, layer_cache in zip(reversed(self.chain()), reversed(cache), strict=True):
+            dy = layer.backward(dy, layer_cache, gradients)
         return dy
 
     # The model's edge: what comes in is checked here, and uploaded --------------------------------
 
     def prepare(self, x: Array, mask: Array | None = None) -> tuple[Array, Array | None]:
-        """Check inputs and bring them to the model's backend.
+        """Check inputs and bring them to the model's backend, padding's features as 0.
+
+        Parameters
+        ----------
+        x, mask : array
+            As in `check`.
+        """
+        self.check(x, mask)
+        x = asarray(x, self.backend)
+        mask = None if mask is None else asarray(mask, self.backend)
+        return self.without_padding(x, mask), mask
+
+    def check(self, x: Array, mask: Array | None = None) -> None:
+        """Check inputs.
 
         Parameters
         ----------
@@ -158,7 +140,7 @@ class InputEmbedding(Layer):
         ValueError
             A wrong shape, a token id out of range, a sequence longer than max_len.
         """
-        checks.on_host_or("x", x, self.backend)
+        checks.on_host_or("x", x, self)
         if self.vocab_size is not None:
             self.check_shape(x)
             check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
@@ -171,21 +153,24 @@ class InputEmbedding(Layer):
                     f"Nothing is cast silently: write x.astype({self.dtype!r}), or build the "
                     f"model with dtype={x.dtype.name!r}"
                 )
-        checks.has_tokens("x", x)
-        if x.shape[1] > self.max_len:
-            raise ValueError(
-                f"x has length {x.shape[1]}; expected at most max_len = {self.max_len}. Cut the "
-                "sequences, or build the model with a larger max_len"
-            )
+        checks.at_most(x, self.max_len, "model")
         if mask is not None:
-            checks.on_host_or("mask", mask, self.backend)
+            checks.on_host_or("mask", mask, self)
             checks.mask("mask", mask, tuple(x.shape[:2]))
-            mask = asarray(mask, self.backend)
-        x = asarray(x, self.backend)
-        if mask is not None and self.n_features is not None:
-            # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
-            x = array_module(x).where(mask[..., None], x, 0.0)
-        return x, mask
+
+    def without_padding(self, x: Array, mask: Array | None) -> Array:
+        """Return x with the features of padding as 0.
+
+        Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
+
+        Parameters
+        ----------
+        x, mask : array
+            Checked, and on the model's backend.
+        """
+        if mask is None or self.n_features is None:
+            return x
+        return array_module(x).where(mask[..., None], x, 0.0)
 
     def check_shape(self, x: Array) -> None:
         """Check that x holds what the model takes, token ids or feature vectors.
@@ -205,8 +190,8 @@ class InputEmbedding(Layer):
             expected = ("batch", "length", self.n_features)
             checks.shape("x", x, expected, "This model takes feature vectors")
 
-    def prepare_types(self, types: Array | None, x: Array) -> Array | None:
-        """Check token types and bring them to the model's backend.
+    def check_types(self, types: Array | None, x: Array) -> None:
+        """Check token types.
 
         Parameters
         ----------
@@ -223,13 +208,23 @@ class InputEmbedding(Layer):
             The model has no token types, a wrong shape, a type out of range.
         """
         if types is None:
-            return None
+            return
         if self.n_token_types == 0:
             raise ValueError(
                 "types is given and the model has no token types. Leave types out, or build the "
                 "model with EncoderConfig(n_token_types=2)"
             )
-        checks.on_host_or("types", types, self.backend)
+        checks.on_host_or("types", types, self)
         checks.shape("types", types, tuple(x.shape[:2]), "One type for each token")
         check_ids("types", types, self.n_token_types, f"n_token_types is {self.n_token_types}")
-        return asarray(types, self.backend)
+
+    def prepare_types(self, types: Array | None, x: Array) -> Array | None:
+        """Check token types and bring them to the model's backend.
+
+        Parameters
+        ----------
+        types, x : array
+            As in `check_types`.
+        """
+        self.check_types(types, x)
+        return None if types is None else asarray(types, self.backend)

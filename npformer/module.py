@@ -1,4 +1,4 @@
-"""State: parameters, their gradients, and what belongs to one call.
+"""State: parameters, their gradients, and the layers that own them.
 
 A layer owns parameters and never activations. What its forward pass computed goes back to the
 caller as a cache, and its gradients are added to an object that the caller brings, so the same
@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import copy
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from itertools import accumulate
+from typing import Any, Self
 
 from npformer import backend as backends
 from npformer import checks
-from npformer.backend import Array, array_module, asarray, backend_of, like, to_numpy
-from npformer.threads import side_by_side, slices
-from npformer.workspace import Workspace
-
-Result = TypeVar("Result")
+from npformer.backend import Array, array_module, asarray, backend_of
+from npformer.context import Context as Context
 
 ALIGNMENT = 16
 """Views in a flat buffer begin at a multiple of this many entries: 64 bytes in float32."""
@@ -39,6 +37,13 @@ class FlatBuffer:
 
     def __init__(self, flat: Array) -> None:
         self.flat = flat
+        self.members: weakref.WeakSet[Parameter] = weakref.WeakSet()  # that anybody still has
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"flat": self.flat}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["flat"])  # type: ignore[misc]
 
 
 class Parameter:
@@ -71,6 +76,7 @@ class Parameter:
         self._offset = offset
         self._view: Array = None
         self._viewed: Array = None
+        buffer.members.add(self)
 
     @property
     def value(self) -> Array:
@@ -90,22 +96,38 @@ class Parameter:
         # A copied or unpickled view would no longer be a view: it is made again when looked at.
         return {**self.__dict__, "_view": None, "_viewed": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._buffer.members.add(self)
+
     def __repr__(self) -> str:
         kind = "" if self.trainable else ", constant"
         return f"Parameter{self.shape}, {self.dtype}{kind}"
 
 
-def _layout(parameters: Mapping[str, Parameter]) -> tuple[list[int], int]:
-    """Return the offset of each parameter in a flat buffer, and the buffer's size."""
-    offsets, size = [], 0
-    for parameter in parameters.values():
-        offsets.append(size)
-        size += -(-parameter.size // ALIGNMENT) * ALIGNMENT
-    return offsets, size
+class Layout:
+    """Where named parameters lie in one flat buffer.
 
+    Parameters
+    ----------
+    named : mapping of str to Parameter
 
-def _shapes(parameters: Mapping[str, Parameter]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple((name, parameter.shape) for name, parameter in parameters.items())
+    Attributes
+    ----------
+    named : dict of str to Parameter
+    offsets : list of int
+        Of each, in order.
+    size : int
+        Of the buffer.
+    shapes : tuple of (str, tuple of int)
+        Name and shape of each, in order: where two layouts agree in it, they are one.
+    """
+
+    def __init__(self, named: Mapping[str, Parameter]) -> None:
+        self.named = dict(named)
+        padded = [-(-p.size // ALIGNMENT) * ALIGNMENT for p in self.named.values()]
+        *self.offsets, self.size = accumulate(padded, initial=0)
+        self.shapes = tuple((name, parameter.shape) for name, parameter in self.named.items())
 
 
 class Parameters(Mapping[str, Array]):
@@ -121,9 +143,9 @@ class Parameters(Mapping[str, Array]):
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
-        self._named = dict(named)
-        self._offsets, self._size = _layout(self._named)
-        self.shapes = _shapes(self._named)
+        layout = Layout(named)
+        self._named, self._offsets, self._size = layout.named, layout.offsets, layout.size
+        self.shapes = layout.shapes
 
     def __getitem__(self, name: str) -> Array:
         return self._named[name].value
@@ -155,13 +177,11 @@ class Parameters(Mapping[str, Array]):
     @property
     def flat(self) -> Array | None:
         """The one buffer that holds all of these and nothing else; None if there is none."""
-        buffer = None
-        for parameter, offset in zip(self._named.values(), self._offsets, strict=True):
-            if buffer is None:
-                buffer = parameter._buffer
-            if parameter._buffer is not buffer or parameter._offset != offset:
-                return None
-        return buffer.flat if buffer is not None and buffer.flat.size == self._size else None
+        buffers = {parameter._buffer for parameter in self._named.values()}
+        buffer = buffers.pop() if len(buffers) == 1 else None
+        if buffer is None or [p._offset for p in self._named.values()] != self._offsets:
+            return None
+        return buffer.flat if buffer.flat.size == self._size else None
 
     @flat.setter
     def flat(self, flat: Array) -> None:
@@ -183,7 +203,7 @@ class Gradients(Mapping[str, Array]):
 
     Parameters
     ----------
-    layer : Layer
+    layer : Layer or Layout
         Whose parameters these are the gradients of. All begin at 0.
     zeros : callable, optional
         ``zeros(size, dtype)`` makes the buffer, filled with zeros, instead of the backend.
@@ -196,26 +216,24 @@ class Gradients(Mapping[str, Array]):
         As in `Parameters`.
     """
 
-    def __init__(self, layer: Layer, zeros: Callable[[int, Any], Array] | None = None) -> None:
-        named = layer.trainable()
-        offsets, size = _layout(named)
-        if named:
-            first = next(iter(named.values())).value
-            self.flat = (zeros or array_module(first).zeros)(size, first.dtype)
+    def __init__(
+        self, layer: Layer | Layout, zeros: Callable[[int, Any], Array] | None = None
+    ) -> None:
+        layout = layer if isinstance(layer, Layout) else Layout(layer.trainable())
+        if layout.named:
+            first = next(iter(layout.named.values())).value
+            self.flat = (zeros or array_module(first).zeros)(layout.size, first.dtype)
         else:
             self.flat = backends.NUMPY.module.zeros(0, dtype="float32")
-        self._named, self._offsets = named, offsets
-        self.shapes = _shapes(named)
+        self._named, self._offsets, self.shapes = layout.named, layout.offsets, layout.shapes
         self._look()
 
     def _look(self) -> None:
         """Make the views into `flat`, by name and by identity."""
-        self._views: dict[str, Array] = {}
-        self._by_identity: dict[int, Array] = {}
-        for (name, parameter), offset in zip(self._named.items(), self._offsets, strict=True):
-            view = self.flat[offset : offset + parameter.size].reshape(parameter.shape)
-            self._views[name] = view
-            self._by_identity[id(parameter)] = view
+        placed = zip(self._named.values(), self._offsets, strict=True)
+        views = [self.flat[start : start + p.size].reshape(p.shape) for p, start in placed]
+        self._views = dict(zip(self._named, views, strict=True))
+        self._by_identity = dict(zip(map(id, self._named.values()), views, strict=True))
 
     def copy(self) -> Gradients:
         """Return the same sums in a buffer of their own, for the same parameters."""
@@ -226,6 +244,13 @@ class Gradients(Mapping[str, Array]):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Gradients:
         return self.copy()  # views copied one by one would no longer be views
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_views": None, "_by_identity": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._look()
 
     def add(self, parameter: Parameter, gradient: Array) -> None:
         """Add to the gradient of one parameter.
@@ -244,7 +269,9 @@ class Gradients(Mapping[str, Array]):
         """
         if not parameter.trainable:
             return
-        target = self.of(parameter)
+        target = self._by_identity.get(id(parameter))
+        if target is None:
+            target = self.of(parameter)  # says what is wrong
         if gradient.shape != parameter.shape:
             raise ValueError(
                 f"a gradient of shape {tuple(gradient.shape)} for a parameter of shape "
@@ -291,160 +318,6 @@ class Gradients(Mapping[str, Array]):
         return "\n".join(["Gradients:", *lines])
 
 
-def check_ends_in_padding(mask: Array) -> None:
-    """Check that no row of a mask on the host, (batch, length), keeps a token after padding.
-
-    Raises
-    ------
-    ValueError
-        One does.
-    """
-    ends_in_padding = (mask[:, 1:] <= mask[:, :-1]).all(axis=1)
-    if not ends_in_padding.all():
-        row = int((~ends_in_padding).argmax())
-        raise ValueError(
-            f"mask keeps tokens after padding in row {row}; with padding='per_length' expected "
-            "each sequence at the front and its padding at the end. Move the padding behind"
-        )
-
-
-class Lengths:
-    """Which rows of a batch have which length: found once, on the host, for all layers of a call.
-
-    Lengths decide what is computed, not only its values. So a mask on a GPU has to be waited for,
-    and where the host still has it, that one should be given.
-
-    Parameters
-    ----------
-    mask : bool array, shape (batch, length)
-        True = keep.
-    """
-
-    def __init__(self, mask: Array) -> None:
-        self._mask = mask
-        self._groups: list[tuple[int, Array]] | None = None
-
-    def groups(self, near: Array) -> list[tuple[int, Array]]:
-        """Return (length, rows) for every length above 0 that occurs.
-
-        Parameters
-        ----------
-        near : array
-            The rows' numbers are put where it lives, the first time.
-
-        Raises
-        ------
-        ValueError
-            A sequence does not end in its padding.
-        """
-        if self._groups is None:
-            mask = to_numpy(self._mask)
-            lengths = mask.sum(axis=1)
-            check_ends_in_padding(mask)
-            self._groups = [
-                (length, like((lengths == length).nonzero()[0], near))
-                for length in sorted(set(lengths.tolist()))
-                if length > 0
-            ]
-        return self._groups
-
-
-@dataclass(frozen=True)
-class Context:
-    """What belongs to one call and to no layer.
-
-    Attributes
-    ----------
-    training : bool
-        Whether dropout drops.
-    generator : numpy.random.Generator or None
-        Where dropout's masks come from. Needed only where something is random.
-    mask : bool array, shape (batch, length), or None
-        Padding: True = keep. None keeps every token.
-    workspace : Workspace or None
-        Lends the memory that results are written into; None allocates new arrays.
-    types : int array, shape (batch, length), or None
-        The type of each token, for models with `n_token_types`: BERT counts its segments so. None
-        means that every token is of type 0.
-    lengths : Lengths or None
-        What the mask says of lengths, for all layers together; None: each layer asks the mask.
-    keep : bool
-        Whether a backward pass may follow. If not, layers need not keep what it would ask for, and
-        the caches that they return are of no use.
-    plain : bool
-        Whether to compute with `npformer.functional` alone, each layer by itself, even where there
-        are kernels: to read, to debug, and to look at what is inside.
-    threads : int
-        How many threads a kernel on the CPU may share its work out to: see `in_parts`.
-    """
-
-    training: bool = False
-    generator: Any = None
-    mask: Array | None = None
-    workspace: Workspace | None = None
-    types: Array | None = None
-    lengths: Lengths | None = None
-    keep: bool = True
-    plain: bool = False
-    threads: int = 1
-
-    def without_mask(self) -> Context:
-        """Return the same context for tensors that are no longer sequences."""
-        if self.mask is None and self.types is None:
-            return self
-        return replace(self, mask=None, types=None, lengths=None)
-
-    def draws(self) -> Any:
-        """Return the generator for a layer that is random while training, None at evaluation.
-
-        Raises
-        ------
-        ValueError
-            Training without a generator: randomness is passed in, never made up.
-        """
-        if not self.training:
-            return None
-        if self.generator is None:
-            raise ValueError(
-                "dropout needs a random generator while training; got none. Pass a seed, "
-                "model.loss_and_gradients(..., seed=0), or, to a layer, "
-                "Context(training=True, generator=numpy.random.default_rng(0))"
-            )
-        return self.generator
-
-    def empty(self, shape: tuple[int, ...], near: Array, dtype: Any = None) -> Array:
-        """Return an array to write into, not initialised: from the workspace if there is one.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        near : array
-            Gives the backend, and the dtype if that is not given.
-        dtype : dtype, optional
-        """
-        if self.workspace is not None:
-            return self.workspace.empty(shape, near, dtype)
-        return array_module(near).empty(shape, dtype=near.dtype if dtype is None else dtype)
-
-    def in_parts(self, compute: Callable[[slice], Result], n: int) -> list[Result]:
-        """Return what ``compute(part)`` returns for slices that are range(n) together, in order.
-
-        Parameters
-        ----------
-        compute : callable
-            Called side by side in threads, a slice in each, if this call has several; else here,
-            for all at once. Parts may not depend on each other.
-        n : int
-            Rows, heads, columns: whatever the work can be parted by.
-        """
-        parts = slices(n, self.threads)
-        return [compute(parts[0])] if len(parts) == 1 else side_by_side(compute, parts)
-
-
-EVALUATION = Context(keep=False)
-"""No dropout, no padding, no workspace, and no backward pass to follow."""
-
-
 class Layer:
     """A map with parameters: `forward`, `backward`, and names for what it owns.
 
@@ -453,11 +326,17 @@ class Layer:
     called by the path that leads to it, such as ``blocks.0.mixer.query.weight``.
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "backward" in vars(cls) and "backward_parameters" not in vars(cls):
-            # An inherited one knows nothing of the new `backward`.
-            cls.backward_parameters = Layer.backward_parameters  # type: ignore[method-assign]
+    # What the engine keeps of a layer while it lives, beside its attributes: no copy has it and no
+    # file, and no table keeps the layer alive.
+    __slots__ = ("__dict__", "__weakref__", "_npformer_kept")
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        if not isinstance(state, tuple):
+            return state
+        attributes, slots = state
+        slots.pop("_npformer_kept", None)
+        return (attributes, slots) if slots else attributes
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the result and what `backward` needs.
@@ -494,19 +373,6 @@ class Layer:
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how to go backward")
 
-    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        """Do as `backward` does, but for the input's gradient.
-
-        For a model's first layer, whose input is data. A layer that saves a product by it writes
-        this as well as `backward`; one that does not has the `backward` that it has.
-
-        Parameters
-        ----------
-        dy, cache, gradients
-            As there.
-        """
-        self.backward(dy, cache, gradients)
-
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
         """Return the result at evaluation, without a cache.
 
@@ -517,14 +383,14 @@ class Layer:
             Padding: True = keep.
         """
         backend_of(x=x, mask=mask)
-        y, _ = self.forward(x, EVALUATION if mask is None else replace(EVALUATION, mask=mask))
+        y, _ = self.forward(x, Context(mask=mask, keep=False))
         return y
 
     # Names ------------------------------------------------------------------------------------
 
     def children(self) -> Iterator[tuple[str, Parameter | Layer]]:
         """Yield the parameters and layers that are attributes, in the order they were set."""
-        for name, attribute in vars(self).items():
+        for name, attribute in list(vars(self).items()):  # another thread may set one meanwhile
             if isinstance(attribute, Parameter | Layer):
                 yield name, attribute
             elif isinstance(attribute, list | tuple):
@@ -541,14 +407,12 @@ class Layer:
 
     def named_parameters(self) -> dict[str, Parameter]:
         """Return every parameter under its dotted name; a shared one once, under its first."""
-        named: dict[str, Parameter] = {}
-        seen: set[int] = set()
+        names: dict[Parameter, str] = {}
         for path, layer in self.layers():
             for name, child in layer.children():
-                if isinstance(child, Parameter) and id(child) not in seen:
-                    seen.add(id(child))
-                    named[f"{path}.{name}" if path else name] = child
-        return named
+                if isinstance(child, Parameter):
+                    names.setdefault(child, f"{path}.{name}" if path else name)
+        return {name: parameter for parameter, name in names.items()}
 
     def trainable(self) -> dict[str, Parameter]:
         """Return the parameters that are trained, under their dotted names."""
@@ -583,10 +447,10 @@ class Layer:
         if not named:
             return self
         checks.floating(**{name: parameter.value for name, parameter in named.items()})
-        offsets, size = _layout(named)
+        layout = Layout(named)
         first = next(iter(named.values())).value
-        buffer = FlatBuffer(array_module(first).zeros(size, dtype=first.dtype))
-        for parameter, offset in zip(named.values(), offsets, strict=True):
+        buffer = FlatBuffer(array_module(first).zeros(layout.size, dtype=first.dtype))
+        for parameter, offset in zip(named.values(), layout.offsets, strict=True):
             buffer.flat[offset : offset + parameter.size] = parameter.value.reshape(-1)
             parameter._place(buffer, offset)
         return self
@@ -611,17 +475,15 @@ class Layer:
             This layer shares its memory with a model around it, which must move as a whole.
         """
         backends.get_backend(backend)
-        named = self.named_parameters()
-        buffers = {id(p._buffer): p._buffer for p in named.values()}
-        inside: dict[int, int] = {}
-        for parameter in named.values():
-            padded = -(-parameter.size // ALIGNMENT) * ALIGNMENT
-            inside[id(parameter._buffer)] = inside.get(id(parameter._buffer), 0) + padded
-        for key, buffer in buffers.items():
-            if buffer.flat.size > inside[key]:
+        ours = set(self.named_parameters().values())
+        buffers = {id(parameter._buffer): parameter._buffer for parameter in ours}
+        forget(self)  # layers that were taken out may live on in what is kept of this one
+        for buffer in buffers.values():
+            if not ours.issuperset(buffer.members):
                 raise ValueError(
                     f"this {type(self).__name__} is part of a model and shares one buffer with "
-                    f"the rest of it; move the whole model: model.to({backend!r})"
+                    f"the rest of it; move the whole model: model.to({backend!r}). If it is the "
+                    "model, and you have kept a layer that you took out of it, call flatten() first"
                 )
         for buffer in buffers.values():
             buffer.flat = asarray(buffer.flat, backend)
@@ -631,7 +493,7 @@ class Layer:
     def backend(self) -> str:
         """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
         first = self._any_parameter()
-        return "numpy" if first is None else backend_of(parameter=first.value).name
+        return "numpy" if first is None else backend_of(parameter=first._buffer.flat).name
 
     @property
     def dtype(self) -> str:
@@ -640,11 +502,8 @@ class Layer:
         return "float32" if first is None else str(first.dtype.name)
 
     def _any_parameter(self) -> Parameter | None:
-        for _, child in self.children():
-            found = child if isinstance(child, Parameter) else child._any_parameter()
-            if found is not None:
-                return found
-        return None
+        every = (child for _, layer in self.layers() for _, child in layer.children())
+        return next((child for child in every if isinstance(child, Parameter)), None)
 
     def __repr__(self) -> str:
         described = ", ".join(
@@ -653,3 +512,17 @@ class Layer:
             if isinstance(value, int | float | str) and not name.startswith("_")
         )
         return f"{type(self).__name__}({described})"
+
+
+def forget(layer: Layer) -> None:
+    """Let go of what is kept beside a layer."""
+    try:
+        kept = KEPT.__get__(layer)
+    except AttributeError:
+        return
+    if kept is not None:
+        kept.release()
+
+
+KEPT: Any = vars(Layer)["_npformer_kept"]
+"""The place beside a layer, which no ``__getattr__`` or ``__setattr__`` of a subclass sees."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from npformer import checks, kernels
+from npformer import checks
 from npformer.backend import Array, array_module, asarray, backend_of
+from npformer.engine.updates import update as kernel_of
 from npformer.module import Gradients, Parameters
+from npformer.registry import Registry
 
 Schedule = Callable[[int], float]
 """From the number of a step, counted from 1, to a factor on the learning rate."""
@@ -62,6 +64,43 @@ def cosine(total: int, warmup: int = 0, final: float = 0.0) -> Schedule:
         return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * progress))
 
     return factor
+
+
+SCHEDULES: Registry[Schedule] = Registry(
+    "schedule",
+    {"constant": constant, "warmup_inverse_sqrt": warmup_inverse_sqrt, "cosine": cosine},
+    table="npformer.optim.SCHEDULES",
+    function="a function of the step that returns a factor",
+)
+"""What ``Adam(schedule=...)`` takes by name. Builders are called with their options alone and
+return a function from the step, counted from 1, to a factor."""
+
+
+def schedule_of(schedule: Schedule | str | None) -> Schedule:
+    """Return a schedule from what a user gives: a function, a name with options, or nothing.
+
+    Parameters
+    ----------
+    schedule : callable or str, optional
+        ``"cosine(total=1000, warmup=100)"``: a name in `SCHEDULES`. None is `constant`.
+
+    Raises
+    ------
+    TypeError
+        Neither of them, or options that the schedule does not have.
+    ValueError
+        The name is not registered.
+    """
+    if schedule is None:
+        return constant()
+    if isinstance(schedule, str):
+        return SCHEDULES.make(schedule)
+    if not callable(schedule):
+        raise TypeError(
+            f"schedule is {schedule!r}; expected a function of the step that returns a factor, "
+            "such as npformer.optim.cosine(total), or its name: 'cosine(total=1000)'"
+        )
+    return schedule
 
 
 def adam_update(
@@ -125,8 +164,9 @@ class Adam:
     weight_decay : float
         theta shrinks by lr * weight_decay at each step, apart from the gradient (Loshchilov and
         Hutter, 2019).
-    schedule : callable, optional
-        Step, from 1, to a factor on `lr`; see `constant`, `warmup_inverse_sqrt`, `cosine`.
+    schedule : callable or str, optional
+        Step, from 1, to a factor on `lr`; or the name of one in `SCHEDULES` with its options, such
+        as "cosine(total=1000, warmup=100)".
 
     Attributes
     ----------
@@ -141,7 +181,7 @@ class Adam:
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
-        schedule: Schedule | None = None,
+        schedule: Schedule | str | None = None,
     ) -> None:
         if not isinstance(parameters, Mapping):
             raise TypeError(
@@ -157,18 +197,14 @@ class Adam:
         for beta in betas:
             checks.rate("betas", beta)
         checks.not_negative("weight_decay", weight_decay)
-        if schedule is not None and not callable(schedule):
-            raise TypeError(
-                f"schedule is {schedule!r}; expected a function of the step that returns a factor, "
-                "such as npformer.optim.cosine(total)"
-            )
+        schedule = schedule_of(schedule)
         self.parameters = parameters
         # Python's numbers: NumPy's beside arrays would make float64 of float32.
         self.lr = float(lr)
         self.betas = (float(betas[0]), float(betas[1]))
         self.eps = float(eps)
         self.weight_decay = float(weight_decay)
-        self.schedule = schedule or constant()
+        self.schedule = schedule
         self.steps = 0
         self._moments: dict[str, tuple[Array, Array]] = {}
 
@@ -195,31 +231,23 @@ class Adam:
         lr = self.current_lr()
         self.steps += 1
         beta1, beta2 = self.betas
+        # m / (1 - beta1^t) and v / (1 - beta2^t), with the second one's root taken out of the
+        # fraction: lr m' / (sqrt(v') + eps) = size m / (sqrt(v) + eps root)
+        root = math.sqrt(1.0 - beta2**self.steps)
+        size, eps = lr * root / (1.0 - beta1**self.steps), self.eps * root
+        shrink = 1.0 - lr * self.weight_decay
         for name, theta, g in pieces:
             m, v = self._moments_of(name, theta)
-            # m / (1 - beta1^t) and v / (1 - beta2^t), with the second one's root taken out of the
-            # fraction: lr m' / (sqrt(v') + eps) = step_size m / (sqrt(v) + eps root)
-            root = math.sqrt(1.0 - beta2**self.steps)
-            flat = theta.ndim == 1 and g.ndim == 1
-            update = (kernels.find("adam_update", theta) if flat else None) or adam_update
-            update(
-                theta,
-                g,
-                m,
-                v,
-                step_size=lr * root / (1.0 - beta1**self.steps),
-                betas=self.betas,
-                eps=self.eps * root,
-                shrink=1.0 - lr * self.weight_decay,
-            )
+            update = kernel_of("adam_update", theta) or adam_update
+            update(theta, g, m, v, step_size=size, betas=self.betas, eps=eps, shrink=shrink)
 
     def _moments_of(self, name: str, theta: Array) -> tuple[Array, Array]:
         if name not in self._moments:
             zeros = array_module(theta).zeros_like
             self._moments[name] = zeros(theta), zeros(theta)
         m, v = self._moments[name]
-        owner = backend_of(theta=theta).name
-        if backend_of(m=m).name != owner:  # the model moved since the last step
+        if backend_of(m=m) is not backend_of(theta=theta):  # the model moved since the last step
+            owner = backend_of(theta=theta).name
             self._moments[name] = asarray(m, owner), asarray(v, owner)
         return self._moments[name]
 
@@ -290,7 +318,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     """
     checks.number("max_norm", max_norm, above=0.0)
     flat = getattr(gradients, "flat", None)
-    kernel = None if flat is None else kernels.find("clip_by_global_norm", flat)
+    kernel = None if flat is None else kernel_of("clip_by_global_norm", flat)
     if kernel is not None:
         return kernel(flat, float(max_norm))
     norm = global_norm(gradients)

@@ -54,17 +54,19 @@ class Recipe:
         seed : int
         dtype : {"float32", "float64"}
         **changes
-            Fields of `EncoderConfig` to set otherwise.
+            Fields of `EncoderConfig` to set otherwise; and ``pooling`` and ``output``.
         """
+        arguments = {"pooling": self.pooling}
+        arguments |= {name: changes.pop(name) for name in ("pooling", "output") if name in changes}
         config = EncoderConfig(**{"max_len": dataset.length, **self.config, **changes})
         return SequenceClassifier(
             config,
             dataset.n_classes,
             vocab_size=dataset.vocab_size,
             n_features=dataset.n_features,
-            pooling=self.pooling,
             seed=seed,
             dtype=dtype,
+            **arguments,
         )
 
 

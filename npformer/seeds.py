@@ -15,7 +15,6 @@ from npformer.backend import Array, asarray
 from npformer.functional.embedding import check_ids
 from npformer.initializers import Seed
 from npformer.layers import (
-    FFNS,
     GELU,
     Conv1d,
     Dropout,
@@ -26,6 +25,7 @@ from npformer.layers import (
     ReLU,
     Sequential,
 )
+from npformer.layers.feed_forward import MAPS
 from npformer.module import Context, Gradients, Layer
 
 
@@ -67,11 +67,11 @@ class KerasFeedForward(Layer):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        checks.choice("ffn", ffn, FFNS)
+        checks.choice("ffn", ffn, MAPS)
         rng = initializers.generator(seed)
-        self.w_1: Linear | Conv1d = FFNS[ffn](d_model, d_ff, seed=rng, dtype=dtype)
+        self.w_1: Linear | Conv1d = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype)
         self.relu = ReLU()
-        self.w_2: Linear | Conv1d = FFNS[ffn](d_ff, d_model, seed=rng, dtype=dtype)
+        self.w_2: Linear | Conv1d = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype)
         self.dropout = Dropout(dropout)
         self.layer_norm = LayerNorm(d_model, eps, dtype=dtype)
 
@@ -171,7 +171,7 @@ def benchmark_loss_and_gradients(model: Layer, x: Array, y: Array) -> tuple[floa
     loss, loss_cache = F.binary_cross_entropy_with_logits(logits, targets)
     gradients = Gradients(model)
     dlogits = F.binary_cross_entropy_with_logits_backward(1.0, loss_cache)
-    model.backward_parameters(dlogits, cache, gradients)
+    model.backward(dlogits, cache, gradients)
     return float(loss), gradients
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from npformer import checks, initializers
 from npformer.backend import Array
 from npformer.encoder import Encoder, EncoderConfig
+from npformer.engine import fast
+from npformer.engine.twins import TABLE, Child, Fast
 from npformer.initializers import Seed
 from npformer.input_embedding import InputEmbedding
 from npformer.layers import Pooler
@@ -161,5 +163,17 @@ class TextEncoder(Layer):
         """
         x, mask = self.embed.prepare(x, mask)
         types = self.embed.prepare_types(types, x)
-        encoded, _ = self.forward(x, Context(mask=mask, types=types, keep=False))
+        encoded, _ = fast(self).forward(x, Context(mask=mask, types=types, keep=False))
         return encoded
+
+
+class _FastTextEncoder(Fast, TextEncoder):
+    """`TextEncoder` with fast layers in it."""
+
+    __slots__ = ()
+    embed = Child()
+    encoder = Child()
+    pool = Child()
+
+
+TABLE.add(TextEncoder, _FastTextEncoder)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from npformer.backend import Array, array_module
+from npformer.engine import enabled, fast
+from npformer.engine.twins import as_written
 from npformer.input_embedding import InputEmbedding
 from npformer.mixers import Mixer
 from npformer.module import Context, Layer, Parameter
@@ -72,7 +74,7 @@ def trace(
         names.setdefault(id(part), []).append(name)
     for part in {id(part): part for _, part in observed.layers()}.values():
         _observe(part, names[id(part)], calls)
-    observed.forward(x, Context(mask=mask, types=types, plain=True))
+    observed.forward(x, Context(mask=mask, types=types))
     return calls.copy()  # whoever calls an observed layer again would lengthen the other list
 
 
@@ -173,9 +175,34 @@ def first_non_finite(layer: Layer, x: Array, mask: Array | None = None) -> str |
     calls = trace(layer, x, mask)
     wrong = [call for call in calls if not all(_finite(y) for y in call.outputs())]
     for i, call in enumerate(wrong):
-        inner = wrong[i + 1 : i + 2]
-        if not inner or not inner[0].name.startswith(f"{call.name}." if call.name else ""):
+        if _is_innermost(call, wrong[i + 1 : i + 2]):
             return f"the output of {call.name} ({type(call.layer).__name__})"
+    return _non_finite_twin(layer, calls)
+
+
+def _is_innermost(call: Call, next_one: list[Call]) -> bool:
+    """Return whether a call is not the one around the call that comes next."""
+    return not next_one or not next_one[0].name.startswith(f"{call.name}." if call.name else "")
+
+
+def _non_finite_twin(model: Layer, calls: list[Call]) -> str | None:
+    """Return the name of the first layer whose twin gives what the layer itself does not."""
+    layers, wrong = dict(model.layers()), []
+    for call in calls:
+        layer = layers[call.name]
+        twin = fast(layer)
+        if twin is not layer:
+            y, _ = twin.forward(call.input, call.context)
+            parts = y if isinstance(y, tuple) else (y,)
+            if not all(part is None or _finite(part) for part in parts):
+                wrong.append(call)
+    for i, call in enumerate(wrong):
+        if _is_innermost(call, wrong[i + 1 : i + 2]):
+            return (
+                f"the output of {call.name} ({type(call.layer).__name__}), of the engine alone: as "
+                "written, the layer gives finite numbers. Train inside "
+                "`with npformer.use_kernels(False):`, and report it"
+            )
     return None
 
 
@@ -202,6 +229,8 @@ def _finite(x: Array) -> bool:
 def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
     """Return a table of all layers: name, kind, shape of the output, parameters of its own.
 
+    It says of each layer that the engine has no fast version of that it runs as it is written.
+
     Parameters
     ----------
     layer : Layer
@@ -210,7 +239,9 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
     mask : bool array, shape (batch, length), optional
     """
     counted: set[int] = set()
-    rows = [("layer", "kind", "output", "parameters")]
+    written = as_written(layer) if enabled() else set()
+    by_name = dict(layer.layers())
+    rows = [("layer", "kind", "output", "parameters", "")]
     for call in trace(layer, x, mask):
         own = [child for _, child in call.layer.children() if isinstance(child, Parameter)]
         shared = bool(own) and id(call.layer) in counted
@@ -219,11 +250,12 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
         label = _label(call.name)
         count = "shared" if shared else f"{number:,}" if own else ""
         shape = ", ".join(str(tuple(y.shape)) for y in call.outputs())
-        rows.append((label, type(call.layer).__name__, shape, count))
+        note = "runs as written" if id(by_name[call.name]) in written else ""
+        rows.append((label, type(call.layer).__name__, shape, count, note))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [
-        f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}".rstrip()
-        for a, b, c, d in rows
+        f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
+        for a, b, c, d, e in rows
     ]
     lines.insert(1, "-" * (sum(widths) + 6))
     lines.append("-" * (sum(widths) + 6))

@@ -16,6 +16,12 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+@pytest.fixture(params=["plain", "fast"])
+def either(request: pytest.FixtureRequest) -> Callable[[nf.Layer], nf.Layer]:
+    """Give a layer back, and in a second run its twin."""
+    return nf.fast if request.param == "fast" else lambda layer: layer
+
+
 @pytest.fixture
 def padding() -> np.ndarray:
     """Three sequences of length 4: a whole one, one of two tokens, one that is all padding."""

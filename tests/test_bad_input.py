@@ -11,6 +11,7 @@ from npformer.gradcheck import gradcheck
 from npformer.mixers import (
     Attention,
     AttentionScores,
+    BlockwiseAttention,
     DenseSynthesizer,
     FactorizedRandomScores,
     Fourier,
@@ -717,6 +718,12 @@ MIXERS = [
         "attention without a batch",
         lambda: Attention(4, 2, seed=0)(f32(3, 4)),
         ValueError,
+        ["x has shape (3, 4)", "expected (batch, length, d_model)"],
+    ),
+    (
+        "fast attention without a batch",
+        lambda: nf.fast(Attention(4, 2, seed=0))(f32(3, 4)),
+        ValueError,
         ["x has shape (3, 4)", "expected (batch, length, 4)"],
     ),
     (
@@ -799,9 +806,27 @@ MIXERS = [
     ),
     (
         "memory of a third kind",
-        lambda: Attention(8, 2, memory="flash", seed=0),
+        lambda: nf.EncoderConfig(memory="flash"),
         ValueError,
         ["memory is 'flash'", "'auto', 'stored', 'blocks'"],
+    ),
+    (
+        "attention with a memory of a third kind",
+        lambda: Attention(8, 2, memory="flash", seed=0),
+        ValueError,
+        ["memory is 'flash'", "'auto', 'stored'"],
+    ),
+    (
+        "attention in blocks with a memory of a third kind",
+        lambda: BlockwiseAttention(8, 2, memory="flash", seed=0),
+        ValueError,
+        ["memory is 'flash'", "'blocks', 'auto'"],
+    ),
+    (
+        "attention that is asked for blocks",
+        lambda: Attention(8, 2, memory="blocks", seed=0),
+        ValueError,
+        ["memory is 'blocks'", "'auto' or 'stored'", "BlockwiseAttention"],
     ),
     (
         "a hybrid with more attention than layers",
@@ -1242,13 +1267,13 @@ CLASSIFIERS = [
     ),
     (
         "moving a part of a model",
-        lambda: tokens().encoder.to("numpy"),
+        lambda: (model := tokens()).encoder.to("numpy") and model,
         ValueError,
         ["this Encoder is part of a model", "shares one buffer", "model.to('numpy')"],
     ),
     (
         "moving a layer of a model",
-        lambda: tokens().classify.to("numpy"),
+        lambda: (model := tokens()).classify.to("numpy") and model,
         ValueError,
         ["this Linear is part of a model", "move the whole model"],
     ),

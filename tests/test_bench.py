@@ -50,7 +50,7 @@ def test_products_are_those_that_a_forward_pass_makes_three_times(mixer, monkeyp
             if buffer is not None:
                 buffer.flat = buffer.flat.view(Counting)
     x = np.random.default_rng(0).integers(bench.VOCABULARY, size=(TINY.batch, TINY.length))
-    model.forward(x, Context(plain=True, keep=False))
+    model.forward(x, Context(keep=False))
     assert 3 * sum(counted) == TINY.products(mixer)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import npformer as nf
 from npformer import cli
-from npformer.workers import Team
+from npformer.engine.workers import Team
 
 TINY = [f"--{n}" for n in ("epochs=1", "d-model=16", "heads=2", "d-ff=16", "layers=1", "quiet")]
 FILES = {"model.safetensors", "model-ordered.safetensors", "history.json", "metrics.json"}
@@ -689,7 +689,7 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
     def accumulate(*arguments, **options):
         raise MemoryError("Unable to allocate 7.45 GiB")
 
-    monkeypatch.setattr(nf.SequenceClassifier, "accumulate", accumulate)
+    monkeypatch.setattr("npformer.engine.workers.accumulate", accumulate)
     line = fails("train", "digits", *TINY, "--batch-size", 64, "--workers", 1, "--out", tmp_path)
     assert "(Unable to allocate 7.45 GiB). Try --batch-size 32 or --micro-batch 32, which" in line
 

@@ -14,7 +14,8 @@ def gpu(monkeypatch):
     """Put the fake device in CuPy's place."""
     monkeypatch.setattr(backends, "_backends", dict(backends._backends))
     backends.register(replace(fake_device.backend(), name="cupy"))
-    monkeypatch.setattr("npformer.kernels._on_gpu", lambda x: False)
+    for kernels in ("KERNELS", "UPDATES"):  # of real CUDA
+        monkeypatch.setattr(f"npformer.engine.gpu.{kernels}", {})
 
 
 @pytest.fixture

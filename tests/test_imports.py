@@ -1,8 +1,12 @@
 """Imports go down only, and what runs on any device asks no library by name."""
 
 import ast
+import re
+import sys
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import npformer
@@ -10,22 +14,24 @@ import npformer
 ROOT = Path(npformer.__file__).parent
 
 FLOORS = [
-    {"backend"},
-    {"checks"},
-    {"blas", "complex_step", "functional", "initializers", "processes", "workspace"},
-    {"threads"},
-    {"module"},
-    {"gradcheck", "kernels"},
-    {"layers", "optim"},
-    {"mixers"},
-    {"encoder", "seeds", "workers"},
+    {"backend", "registry"},
+    {"checks", "padding"},
+    {"complex_step", "context", "functional", "initializers"},
+    {"losses", "module"},
+    {"batch", "layers", "twincheck"},
+    {"mixers", "seeds"},
+    {"config"},
+    {"block"},
+    {"encoder"},
     {"input_embedding"},
-    {"trace"},
-    {"classifier", "text_encoder"},
+    {"sequence_model"},
+    {"engine"},
+    {"gradcheck", "optim", "text_encoder", "trace"},
+    {"classifier"},
     {"checkpoint", "data", "gradcheck_cases", "interop", "training"},
     {"recipes"},
-    {"bench", "doctor"},
-    {"cli"},
+    {"bench", "doctor", "plugins"},
+    {"cli", "museum"},
     {"__init__", "__main__"},
 ]
 """From the ground up. A file imports from lower floors; a folder's files may import each other."""
@@ -34,12 +40,49 @@ DEVICE_NEUTRAL = (
     "functional",
     "layers",
     "mixers",
+    "padding.py",
+    "context.py",
+    "batch.py",
+    "config.py",
+    "block.py",
     "encoder.py",
     "input_embedding.py",
+    "sequence_model.py",
     "text_encoder.py",
     "seeds.py",
 )
 """What runs on any backend: `array_module` says which library an array belongs to."""
+
+READ = (
+    "functional",
+    "layers",
+    "mixers",
+    "padding.py",
+    "context.py",
+    "batch.py",
+    "losses.py",
+    "config.py",
+    "block.py",
+    "encoder.py",
+    "input_embedding.py",
+    "sequence_model.py",
+)
+"""What people read: the mathematics, and nothing of what makes it fast."""
+
+OF_THE_ENGINE = re.compile(
+    r"kernels?\b|workspace|thread|(?<![a-z])fused|of_input|engine|twin|\bfast\b|use_kernels",
+    re.IGNORECASE,
+)
+"""Words that only the engine has a use for; whole words where others have them inside."""
+
+ABOUT_SIZES = re.compile(r"kernel size")
+"""Of a convolution, wherever it is mentioned. In the convolution's own files a kernel is a size."""
+
+ABOUT_MEMORY = re.compile(r"^    memory : .*\n(?: {8}.*\n)+", re.MULTILINE)
+"""What attention's docstrings say of their setting: it is about the engine in part."""
+
+LINES_OF_A_STEP = 420
+"""The most lines of npformer that a plain training step may run, each counted once."""
 
 ELSEWHERE = {"torch", "jax", "tensorflow", "autograd", "keras", "thinc"}
 """Libraries that differentiate by themselves."""
@@ -87,13 +130,18 @@ def test_imports_go_down_only(file):
         assert FLOOR_OF[imported] < FLOOR_OF[unit], f"{name_of(file)} imports {imported}"
 
 
-@pytest.mark.parametrize("folder", ["functional", "layers", "mixers", "data", "training"])
+FOLDERS = ["functional", "layers", "mixers", "data", "training"]
+FOLDERS += ["engine", "engine/cpu", "engine/gpu", "museum"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_files_of_a_folder_import_each_other_without_a_circle(folder):
+    here = f"npformer.{folder.replace('/', '.')}."
     above = {
         file.stem: {
-            name.split(".")[2]
+            name.removeprefix(here).partition(".")[0]
             for name in imports_of(file)
-            if name.startswith(f"npformer.{folder}.") and file.stem != "__init__"
+            if name.startswith(here) and file.stem != "__init__"
         }
         for file in (ROOT / folder).glob("*.py")
     }
@@ -130,3 +178,104 @@ def test_the_rules_above_look_at_files_at_all():
     assert len(device_neutral_files()) > 20
     assert units_imported_by(ROOT / "mixers" / "attention.py") >= {"functional", "layers", "module"}
     assert units_imported_by(ROOT / "trace.py") >= {"mixers", "module"}
+    assert len(files_to_read()) > 40
+
+
+# What people read ---------------------------------------------------------------------------------
+
+
+def files_to_read():
+    return [file for file in FILES if name_of(file).startswith(READ)]
+
+
+def words_of_the_engine(name, text):
+    """Return (line, word) for each word that a file to be read should not have.
+
+    Parameters
+    ----------
+    name : str
+        Its path, which allows for some: the convolution's kernel, attention's memory.
+    text : str
+        Code, comments and docstrings.
+    """
+
+    def hidden(found):
+        return re.sub(r"[^\n]", " ", found.group())
+
+    text = ABOUT_SIZES.sub(hidden, text)
+    if name.endswith("/conv1d.py"):
+        text = re.sub(r"\bkernel\b", hidden, text)
+    if name == "mixers/attention.py":
+        text = ABOUT_MEMORY.sub(hidden, text)
+    return [
+        (text.count("\n", 0, found.start()) + 1, found.group())
+        for found in OF_THE_ENGINE.finditer(text)
+    ]
+
+
+@pytest.mark.parametrize("file", files_to_read(), ids=name_of)
+def test_what_people_read_does_not_speak_of_the_engine(file):
+    assert not units_imported_by(file) & {"engine", "optim", "training", "classifier"}
+    assert words_of_the_engine(name_of(file), file.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("layers/linear.py", "kernel = 1\nKernels are quick", [(1, "kernel"), (2, "Kernels")]),
+        ("layers/linear.py", "x\n# EngineContext", [(2, "Engine")]),
+        ("layers/linear.py", "a twin of it, npformer.fast", [(1, "twin"), (1, "fast")]),
+        ("layers/linear.py", "in `threads`, fused", [(1, "thread"), (1, "fused")]),
+        ("layers/linear.py", "def f(of_input, my_workspace)", [(1, "of_input"), (1, "workspace")]),
+        ("layers/linear.py", "anything else is refused, between; breakfast; kernel size 1", []),
+        ("layers/conv1d.py", "kernel : int\nkernels", [(2, "kernels")]),
+        ("mixers/attention.py", "    memory : str\n        Under `fast`.\n", []),
+        ("mixers/attention.py", "    causal : bool\n        Under `fast`.\n", [(2, "fast")]),
+        ("mixers/averaging.py", "    memory : str\n        Under `fast`.\n", [(2, "fast")]),
+    ],
+)
+def test_words_of_the_engine_are_found(name, text, expected):
+    assert words_of_the_engine(name, text) == expected
+
+
+def lines_run_by(call):
+    """Return (file, line) for each line of npformer that a call runs, each once."""
+    root, seen = f"{ROOT}/", set()
+
+    def trace(frame, event, _):
+        name = frame.f_code.co_filename
+        if not name.startswith(root):
+            return None
+        if event == "line":
+            seen.add((name.removeprefix(root), frame.f_lineno))
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return seen
+
+
+def test_a_plain_step_is_short_enough_to_be_read():
+    config = npformer.EncoderConfig(d_model=16, n_layers=2, n_heads=2, d_ff=32, max_len=6)
+    model = npformer.SequenceClassifier(config, 3, vocab_size=7)
+    x, y = np.arange(24).reshape(4, 6) % 7, np.arange(4) % 3
+    with npformer.use_kernels(False):
+        optimizer = npformer.Adam(model.parameters())
+
+        def step():
+            _, gradients = model.loss_and_gradients(x, y)
+            optimizer.step(gradients)
+
+        step()
+        seen = lines_run_by(step)
+    files = Counter(name for name, _ in seen)
+    assert files["functional/attention.py"] > 5
+    of_the_engine = {name for name in files if name.startswith("engine/")}
+    # Whether the engine is used, what is known of the model, and whether Adam has a kernel.
+    asked = {f"engine/{name}.py" for name in ("switch", "kept", "tree", "updates")}
+    assert of_the_engine <= asked, "a plain step passes through the engine"
+    assert len(seen) <= LINES_OF_A_STEP, f"a plain step runs {len(seen)} lines: {files}"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.engine.workers import Team
 from npformer.input_embedding import InputEmbedding
-from npformer.workers import Team
 
 BERT = {
     "positions": "learned",
@@ -176,7 +176,7 @@ def test_a_team_takes_types(small_model, token_batch, types):
     loss, gradients = model.loss_and_gradients(*token_batch, types=types)
     with Team(model, 2) as team:
         for _ in range(2):
-            found, summed = team.step(*token_batch, types=types, generator=None)
+            found, summed = team.step(model.batch(*token_batch, types), generator=None)
             assert float(found) == pytest.approx(loss, rel=1e-12)
             np.testing.assert_allclose(summed.flat, gradients.flat, rtol=1e-12, atol=1e-14)
 

@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.optim import constant, cosine, global_norm, warmup_inverse_sqrt
+from npformer.optim import SCHEDULES, constant, cosine, global_norm, warmup_inverse_sqrt
 
 
 @pytest.fixture
@@ -209,3 +209,65 @@ def test_clipping_a_flat_buffer_is_clipping_name_by_name(chain, rng):
     assert norms[0] == pytest.approx(norms[1], rel=1e-14)
     for name, g in gradients.items():
         np.testing.assert_allclose(g, by_name[name], rtol=1e-13)
+
+
+# Schedules by name --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "factor"),
+    [
+        ("constant", constant()),
+        ("warmup_inverse_sqrt(warmup=10)", warmup_inverse_sqrt(10)),
+        ("cosine(total=50)", cosine(50)),
+        ("cosine(total=50, warmup=5, final=0.1)", cosine(50, 5, 0.1)),
+    ],
+)
+def test_a_schedule_by_name_is_that_schedule(chain, spec, factor):
+    optimizer = nf.Adam(chain.parameters(), lr=0.5, schedule=spec)
+    for step in range(1, 61):
+        optimizer.steps = step - 1
+        assert optimizer.current_lr() == 0.5 * factor(step)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "error", "message"),
+    [
+        ("cosin(total=5)", ValueError, "schedule is 'cosin'; expected one of 'constant', 'warmup_"),
+        ("cosin(total=5)", ValueError, "Did you mean 'cosine'"),
+        (
+            "cosine",
+            TypeError,
+            r"the schedule 'cosine' needs total; expected 'cosine\(total=\.\.\.\)",
+        ),
+        (
+            "cosine(total=5, end=1)",
+            TypeError,
+            "the schedule 'cosine' has no option 'end'; expected",
+        ),
+        ("cosine(total=0)", ValueError, "total is 0; expected a whole number of at least 1"),
+        ("cosine(5)", ValueError, r"schedule is 'cosine\(5\)'; expected a name, or a name and opt"),
+        (0.5, TypeError, r"schedule is 0.5; expected a function of the step .*'cosine\(total=1000"),
+    ],
+)
+def test_a_schedule_that_is_none_is_explained(chain, schedule, error, message):
+    with pytest.raises(error, match=message):
+        nf.Adam(chain.parameters(), schedule=schedule)
+
+
+def test_a_registered_schedule_is_named(chain, monkeypatch):
+    monkeypatch.setitem(SCHEDULES, "half", lambda by=2.0: lambda step: 1.0 / by)
+    assert nf.Adam(chain.parameters(), lr=1.0, schedule="half(by=4.0)").current_lr() == 0.25
+
+
+def test_fit_takes_a_schedule_by_name(small_model, token_batch):
+    runs = []
+    for schedule in ("cosine(total=4, warmup=1)", cosine(4, 1), None):
+        model = small_model()
+        history = nf.fit(
+            model, token_batch, epochs=2, batch_size=4, lr=0.1, schedule=schedule, progress=False
+        )
+        runs.append((history.lr, model.parameters().flat.copy()))
+    assert runs[0][0] == runs[1][0] != runs[2][0]
+    np.testing.assert_array_equal(runs[0][1], runs[1][1])
+    assert not np.array_equal(runs[0][1], runs[2][1])

@@ -13,8 +13,9 @@ import warnings
 import numpy as np
 import pytest
 
-from npformer import BatchTooLargeError, processes
-from npformer.processes import CannotCopyError, Copies, CopyDiedError, possible, shared_array
+from npformer import BatchTooLargeError
+from npformer.engine import processes
+from npformer.engine.processes import CannotCopyError, Copies, CopyDiedError, possible, shared_array
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
@@ -134,7 +135,7 @@ def test_a_shared_array_that_there_is_no_memory_for_is_a_copy_that_cannot_be_mad
     def refused(*arguments):
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr("npformer.processes.mmap.mmap", refused)
+    monkeypatch.setattr("npformer.engine.processes.mmap.mmap", refused)
     with pytest.raises(
         CannotCopyError, match=r"no memory that copies could share \(.*Cannot alloc"
     ):
@@ -280,7 +281,7 @@ def test_they_end_when_nobody_holds_them():
 
 ABANDONED = """
 import os
-from npformer.processes import Copies
+from npformer.engine.processes import Copies
 
 copies = Copies(2, lambda: None, lambda k, _: os.getpid())
 for k in range(2):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from npformer import Context, threads
-from npformer.threads import side_by_side, slices
+from npformer.engine import EngineContext as Context
+from npformer.engine import threads
+from npformer.engine.threads import side_by_side, slices
 
 
 @pytest.mark.parametrize(

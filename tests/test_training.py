@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.engine import workers as engine_workers
+from npformer.engine.workers import Team
 from npformer.optim import Adam, global_norm
-from npformer.workers import Team
 
 EPOCHS, BATCH = 4, 5
 
@@ -86,9 +87,9 @@ def test_an_epoch_sees_every_sample_once_and_in_a_new_order(make, data, monkeypa
     x, y = data
     x[:, 0, 0] = np.arange(20)
 
-    def watched(self, x, *arguments, **options):
-        seen.extend(x[:, 0, 0])
-        return step(self, x, *arguments, **options)
+    def watched(self, batch, *arguments, **options):
+        seen.extend(batch.x[:, 0, 0])
+        return step(self, batch, *arguments, **options)
 
     monkeypatch.setattr(Team, "step", watched)
     fit(make(), (x, y), epochs=2, batch_size=6)
@@ -492,15 +493,15 @@ def test_ctrl_c_keeps_the_best_weights(make, data, validation, on_interrupt):
 def test_ctrl_c_inside_a_step_is_caught_too(make, data, monkeypatch, workers, processes):
     model = make()
     counted = workers if processes is False else 1  # in a copy, calls are counted there
-    calls, accumulate = [], type(model).accumulate
+    calls, accumulate = [], engine_workers.accumulate
 
-    def interrupted(self, *arguments, **options):
+    def interrupted(*arguments, **options):
         calls.append(1)
         if len(calls) > 6 * counted:
             raise KeyboardInterrupt
-        return accumulate(self, *arguments, **options)
+        return accumulate(*arguments, **options)
 
-    monkeypatch.setattr(type(model), "accumulate", interrupted)
+    monkeypatch.setattr(engine_workers, "accumulate", interrupted)
     options = {"workers": workers, "processes": processes, "on_interrupt": "return"}
     history = fit(model, data, validation=data, **options)
     assert (history.stopped, history.best_epoch) == ("interrupted", 1)

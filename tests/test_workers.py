@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,27 +15,26 @@ from npformer import (
     MIXERS,
     Adam,
     BatchTooLargeError,
-    Context,
     classifier,
-    processes,
     use_kernels,
-    workers,
-    workspace,
 )
-from npformer.kernels.cpu import averaging
-from npformer.processes import CannotCopyError
-from npformer.workers import (
+from npformer.engine import EngineContext, memory, processes, tree, workers, workspace
+from npformer.engine.cpu import averaging
+from npformer.engine.kept import kept_of
+from npformer.engine.processes import CannotCopyError
+from npformer.engine.tree import Work, tree_of, work
+from npformer.engine.workers import (
     Team,
     choose,
     choose_processes,
     choose_threads,
     one_blas_thread,
-    work,
 )
+from npformer.losses import SoftmaxCrossEntropy
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
-CPU, GPU = SimpleNamespace(backend="numpy"), SimpleNamespace(backend="cupy")
+CPU, GPU = "numpy", "cupy"
 LONG, SHORT = 1.0, 1e-5
 MANY = 100 * workers.THREAD_TOKENS
 
@@ -71,7 +69,7 @@ THREAD, TOKENS, COPY = workers.THREAD_SECONDS, workers.THREAD_TOKENS, workers.CO
 
 
 @pytest.mark.parametrize(
-    ("asked", "model", "samples", "tokens", "seconds", "expected"),
+    ("asked", "backend", "samples", "tokens", "seconds", "expected"),
     [
         (1, CPU, 64, MANY, LONG, 1),
         (3, CPU, 64, MANY, LONG, 3),
@@ -90,9 +88,9 @@ THREAD, TOKENS, COPY = workers.THREAD_SECONDS, workers.THREAD_TOKENS, workers.CO
         (np.int64(2), CPU, 64, MANY, LONG, 2),
     ],
 )
-def test_the_number_of_threads(monkeypatch, asked, model, samples, tokens, seconds, expected):
+def test_the_number_of_threads(monkeypatch, asked, backend, samples, tokens, seconds, expected):
     monkeypatch.setattr(workers, "cores", lambda: 8)
-    assert choose(asked, model, samples, tokens, seconds) == expected
+    assert choose(asked, backend, samples, tokens, seconds) == expected
 
 
 @pytest.mark.parametrize(
@@ -149,7 +147,7 @@ def test_threads_share_the_calls_of_a_few_long_sequences(
 ):
     monkeypatch.setattr(workers, "cores", lambda: 4)
     model = small_model(d_model=128, d_ff=512)
-    assert choose_threads(asked, model, samples, length, work(model)) == expected
+    assert choose_threads(asked, tree_of(model), CPU, samples, length) == expected
 
 
 @pytest.mark.parametrize(
@@ -161,20 +159,20 @@ def test_threads_share_calls_only_where_all_mixers_compute_in_parts(
 ):
     monkeypatch.setattr(workers, "cores", lambda: 4)
     model = small_model(mixer=[mixer, "attention"], n_layers=2)
-    assert choose_threads("auto", model, 1, 1 << 14, work(model)) == expected
+    assert choose_threads("auto", tree_of(model), CPU, 1, 1 << 14) == expected
 
 
 def test_where_no_threads_share_calls(monkeypatch, small_model):
     monkeypatch.setattr(workers, "cores", lambda: 4)
     model, one_head = small_model(), small_model(n_heads=1)
-    assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 4
-    assert choose_threads("auto", GPU, 1, 1 << 14, work(model)) == 1
-    assert choose_threads("auto", one_head, 1, 1 << 14, work(one_head)) == 1
-    assert choose_threads("auto", one_head, 2, 1 << 14, work(one_head)) == 1
-    with workers._sharing_among(2):
-        assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 1
+    assert choose_threads("auto", tree_of(model), CPU, 1, 1 << 14) == 4
+    assert choose_threads("auto", tree_of(model), GPU, 1, 1 << 14) == 1
+    assert choose_threads("auto", tree_of(one_head), CPU, 1, 1 << 14) == 1
+    assert choose_threads("auto", tree_of(one_head), CPU, 2, 1 << 14) == 1
+    with workers.sharing_among(2):
+        assert choose_threads("auto", tree_of(model), CPU, 1, 1 << 14) == 1
     with use_kernels(False):
-        assert choose_threads("auto", model, 1, 1 << 14, work(model)) == 1
+        assert choose_threads("auto", tree_of(model), CPU, 1, 1 << 14) == 1
 
 
 def test_a_prediction_of_a_few_long_sequences_is_shared_by_threads(monkeypatch, small_model):
@@ -182,7 +180,7 @@ def test_a_prediction_of_a_few_long_sequences_is_shared_by_threads(monkeypatch, 
     model = small_model()
     fits = processes.possible()
     for samples, expected in ((1, 1), (2, 1), (3, 3 if fits else 1), (9, 4 if fits else 1)):
-        assert choose_processes("auto", model, samples, 1 << 15, work(model)) == expected
+        assert choose_processes("auto", model, samples, 1 << 15) == expected
 
 
 def test_a_synthesizers_table_is_work_by_pairs(small_model):
@@ -266,7 +264,7 @@ def test_the_parts_are_of_one_precision(small_model, rng):
     _, gradients = model.loss_and_gradients(rng.integers(0, 7, (4, 6)), np.arange(4) % 3)
     with Team(model, 2) as team:
         summed_loss, summed = team.step(
-            rng.integers(0, 7, (4, 6)), np.arange(4) % 3, None, generator=None
+            model.batch(rng.integers(0, 7, (4, 6)), np.arange(4) % 3), generator=None
         )
     assert summed_loss.dtype == summed.flat.dtype == gradients.flat.dtype == "float32"
 
@@ -277,7 +275,7 @@ def test_a_team_may_be_given_batches_of_any_size(small_model, rng):
         for n in (1, 2, 7, 3, 1):
             x, y = rng.integers(0, 7, (n, 6)), rng.integers(0, 3, n)
             alone, gradients = model.loss_and_gradients(x, y)
-            loss, summed = team.step(x, y, None, generator=None)
+            loss, summed = team.step(model.batch(x, y), generator=None)
             assert float(loss) == pytest.approx(alone, rel=1e-12)
             np.testing.assert_allclose(summed.flat, gradients.flat, rtol=1e-12, atol=1e-13)
 
@@ -303,7 +301,7 @@ def test_a_team_predicts_in_micro_batches_what_it_predicts_at_once(batch, micro_
     for number in (1, 2):
         with Team(model, number, micro_batch) as team:
             np.testing.assert_allclose(
-                team.forward(x, mask, None), model(x, mask), rtol=0, atol=1e-13
+                team.forward(model.batch(x, mask=mask)), model(x, mask), rtol=0, atol=1e-13
             )
 
 
@@ -315,7 +313,7 @@ def test_micro_batches_bound_the_memory(small_model, rng):
         workspaces = []
         with Team(model, 1, micro_batch, workspaces) as team:
             for _ in range(3):
-                team.step(x, y, None, generator=None)
+                team.step(model.batch(x, y), generator=None)
         (workspace,) = workspaces
         held[micro_batch] = workspace.n_bytes
     assert held[8] < 0.6 * held[None]
@@ -332,14 +330,14 @@ def test_a_micro_batch_that_is_no_number_of_samples_is_refused(small_model, micr
 def shared_calls(monkeypatch):
     """Let threads share calls however little they do; return how many did."""
     monkeypatch.setattr(workers, "PAIR_SECONDS", 0.0)
-    monkeypatch.setattr(classifier, "work", lambda model: workers.Work(0.0, 1e-9))
-    seen, in_parts = [], Context.in_parts
+    monkeypatch.setattr(tree, "work", lambda model: Work(0.0, 1e-9))
+    seen, in_parts = [], EngineContext.in_parts
 
     def noted(self, *arguments):
         seen.append(self.threads)
         return in_parts(self, *arguments)
 
-    monkeypatch.setattr(Context, "in_parts", noted)
+    monkeypatch.setattr(EngineContext, "in_parts", noted)
     return seen
 
 
@@ -358,8 +356,8 @@ def test_threads_that_share_calls_change_no_number(
         shared_calls.clear()
         loss, gradients = model.loss_and_gradients(ids, labels, mask, workers=workers_asked, seed=3)
         assert set(shared_calls) == {workers_asked}
-        with model._team(workers_asked) as team:
-            logits = team.forward(ids, mask, None)
+        with memory.team_of(model, workers_asked) as team:
+            logits = team.forward(model.batch(ids, mask=mask))
         assert set(shared_calls) == {workers_asked}
         results.append([loss, gradients.flat, logits])
     for one, other, again in zip(*results, strict=True):
@@ -372,8 +370,9 @@ def test_threads_that_share_calls_predict_all_samples_at_once(
 ):
     """They are few, and with fewer at a time there may be fewer heads than threads."""
     monkeypatch.setattr(workers, "PREDICTED_AT_ONCE", 1)
-    with small_model()._team(4) as team:
-        team.forward(rng.integers(0, 7, (2, 6)), None, None)
+    model = small_model()
+    with memory.team_of(model, 4) as team:
+        team.forward(model.batch(rng.integers(0, 7, (2, 6))))
     assert sizes == [2]
     assert set(shared_calls) == {4}
 
@@ -384,7 +383,7 @@ def test_threads_that_share_calls_hold_blas_to_one_thread(
     model = small_model()
     if not blas_threads():
         pytest.skip("NumPy's BLAS is none that threadpoolctl knows")
-    seen = watch_blas(monkeypatch, model)
+    seen = watch_blas(monkeypatch)
     monkeypatch.setattr(workers, "BLAS_SECONDS", 0.0)
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
@@ -399,8 +398,8 @@ def test_processes_that_are_insisted_on_share_samples(small_model, shared_calls,
     ids, labels = rng.integers(0, 7, (2, 6)), np.array([1, 2])
     for insisted, n_threads in ((True, 1), (False, 4)):
         shared_calls.clear()
-        with Team(model, 4, processes=insisted, model_work=workers.Work(0.0, 1e-9)) as team:
-            team.step(ids, labels, None, generator=None)
+        with Team(model, 4, processes=insisted) as team:
+            team.step(model.batch(ids, labels), generator=None)
         assert set(shared_calls) == {n_threads}
 
 
@@ -424,7 +423,7 @@ def trained(model, n_workers, steps=4, micro_batch=None, samples=9, processes=Fa
         for _ in range(steps):
             x, y = rng.integers(0, 7, (samples, 24)), rng.integers(0, 3, samples)
             mask = np.arange(24) < rng.integers(1, 25, samples)[:, None]
-            _, gradients = team.step(x, y, mask, generator=generator)
+            _, gradients = team.step(model.batch(x, y, mask), generator=generator)
             optimizer.step(gradients)
     return model.parameters().flat.copy()
 
@@ -452,8 +451,10 @@ def test_a_run_repeats_bit_for_bit(larger_model, number, micro_batch, dtype):
 
 
 def test_larger_models_lend(larger_model, rng):
-    with Team(larger_model(dtype="float32"), 3) as team:
-        team.step(rng.integers(0, 7, (9, 24)), rng.integers(0, 3, 9), None, generator=rng)
+    model = larger_model(dtype="float32")
+    with Team(model, 3) as team:
+        batch = model.batch(rng.integers(0, 7, (9, 24)), rng.integers(0, 3, 9))
+        team.step(batch, generator=rng)
         assert all(lends.n_bytes > 1 << 15 for lends in team._workspaces)
 
 
@@ -479,10 +480,9 @@ def test_processes_are_told_all_of_a_batch(small_model, rng):
     ids, types = rng.integers(0, 7, (9, 6)), rng.integers(0, 2, (9, 6))
     labels, mask = rng.integers(-1, 3, (9, 6)), np.arange(6) < rng.integers(1, 7, 9)[:, None]
     loss, gradients = model.loss_and_gradients(ids, labels, mask, types=types, label_smoothing=0.1)
-    with Team(model, 3, processes=True) as team:
-        found, summed = team.step(
-            ids, labels, mask, types=types, generator=None, label_smoothing=0.1
-        )
+    smoothed = SoftmaxCrossEntropy(label_smoothing=0.1)
+    with Team(model, 3, processes=True, loss=smoothed) as team:
+        found, summed = team.step(model.batch(ids, labels, mask, types), generator=None)
         assert len(multiprocessing.active_children()) == 2
     assert float(found) == pytest.approx(loss, rel=1e-12)
     np.testing.assert_allclose(summed.flat, gradients.flat, rtol=0, atol=1e-13)
@@ -496,7 +496,7 @@ def test_a_team_of_processes_may_be_given_batches_of_any_size(small_model, rng):
         for n in (2, 1, 7, 3, 1, 5):
             x, y = rng.integers(0, 7, (n, 6)), rng.integers(0, 3, n)
             alone, gradients = model.loss_and_gradients(x, y)
-            loss, summed = team.step(x, y, None, generator=None)
+            loss, summed = team.step(model.batch(x, y), generator=None)
             assert float(loss) == pytest.approx(alone, rel=1e-12)
             np.testing.assert_allclose(summed.flat, gradients.flat, rtol=1e-12, atol=1e-13)
 
@@ -507,41 +507,42 @@ def test_an_error_in_a_process_reaches_the_caller_and_the_next_step_is_right(
 ):
     model, x, y = small_model(), rng.integers(0, 7, (6, 6)), np.arange(6) % 3
     expected = model.loss_and_gradients(x, y)[1].flat
-    accumulate = type(model).accumulate
+    accumulate = workers.accumulate
 
-    def failing(self, ids, labels, *arguments, **options):
+    def failing(model, loss, batch, *arguments, **options):
+        ids, labels = batch.x, batch.y
         if labels[-1] == 2 and ids.shape[0] == 2 and (ids == x[4:]).all():
             raise MemoryError("no memory in the last part")
-        return accumulate(self, ids, labels, *arguments, **options)
+        return accumulate(model, loss, batch, *arguments, **options)
 
     with Team(model, 3, processes=True) as team:
         with monkeypatch.context() as patch:
-            patch.setattr(type(model), "accumulate", failing)
+            patch.setattr(workers, "accumulate", failing)
             with pytest.raises(BatchTooLargeError, match="no memory in the last part") as caught:
-                team.step(x, y, None, generator=None)
+                team.step(model.batch(x, y), generator=None)
             assert "In a worker process" in caught.value.__cause__.__notes__[0]
         assert not multiprocessing.active_children()
         for _ in range(3):
-            _, gradients = team.step(x, y, None, generator=None)
+            _, gradients = team.step(model.batch(x, y), generator=None)
             np.testing.assert_allclose(gradients.flat, expected, rtol=0, atol=1e-13)
 
 
 @linux_only
 def test_processes_hold_blas_to_one_thread_and_leave_the_callers_limit(small_model, monkeypatch):
     model, x, y = small_model(), np.zeros((4, 6), int), np.arange(4) % 3
-    accumulate = type(model).accumulate
+    accumulate = workers.accumulate
 
-    def noted(self, *arguments, **options):
+    def noted(*arguments, **options):
         if multiprocessing.parent_process() is not None and blas_threads() != [1]:
             raise RuntimeError(f"BLAS has {blas_threads()} threads")
-        return accumulate(self, *arguments, **options)
+        return accumulate(*arguments, **options)
 
-    monkeypatch.setattr(type(model), "accumulate", noted)
+    monkeypatch.setattr(workers, "accumulate", noted)
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
         with Team(model, 2, processes=True) as team:
             for _ in range(2):
-                team.step(x, y, None, generator=None)
+                team.step(model.batch(x, y), generator=None)
                 assert blas_threads() == before
 
 
@@ -552,11 +553,12 @@ def test_processes_are_true_false_or_auto(small_model, asked):
 
 
 def test_processes_where_there_can_be_none(small_model, monkeypatch):
-    monkeypatch.setattr("npformer.processes.possible", lambda asked_for: False)
+    monkeypatch.setattr("npformer.engine.processes.possible", lambda asked_for: False)
     with pytest.raises(ValueError, match="processes is True; expected False or 'auto' here"):
         Team(small_model(), 2, processes=True)
-    with Team(small_model(), 2, processes="auto") as team:
-        team.step(np.zeros((4, 6), int), np.arange(4) % 3, None, generator=None)
+    model = small_model()
+    with Team(model, 2, processes="auto") as team:
+        team.step(model.batch(np.zeros((4, 6), int), np.arange(4) % 3), generator=None)
     assert not multiprocessing.active_children()
 
 
@@ -567,10 +569,10 @@ def test_threads_work_where_the_system_makes_no_process(small_model, monkeypatch
     refusing_fork(monkeypatch)
     with Team(model, 2, processes="auto") as team:
         for _ in range(2):
-            _, gradients = team.step(x, y, None, generator=None)
+            _, gradients = team.step(model.batch(x, y), generator=None)
             np.testing.assert_array_equal(gradients.flat, expected)
     with Team(model, 2, processes=True) as team, pytest.raises(CannotCopyError):
-        team.step(x, y, None, generator=None)
+        team.step(model.batch(x, y), generator=None)
 
 
 @linux_only
@@ -580,9 +582,9 @@ def test_threads_work_where_there_is_no_memory_to_share(small_model, monkeypatch
 
     model, x, y = small_model(), np.zeros((4, 6), int), np.arange(4) % 3
     expected = model.loss_and_gradients(x, y, workers=2)[1].flat
-    monkeypatch.setattr("npformer.processes.mmap.mmap", refused)
+    monkeypatch.setattr("npformer.engine.processes.mmap.mmap", refused)
     with Team(model, 2, processes="auto") as team:
-        _, gradients = team.step(x, y, None, generator=None)
+        _, gradients = team.step(model.batch(x, y), generator=None)
         np.testing.assert_array_equal(gradients.flat, expected)
 
 
@@ -593,7 +595,7 @@ def test_parameters_in_several_pieces_are_left_to_threads(small_model):
     with pytest.raises(ValueError, match="lie in one buffer"):
         Team(model, 2, processes=True)
     with Team(model, 2, processes="auto") as team:
-        team.step(np.zeros((4, 6), int), np.arange(4) % 3, None, generator=None)
+        team.step(model.batch(np.zeros((4, 6), int), np.arange(4) % 3), generator=None)
 
 
 # Copies that predict ------------------------------------------------------------------------------
@@ -666,7 +668,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from npformer import workers
+from npformer.engine import workers
 
 
 def multiply_and_count_threads(k):
@@ -847,7 +849,7 @@ def test_predictions_refuse_what_is_no_way_to_work(small_model, rng, monkeypatch
     for asked in ("yes", 1, None):
         with pytest.raises(ValueError, match=r"processes is .*; expected True, False or 'auto'"):
             model.predict(ids, processes=asked)
-    monkeypatch.setattr("npformer.processes.possible", lambda asked_for: False)
+    monkeypatch.setattr("npformer.engine.processes.possible", lambda asked_for: False)
     with pytest.raises(ValueError, match="processes is True; expected False or 'auto' here"):
         model.predict(ids, processes=True)
     assert model.predict(ids, processes="auto").shape == (8,)
@@ -882,20 +884,22 @@ def test_memory_stays_with_the_model_and_is_lent_to_one_call_at_a_time(small_mod
     for _ in range(3):
         model.loss_and_gradients(x, y, workers=2)
         model(x)
-    assert [len(team) for team in model._workspaces] == [2]
-    held, left, accumulate = model._workspaces[0], [], type(model).accumulate
+    shelf = kept_of(model).workspaces
+    assert [len(team) for team in shelf] == [2]
+    held, left, accumulate = shelf[0], [], workers.accumulate
 
-    def noted(self, *arguments, **options):
-        left.append(list(model._workspaces))
+    def noted(*arguments, **options):
+        left.append(list(shelf))
         if len(left) == 1:
             model(x)  # a call within a call, as from another thread
-        return accumulate(self, *arguments, **options)
+        return accumulate(*arguments, **options)
 
-    monkeypatch.setattr(type(model), "accumulate", noted)
+    monkeypatch.setattr(workers, "accumulate", noted)
     model.loss_and_gradients(x, y)
     assert left == [[]]
-    assert len(model._workspaces) == 2
-    assert held in model._workspaces
+    assert kept_of(model).workspaces is shelf
+    assert len(shelf) == 2
+    assert held in shelf
 
 
 def test_threads_that_share_a_model_get_what_each_gets_alone(larger_model):
@@ -933,13 +937,13 @@ def test_dropout_is_the_same_for_the_same_seed(batch, number):
 
 def test_each_worker_draws_its_own_dropout(small_model, monkeypatch):
     model = small_model(dropout=0.3)
-    drawn, accumulate = [], type(model).accumulate
+    drawn, accumulate = [], workers.accumulate
 
-    def noted(self, x, y, context, *arguments, **options):
+    def noted(model, loss, batch, context, *arguments, **options):
         drawn.append(context.generator.bit_generator.state["state"]["state"])
-        return accumulate(self, x, y, context, *arguments, **options)
+        return accumulate(model, loss, batch, context, *arguments, **options)
 
-    monkeypatch.setattr(type(model), "accumulate", noted)
+    monkeypatch.setattr(workers, "accumulate", noted)
     model.loss_and_gradients(np.zeros((6, 6), int), np.zeros(6, int), workers=3, seed=0)
     assert len(set(drawn)) == 3
 
@@ -947,17 +951,17 @@ def test_each_worker_draws_its_own_dropout(small_model, monkeypatch):
 # What they leave behind ---------------------------------------------------------------------------
 
 
-def watch_blas(monkeypatch, model, error=None):
+def watch_blas(monkeypatch, error=None):
     """Note BLAS's threads inside a step, and raise an error there."""
-    seen, accumulate = [], type(model).accumulate
+    seen, accumulate = [], workers.accumulate
 
-    def noted(self, *arguments, **options):
+    def noted(*arguments, **options):
         seen.append(blas_threads())
         if error is not None:
             raise error
-        return accumulate(self, *arguments, **options)
+        return accumulate(*arguments, **options)
 
-    monkeypatch.setattr(type(model), "accumulate", noted)
+    monkeypatch.setattr(workers, "accumulate", noted)
     return seen
 
 
@@ -969,7 +973,7 @@ def test_blas_has_one_thread_inside_and_its_own_number_afterwards(
     model, (x, y, mask) = small_model(), token_batch
     if not blas_threads():
         pytest.skip("NumPy's BLAS is none that threadpoolctl knows")
-    seen = watch_blas(monkeypatch, model, error)
+    seen = watch_blas(monkeypatch, error)
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
         if error is None:
@@ -984,7 +988,7 @@ def test_blas_has_one_thread_inside_and_its_own_number_afterwards(
 
 def test_a_model_with_much_work_keeps_blas_as_it_is(small_model, token_batch, monkeypatch):
     model, (x, y, mask) = small_model(), token_batch
-    seen = watch_blas(monkeypatch, model)
+    seen = watch_blas(monkeypatch)
     monkeypatch.setattr(workers, "BLAS_SECONDS", 0.0)
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
@@ -1035,9 +1039,9 @@ def test_results_that_were_returned_are_not_overwritten(larger_model, rng, numbe
 def test_a_step_overwrites_the_teams_own_gradients_and_a_copy_keeps_them(small_model, token_batch):
     model, (x, y, mask) = small_model(), token_batch
     with Team(model, 2) as team:
-        _, gradients = team.step(x, y, mask, generator=None)
+        _, gradients = team.step(model.batch(x, y, mask), generator=None)
         kept, before = gradients.copy(), gradients.flat.copy()
-        _, later = team.step(x[::-1].copy(), y, mask, generator=None)
+        _, later = team.step(model.batch(x[::-1].copy(), y, mask), generator=None)
     assert later is gradients
     np.testing.assert_array_equal(kept.flat, before)
     assert (later.flat != before).any()
@@ -1053,14 +1057,14 @@ def test_workers_have_cores_of_their_own_and_the_caller_keeps_its_cores(
     if len(cores) < 2:
         pytest.skip("with one core there is nothing to share out")
     model, (x, y, mask) = small_model(), token_batch
-    both, seen, accumulate = threading.Barrier(2, timeout=30), {}, type(model).accumulate
+    both, seen, accumulate = threading.Barrier(2, timeout=30), {}, workers.accumulate
 
-    def noted(self, *arguments, **options):
+    def noted(*arguments, **options):
         both.wait()  # or one thread might do the work of both
         seen[threading.current_thread().name] = os.sched_getaffinity(0)
-        return accumulate(self, *arguments, **options)
+        return accumulate(*arguments, **options)
 
-    monkeypatch.setattr(type(model), "accumulate", noted)
+    monkeypatch.setattr(workers, "accumulate", noted)
     model.loss_and_gradients(x, y, mask, workers=2)
     assert os.sched_getaffinity(0) == cores
     one, other = seen.values()
@@ -1097,19 +1101,19 @@ def test_a_forked_child_has_threads_that_work():
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
 
 
-def fail_in_one(monkeypatch, model, seconds):
+def fail_in_one(monkeypatch, seconds):
     """Let the worker that has sample 0 fail at once, and the others take their time."""
-    accumulate, done = type(model).accumulate, []
+    accumulate, done = workers.accumulate, []
 
-    def noted(self, x, *arguments, **options):
-        if x[0, 0] == 0:
+    def noted(model, loss, batch, *arguments, **options):
+        if batch.x[0, 0] == 0:
             raise ZeroDivisionError("sample 0")
         time.sleep(seconds)
-        result = accumulate(self, x, *arguments, **options)
+        result = accumulate(model, loss, batch, *arguments, **options)
         done.append(True)
         return result
 
-    monkeypatch.setattr(type(model), "accumulate", noted)
+    monkeypatch.setattr(workers, "accumulate", noted)
     return done
 
 
@@ -1121,12 +1125,12 @@ def test_an_error_reaches_the_caller_when_nobody_works_any_more(small_model, mon
     expected = model.loss_and_gradients(x, y)[1].flat
     with Team(model, number) as team:
         with monkeypatch.context() as patch:
-            done = fail_in_one(patch, model, 0.1)
+            done = fail_in_one(patch, 0.1)
             with pytest.raises(ZeroDivisionError, match="sample 0"):
-                team.step(x, y, None, generator=None)
+                team.step(model.batch(x, y), generator=None)
             assert len(done) == number - 1
         for _ in range(3):
-            _, gradients = team.step(x, y, None, generator=None)
+            _, gradients = team.step(model.batch(x, y), generator=None)
             np.testing.assert_allclose(gradients.flat, expected, rtol=0, atol=1e-13)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import npformer as nf
 from npformer import backend
-from npformer.workspace import SMALL
+from npformer.engine.workspace import SMALL
 from tests import fake_device
 
 NEAR = np.zeros(1, dtype="float32")

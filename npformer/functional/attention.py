@@ -36,9 +36,8 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
     """
     checks.floating(query=query, key=key)
     checks.shape("query", query, (None, "query_length", "d_head"))
-    checks.shape(
-        "key", key, (*query.shape[:-2], "key_length", query.shape[-1]), "Only lengths may differ"
-    )
+    like_query = *query.shape[:-2], "key_length", query.shape[-1]
+    checks.shape("key", key, like_query, "Only lengths may differ")
     scale = 1.0 / math.sqrt(query.shape[-1])
     scaled = query * scale  # here, not on the scores: length x d_head is usually the smaller
     scores = scaled @ key.swapaxes(-1, -2)  # [.., Lq, d], [.., d, Lk] -> [.., Lq, Lk]

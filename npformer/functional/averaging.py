@@ -42,9 +42,8 @@ def average(
     """
     checks.floating(scores=scores, value=value)
     checks.shape("scores", scores, (None, "query_length", "key_length"))
-    checks.shape(
-        "value", value, (None, scores.shape[-1], "d_value"), "One value for each column of scores"
-    )
+    by_column = None, scores.shape[-1], "d_value"
+    checks.shape("value", value, by_column, "One value for each column of scores")
     leading = broadcast_shape(scores.shape[:-2], value.shape[:-2])
     if leading is None:
         raise ValueError(
@@ -110,13 +109,10 @@ def averaging_weights(
 
 
 def _weights(scores: Array, mask: Array | None, causal: bool) -> tuple[Array, Any]:
-    query_length, key_length = scores.shape[-2:]
-    return softmax(scores, mask=allowed_pairs(mask, causal, query_length, key_length, near=scores))
+    return softmax(scores, mask=allowed_pairs(mask, causal, scores))
 
 
-def allowed_pairs(
-    mask: Array | None, causal: bool, query_length: int, key_length: int, near: Array
-) -> Array | None:
+def allowed_pairs(mask: Array | None, causal: bool, scores: Array) -> Array | None:
     """Return which query may see which key: `mask` and the causal triangle; None for all.
 
     Parameters
@@ -125,15 +121,13 @@ def allowed_pairs(
         True = keep.
     causal : bool
         Query i sees the keys 0 to i.
-    query_length, key_length : int
-        Sizes of the triangle.
-    near : array
-        The result lies on this array's backend.
+    scores : array, shape (..., query_length, key_length)
+        Gives the size of the triangle, and its backend.
     """
     if not causal:
         return mask
-    xp = array_module(near)
-    triangle = xp.tril(xp.ones((query_length, key_length), dtype=bool))
+    xp = array_module(scores)
+    triangle = xp.tril(xp.ones(scores.shape[-2:], dtype=bool))
     return triangle if mask is None else mask & triangle
 
 

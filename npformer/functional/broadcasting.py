@@ -15,6 +15,8 @@ def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
     shape : tuple of int
         Of the array before it was broadcast.
     """
+    if gradient.shape == shape:
+        return gradient
     extra = gradient.ndim - len(shape)
     if extra:
         gradient = gradient.sum(axis=tuple(range(extra)))
@@ -29,6 +31,8 @@ def broadcast_shape(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, 
     ----------
     one, other : tuple of int
     """
+    if one == other:
+        return one
     n = max(len(one), len(other))
     pairs = zip((1,) * (n - len(one)) + one, (1,) * (n - len(other)) + other, strict=True)
     sizes = [(a, b) if b == 1 else (b, a) for a, b in pairs]

@@ -10,7 +10,6 @@ from typing import Any
 
 from npformer import checks
 from npformer.backend import Array, array_module
-from npformer.functional.linear import linear, linear_backward
 
 
 def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") -> tuple[Array, Any]:
@@ -43,8 +42,8 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
 
     Notes
     -----
-    The sum over k is kernel-many linear maps, each of a shifted view of x. Kernel size 1 is handed
-    to `linear` and costs the same.
+    The sum over k is kernel-many linear maps, each of a shifted view of x. With kernel
+    size 1 there is a single one, of x itself: this is `linear`.
     """
     xp = checks.floating(x=x, W=W, b=b)
     checks.choice("padding", padding, ("same", "valid"))
@@ -53,10 +52,6 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     kernel, _, d_out = W.shape
     if b is not None:
         checks.shape("b", b, (d_out,), "One bias for each output channel")
-    if kernel == 1:
-        y, linear_cache = linear(x, W[0], b)
-        return y, ("kernel 1", linear_cache)
-
     batch, length, d_in = x.shape
     before, after = ((kernel - 1) // 2, kernel // 2) if padding == "same" else (0, 0)
     length_out = length + before + after - kernel + 1
@@ -68,12 +63,12 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     padded = xp.zeros((batch, before + length + after, d_in), dtype=x.dtype)
     padded[:, before : before + length] = x
 
-    y = padded[:, :length_out] @ W[0]  # [batch, length_out, d_out]
+    y = padded[:, :length_out].reshape(-1, d_in) @ W[0]  # [batch * length_out, d_out]
     for k in range(1, kernel):
-        y += padded[:, k : k + length_out] @ W[k]
+        y += padded[:, k : k + length_out].reshape(-1, d_in) @ W[k]
     if b is not None:
         y += b
-    return y, ("any kernel", (padded, W, b is not None, before, length))
+    return y.reshape(batch, length_out, d_out), (padded, W, b is not None, before, length)
 
 
 def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
@@ -93,12 +88,7 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     db : array, shape (d_out,)
         Only if the forward pass had a bias.
     """
-    kind, saved = cache
-    if kind == "kernel 1":
-        dx, dW, *db = linear_backward(dy, saved)
-        return dx, dW[None], *db
-
-    padded, W, has_bias, before, length = saved
+    padded, W, has_bias, before, length = cache
     xp = array_module(dy)
     kernel, d_in, d_out = W.shape
     length_out = dy.shape[1]

@@ -23,8 +23,8 @@ def check_ids(name: str, ids: Array, size: int, what: str) -> None:
         )
     if backend_of(ids=ids).name != "numpy" or ids.size == 0:
         return
-    low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= size:
+    if int(ids.max()) >= size or int(ids.min()) < 0:
+        low, high = int(ids.min()), int(ids.max())
         wrong = low if low < 0 else high
         from_one = f". If they start at 1, use {name} - 1" if low == 1 and high == size else ""
         raise ValueError(

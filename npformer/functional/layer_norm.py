@@ -84,6 +84,8 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 def check_layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Module:
     """Check that scale and shift fit the features of x; return the module of the arrays."""
     xp = checks.floating(x=x, gamma=gamma, beta=beta)
+    if x.shape[-1:] == gamma.shape == beta.shape and eps >= 0.0:
+        return xp  # as it is nearly always: what follows says what is wrong
     if not eps >= 0.0:
         raise ValueError(f"eps is {eps!r}; expected 0 or more, such as 1e-5")
     d = x.shape[-1] if x.ndim else 0

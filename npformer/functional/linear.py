@@ -82,7 +82,8 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 def check_linear(x: Array, W: Array, b: Array | None) -> None:
     """Check that a linear map fits what it is given."""
     checks.floating(x=x, W=W, b=b)
-    checks.shape("W", W, ("d_in", "d_out"))
-    checks.shape("x", x, (None, W.shape[0]), "Its last axis must be the first of W")
-    if b is not None:
-        checks.shape("b", b, (W.shape[1],), "One bias for each column of W")
+    if x.shape[-1:] != W.shape[:-1] or (b is not None and b.shape != W.shape[1:]):
+        checks.shape("W", W, ("d_in", "d_out"))
+        checks.shape("x", x, (None, W.shape[0]), "Its last axis must be the first of W")
+        if b is not None:
+            checks.shape("b", b, (W.shape[1],), "One bias for each column of W")

@@ -27,14 +27,13 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     xp = checks.floating(x=x)
     checks.shape("x", x, ("batch", "length", "d_model"))
     checks.has_tokens("x", x)
-    batch, length, _ = x.shape
     if mask is None:
-        return x.mean(axis=1), (1.0 / length, None, length)
+        return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape[1])
     backend_of(x=x, mask=mask)
-    checks.mask("mask", mask, (batch, length))
+    checks.mask("mask", mask, tuple(x.shape[:2]))
     count = xp.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)  # [batch, 1]
     kept = xp.where(mask[..., None], x, 0.0)  # not x * mask: padding may hold anything
-    return kept.sum(axis=1) / count, (1.0 / count, mask, length)
+    return kept.sum(axis=1) / count, (1.0 / count, mask, x.shape[1])
 
 
 def mean_pooling_backward(dy: Array, cache: Any) -> Array:

@@ -3,7 +3,7 @@
 from npformer.layers.activation import ACTIVATIONS, GELU, ReLU, Tanh
 from npformer.layers.conv1d import Conv1d
 from npformer.layers.dropout import Dropout
-from npformer.layers.embedding import Embedding, Positions
+from npformer.layers.embedding import Embedding, Positions, TokenTypes
 from npformer.layers.feed_forward import FFNS, PositionwiseFeedForward
 from npformer.layers.layer_norm import LayerNorm
 from npformer.layers.linear import Linear
@@ -14,6 +14,7 @@ from npformer.layers.pooling import (
     Flatten,
     MeanPooling,
     Pooler,
+    Pooling,
 )
 from npformer.layers.sequential import Sequential
 from npformer.layers.time_distributed import TimeDistributed
@@ -33,10 +34,12 @@ __all__ = [
     "Linear",
     "MeanPooling",
     "Pooler",
+    "Pooling",
     "Positions",
     "PositionwiseFeedForward",
     "ReLU",
     "Sequential",
     "Tanh",
     "TimeDistributed",
+    "TokenTypes",
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from npformer import checks
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.module import Context, Gradients, Layer
+from npformer.registry import Registry
 
 
 class ReLU(Layer):
@@ -51,10 +51,16 @@ class Tanh(Layer):
         return F.tanh_backward(dy, cache)
 
 
-ACTIVATIONS: dict[str, Callable[[], Layer]] = {
-    "relu": ReLU,
-    "gelu": GELU,
-    "gelu_tanh": lambda: GELU(approximate="tanh"),
-    "tanh": Tanh,
-}
-"""What ``EncoderConfig(activation=...)`` takes."""
+ACTIVATIONS: Registry[Layer] = Registry(
+    "activation",
+    {
+        "relu": ReLU,
+        "gelu": GELU,
+        "gelu_tanh": lambda: GELU(approximate="tanh"),
+        "tanh": Tanh,
+    },
+    table="npformer.layers.ACTIVATIONS",
+    makes=Layer,
+)
+"""What ``EncoderConfig(activation=...)`` takes. Builders are called with their options alone and
+return a layer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, initializers, kernels
+from npformer import checks, initializers
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Initializer, Seed
@@ -61,22 +61,12 @@ class Conv1d(Layer):
         )
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        W, b = self.weight.value, None if self.bias is None else self.bias.value
-        if len(W) == 1:
-            return kernels.forward(F.linear, context, x, W[0], b)
-        return kernels.forward(F.conv1d, context, x, W, b, padding=self.padding)
+        b = None if self.bias is None else self.bias.value
+        return F.conv1d(x, self.weight.value, b, padding=self.padding)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx: Array
-        dx, *dmap = kernels.backward(dy, cache)
-        self._add(dmap, gradients)
-        return dx
-
-    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        _, *dmap = kernels.backward(dy, cache, of_input=False)
-        self._add(dmap, gradients)
-
-    def _add(self, dmap: list[Array], gradients: Gradients) -> None:
-        gradients.add(self.weight, dmap[0].reshape(self.weight.shape))
+        dx, dW, *db = F.conv1d_backward(dy, cache)
+        gradients.add(self.weight, dW)
         if self.bias is not None:
-            gradients.add(self.bias, dmap[1])
+            gradients.add(self.bias, *db)
+        return dx

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, kernels
+from npformer import checks
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.module import Context, Gradients, Layer
@@ -26,9 +26,7 @@ class Dropout(Layer):
         self.rate = float(rate)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        generator = context.draws() if self.rate > 0.0 else None
-        return kernels.forward(F.dropout, context, x, self.rate, generator)
+        return F.dropout(x, self.rate, context.draws() if self.rate > 0.0 else None)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        gradient: Array = kernels.backward(dy, cache)
-        return gradient
+        return F.dropout_backward(dy, cache)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from npformer import checks, initializers, kernels
+from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array
+from npformer.backend import Array, array_module
 from npformer.initializers import Seed
 from npformer.module import Context, Gradients, Layer, Parameter
 
@@ -51,13 +51,12 @@ class Embedding(Layer):
         self.weight = Parameter(initializers.draw(init, rng, (vocab_size, d_model), dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        y, cache = kernels.forward(F.embedding, context, x, self.weight.value)
-        if self.scale != 1.0:
-            y *= self.scale
-        return y, cache
+        rows, cache = F.embedding(x, self.weight.value)
+        return self.scale * rows, cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        gradients.add(self.weight, kernels.backward(dy * self.scale, cache))
+        # y = scale * rows
+        gradients.add(self.weight, F.embedding_backward(self.scale * dy, cache))
 
 
 class Positions(Layer):
@@ -108,15 +107,8 @@ class Positions(Layer):
             self.table = Parameter(table, trainable=False)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        checks.floating(x=x, table=self.table.value)
-        checks.shape("x", x, ("batch", "length", self.table.shape[1]))
-        length, max_len = x.shape[1], self.table.shape[0]
-        if length > max_len:
-            raise ValueError(
-                f"x has length {length}; expected at most max_len = {max_len}. "
-                "Cut the sequence, or build the model with a larger max_len"
-            )
-        return kernels.add(x, self.table.value[:length], context), length
+        length = self.length_of(x)
+        return x + self.table.value[:length], length
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         length = cache
@@ -125,3 +117,40 @@ class Positions(Layer):
             used = gradients.of(self.table)[:length]
             used += dy.sum(axis=0)
         return dy
+
+    def length_of(self, x: Array) -> int:
+        """Return the length of x after checking that there is a position for each token.
+
+        Parameters
+        ----------
+        x : array, shape (batch, length, d_model)
+        """
+        checks.floating(x=x, table=self.table.value)
+        checks.shape("x", x, ("batch", "length", self.table.shape[1]))
+        checks.at_most(x, self.table.shape[0], "model")
+        return int(x.shape[1])
+
+
+class TokenTypes(Embedding):
+    """y_t = x_t + scale table[types_t], with the types of ``context.types``; all 0 if there are
+    none.
+
+    Parameters
+    ----------
+    vocab_size, d_model, scale, seed, dtype
+        As in `Embedding`; vocab_size is the number of types.
+    """
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        of_type, cache = super().forward(self.types_of(x, context), context)
+        return x + of_type, cache
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        super().backward(dy, cache, gradients)
+        return dy  # y = x + of_type: each term gets the whole gradient
+
+    def types_of(self, x: Array, context: Context) -> Array:
+        """Return the types of x's tokens."""
+        if context.types is not None:
+            return context.types
+        return array_module(x).zeros(x.shape[:2], dtype="int64")

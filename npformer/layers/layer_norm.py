@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, initializers, kernels
+from npformer import checks, initializers
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.module import Context, Gradients, Layer, Parameter
@@ -35,12 +35,10 @@ class LayerNorm(Layer):
         self.beta = Parameter(initializers.draw(initializers.zeros, None, (d_model,), dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return kernels.forward(
-            F.layer_norm, context, x, self.gamma.value, self.beta.value, eps=self.eps
-        )
+        return F.layer_norm(x, self.gamma.value, self.beta.value, self.eps)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, dgamma, dbeta = kernels.backward(dy, cache)
+        dx, dgamma, dbeta = F.layer_norm_backward(dy, cache)
         gradients.add(self.gamma, dgamma)
         gradients.add(self.beta, dbeta)
         return dx

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, initializers, kernels
+from npformer import checks, initializers
 from npformer import functional as F
 from npformer.backend import Array
 from npformer.initializers import Initializer, Seed
@@ -52,19 +52,11 @@ class Linear(Layer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         b = None if self.bias is None else self.bias.value
-        return kernels.forward(F.linear, context, x, self.weight.value, b)
+        return F.linear(x, self.weight.value, b)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx: Array
-        dx, *dmap = kernels.backward(dy, cache)
-        self._add(dmap, gradients)
-        return dx
-
-    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        _, *dmap = kernels.backward(dy, cache, of_input=False)
-        self._add(dmap, gradients)
-
-    def _add(self, dmap: list[Array], gradients: Gradients) -> None:
-        gradients.add(self.weight, dmap[0])
+        dx, dW, *db = F.linear_backward(dy, cache)
+        gradients.add(self.weight, dW)
         if self.bias is not None:
-            gradients.add(self.bias, dmap[1])
+            gradients.add(self.bias, *db)
+        return dx

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from npformer import checks
@@ -12,9 +11,29 @@ from npformer.initializers import Seed
 from npformer.layers.activation import Tanh
 from npformer.layers.linear import Linear
 from npformer.module import Context, Gradients, Layer
+from npformer.registry import Registry
 
 
-class MeanPooling(Layer):
+class Pooling(Layer):
+    """What turns (batch, length, d) into what a classifier sees.
+
+    Attributes
+    ----------
+    per_token : bool
+        Whether each token keeps an answer of its own.
+    full_length : bool
+        Whether every sequence has to have max_len tokens.
+    """
+
+    per_token = False
+    full_length = False
+
+    def d_pooled(self, d_model: int, max_len: int) -> int:
+        """Return how many features come out."""
+        return d_model
+
+
+class MeanPooling(Pooling):
     """The mean of the tokens that the mask keeps: (batch, length, d) -> (batch, d)."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -24,7 +43,7 @@ class MeanPooling(Layer):
         return F.mean_pooling_backward(dy, cache)
 
 
-class FirstToken(Layer):
+class FirstToken(Pooling):
     """The first token, as BERT's [CLS]: (batch, length, d) -> (batch, d)."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -37,8 +56,13 @@ class FirstToken(Layer):
         return dx
 
 
-class Flatten(Layer):
+class Flatten(Pooling):
     """All tokens side by side, padding as 0: (batch, length, d) -> (batch, length d)."""
+
+    full_length = True
+
+    def d_pooled(self, d_model: int, max_len: int) -> int:
+        return d_model * max_len
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.shape("x", x, ("batch", "length", "d_model"))
@@ -50,8 +74,10 @@ class Flatten(Layer):
         return without_padding(dy.reshape(shape), mask)
 
 
-class EveryToken(Layer):
+class EveryToken(Pooling):
     """No pooling: one answer for each token."""
+
+    per_token = True
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return x, None
@@ -60,7 +86,7 @@ class EveryToken(Layer):
         return dy
 
 
-class Pooler(Layer):
+class Pooler(Pooling):
     """y = tanh(x_first W + b), BERT's pooler: (batch, length, d) -> (batch, d).
 
     Parameters
@@ -102,11 +128,18 @@ def without_padding(x: Array, mask: Array | None) -> Array:
     return backend.module.where(mask[..., None], x, 0.0)
 
 
-POOLINGS: dict[str, Callable[[int, Seed, str], Layer]] = {
-    "mean": lambda d_model, seed, dtype: MeanPooling(),
-    "first": lambda d_model, seed, dtype: FirstToken(),
-    "flatten": lambda d_model, seed, dtype: Flatten(),
-    "none": lambda d_model, seed, dtype: EveryToken(),
-    "pooler": lambda d_model, seed, dtype: Pooler(d_model, seed=seed, dtype=dtype),
-}
-"""What ``SequenceClassifier(pooling=...)`` takes, and how it is made."""
+POOLINGS: Registry[Layer] = Registry(
+    "pooling",
+    {
+        "mean": lambda d_model, seed, dtype: MeanPooling(),
+        "first": lambda d_model, seed, dtype: FirstToken(),
+        "flatten": lambda d_model, seed, dtype: Flatten(),
+        "none": lambda d_model, seed, dtype: EveryToken(),
+        "pooler": lambda d_model, seed, dtype: Pooler(d_model, seed=seed, dtype=dtype),
+    },
+    table="npformer.layers.POOLINGS",
+    makes=Layer,
+    gets="d_model, seed, dtype and their options",
+)
+"""What ``SequenceClassifier(pooling=...)`` takes. Builders are called with d_model, seed and dtype,
+and return a layer, a `Pooling` if its output is not (batch, d_model)."""

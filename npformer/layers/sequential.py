@@ -37,9 +37,3 @@ class Sequential(Layer):
         for layer, layer_cache in zip(reversed(self.chain), reversed(cache), strict=True):
             dy = layer.backward(dy, layer_cache, gradients)
         return dy
-
-    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        for layer, layer_cache in zip(self.chain[:0:-1], cache[:0:-1], strict=True):
-            dy = layer.backward(dy, layer_cache, gradients)
-        if self.chain:
-            self.chain[0].backward_parameters(dy, cache[0], gradients)

@@ -37,9 +37,6 @@ class TimeDistributed(Layer):
         dx = self.layer.backward(_folded(dy), cache, gradients)
         return dx if dx is None else dx.reshape(*dy.shape[:2], *dx.shape[1:])
 
-    def backward_parameters(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        self.layer.backward_parameters(_folded(dy), cache, gradients)
-
 
 def _folded(x: Array) -> Array:
     """(batch, length, ...) -> (batch length, ...)."""

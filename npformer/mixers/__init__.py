@@ -1,6 +1,6 @@
 """Token mixers: layers in which tokens see each other, behind one signature."""
 
-from npformer.mixers.attention import Attention, AttentionScores
+from npformer.mixers.attention import Attention, AttentionScores, BlockwiseAttention
 from npformer.mixers.averaging import AveragingMixer, Scores, Synthesizer
 from npformer.mixers.dense_synthesizer import (
     DenseScores,
@@ -27,22 +27,31 @@ from npformer.mixers.whole_sequence import (
     RandomMixing,
     WholeSequenceMixer,
 )
+from npformer.registry import Registry
 
-MIXERS: dict[str, type[Mixer]] = {
-    "attention": Attention,
-    "dense_synthesizer": DenseSynthesizer,
-    "random_synthesizer": RandomSynthesizer,
-    "fixed_random_synthesizer": FixedRandomSynthesizer,
-    "factorized_dense_synthesizer": FactorizedDenseSynthesizer,
-    "factorized_random_synthesizer": FactorizedRandomSynthesizer,
-    "mixture": Mixture,
-    "fourier": Fourier,
-    "hartley": Hartley,
-    "linear": LinearMixing,
-    "random": RandomMixing,
-    "identity": Identity,
-}
-"""What ``EncoderConfig(mixer=...)`` takes."""
+MIXERS: Registry[Mixer] = Registry(
+    "mixer",
+    {
+        "attention": Attention,
+        "dense_synthesizer": DenseSynthesizer,
+        "random_synthesizer": RandomSynthesizer,
+        "fixed_random_synthesizer": FixedRandomSynthesizer,
+        "factorized_dense_synthesizer": FactorizedDenseSynthesizer,
+        "factorized_random_synthesizer": FactorizedRandomSynthesizer,
+        "mixture": Mixture,
+        "fourier": Fourier,
+        "hartley": Hartley,
+        "linear": LinearMixing,
+        "random": RandomMixing,
+        "identity": Identity,
+    },
+    table="npformer.MIXERS",
+    makes=Mixer,
+    gets="MixerSettings, seed=, dtype= and their options",
+    method="build",
+)
+"""What ``EncoderConfig(mixer=...)`` takes: subclasses of `Mixer`, whose `build` is called with
+`MixerSettings` and, as keywords, seed, dtype and what options it has."""
 
 __all__ = [
     "LAYOUTS",
@@ -51,6 +60,7 @@ __all__ = [
     "Attention",
     "AttentionScores",
     "AveragingMixer",
+    "BlockwiseAttention",
     "DenseScores",
     "DenseSynthesizer",
     "FactorizedDenseScores",

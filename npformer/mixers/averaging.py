@@ -13,7 +13,7 @@ from typing import Any, Self
 from npformer import functional as F
 from npformer import initializers
 from npformer.backend import Array, array_module
-from npformer.initializers import Seed
+from npformer.initializers import INITIALIZERS, Seed
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import without_padding
 from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
@@ -55,6 +55,8 @@ class AveragingMixer(Mixer):
         Heads; each averages d_model / n_heads features with weights of its own.
     causal : bool
         Token i sees the tokens 0 to i only.
+    initializer : str
+        A name in `INITIALIZERS`: what the two projections are drawn from.
     seed : int or numpy.random.Generator
         Draws the weights of the two projections.
     dtype : {"float32", "float64"}
@@ -72,28 +74,38 @@ class AveragingMixer(Mixer):
         n_heads: int = 1,
         *,
         causal: bool = False,
+        initializer: str = "xavier_uniform",
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
         check_heads(d_model, n_heads)
-        rng = initializers.generator(seed)
+        rng, init = initializers.generator(seed), INITIALIZERS.make(initializer)
         self.n_heads = n_heads
         self.causal = causal
         self.scores = scores
-        self.value = Linear(d_model, d_model, seed=rng, dtype=dtype)
-        self.output = Linear(d_model, d_model, seed=rng, dtype=dtype)
+        self.value = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
+        self.output = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
 
     def __getattr__(self, name: str) -> Any:
         # ``mixer.query``, as the parameters' names say. Asked only for what is not an attribute.
         scores = self.__dict__.get("scores")
-        if scores is None or name.startswith("__"):
+        if scores is None or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(scores, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # ``mixer.query = ...`` replaces the projection that the scores use, as its name says.
+        scores = self.__dict__.get("scores")
+        if scores is not None and name in vars(scores):
+            setattr(scores, name, value)
+            if name not in vars(self):
+                return
+        super().__setattr__(name, value)
+
     def children(self) -> Iterator[tuple[str, Parameter | Layer]]:
-        yield from self.scores.children()
+        yield from vars(self)["scores"].children()
         for name, child in super().children():
-            if child is not self.scores:
+            if name != "scores":
                 yield name, child
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -117,12 +129,8 @@ class AveragingMixer(Mixer):
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         value = without_padding(value, context.mask)
-        heads, average_cache = F.average(
-            scores,
-            F.split_heads(value, self.n_heads),  # [batch, heads, length, d_head]
-            mask=over_heads(context.mask),
-            causal=self.causal,
-        )
+        by_head = F.split_heads(value, self.n_heads)  # [batch, heads, length, d_head]
+        heads, average_cache = F.average(scores, by_head, over_heads(context.mask), self.causal)
         return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
@@ -169,6 +177,8 @@ class Synthesizer(AveragingMixer):
         Of factorized tables.
     causal : bool
         Token i sees the tokens 0 to i only.
+    initializer : str
+        A name in `INITIALIZERS`: what projections are drawn from.
     seed : int or numpy.random.Generator
         Draws the weights.
     dtype : {"float32", "float64"}
@@ -189,13 +199,22 @@ class Synthesizer(AveragingMixer):
         *,
         rank: int = 8,
         causal: bool = False,
+        initializer: str = "xavier_uniform",
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
         rng = initializers.generator(seed)
-        settings = MixerSettings(d_model, n_heads, max_len, rank=rank)
+        settings = MixerSettings(d_model, n_heads, max_len, rank=rank, initializer=initializer)
         scores = self.scores_type.build(settings, seed=rng, dtype=dtype)
-        super().__init__(scores, d_model, n_heads, causal=causal, seed=rng, dtype=dtype)
+        super().__init__(
+            scores,
+            d_model,
+            n_heads,
+            causal=causal,
+            initializer=initializer,
+            seed=rng,
+            dtype=dtype,
+        )
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
@@ -205,6 +224,7 @@ class Synthesizer(AveragingMixer):
             settings.max_len,
             rank=settings.rank,
             causal=settings.causal,
+            initializer=settings.initializer,
             seed=seed,
             dtype=dtype,
         )

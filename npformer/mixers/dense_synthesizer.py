@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from npformer import checks, initializers, kernels
+from npformer import checks, initializers
 from npformer import functional as F
 from npformer.backend import Array
-from npformer.initializers import Seed
+from npformer.initializers import INITIALIZERS, Seed
 from npformer.mixers.averaging import Scores, Synthesizer
 from npformer.mixers.mixer import MixerSettings, check_heads
 from npformer.module import Context, Gradients, Parameter
@@ -29,6 +29,8 @@ class DenseScores(Scores):
         Heads; each has a map of its own.
     max_len : int
         Columns of W2: the longest sequence. Shorter ones use the first columns.
+    initializer : str
+        A name in `INITIALIZERS`: what the matrices are drawn from.
     seed : int or numpy.random.Generator
         Draws the weights.
     dtype : {"float32", "float64"}
@@ -47,14 +49,17 @@ class DenseScores(Scores):
         n_heads: int = 1,
         max_len: int = 128,
         *,
+        initializer: str = "xavier_uniform",
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        self.W1, self.b1, self.W2, self.b2 = _map(d_model, n_heads, max_len, seed, dtype)
+        drawn = initializer, seed, dtype
+        self.W1, self.b1, self.W2, self.b2 = _map(d_model, n_heads, max_len, *drawn)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(settings.d_model, settings.n_heads, settings.max_len, seed=seed, dtype=dtype)
+        sizes = settings.d_model, settings.n_heads, settings.max_len
+        return cls(*sizes, initializer=settings.initializer, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         maps = (self.W1.value, self.b1.value, self.W2.value, self.b2.value)
@@ -72,7 +77,7 @@ class FactorizedDenseScores(Scores):
 
     Parameters
     ----------
-    d_model, n_heads, max_len, seed, dtype
+    d_model, n_heads, max_len, initializer, seed, dtype
         As in `DenseScores`. F writes a numbers and G writes b, both about the root of max_len.
 
     Attributes
@@ -89,22 +94,24 @@ class FactorizedDenseScores(Scores):
         n_heads: int = 1,
         max_len: int = 128,
         *,
+        initializer: str = "xavier_uniform",
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
         checks.positive("max_len", max_len)
-        rng = initializers.generator(seed)
+        drawn = initializer, initializers.generator(seed), dtype
         a = math.isqrt(max_len - 1) + 1  # the root of max_len, rounded up
         b = -(-max_len // a)
-        self.W1, self.b1, self.W2, self.b2 = _map(d_model, n_heads, a, rng, dtype)
-        self.V1, self.c1, self.V2, self.c2 = _map(d_model, n_heads, b, rng, dtype)
+        self.W1, self.b1, self.W2, self.b2 = _map(d_model, n_heads, a, *drawn)
+        self.V1, self.c1, self.V2, self.c2 = _map(d_model, n_heads, b, *drawn)
 
     def _parameters(self) -> tuple[Parameter, ...]:
         return self.W1, self.b1, self.W2, self.b2, self.V1, self.c1, self.V2, self.c2
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(settings.d_model, settings.n_heads, settings.max_len, seed=seed, dtype=dtype)
+        sizes = settings.d_model, settings.n_heads, settings.max_len
+        return cls(*sizes, initializer=settings.initializer, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self._parameters())
@@ -121,33 +128,6 @@ class DenseSynthesizer(Synthesizer):
     """head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i; see `Synthesizer`."""
 
     scores_type = DenseScores
-    in_parts = True
-
-    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        fused = kernels.fused("dense_heads", x, context)
-        if fused is None:
-            heads, cache = super().heads(x, context)
-            return heads, ("layers", cache)
-        maps = [parameter.value for parameter in self._maps()]
-        heads, cache = fused(x, *maps, self.causal, context)
-        return heads, ("fused", cache)
-
-    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
-        way, saved = cache
-        if way == "layers":
-            return super().heads_backward(dmerged, saved, gradients)
-        dx: Array
-        dx, *dmaps = kernels.backward(dmerged, saved)
-        for parameter, gradient in zip(self._maps(), dmaps, strict=True):
-            gradients.add(parameter, gradient)
-        return dx
-
-    def _maps(self) -> list[Parameter]:
-        """Return the parameters of the scores, then W and b of the values."""
-        scores = self.scores
-        assert isinstance(scores, DenseScores)
-        assert self.value.bias is not None
-        return [scores.W1, scores.b1, scores.W2, scores.b2, self.value.weight, self.value.bias]
 
 
 class FactorizedDenseSynthesizer(Synthesizer):
@@ -160,17 +140,17 @@ class FactorizedDenseSynthesizer(Synthesizer):
 
 
 def _map(
-    d_model: int, n_heads: int, columns: int, seed: Seed, dtype: str
+    d_model: int, n_heads: int, columns: int, initializer: str, seed: Seed, dtype: str
 ) -> tuple[Parameter, Parameter, Parameter, Parameter]:
     """Return W1, b1, W2, b2 of a map from tokens to rows of scores."""
     check_heads(d_model, n_heads)
     checks.positive("max_len", columns)
-    rng = initializers.generator(seed)
-    xavier, zeros = initializers.xavier_uniform, initializers.zeros
+    rng, init = initializers.generator(seed), INITIALIZERS.make(initializer)
+    zeros = initializers.zeros
     shape = (n_heads, d_model // n_heads, columns)
     return (
-        Parameter(initializers.draw(xavier, rng, (d_model, d_model), dtype)),
+        Parameter(initializers.draw(init, rng, (d_model, d_model), dtype)),
         Parameter(initializers.draw(zeros, rng, (d_model,), dtype)),
-        Parameter(initializers.draw(initializers.per_head(xavier), rng, shape, dtype)),
+        Parameter(initializers.draw(initializers.per_head(init), rng, shape, dtype)),
         Parameter(initializers.draw(zeros, rng, (n_heads, columns), dtype)),
     )

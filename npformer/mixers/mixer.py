@@ -8,7 +8,7 @@ from typing import Self
 
 from npformer import checks
 from npformer.backend import Array
-from npformer.initializers import Seed
+from npformer.initializers import INITIALIZERS, Seed
 from npformer.module import Context, Layer
 
 PADDINGS = ("refuse", "per_length", "zero")
@@ -37,6 +37,8 @@ class MixerSettings:
         k of the Factorized Random Synthesizer.
     mixture : tuple of str
         Parts of a mixture.
+    initializer : str
+        A name in `INITIALIZERS`: what projections are drawn from.
     """
 
     d_model: int
@@ -47,6 +49,7 @@ class MixerSettings:
     memory: str = "auto"
     rank: int = 8
     mixture: tuple[str, ...] = ("attention", "random_synthesizer")
+    initializer: str = "xavier_uniform"
 
     def __post_init__(self) -> None:
         checks.positive("d_model", self.d_model)
@@ -55,6 +58,7 @@ class MixerSettings:
         checks.positive("rank", self.rank)
         checks.choice("padding", self.padding, PADDINGS)
         checks.choice("memory", self.memory, MEMORIES)
+        INITIALIZERS.parse(self.initializer, "initializer")
 
 
 class Mixer(Layer):
@@ -67,13 +71,9 @@ class Mixer(Layer):
     ----------
     dropout_follows : bool
         Whether the paper has dropout between this mixer and the residual connection.
-    in_parts : bool
-        Whether its kernel on the CPU shares a call among threads (`Context.in_parts`). If not,
-        long calls have the threads of BLAS. A subclass that computes in another way says False.
     """
 
     dropout_follows: bool = True
-    in_parts: bool = False
 
     @classmethod
     @abstractmethod

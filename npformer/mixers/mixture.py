@@ -95,6 +95,7 @@ class Mixture(AveragingMixer):
             settings.d_model,
             settings.n_heads,
             causal=settings.causal,
+            initializer=settings.initializer,
             seed=rng,
             dtype=dtype,
         )

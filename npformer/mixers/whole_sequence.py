@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Self
 
-from npformer import checks, initializers, kernels
+from npformer import checks, initializers
 from npformer import functional as F
 from npformer.backend import Array, array_module, like
 from npformer.initializers import Seed
 from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings
-from npformer.mixers.padding import mix_padded, mix_padded_backward, rows_of_length
+from npformer.mixers.padding import WAYS_ROUND_PADDING
 from npformer.module import Context, Gradients, Parameter
 
 
@@ -68,28 +68,32 @@ class WholeSequenceMixer(Mixer):
         """Return the matrix that mixes `length` tokens."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        way_round, _ = WAYS_ROUND_PADDING[self.padding]
+
         def mix(x: Array) -> tuple[Array, Any]:
             return self.mix(x, context)
 
-        return mix_padded(mix, x, context.mask, self.padding, self.name, context.lengths)
+        return way_round(mix, x, context.padding, self.name)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        def pull(dy: Array, cache: Any) -> Array:
+        _, way_back = WAYS_ROUND_PADDING[self.padding]
+
+        def mix_backward(dy: Array, cache: Any) -> Array:
             return self.mix_backward(dy, cache, gradients)
 
-        return mix_padded_backward(pull, dy, cache)
+        return way_back(mix_backward, dy, cache)
 
     def explain(self, x: Array, context: Context) -> Array:
         batch, length = x.shape[:2]
         whole = self.sequence_matrix(length, near=x)
         xp = array_module(x)
         matrices = xp.broadcast_to(whole, (batch, 1, length, length)).copy()
-        if context.mask is None:
+        if context.padding is None:
             return matrices
         if self.padding == "per_length":
-            for n, rows in rows_of_length(context.mask, context.lengths):
+            for n, rows in context.padding.rows_of_length():
                 matrices[rows, :, :n, :n] = self.sequence_matrix(n, near=x)
-        kept = context.mask
+        kept = context.padding.mask
         return xp.where(kept[:, None, :, None] & kept[:, None, None, :], matrices, 0.0)
 
 
@@ -105,11 +109,10 @@ class Fourier(WholeSequenceMixer):
     name = "fourier"
 
     def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return kernels.forward(F.fourier_mixing, context, x)
+        return F.fourier_mixing(x)
 
     def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx: Array = kernels.backward(dy, cache)
-        return dx
+        return F.fourier_mixing_backward(dy, cache)
 
     def sequence_matrix(self, length: int, near: Array) -> Array:
         return _fourier_matrix(length, near)

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from npformer import checks, kernels
+from npformer import checks
 from npformer.backend import use_precision
 from npformer.classifier import SequenceClassifier
+from npformer.engine.tree import tree_of
+from npformer.engine.updates import device_generator
 from npformer.optim import Adam
+from npformer.training.callbacks import TrainingState
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,6 @@ class Options:
     epochs: int
     batch_size: int
     clip_norm: float | None
-    label_smoothing: float
     patience: int | None
     workers: int | str
     processes: bool | str
@@ -94,11 +96,30 @@ def optimizer_of(
     return optimizer
 
 
+def check_still_trained(state: TrainingState) -> None:
+    """Check, if the model has changed, that the optimizer still has the weights that it has now.
+
+    Raises
+    ------
+    ValueError
+        A layer was replaced, or something was frozen: new weights would stay as they are.
+    """
+    tree = tree_of(state.model)
+    if tree is state._tree:
+        return
+    if not _trains(state.optimizer, state.model):
+        raise ValueError(
+            "the model's parameters are no longer the optimizer's: a layer was replaced, or "
+            "something frozen, in the middle of the training. Expected the same until it ends: "
+            "change the model before fit, or call fit once more"
+        )
+    state._set(_tree=tree)
+
+
 def generator_of_dropout(model: SequenceClassifier, masks: str, rng: np.random.Generator) -> Any:
     """Return what draws dropout's masks: on the device, if that is asked for and there is one."""
     if masks == "device" and model.backend != "numpy":
-        near = next(iter(model.parameters().values()))
-        return kernels.generator(near, int(rng.integers(1 << 63))) or rng
+        return device_generator(model.backend, int(rng.integers(1 << 63))) or rng
     return rng
 
 

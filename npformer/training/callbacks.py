@@ -72,6 +72,7 @@ class TrainingState:
     best_epoch: int | None = None
     _loss: Array | float = field(default=math.nan, repr=False)
     _reason: str | None = field(default=None, repr=False)
+    _tree: Any = field(default=None, repr=False)  # the model, as it was last checked
     _began: float = field(default=0.0, repr=False)  # the epoch, on time.perf_counter
 
     @property
@@ -135,8 +136,8 @@ class Callback:
     are called in the order of the list.
 
     A callback may change ``state.optimizer.lr``, write into ``state.model.parameters()``, and end
-    the training with ``state.stop()``. Worker processes see the weights as they change, and no
-    other change of the model: for one, pass ``processes=False``. An error in a callback ends the
+    the training with ``state.stop()``. Settings of layers may be changed too; layers themselves,
+    and what is trained, stay as they are until the training ends. An error in a callback ends the
     training; the best weights are put back and the error reaches the caller of `fit`.
     """
 

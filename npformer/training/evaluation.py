@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array
+from npformer.backend import Array, to_numpy
+from npformer.batch import Batch
 from npformer.classifier import SequenceClassifier
-from npformer.functional import NO_LABEL
+from npformer.losses import Loss
 
 Data = Sequence[Any]
 """(x, y) or (x, y, mask), host arrays."""
@@ -25,7 +27,7 @@ class Evaluation:
     loss : float
         Mean over labels, in nats, without label smoothing.
     accuracy : float
-        Share of labels that were predicted right.
+        Share of labels that were predicted right; NaN where the loss knows no classes.
     labels : int
         How many there were.
     """
@@ -40,6 +42,7 @@ def evaluate(
     data: Data,
     batch_size: int = 256,
     processes: bool | str = "auto",
+    loss: Loss | None = None,
 ) -> Evaluation:
     """Return loss and accuracy of a model on labelled data.
 
@@ -50,32 +53,32 @@ def evaluate(
         Every token is of type 0, as in `fit`.
     batch_size, processes
         As in `SequenceClassifier.predict_probabilities`.
+    loss : Loss, optional
+        The model's own if not given.
     """
-    return measure(model, *checked(model, "data", data), batch_size, processes)
+    _require_classifier(model)
+    loss = model.loss_with(loss)
+    return measure(model, checked(model, "data", data, loss), loss, batch_size, processes)
 
 
 def measure(
     model: SequenceClassifier,
-    x: Array,
-    y: Array,
-    mask: Array | None,
+    samples: Batch,
+    loss: Loss,
     batch_size: int,
     processes: bool | str,
 ) -> Evaluation:
     """Return what `evaluate` does, of data that has been checked."""
-    log_p = model.in_batches(
-        model.log_probabilities, x, mask, batch_size, processes=processes
-    )  # [..., n_classes]
-    counted = y != NO_LABEL
-    if mask is not None and y.ndim == 2:
-        counted &= mask  # a token of padding has no label
-    right = np.take_along_axis(log_p, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
-    n = int(counted.sum())
-    hits = (log_p.argmax(axis=-1) == y) & counted & ~np.isnan(right)
+    mask = None if samples.padding is None else samples.padding.mask
+    outputs = model.in_batches(
+        to_numpy, samples.x, mask, batch_size, samples.types, processes=processes
+    )
+    found = loss.measure(outputs, np.asarray(samples.y))
+    n = max(found.n, 1)
     return Evaluation(
-        loss=float(0.0 - right[counted].sum()) / max(n, 1),
-        accuracy=float(hits.sum() / max(n, 1)),
-        labels=n,
+        loss=found.total / n,
+        accuracy=math.nan if found.hits is None else found.hits / n,
+        labels=found.n,
     )
 
 
@@ -93,33 +96,25 @@ def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
     return min(256, 4 * min(batch_size, micro_batch or batch_size))
 
 
-def checked(
-    model: SequenceClassifier, name: str, data: Data, at_once: int = 1024
-) -> tuple[Array, Array, Array | None]:
-    """Return x, y and mask after a look at every sample and label.
+def checked(model: SequenceClassifier, name: str, data: Data, loss: Loss) -> Batch:
+    """Return all samples, on the host, after a look at each of them and each target."""
+    _require_classifier(model)
+    x, y, mask = _parts(name, data)
+    if len(x) == 0:
+        raise ValueError(f"{name} has no samples; expected at least 1")
+    try:
+        return model.check(x, y, mask, loss=loss)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"in {name}, {error}") from error
 
-    Some at a time, so that a GPU need not hold them all.
-    """
+
+def _require_classifier(model: object) -> None:
     if not isinstance(model, SequenceClassifier):
         raise TypeError(
             f"model is a {type(model).__name__}; expected a SequenceClassifier, which has a loss. "
             "For other layers write the loop: forward, a loss of npformer.functional, backward, "
             "Adam.step"
         )
-    x, y, mask = _parts(name, data)
-    if len(x) == 0:
-        raise ValueError(f"{name} has no samples; expected at least 1")
-    for start in range(0, len(x), at_once):
-        rows = slice(start, start + at_once)
-        try:
-            model.prepare_batch(x[rows], y[rows], None if mask is None else mask[rows])
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"in {name}, {error}") from error
-    try:
-        model.check_padding(mask)
-    except ValueError as error:
-        raise ValueError(f"in {name}, {error}") from error
-    return x, y, mask
 
 
 def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:

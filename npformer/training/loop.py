@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from npformer import initializers
-from npformer.backend import explained_memory_error, get_backend
+from npformer.backend import Feed, explained_memory_error, get_backend
+from npformer.batch import Batch
 from npformer.classifier import SequenceClassifier
+from npformer.engine.workers import Team
 from npformer.initializers import Seed
+from npformer.losses import Loss
 from npformer.optim import Adam, Schedule, clip_by_global_norm
 from npformer.training.arguments import (
     Options,
     _at_precision,
     check_options,
+    check_still_trained,
     generator_of_dropout,
     optimizer_of,
 )
@@ -32,6 +36,7 @@ from npformer.training.callbacks import (
 from npformer.training.evaluation import (
     Data,
     Evaluation,
+    _require_classifier,
     batch_at_evaluation,
     checked,
     measure,
@@ -43,9 +48,7 @@ from npformer.training.observers import (
     Patience,
     ProgressBar,
     Recorder,
-    Samples,
 )
-from npformer.workers import Team
 
 
 def fit(
@@ -56,7 +59,7 @@ def fit(
     epochs: int = 10,
     batch_size: int = 32,
     lr: float | None = None,
-    schedule: Schedule | None = None,
+    schedule: Schedule | str | None = None,
     weight_decay: float | None = None,
     optimizer: Adam | None = None,
     clip_norm: float | None = None,
@@ -72,6 +75,7 @@ def fit(
     masks: str = "host",
     on_interrupt: str = "raise",
     callbacks: Sequence[Callback | Function] = (),
+    loss: Loss | None = None,
 ) -> History:
     """Train a classifier, in place, and keep its best weights.
 
@@ -91,8 +95,9 @@ def fit(
         Samples a step.
     lr : float, optional
         Learning rate of Adam; its own default if not given, 1e-3.
-    schedule : callable, optional
-        Step, from 1, to a factor on the learning rate: see `npformer.optim`.
+    schedule : callable or str, optional
+        Step, from 1, to a factor on the learning rate; or a name in `npformer.optim.SCHEDULES` with
+        its options, such as "cosine(total=1000, warmup=100)".
     weight_decay : float, optional
         Decoupled, as in AdamW; none if not given.
     optimizer : Adam, optional
@@ -138,6 +143,9 @@ def fit(
         each epoch, with the `TrainingState`. In each step and epoch they come last, in this order:
         the watch over the loss, the history, the best weights, patience, the progress bar, and
         then these, in the order of the list.
+    loss : Loss, optional
+        What to train on in place of the model's own, see `npformer.losses`. One that knows no
+        classes has no accuracy: the best epoch is then the one of the lowest validation loss.
 
     Returns
     -------
@@ -163,7 +171,6 @@ def fit(
         epochs=epochs,
         batch_size=batch_size,
         clip_norm=clip_norm,
-        label_smoothing=label_smoothing,
         patience=patience,
         workers=workers,
         processes=processes,
@@ -176,13 +183,15 @@ def fit(
     check_options(options, validation is not None, optimizer, settings)
     theirs = checked_callbacks(callbacks)
     # A wrong label in the last batch should not cost an epoch.
-    samples = checked(model, "data", data)
-    held_out = None if validation is None else checked(model, "validation", validation)
+    _require_classifier(model)
+    loss = model.loss_with(loss, label_smoothing)
+    samples = checked(model, "data", data, loss)
+    held_out = None if validation is None else checked(model, "validation", validation, loss)
     rng = initializers.generator(seed)
     optimizer = optimizer_of(model, optimizer, settings)
     drawing = generator_of_dropout(model, masks, rng)
 
-    state = TrainingState(model, optimizer, History(), epochs, -(-len(samples[0]) // batch_size))
+    state = TrainingState(model, optimizer, History(), epochs, -(-len(samples) // batch_size))
     best = BestWeights(model)
     every = check_every or (1 if model.backend == "numpy" else 50)
     watch = LossWatch(samples, held_out, every, best)
@@ -191,8 +200,9 @@ def fit(
         ours.append(Patience(patience))
     observers = InOrder([*ours, ProgressBar(progress), *theirs])
     try:
-        with _at_precision(model, precision), _team(model, options) as team:
-            training = Training(samples, held_out, options, rng, drawing, team, observers, state)
+        with _at_precision(model, precision), _team(model, options, loss) as (team, feed):
+            data_and_team = samples, held_out, loss, team, feed
+            training = Training(*data_and_team, options, rng, drawing, observers, state)
             observers.on_start(state)
             for epoch in range(1, epochs + 1):
                 if state.stopping is not None:
@@ -217,13 +227,15 @@ def fit(
 class Training:
     """What an epoch needs."""
 
-    samples: Samples
-    held_out: Samples | None
+    samples: Batch
+    held_out: Batch | None
+    loss: Loss
+    team: Team
+    feed: Feed | None
     options: Options
     rng: np.random.Generator
     drawing: Any
     """The generator of dropout's masks."""
-    team: Team
     observers: Callback
     state: TrainingState
 
@@ -235,7 +247,7 @@ def run_epoch(training: Training, epoch: int) -> None:
     """
     state, size = training.state, training.options.batch_size
     state._set(epoch=epoch, _began=time.perf_counter())
-    order = training.rng.permutation(len(training.samples[0]))
+    order = training.rng.permutation(len(training.samples))
     for step in range(1, state.n_steps + 1):
         take_step(training, step, order[(step - 1) * size : step * size])
         if state.stopping is not None and step < state.n_steps:
@@ -248,12 +260,11 @@ def run_epoch(training: Training, epoch: int) -> None:
 def take_step(training: Training, step: int, rows: np.ndarray) -> None:
     """Take one step of the optimizer, on some samples."""
     state, options = training.state, training.options
-    x, y, mask = training.samples
-    batch = x[rows], y[rows], None if mask is None else mask[rows]
     with _computing(training, len(rows)):
-        loss, gradients = training.team.step(
-            *batch, generator=training.drawing, label_smoothing=options.label_smoothing
-        )
+        check_still_trained(state)
+        samples = training.samples.of_rows(rows)
+        batch = state.model.upload(samples, training.feed, loss=training.loss)
+        loss, gradients = training.team.step(batch, generator=training.drawing)
     state._set(
         step=state.optimizer.steps + 1,
         step_in_epoch=step,
@@ -280,22 +291,24 @@ def _computing(training: Training, n_rows: int) -> Iterator[None]:
         yield
 
 
-def _evaluation(training: Training, held_out: Samples) -> Evaluation:
+def _evaluation(training: Training, held_out: Batch) -> Evaluation:
     options = training.options
     at_once = batch_at_evaluation(options.batch_size, options.micro_batch)
     # Each copy takes so many; and processes=True asks for copies that train.
     by_size = "auto" if options.processes and options.workers == "auto" else False
     with np.errstate(over="ignore", invalid="ignore"):
-        return measure(training.state.model, *held_out, at_once, by_size)
+        return measure(training.state.model, held_out, training.loss, at_once, by_size)
 
 
 @contextmanager
-def _team(model: SequenceClassifier, options: Options) -> Iterator[Team]:
+def _team(
+    model: SequenceClassifier, options: Options, loss: Loss
+) -> Iterator[tuple[Team, Feed | None]]:
     """Yield the workers, and what brings them their batches where there is a device."""
     start_feed = get_backend(model.backend).feed
     with ExitStack() as stack:
         feed = None if start_feed is None else stack.enter_context(closing(start_feed()))
         team = Team(
-            model, options.workers, options.micro_batch, feed=feed, processes=options.processes
+            model, options.workers, options.micro_batch, processes=options.processes, loss=loss
         )
-        yield stack.enter_context(team)
+        yield stack.enter_context(team), feed

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from npformer.backend import Array, array_module, explained_memory_error, to_numpy
+from npformer.batch import Batch
 from npformer.classifier import SequenceClassifier
 from npformer.trace import first_non_finite, non_finite_parameter
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import NonFiniteLossError
-
-Samples = tuple[Array, Array, Array | None]
-"""x, y and mask, checked."""
 
 
 class BestWeights(Callback):
@@ -50,7 +48,7 @@ class BestWeights(Callback):
         return f"The model has the best weights so far, those of epoch {self.epoch}"
 
     def _offer(self, epoch: int, found: Evaluation) -> None:
-        score = (found.accuracy, -found.loss)
+        score = (0.0 if math.isnan(found.accuracy) else found.accuracy, -found.loss)
         if score > self._score:
             self._score, self.epoch = score, epoch
             self._weights = {n: to_numpy(p).copy() for n, p in self.model.parameters().items()}
@@ -59,9 +57,7 @@ class BestWeights(Callback):
 class LossWatch(Callback):
     """Losses of an epoch, read in batches, for each reading waits for the device."""
 
-    def __init__(
-        self, data: Samples, held_out: Samples | None, every: int, best: BestWeights
-    ) -> None:
+    def __init__(self, data: Batch, held_out: Batch | None, every: int, best: BestWeights) -> None:
         self.data = data
         self.held_out = held_out
         self.every = every
@@ -86,10 +82,8 @@ class LossWatch(Callback):
         """Look at the validation loss."""
         found = state.evaluation
         if self.held_out is not None and found is not None and not math.isfinite(found.loss):
-            x, _, mask = self.held_out
-            raise NonFiniteLossError(
-                state.step, culprit(state.model, x, mask), self.best.kept(), "the validation loss"
-            )
+            found_in = culprit(state.model, self.held_out)
+            raise NonFiniteLossError(state.step, found_in, self.best.kept(), "the validation loss")
 
     def finish(self, state: TrainingState) -> None:
         """Look at what the last steps left, when there are no more."""
@@ -106,9 +100,8 @@ class LossWatch(Callback):
         values = to_numpy(array_module(first).stack([loss for loss, _, _ in self._unread]))
         for value, (_, step, rows) in zip(values.tolist(), self._unread, strict=True):
             if not math.isfinite(value):
-                x, _, mask = self.data
                 with explained_memory_error(state.model.backend, len(rows)):
-                    found = culprit(state.model, x[rows], None if mask is None else mask[rows])
+                    found = culprit(state.model, self.data.of_rows(rows))
                 notes = self.best.kept()
                 if updates >= step and found != "the input x":
                     notes += (
@@ -139,7 +132,8 @@ class Recorder(Callback):
         """Note what was found on the validation data."""
         if state.evaluation is not None:
             state.history.validation_loss.append(state.evaluation.loss)
-            state.history.validation_accuracy.append(state.evaluation.accuracy)
+            if not math.isnan(state.evaluation.accuracy):
+                state.history.validation_accuracy.append(state.evaluation.accuracy)
 
 
 class Patience(Callback):
@@ -176,7 +170,9 @@ class ProgressBar(Callback):
         """Write the epoch's figures behind it."""
         figures = {"loss": f"{state.history.train_loss[-1]:.4f}"}
         if state.evaluation is not None:
-            figures["validation"] = f"{state.evaluation.accuracy:.4f}"
+            found = state.evaluation
+            shown = found.loss if math.isnan(found.accuracy) else found.accuracy
+            figures["validation"] = f"{shown:.4f}"
         self._bar.set_postfix(figures)
 
     def on_end(self, state: TrainingState) -> None:
@@ -184,17 +180,16 @@ class ProgressBar(Callback):
         self._bar.close()
 
 
-def culprit(model: SequenceClassifier, x: Array, mask: Array | None, at_once: int = 256) -> str:
-    """Return the name of the first tensor that is not finite when a model sees x."""
+def culprit(model: SequenceClassifier, samples: Batch, at_once: int = 256) -> str:
+    """Return the name of the first tensor that is not finite when a model sees samples."""
+    x, mask = samples.x, None if samples.padding is None else samples.padding.mask
     kept = x if mask is None else x[mask]  # padding may hold anything
     if x.dtype.kind == "f" and not np.isfinite(kept).all():
         return "the input x"
     for start in range(0, len(x), at_once):
         rows = slice(start, start + at_once)
         with np.errstate(all="ignore"):
-            found = first_non_finite(
-                model, *model.prepare(x[rows], None if mask is None else mask[rows])
-            )
+            found = first_non_finite(model, x[rows], None if mask is None else mask[rows])
         if found is not None:
             return found
     return "the loss itself (every layer's output is finite at evaluation)"

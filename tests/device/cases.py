@@ -16,9 +16,11 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer import optim
+from npformer.engine import EngineContext
+from npformer.engine.twins import twin_on
+from npformer.engine.workers import Team
 from npformer.layers import POOLINGS
 from npformer.mixers import MixerSettings, WholeSequenceMixer
-from npformer.workers import Team
 
 Results = dict[str, Any]
 
@@ -209,19 +211,25 @@ PAIRS = [
 
 
 def _run_layer(
-    layer: nf.Layer, x: np.ndarray, mask: np.ndarray | None, backend: str, dtype: str
+    layer: nf.Layer,
+    x: np.ndarray,
+    mask: np.ndarray | None,
+    types: np.ndarray | None,
+    backend: str,
+    dtype: str,
 ) -> Results:
-    layer.to(backend)
-    gradients = nf.Gradients(layer)
-    context = nf.Context(
+    gradients = nf.Gradients(layer.to(backend))
+    context = EngineContext(
         training=True,
         generator=np.random.default_rng(2),
         mask=move(mask, backend, dtype),
+        types=move(types, backend, dtype),
         workspace=nf.Workspace(),
     )
-    y, cache = layer.forward(move(x, backend, dtype), context)
+    twin = twin_on(backend, layer)
+    y, cache = twin.forward(move(x, backend, dtype), context)
     dy = np.random.default_rng(1).normal(size=y.shape)
-    dx = layer.backward(move(dy, backend, dtype), cache, gradients)
+    dx = twin.backward(move(dy, backend, dtype), cache, gradients)
     return {"y": y} | ({} if dx is None else {"dx": dx}) | dict(gradients)
 
 
@@ -231,9 +239,10 @@ def _layer(
     x: np.ndarray = X,
     mask: np.ndarray | None = None,
     say: str = "",
+    types: np.ndarray | None = None,
 ) -> Case:
     def run(backend: str, dtype: str) -> Results:
-        return _run_layer(make(dtype), x, mask, backend, dtype)
+        return _run_layer(make(dtype), x, mask, types, backend, dtype)
 
     return Case(f"{covers}{', ' if say else ''}{say}", covers, run)
 
@@ -255,6 +264,13 @@ LAYERS = [
         say="scaled",
     ),
     _layer("Positions", lambda dtype: L.Positions(6, 8, seed=0, dtype=dtype)),
+    _layer("TokenTypes", lambda dtype: L.TokenTypes(2, 8, seed=0, dtype=dtype)),
+    _layer(
+        "TokenTypes",
+        lambda dtype: L.TokenTypes(2, 8, scale=True, seed=0, dtype=dtype),
+        types=TYPES,
+        say="of several types",
+    ),
     _layer(
         "Positions", lambda dtype: L.Positions(6, 8, "learned", seed=0, dtype=dtype), say="learned"
     ),
@@ -325,7 +341,7 @@ def _explanation(name: str, say: str, mask: np.ndarray | None, **settings: Any) 
         chosen = MixerSettings(**({"d_model": 8, "n_heads": 2, "max_len": 6} | settings))
         mixer = nf.MIXERS[name].build(chosen, seed=0, dtype=dtype).to(backend)
         context = nf.Context(mask=move(mask, backend, dtype))
-        return parts_of(mixer.explain(move(X, backend, dtype), context))
+        return parts_of(twin_on(backend, mixer).explain(move(X, backend, dtype), context))
 
     return Case(f"what {name} mixed with{', ' if say else ''}{say}", name, run)
 
@@ -365,11 +381,12 @@ def _text_encoder(say: str, mask: np.ndarray | None = None, **changes: Any) -> C
         encoder = nf.TextEncoder(chosen, 7, seed=0, dtype=dtype).to(backend)
         gradients = nf.Gradients(encoder)
         mask_there, types = (move(x, backend, dtype) for x in (mask, TYPES))
-        context = nf.Context(mask=mask_there, workspace=nf.Workspace(), types=types)
-        (hidden, pooled), cache = encoder.forward(move(IDS, backend, dtype), context)
+        context = EngineContext(mask=mask_there, workspace=nf.Workspace(), types=types)
+        twin = twin_on(backend, encoder)
+        (hidden, pooled), cache = twin.forward(move(IDS, backend, dtype), context)
         rng = np.random.default_rng(1)
         dy = [move(rng.normal(size=y.shape), backend, dtype) for y in (hidden, pooled)]
-        encoder.backward((dy[0], dy[1]), cache, gradients)
+        twin.backward((dy[0], dy[1]), cache, gradients)
         return {"hidden": hidden, "pooled": pooled, **gradients}
 
     return Case(f"TextEncoder, {say}", "TextEncoder", run)
@@ -545,7 +562,7 @@ def train(
         for step in range(steps):
             if moves and step in moves:
                 model.to(moves[step])
-            loss, gradients = team.step(x, y, MASK, generator=generator)
+            loss, gradients = team.step(model.batch(x, y, MASK), generator=generator)
             nf.clip_by_global_norm(gradients, 1.0)
             optimizer.step(gradients)
             losses.append(float(loss))

@@ -9,7 +9,7 @@ import pytest
 
 import npformer as nf
 from npformer.backend import to_numpy
-from npformer.workers import Team
+from npformer.engine.workers import Team
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, batch, classifier
 from tests.fake_device import asarray, count
 
@@ -23,21 +23,21 @@ def fit(model: nf.SequenceClassifier, data: Any, **options: Any) -> nf.History:
 def test_a_step_waits_for_no_lengths(mixer) -> None:
     model = classifier("float32", mixer=mixer, padding="per_length").to("fake")
     with count() as counted:
-        Team(model).step(*batch(model), MASK, generator=None)
+        Team(model).step(model.batch(*batch(model), MASK), generator=None)
     assert counted.synchronisations == 0, counted.waits
 
 
 def test_a_mask_on_the_device_is_asked_for_lengths_once_a_step() -> None:
     model = classifier("float32", mixer="fourier", padding="per_length", n_layers=3).to("fake")
     with count() as counted:
-        Team(model).step(*batch(model), asarray(MASK), generator=None)
+        Team(model).step(model.batch(*batch(model), asarray(MASK)), generator=None)
     assert counted.synchronisations == 1, counted.waits
 
 
 def test_rows_of_each_length_are_uploaded_once_for_all_layers() -> None:
     model = classifier("float32", mixer="fourier", padding="per_length", n_layers=3).to("fake")
     with count() as counted:
-        Team(model).step(*batch(model), MASK, generator=None)
+        Team(model).step(model.batch(*batch(model), MASK), generator=None)
     assert counted.uploads == 3 + 2  # ids, labels, mask; rows of length 5 and of length 2
 
 

@@ -12,10 +12,11 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer import optim
+from npformer.engine.workers import Team
 from npformer.layers import POOLINGS
-from npformer.mixers.padding import mix_padded
+from npformer.mixers.padding import per_length, zero
+from npformer.padding import Padding
 from npformer.trace import first_non_finite
-from npformer.workers import Team
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, X, batch, classifier
 from tests.fake_device import FakeArray, count
@@ -60,7 +61,8 @@ def test_every_pair_has_a_case() -> None:
 
 def test_every_layer_has_a_case() -> None:
     public = {name: getattr(nf.layers, name) for name in nf.layers.__all__}
-    layers = {n for n, x in public.items() if isinstance(x, type) and issubclass(x, nf.Layer)}
+    kinds = {n: x for n, x in public.items() if isinstance(x, type) and issubclass(x, nf.Layer)}
+    layers = {n for n, x in kinds.items() if x.forward is not nf.Layer.forward}
     assert layers - {case.covers for case in cases.LAYERS} == set(), "add a case to cases.LAYERS"
 
 
@@ -79,9 +81,8 @@ def test_forward_and_backward_wait_for_nothing(case) -> None:
 
 
 def one_step(team: Team, optimizer: nf.Adam, mask: np.ndarray | None = MASK) -> FakeArray:
-    loss, gradients = team.step(
-        *batch(team.model), mask, generator=np.random.default_rng(0), label_smoothing=0.1
-    )
+    given = team.model.batch(*batch(team.model), mask)
+    loss, gradients = team.step(given, generator=np.random.default_rng(0))
     nf.clip_by_global_norm(gradients, 1.0)
     optimizer.step(gradients)
     return loss
@@ -89,7 +90,8 @@ def one_step(team: Team, optimizer: nf.Adam, mask: np.ndarray | None = MASK) -> 
 
 def training(**changes: Any) -> tuple[Team, nf.Adam]:
     model = classifier("float32", **changes).to("fake")
-    return Team(model, workers="auto"), nf.Adam(model.parameters())
+    loss = model.loss_with(label_smoothing=0.1)
+    return Team(model, workers="auto", loss=loss), nf.Adam(model.parameters())
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -125,7 +127,7 @@ def test_a_step_of_another_model_waits_for_nothing(changes) -> None:
 def test_a_step_with_one_logit_waits_for_nothing() -> None:
     model = classifier("float32", output="sigmoid").to("fake")
     with count() as counted:
-        Team(model).step(*batch(model), MASK, generator=None)
+        Team(model).step(model.batch(*batch(model), MASK), generator=None)
     assert counted.synchronisations == 0, counted.waits
 
 
@@ -162,7 +164,7 @@ def test_a_batch_that_is_on_the_device_is_not_uploaded() -> None:
     x, y, mask = on_device(IDS), on_device(LABELS), on_device(MASK)
     team = Team(model)
     with count() as counted:
-        team.step(x, y, mask, generator=None)
+        team.step(model.batch(x, y, mask), generator=None)
     assert counted.uploads == 0
 
 
@@ -420,8 +422,10 @@ def test_workers_are_refused_on_the_device() -> None:
 
 
 def test_a_part_of_a_model_does_not_move_alone() -> None:
+    model = classifier("float32")
     with pytest.raises(ValueError, match=r"move the whole model: model\.to\('fake'\)"):
-        classifier("float32").encoder.to("fake")
+        model.encoder.to("fake")
+    assert model.encoder.backend == model.backend == "numpy"
 
 
 # Mixing backends
@@ -464,8 +468,8 @@ HEADS = MASK[:, None, None, :]
         lambda x, there: F.softmax_cross_entropy(there[:, 0], LABELS),
         lambda x, there: nf.layers.Linear(8, 4, seed=0, dtype="float64").to("fake")(x),
         lambda x, there: nf.layers.Flatten()(there, MASK),
-        lambda x, there: mix_padded(F.fourier_mixing, there, MASK, "zero", "fourier"),
-        lambda x, there: mix_padded(F.fourier_mixing, there, MASK, "per_length", "fourier"),
+        lambda x, there: zero(F.fourier_mixing, there, Padding(MASK), "fourier"),
+        lambda x, there: per_length(F.fourier_mixing, there, Padding(MASK), "fourier"),
         lambda x, there: nf.Encoder(cases.config(), dtype="float64").to("fake")(there, MASK),
         lambda x, there: nf.Encoder(cases.config(), dtype="float64")(x, on_device(MASK)),
     ],

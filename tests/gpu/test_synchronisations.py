@@ -20,8 +20,8 @@ import pytest
 
 import npformer as nf
 from npformer import backend as backends
+from npformer.engine.workers import Team
 from npformer.layers import POOLINGS
-from npformer.workers import Team
 from tests.device.cases import IDS, LABELS, MASK, batch, classifier
 from tests.gpu import hold_up, require_gpu
 
@@ -71,7 +71,8 @@ def gpu_held_up() -> Iterator[None]:
 
 
 def step(team: Team, optimizer: nf.Adam) -> Any:
-    loss, gradients = team.step(*batch(team.model), MASK, generator=np.random.default_rng(0))
+    given = team.model.batch(*batch(team.model), MASK)
+    loss, gradients = team.step(given, generator=np.random.default_rng(0))
     nf.clip_by_global_norm(gradients, 1.0)
     optimizer.step(gradients)
     return loss
@@ -127,7 +128,8 @@ def test_mixing_each_length_by_itself_waits_for_nothing(mixer) -> None:
 def test_a_mask_on_the_device_is_fetched_once_a_step() -> None:
     team, _ = training(mixer="fourier", padding="per_length", n_layers=3)
     with counted_downloads() as fetched:
-        team.step(*batch(team.model), nf.asarray(MASK, "cupy"), generator=None)
+        given = team.model.batch(*batch(team.model), nf.asarray(MASK, "cupy"))
+        team.step(given, generator=None)
     assert len(fetched) == 1
 
 
@@ -196,10 +198,11 @@ def test_a_step_waits_for_nothing_that_cupy_does_not_see_either(mixer, padding) 
     model = classifier("float32", mixer=mixer, padding=padding, max_len=LENGTHS[-1]).to("cupy")
     given = batch_of_lengths()
     with closing(feed()) as pinned:
-        team, optimizer = Team(model, feed=pinned), nf.Adam(model.parameters())
+        team, optimizer = Team(model), nf.Adam(model.parameters())
 
         def step() -> None:
-            _, gradients = team.step(*given, generator=None)
+            fed = model.upload(model.check(*given), pinned)
+            _, gradients = team.step(fed, generator=None)
             nf.clip_by_global_norm(gradients, 1.0)
             optimizer.step(gradients)
 

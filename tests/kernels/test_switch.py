@@ -1,4 +1,4 @@
-"""Kernels on and off: for a process, a call, and for arrays that have none."""
+"""Kernels on and off: for a process, a call, and for layers and arrays that have none."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer import Context, Encoder, EncoderConfig, Gradients, Workspace, complex_step, kernels
-from npformer import functional as F
-from npformer.kernels import cpu
+from npformer import Context, Encoder, EncoderConfig, Gradients, complex_step
+from npformer import layers as L
+from npformer.engine import EngineContext, Workspace, cpu, gpu, switch
+from npformer.engine import layers as fast_layers
+from npformer.engine import mixers as fast_mixers
+from npformer.engine import models as fast_models
+from npformer.engine.twins import Fast, Saved, Twins, kernels_of
+from npformer.engine.updates import device_generator, update
+from npformer.mixers import MixerSettings
 
 CONFIG = EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=6)
 
@@ -20,10 +26,10 @@ class Used(Exception):
 @pytest.fixture(autouse=True)
 def on():
     """Begin with kernels, and end as it was."""
-    before = kernels._enabled
-    kernels._enabled = True
+    before = switch._enabled
+    switch._enabled = True
     yield
-    kernels._enabled = before
+    switch._enabled = before
 
 
 @pytest.fixture
@@ -39,19 +45,28 @@ def refusing(monkeypatch):
         monkeypatch.setitem(cpu.UPDATES, name, refuse)
 
 
-def forward_and_backward(context, x=None, **changes):
-    layer = Encoder(EncoderConfig(**{**CONFIG.to_dict(), **changes}), dtype="float64")
-    x = np.random.default_rng(0).normal(size=(2, 5, 8)) if x is None else x
-    y, cache = layer.forward(x, context)
-    return y, layer.backward(np.ones_like(y), cache, Gradients(layer))
+def encoder(**changes):
+    return Encoder(EncoderConfig(**{**CONFIG.to_dict(), **changes}), dtype="float64")
+
+
+def forward_and_backward(layer, context):
+    """Return y, dx and the parameters' gradients."""
+    y, cache = layer.forward(np.random.default_rng(0).normal(size=(2, 5, 8)), context)
+    gradients = Gradients(layer)
+    return [y, layer.backward(np.ones_like(y), cache, gradients), *gradients.values()]
 
 
 def uses_kernels():
     try:
-        forward_and_backward(Context())
+        forward_and_backward(nf.fast(encoder()), Context())
     except Used:
         return True
     return False
+
+
+def assert_same(some, others):
+    for one, other in zip(some, others, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 # The process --------------------------------------------------------------------------------------
@@ -107,82 +122,219 @@ def test_anything_but_true_or_false_is_refused_and_changes_nothing(enabled, refu
     assert uses_kernels()
 
 
-def test_a_backward_pass_belongs_to_its_forward_pass(rng, refusing):
-    x, W, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 5)), rng.normal(size=5)
+def test_off_a_model_is_its_own_twin():
+    layer = encoder()
     with nf.use_kernels(False):
-        y, cache = kernels.forward(F.linear, Context(), x, W, b)
-    assert len(kernels.backward(y, cache)) == 3
+        assert nf.fast(layer) is layer
+        assert nf.fast(layer, of_data=True) is layer
+    assert isinstance(nf.fast(layer), Fast)
+
+
+def test_a_backward_pass_belongs_to_its_forward_pass(rng, refusing):
+    layer = L.Linear(4, 5, seed=0, dtype="float64")
+    x, expected = rng.normal(size=(3, 4)), Gradients(layer)
+    with nf.use_kernels(False):
+        y, cache = nf.fast(layer).forward(x, Context())
+        dx = layer.backward(y, cache, expected)
+    gradients = Gradients(layer)
+    np.testing.assert_array_equal(nf.fast(layer).backward(y, cache, gradients), dx)
+    assert_same(gradients.values(), expected.values())
+
+
+def test_and_to_no_other_though_kernels_are_off_by_then(rng):
+    layer = L.Linear(4, 5, seed=0, dtype="float64")
+    twin = nf.fast(layer)
+    y, cache = twin.forward(rng.normal(size=(3, 4)), Context())
+    assert type(cache) is Saved
+    assert cache.backward is cpu.KERNELS["linear"][1]
+    with nf.use_kernels(False):
+        assert twin.backward(y, cache, Gradients(layer)).shape == (3, 4)
 
 
 # A call -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", [Context, EngineContext])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("mixer", nf.MIXERS)
-def test_a_plain_context_takes_functional_pairs_alone(refusing, mixer, norm):
-    y, dx = forward_and_backward(Context(plain=True), mixer=mixer, norm=norm)
+def test_a_layer_by_hand_takes_functional_pairs_alone(refusing, mixer, norm, kind):
+    layer, context = encoder(mixer=mixer, norm=norm), kind()
+    by_hand = forward_and_backward(layer, context)
     with nf.use_kernels(False):
-        off, dx_off = forward_and_backward(Context(), mixer=mixer, norm=norm)
-    np.testing.assert_array_equal(y, off)
-    np.testing.assert_array_equal(dx, dx_off)
+        off = forward_and_backward(nf.fast(layer), context)
+    assert_same(by_hand, off)
 
 
-def test_a_plain_context_has_no_fused_kernel(rng):
-    x = rng.normal(size=(2, 3, 8))
-    assert kernels.fused("feed_forward", x, Context()) is not None
-    assert kernels.fused("feed_forward", x, Context(plain=True)) is None
-    assert kernels.fused("no such kernel", x, Context()) is None
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_a_twin_does_not_make_its_layer_fast(refusing, mixer):
+    layer = encoder(mixer=mixer)
+    with pytest.raises(Used):
+        forward_and_backward(nf.fast(layer), Context())
+    assert not any(isinstance(part, Fast) for _, part in layer.layers())
+    forward_and_backward(layer, Context())
 
 
-def test_a_pair_without_a_kernel_is_the_pair(rng):
-    x = rng.normal(size=(3, 4))
-    y, cache = kernels.forward(F.softmax, Context(), x, axis=0)
-    expected, expected_cache = F.softmax(x, axis=0)
-    np.testing.assert_array_equal(y, expected)
-    np.testing.assert_array_equal(kernels.backward(x, cache), F.softmax_backward(x, expected_cache))
+def test_a_feed_forward_network_is_one_kernel_unless_a_part_is_a_users(rng):
+    def kernels_used(layer):
+        _, cache = nf.fast(layer).forward(rng.normal(size=(2, 3, 8)), Context())
+        parts = cache if isinstance(cache, tuple) else (cache,)
+        return [part.backward for part in parts if type(part) is Saved]
+
+    class Doubled(L.Linear):
+        def forward(self, x, context):
+            y, cache = super().forward(x, context)
+            return 2.0 * y, cache
+
+    linear, feed_forward = (cpu.KERNELS[name][1] for name in ("linear", "feed_forward"))
+    layer = L.PositionwiseFeedForward(8, 12, "gelu", seed=0, dtype="float64")
+    assert kernels_used(layer) == [feed_forward]
+    layer.expand = Doubled(8, 12, seed=0, dtype="float64")
+    assert kernels_used(layer) == [linear]  # contract's alone
+    layer.expand = L.Linear(8, 12, bias=False, seed=0, dtype="float64")
+    assert kernels_used(layer) == [linear, linear]
+    with nf.use_kernels(False):
+        assert kernels_used(layer) == []
+
+
+TWINS = {
+    "Linear": (lambda: L.Linear(8, 6, seed=0), fast_layers.FastLinear),
+    "Conv1d": (lambda: L.Conv1d(8, 6, seed=0), fast_layers.FastConv1d),
+    "Dropout": (lambda: L.Dropout(0.5), fast_layers.FastDropout),
+    "Embedding": (lambda: L.Embedding(7, 8, seed=0), fast_layers.FastEmbedding),
+    "Positions": (lambda: L.Positions(6, 8, seed=0), fast_layers.FastPositions),
+    "LayerNorm": (lambda: L.LayerNorm(8), fast_layers.FastLayerNorm),
+    "PositionwiseFeedForward": (
+        lambda: L.PositionwiseFeedForward(8, 12, seed=0),
+        fast_layers.FastFeedForward,
+    ),
+    "Pooler": (lambda: L.Pooler(8, seed=0), fast_layers.FastPooler),
+    "Sequential": (lambda: L.Sequential(L.Tanh()), fast_layers.FastSequential),
+    "TimeDistributed": (lambda: L.TimeDistributed(L.Tanh()), fast_layers.FastTimeDistributed),
+    "Encoder": (encoder, fast_models.FastEncoder),
+    "attention": (lambda: mixer("attention"), fast_mixers.FastAttention),
+    "attention in blocks": (
+        lambda: mixer("attention", memory="blocks"),
+        fast_mixers.FastBlockwiseAttention,
+    ),
+    "dense_synthesizer": (lambda: mixer("dense_synthesizer"), fast_mixers.FastDenseSynthesizer),
+    "fourier": (lambda: mixer("fourier"), fast_mixers.FastFourier),
+}
+
+
+def mixer(name, **settings):
+    chosen = MixerSettings(d_model=8, n_heads=2, max_len=6, **settings)
+    return nf.MIXERS[name].build(chosen, seed=0, dtype="float32")
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_the_class_that_runs(name):
+    make, kind = TWINS[name]
+    layer = make()
+    twin = nf.fast(layer)
+    assert type(twin) is kind
+    assert isinstance(twin, type(layer))
+    assert twin.__dict__ is layer.__dict__
+    assert nf.fast(twin) is twin
+    assert nf.engine.has_twin(layer)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: L.Tanh(), lambda: L.FirstToken(), lambda: L.Flatten(), lambda: mixer("identity")],
+)
+def test_a_layer_without_a_twin_is_the_layer(make):
+    layer = make()
+    assert nf.fast(layer) is layer
+    assert not nf.engine.has_twin(layer)
+
+
+def test_a_pair_without_a_kernel_is_the_pair(rng, monkeypatch):
+    monkeypatch.delitem(cpu.KERNELS, "linear")
+    layer, x = L.Linear(4, 5, seed=0, dtype="float64"), rng.normal(size=(3, 4))
+    dy, results = rng.normal(size=(3, 5)), []
+    for way in (nf.fast(layer), layer):
+        y, cache = way.forward(x, Context())
+        assert type(cache) is not Saved
+        gradients = Gradients(layer)
+        results.append([y, way.backward(dy, cache, gradients), *gradients.values()])
+    assert_same(*results)
 
 
 def test_the_update_of_adam(rng):
     x = rng.normal(size=3)
-    assert kernels.find("adam_update", x) is cpu.UPDATES["adam_update"]
-    assert kernels.find("no such update", x) is None
+    assert update("adam_update", x) is cpu.UPDATES["adam_update"]
+    assert update("no such update", x) is None
     with nf.use_kernels(False):
-        assert kernels.find("adam_update", x) is None
+        assert update("adam_update", x) is None
 
 
-def test_a_sum_is_lent_memory_where_there_are_kernels(rng):
-    one, other = rng.normal(size=(5, 40, 64)), rng.normal(size=(40, 64))
-    for enabled in (True, False):
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_sum_is_lent_memory_where_there_are_kernels(rng, monkeypatch, norm):
+    for name in ("layer_norm", "dropout", "residual_norm"):
+        monkeypatch.delitem(cpu.KERNELS, name)
+    config = EncoderConfig(d_model=64, n_heads=2, max_len=40, mixer="identity", norm=norm)
+    block, x = Encoder(config, dtype="float64").blocks[0], rng.normal(size=(5, 40, 64))
+    block.feed_forward = L.Tanh()  # so that there is nothing but sums
+
+    def lent(layer):
         workspace = Workspace()
-        with nf.use_kernels(enabled):
-            summed = kernels.add(one, other, Context(workspace=workspace))
-        np.testing.assert_array_equal(summed, one + other)
-        assert bool(workspace.n_bytes) == enabled
+        y, _ = layer.forward(x, EngineContext(workspace=workspace))
+        np.testing.assert_array_equal(y, block.forward(x, Context())[0])
+        return workspace.n_bytes
+
+    assert lent(nf.fast(block)) >= x.nbytes
+    with nf.use_kernels(False):
+        assert lent(nf.fast(block)) == 0
+    monkeypatch.delitem(cpu.KERNELS, "linear")
+    assert lent(nf.fast(block)) == 0
+
+
+def test_what_is_added_may_be_repeated(rng):
+    one, other, workspace = rng.normal(size=(5, 40, 64)), rng.normal(size=(40, 64)), Workspace()
+    summed = fast_models.add(one, other, EngineContext(workspace=workspace))
+    np.testing.assert_array_equal(summed, one + other)
+    assert workspace.n_bytes >= one.nbytes
 
 
 # Arrays -------------------------------------------------------------------------------------------
 
 
+def kernel(name, x):
+    """Return the kernel that a twin of NumPy's takes for arrays such as x."""
+    return Twins(cpu.KERNELS, np.ndarray).kernel(name, x)
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "fourier"])
-def test_complex_steps_go_without_kernels(refusing, mixer, norm):
+def test_complex_steps_go_without_kernels(either, refusing, mixer, norm):
     x = complex_step.guarded(np.random.default_rng(0).normal(size=(2, 5, 8)))
     layer = Encoder(EncoderConfig(**{**CONFIG.to_dict(), "mixer": mixer, "norm": norm}))
     with complex_step._complex_world():
-        y, _ = layer.forward(x, Context())
+        y, _ = either(layer).forward(x, Context())
     assert y.dtype.kind == "c"
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "float16", "bool", "object"])
 def test_there_are_no_kernels_for_other_dtypes(dtype):
     x = np.ones((2, 3), dtype)
-    assert kernels.fused("feed_forward", x, Context()) is None
-    assert kernels.find("adam_update", x) is None
+    assert kernel("feed_forward", x) is None
+    assert update("adam_update", x) is None
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "uint8"])
-def test_there_are_kernels_for_numbers_and_token_ids(dtype):
-    assert kernels.fused("feed_forward", np.ones((2, 3), dtype), Context()) is not None
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_there_are_kernels_for_numbers(dtype):
+    x = np.ones((2, 3), dtype)
+    assert kernel("feed_forward", x) is cpu.KERNELS["feed_forward"]
+    assert kernel("no such kernel", x) is None
+    _, cache = nf.fast(L.Linear(3, 4, seed=0, dtype=dtype)).forward(x, Context())
+    assert type(cache) is Saved
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_there_are_kernels_for_token_ids(dtype):
+    _, cache = nf.fast(L.Embedding(3, 4, seed=0)).forward(np.ones((2, 3), dtype), Context())
+    assert type(cache) is Saved
+    assert cache.backward is cpu.KERNELS["embedding"][1]
 
 
 def test_there_are_no_kernels_for_a_class_of_its_own():
@@ -190,5 +342,15 @@ def test_there_are_no_kernels_for_a_class_of_its_own():
         pass
 
     x = np.ones((2, 3)).view(Own)
-    assert kernels.fused("feed_forward", x, Context()) is None
-    assert kernels.find("adam_update", x) is None
+    assert kernel("feed_forward", x) is None
+    assert update("adam_update", x) is None
+
+
+def test_there_are_no_kernels_for_a_backend_that_the_engine_does_not_know(monkeypatch):
+    assert kernels_of("numpy") is cpu.KERNELS
+    assert kernels_of("cupy") is gpu.KERNELS
+    assert kernels_of("no such backend") is None
+    assert device_generator("numpy", 0) is None
+    layer = encoder()
+    monkeypatch.setattr(Encoder, "backend", "no such backend")
+    assert nf.fast(layer) is layer

@@ -17,9 +17,9 @@ def test_every_name_has_its_function_here():
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_name_stands_for_its_function(rng, name):
+def test_a_name_stands_for_its_function(either, rng, name):
     x = rng.normal(size=(2, 3))
-    np.testing.assert_array_equal(ACTIVATIONS[name]()(x), FUNCTIONS[name](x)[0])
+    np.testing.assert_array_equal(either(ACTIVATIONS[name]())(x), FUNCTIONS[name](x)[0])
 
 
 def test_gelu_heeds_which_form_is_asked_for(rng):

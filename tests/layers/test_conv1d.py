@@ -4,8 +4,8 @@ from npformer import Context, Gradients
 from npformer.layers import Conv1d, Linear
 
 
-def test_kernel_1_is_linear_of_the_same_seed_bit_for_bit(rng):
-    conv1d, linear = (kind(4, 3, seed=0, dtype="float64") for kind in (Conv1d, Linear))
+def test_kernel_1_is_linear_of_the_same_seed_bit_for_bit(either, rng):
+    conv1d, linear = (either(kind(4, 3, seed=0, dtype="float64")) for kind in (Conv1d, Linear))
     x, dy = rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 3))
     results = []
     for layer in (conv1d, linear):
@@ -16,13 +16,13 @@ def test_kernel_1_is_linear_of_the_same_seed_bit_for_bit(rng):
         np.testing.assert_array_equal(of_conv1d.reshape(of_linear.shape), of_linear)
 
 
-def test_padding_valid_reaches_the_function(rng):
-    layer = Conv1d(4, 3, 3, padding="valid", seed=0, dtype="float64")
+def test_padding_valid_reaches_the_function(either, rng):
+    layer = either(Conv1d(4, 3, 3, padding="valid", seed=0, dtype="float64"))
     assert layer(rng.normal(size=(2, 5, 4))).shape == (2, 3, 3)
 
 
-def test_an_output_sees_only_as_many_positions_as_the_kernel_has(rng):
-    layer, x = Conv1d(4, 3, 3, seed=0, dtype="float64"), rng.normal(size=(1, 9, 4))
+def test_an_output_sees_only_as_many_positions_as_the_kernel_has(either, rng):
+    layer, x = either(Conv1d(4, 3, 3, seed=0, dtype="float64")), rng.normal(size=(1, 9, 4))
     y = layer(x)
     x[:, 4] += 1.0
     changed = np.flatnonzero((layer(x) != y).any(axis=(0, 2)))

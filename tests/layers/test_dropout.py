@@ -10,38 +10,38 @@ def training():
     return Context(training=True, generator=np.random.default_rng(0))
 
 
-def test_nothing_happens_at_evaluation_even_with_a_generator(rng):
-    layer, x = Dropout(0.5), rng.normal(size=(4, 5))
+def test_nothing_happens_at_evaluation_even_with_a_generator(either, rng):
+    layer, x = either(Dropout(0.5)), rng.normal(size=(4, 5))
     context = Context(training=False, generator=np.random.default_rng(0))
     y, cache = layer.forward(x, context)
     np.testing.assert_array_equal(y, x)
     np.testing.assert_array_equal(layer.backward(x, cache, Gradients(layer)), x)
 
 
-def test_rate_0_needs_no_generator(rng):
+def test_rate_0_needs_no_generator(either, rng):
     x = rng.normal(size=(4, 5))
-    np.testing.assert_array_equal(Dropout(0.0).forward(x, Context(training=True))[0], x)
+    np.testing.assert_array_equal(either(Dropout(0.0)).forward(x, Context(training=True))[0], x)
 
 
-def test_applied_twice_each_use_has_a_mask_of_its_own(training):
-    layer, ones = Dropout(0.5), np.ones((16, 16))
+def test_applied_twice_each_use_has_a_mask_of_its_own(either, training):
+    layer, ones = either(Dropout(0.5)), np.ones((16, 16))
     first, _ = layer.forward(ones, training)
     second, _ = layer.forward(ones, training)
     both = ((first > 0) & (second > 0)).mean()
     assert abs(both - 0.25) < 0.1
 
 
-def test_applied_twice_each_gradient_goes_through_its_own_mask(training):
-    layer, ones, gradients = Dropout(0.5), np.ones((16, 16)), Gradients(Dropout(0.5))
+def test_applied_twice_each_gradient_goes_through_its_own_mask(either, training):
+    layer, ones, gradients = either(Dropout(0.5)), np.ones((16, 16)), Gradients(Dropout(0.5))
     first, first_cache = layer.forward(ones, training)
     second, second_cache = layer.forward(ones, training)
     np.testing.assert_array_equal(layer.backward(ones, second_cache, gradients), second)
     np.testing.assert_array_equal(layer.backward(ones, first_cache, gradients), first)
 
 
-def test_twice_in_a_chain_drops_what_either_drops(training):
+def test_twice_in_a_chain_drops_what_either_drops(either, training):
     layer = Dropout(0.5)
-    chain = Sequential(layer, layer)
+    chain = either(Sequential(layer, layer))
     y, cache = chain.forward(np.ones((64, 64)), training)
     assert set(np.unique(y)) == {0.0, 4.0}
     assert abs((y > 0).mean() - 0.25) < 0.05

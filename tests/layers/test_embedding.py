@@ -3,11 +3,11 @@ import math
 import numpy as np
 
 from npformer import Context, Gradients
-from npformer.layers import Embedding, Positions
+from npformer.layers import Embedding, Positions, TokenTypes
 
 
-def test_scaling_multiplies_rows_and_gradients_by_the_root_of_d_model(rng):
-    layer, ids = Embedding(7, 16, scale=True, seed=0, dtype="float64"), np.array([[3, 5]])
+def test_scaling_multiplies_rows_and_gradients_by_the_root_of_d_model(either, rng):
+    layer, ids = either(Embedding(7, 16, scale=True, seed=0, dtype="float64")), np.array([[3, 5]])
     y, cache = layer.forward(ids, Context())
     np.testing.assert_array_equal(y, 4.0 * layer.weight.value[ids])
     gradients = Gradients(layer)
@@ -15,21 +15,21 @@ def test_scaling_multiplies_rows_and_gradients_by_the_root_of_d_model(rng):
     np.testing.assert_array_equal(gradients["weight"][[3, 5]], 4.0)
 
 
-def test_scaled_embeddings_begin_with_a_variance_of_about_1():
-    y = Embedding(500, 64, scale=True, seed=0)(np.arange(500))
+def test_scaled_embeddings_begin_with_a_variance_of_about_1(either):
+    y = either(Embedding(500, 64, scale=True, seed=0))(np.arange(500))
     assert 0.95 < y.var() < 1.05
 
 
-def test_sinusoids_are_the_papers_formula():
-    y = Positions(50, 6, seed=0, dtype="float64")(np.zeros((1, 50, 6)))[0]
+def test_sinusoids_are_the_papers_formula(either):
+    y = either(Positions(50, 6, seed=0, dtype="float64"))(np.zeros((1, 50, 6)))[0]
     for position, i in np.ndindex(50, 3):
         angle = position / 10000 ** (2 * i / 6)
         np.testing.assert_allclose(y[position, 2 * i], math.sin(angle), atol=1e-13)
         np.testing.assert_allclose(y[position, 2 * i + 1], math.cos(angle), atol=1e-13)
 
 
-def test_an_odd_number_of_features_ends_in_a_sine():
-    y = Positions(9, 5, seed=0, dtype="float64")(np.zeros((1, 9, 5)))[0]
+def test_an_odd_number_of_features_ends_in_a_sine(either):
+    y = either(Positions(9, 5, seed=0, dtype="float64"))(np.zeros((1, 9, 5)))[0]
     np.testing.assert_allclose(y[:, 4], np.sin(np.arange(9) / 10000 ** (4 / 5)), rtol=1e-13)
 
 
@@ -40,16 +40,44 @@ def test_sinusoids_are_a_constant_and_a_learned_table_is_trained():
     assert list(learned.parameters()) == ["table"]
 
 
-def test_positions_are_added_alike_to_every_sequence(rng):
-    layer, x = Positions(9, 4, "learned", seed=0, dtype="float64"), rng.normal(size=(3, 5, 4))
+def test_positions_are_added_alike_to_every_sequence(either, rng):
+    layer, x = (
+        either(Positions(9, 4, "learned", seed=0, dtype="float64")),
+        rng.normal(size=(3, 5, 4)),
+    )
     added = layer(x) - x
     np.testing.assert_allclose(added, np.tile(layer.table.value[:5], (3, 1, 1)), atol=1e-15)
 
 
-def test_a_learned_table_sums_the_gradients_of_the_batch(rng):
-    layer = Positions(9, 4, "learned", seed=0, dtype="float64")
+def test_a_learned_table_sums_the_gradients_of_the_batch(either, rng):
+    layer = either(Positions(9, 4, "learned", seed=0, dtype="float64"))
     _, cache = layer.forward(np.zeros((3, 5, 4)), Context())
     dy, gradients = rng.normal(size=(3, 5, 4)), Gradients(layer)
     np.testing.assert_array_equal(layer.backward(dy, cache, gradients), dy)
     np.testing.assert_allclose(gradients["table"][:5], dy.sum(axis=0), rtol=1e-14)
     np.testing.assert_array_equal(gradients["table"][5:], 0.0)
+
+
+def test_the_vector_of_each_tokens_type_is_added(either, rng):
+    layer, x = either(TokenTypes(3, 4, seed=0, dtype="float64")), rng.normal(size=(2, 5, 4))
+    types, kept = rng.integers(0, 3, (2, 5)), x.copy()
+    y, cache = layer.forward(x, Context(types=types))
+    np.testing.assert_allclose(y, x + layer.weight.value[types], rtol=1e-14)
+    np.testing.assert_array_equal(x, kept)
+    dy, gradients = rng.normal(size=(2, 5, 4)), Gradients(layer)
+    np.testing.assert_array_equal(layer.backward(dy, cache, gradients), dy)
+    by_hand = np.zeros((3, 4))
+    np.add.at(by_hand, types, dy)
+    np.testing.assert_allclose(gradients["weight"], by_hand, rtol=0, atol=1e-14)
+
+
+def test_without_types_all_are_the_first(either, rng):
+    layer, x = either(TokenTypes(3, 4, seed=0, dtype="float64")), rng.normal(size=(2, 5, 4))
+    np.testing.assert_allclose(layer(x), x + layer.weight.value[0], rtol=1e-14)
+
+
+def test_tokens_of_another_precision_get_the_wider_one(either, rng):
+    layer, x = either(TokenTypes(3, 4, seed=0, dtype="float32")), rng.normal(size=(2, 5, 4))
+    y = layer(x)
+    assert y.dtype == "float64"
+    np.testing.assert_array_equal(y, x + layer.weight.value[0])

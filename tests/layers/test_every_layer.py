@@ -1,12 +1,13 @@
-"""What every layer keeps to: no state, the caller's buffers, one dtype."""
+"""What every layer and every twin keeps to: no state, the caller's buffers, one dtype."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from npformer import Context, Encoder, EncoderConfig, Gradients, Workspace, kernels, use_kernels
+from npformer import Context, Encoder, EncoderConfig, Gradients, fast, use_kernels
 from npformer import layers as L
+from npformer.engine import EngineContext, Workspace, cpu
 from npformer.mixers import MIXERS, MixerSettings
 
 X = np.ones((4, 5, 8), np.float32)
@@ -24,6 +25,7 @@ def makers():
         ),
         "LayerNorm": lambda dtype: L.LayerNorm(8, dtype=dtype),
         "Positions": lambda dtype: L.Positions(6, 8, "learned", seed=0, dtype=dtype),
+        "TokenTypes": lambda dtype: L.TokenTypes(2, 8, seed=0, dtype=dtype),
         "MeanPooling": lambda dtype: L.MeanPooling(),
         "Flatten": lambda dtype: L.Flatten(),
         "Pooler": lambda dtype: L.Pooler(8, seed=0, dtype=dtype),
@@ -40,59 +42,160 @@ def makers():
 
 
 @pytest.fixture(params=makers().items(), ids=lambda item: item[0])
-def make(request):
+def make_plain(request):
     return request.param[1]
+
+
+@pytest.fixture
+def make(make_plain, either):
+    return lambda dtype: either(make_plain(dtype))
 
 
 def forward_and_backward(layer, x, workspace=None):
     """Return y, dx and the parameters' gradients, as copies."""
-    y, cache = layer.forward(x, Context(workspace=workspace))
+    y, cache = layer.forward(x, EngineContext(workspace=workspace) if workspace else Context())
     dy = np.cos(np.arange(y.size)).reshape(y.shape).astype(y.dtype)
     gradients = Gradients(layer)
     dx = layer.backward(dy, cache, gradients)
     return [a.copy() for a in (y, dx, *gradients.values())]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_twin_gives_the_numbers_of_its_layer(make_plain, rng, dtype):
+    layer, x = make_plain(dtype), rng.normal(size=(4, 5, 8)).astype(dtype)
+    near = 1e-12 if dtype == "float64" else 1e-5
+    expected = forward_and_backward(layer, x)
+    for one, other in zip(forward_and_backward(fast(layer), x), expected, strict=True):
+        assert one.dtype == dtype
+        np.testing.assert_allclose(one, other, rtol=0, atol=near * (1.0 + np.abs(other).max()))
+
+
+# The first layer of a model -----------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("enabled", [True, False])
-def test_parameters_get_the_same_gradients_without_the_inputs(make, rng, enabled):
-    layer, x = make("float64"), rng.normal(size=(4, 5, 8))
+def test_parameters_get_the_same_gradients_without_the_inputs(make_plain, rng, enabled):
+    layer, x = make_plain("float64"), rng.normal(size=(4, 5, 8))
     with use_kernels(enabled):
-        y, cache = layer.forward(x, Context())
+        twin, of_data = fast(layer), fast(layer, of_data=True)
+        y, cache = of_data.forward(x, Context())
         dy, kept = rng.normal(size=y.shape), Gradients(layer)
-        layer.backward(dy, cache, kept)
+        dx = twin.backward(dy, twin.forward(x, Context())[1], kept)
         for _ in range(2):  # neither pass uses the cache up
             gradients = Gradients(layer)
-            assert layer.backward_parameters(dy, cache, gradients) is None
+            found = of_data.backward(dy, cache, gradients)
             assert_same(gradients.values(), kept.values())
+            if enabled and isinstance(layer, SAVING):
+                assert found is None
+            else:
+                np.testing.assert_array_equal(found, dx)
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        L.Linear(8, 6, seed=0),
-        L.Linear(8, 6, bias=False, seed=0),
-        L.Conv1d(8, 6, seed=0),
-        L.PositionwiseFeedForward(8, 12, "gelu", seed=0),
-        L.Sequential(L.Linear(8, 6, seed=0)),
-        L.TimeDistributed(L.Linear(8, 6, seed=0)),
-    ],
-    ids=lambda layer: type(layer).__name__,
-)
-def test_a_first_layer_saves_the_product_for_its_input(first, rng, monkeypatch):
-    chain, seen = L.Sequential(first, L.Tanh(), L.Linear(first(X).shape[-1], 4, seed=0)), []
-    backward = kernels.backward
+SAVING = L.Linear, L.PositionwiseFeedForward, L.TimeDistributed, L.Sequential
+"""What saves the product for the gradient of its input, where that is data. The `Conv1d` above sees
+several tokens at once, and does not."""
 
-    def noted(dy, cache, **options):
-        found = backward(dy, cache, **options)
-        seen.append(found[0])
-        return found
 
-    monkeypatch.setattr(kernels, "backward", noted)
-    y, cache = chain.forward(X, Context())
+def one_by_one():
+    """Return a feed-forward network that is no kernel, for its activation is a user's."""
+
+    class Own(L.Tanh):
+        pass
+
+    layer = L.PositionwiseFeedForward(8, 12, seed=0)
+    layer.activation = Own()
+    return layer
+
+
+FIRST = {
+    "Linear": lambda: L.Linear(8, 6, seed=0),
+    "Linear without bias": lambda: L.Linear(8, 6, bias=False, seed=0),
+    "Conv1d": lambda: L.Conv1d(8, 6, seed=0),
+    "PositionwiseFeedForward": lambda: L.PositionwiseFeedForward(8, 12, "gelu", seed=0),
+    "its convolutions": lambda: L.PositionwiseFeedForward(8, 12, "gelu", ffn="conv1d", seed=0),
+    "its layers one by one": one_by_one,
+    "Sequential": lambda: L.Sequential(L.Linear(8, 6, seed=0)),
+    "TimeDistributed": lambda: L.TimeDistributed(L.Linear(8, 6, seed=0)),
+}
+"""Each of them, as it is and as its parts."""
+
+
+@pytest.fixture(params=FIRST.values(), ids=FIRST.keys())
+def first(request):
+    return request.param()
+
+
+@pytest.fixture
+def gradients_of_inputs(monkeypatch):
+    """Note what kernels hand back as the gradient of their input."""
+    seen = []
+
+    def noted(backward):
+        def run(dy, cache, **options):
+            found = backward(dy, cache, **options)
+            seen.append(found[0] if isinstance(found, tuple) else found)
+            return found
+
+        return run
+
+    for name, (forward, backward) in cpu.KERNELS.items():
+        monkeypatch.setitem(cpu.KERNELS, name, (forward, noted(backward)))
+    return seen
+
+
+def test_a_first_layer_saves_the_product_for_its_input(first, rng, gradients_of_inputs):
+    chain = L.Sequential(first, L.Tanh(), L.Linear(first(X).shape[-1], 4, seed=0))
+    twin, gradients, expected = fast(chain, of_data=True), Gradients(chain), Gradients(chain)
+    y, cache = twin.forward(X, Context())
     dy = rng.normal(size=y.shape).astype(y.dtype)
-    chain.backward_parameters(dy, cache, Gradients(chain))
-    assert seen[0] is not None  # the last layer's
-    assert seen[-1] is None
+    assert twin.backward(dy, cache, gradients) is None
+    assert all(dx is not None for dx in gradients_of_inputs[:-1])  # the later layers'
+    assert len(gradients_of_inputs) >= 2
+    assert gradients_of_inputs[-1] is None
+    chain.backward(dy, chain.forward(X, Context())[1], expected)
+    np.testing.assert_allclose(gradients.flat, expected.flat, rtol=0, atol=1e-5)
+
+
+def test_alone_as_well(first, gradients_of_inputs):
+    twin = fast(first, of_data=True)
+    y, cache = twin.forward(X, Context())
+    assert twin.backward(y, cache, Gradients(first)) is None
+    assert gradients_of_inputs[-1] is None
+
+
+def test_and_gives_it_where_it_is_asked_for(first, gradients_of_inputs):
+    fast(first, of_data=True)  # one twin does not stand in for the other
+    twin = fast(first)
+    y, cache = twin.forward(X, Context())
+    assert twin.backward(y, cache, Gradients(first)).shape == X.shape
+    assert all(dx is not None for dx in gradients_of_inputs)
+
+
+def test_a_first_layer_does_one_product_less(first, monkeypatch):
+    calls, product = [], np.matmul
+    monkeypatch.setattr(np, "matmul", lambda *a, **k: [calls.append(1), product(*a, **k)][1])
+    products = []
+    for of_data in (False, True):
+        calls.clear()
+        twin = fast(first, of_data=of_data)
+        y, cache = twin.forward(X, Context())
+        twin.backward(y, cache, Gradients(first))
+        products.append(len(calls))
+    assert products[1] == products[0] - 1
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["", "in a Sequential"])
+def test_a_first_layer_that_acts_again_later_gets_its_gradient_there(rng, wrapped):
+    tied = L.Linear(8, 8, seed=0, dtype="float64")
+    again = L.Sequential(tied) if wrapped else tied
+    chain = L.Sequential(tied, L.Linear(8, 8, seed=1, dtype="float64"), again)
+    x, dy = rng.normal(size=(4, 5, 8)), rng.normal(size=(4, 5, 8))
+    expected, gradients = Gradients(chain), Gradients(chain)
+    chain.backward(dy, chain.forward(x, Context())[1], expected)
+    twin = fast(chain, of_data=True)
+    assert twin.backward(dy, twin.forward(x, Context())[1], gradients) is None
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(gradients[name], gradient, rtol=0, atol=1e-12, err_msg=name)
 
 
 def test_a_subclass_with_a_backward_pass_of_its_own_has_no_other():
@@ -101,11 +204,21 @@ def test_a_subclass_with_a_backward_pass_of_its_own_has_no_other():
             return super().backward(0.5 * dy, cache, gradients)
 
     layer = Halved(8, 6, seed=0)
-    y, cache = layer.forward(X, Context())
-    gradients = [Gradients(layer), Gradients(layer)]
-    layer.backward(y, cache, gradients[0])
-    layer.backward_parameters(y, cache, gradients[1])
+    assert fast(layer, of_data=True) is layer
+    chain = L.Sequential(layer)
+    twin = fast(chain, of_data=True)
+    y, cache = twin.forward(X, Context())
+    gradients = [Gradients(chain), Gradients(chain)]
+    chain.backward(y, cache, gradients[0])
+    twin.backward(y, cache, gradients[1])
     assert_same(gradients[1].values(), gradients[0].values())
+    plain = L.Linear(8, 6, seed=0)
+    whole = Gradients(plain)
+    plain.backward(y, plain.forward(X, Context())[1], whole)
+    np.testing.assert_allclose(gradients[1]["chain.0.weight"], 0.5 * whole["weight"], rtol=1e-6)
+
+
+# All of them --------------------------------------------------------------------------------------
 
 
 def assert_same(some, others):

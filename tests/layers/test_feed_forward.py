@@ -6,11 +6,11 @@ from npformer.layers import ACTIVATIONS, PositionwiseFeedForward
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_linear_maps_and_convolutions_of_one_seed_agree_bit_for_bit(rng, activation):
+def test_linear_maps_and_convolutions_of_one_seed_agree_bit_for_bit(either, rng, activation):
     x, dy = rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 4))
     results = []
     for ffn in ("linear", "conv1d"):
-        layer = PositionwiseFeedForward(4, 6, activation, ffn=ffn, seed=0, dtype="float64")
+        layer = either(PositionwiseFeedForward(4, 6, activation, ffn=ffn, seed=0, dtype="float64"))
         y, cache = layer.forward(x, Context())
         gradients = Gradients(layer)
         results.append((y, layer.backward(dy, cache, gradients), *gradients.values()))
@@ -18,22 +18,25 @@ def test_linear_maps_and_convolutions_of_one_seed_agree_bit_for_bit(rng, activat
         np.testing.assert_array_equal(of_conv1d.reshape(of_linear.shape), of_linear)
 
 
-def test_is_the_papers_equation(rng):
-    layer = PositionwiseFeedForward(4, 6, "relu", seed=0, dtype="float64")
+def test_is_the_papers_equation(either, rng):
+    layer = either(PositionwiseFeedForward(4, 6, "relu", seed=0, dtype="float64"))
     W1, b1, W2, b2 = layer.parameters().values()
     b1[...], b2[...] = rng.normal(size=6), rng.normal(size=4)
     x = rng.normal(size=(2, 5, 4))
     np.testing.assert_allclose(layer(x), np.maximum(0, x @ W1 + b1) @ W2 + b2, rtol=1e-12)
 
 
-def test_positions_do_not_see_each_other(rng):
-    layer, x = PositionwiseFeedForward(4, 6, seed=0, dtype="float64"), rng.normal(size=(2, 5, 4))
+def test_positions_do_not_see_each_other(either, rng):
+    layer, x = (
+        either(PositionwiseFeedForward(4, 6, seed=0, dtype="float64")),
+        rng.normal(size=(2, 5, 4)),
+    )
     y = layer(x)
     x[:, 2] += 1.0
     np.testing.assert_array_equal(np.delete(layer(x), 2, axis=1), np.delete(y, 2, axis=1))
 
 
-def test_equal_tokens_stay_equal(rng):
-    layer = PositionwiseFeedForward(4, 6, seed=0, dtype="float64")
+def test_equal_tokens_stay_equal(either, rng):
+    layer = either(PositionwiseFeedForward(4, 6, seed=0, dtype="float64"))
     y = layer(np.tile(rng.normal(size=4), (1, 5, 1)))
     np.testing.assert_allclose(y, np.tile(y[:, :1], (1, 5, 1)), rtol=1e-14)

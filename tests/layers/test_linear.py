@@ -4,8 +4,8 @@ from npformer import functional as F
 from npformer.layers import Linear
 
 
-def test_is_the_function_with_parameters_of_its_own(rng):
-    layer, x = Linear(4, 3, seed=0, dtype="float64"), rng.normal(size=(2, 5, 4))
+def test_is_the_function_with_parameters_of_its_own(either, rng):
+    layer, x = either(Linear(4, 3, seed=0, dtype="float64")), rng.normal(size=(2, 5, 4))
     y, _ = F.linear(x, layer.weight.value, layer.bias.value)
     np.testing.assert_array_equal(layer(x), y)
 
@@ -20,6 +20,6 @@ def test_a_bias_begins_at_0_and_leaves_the_weights_as_they_are_without_it():
     np.testing.assert_array_equal(with_bias.weight.value, without.weight.value)
 
 
-def test_a_first_output_has_about_the_variance_of_its_input(rng):
-    layer = Linear(400, 400, seed=0, dtype="float64")
+def test_a_first_output_has_about_the_variance_of_its_input(either, rng):
+    layer = either(Linear(400, 400, seed=0, dtype="float64"))
     assert 0.9 < layer(rng.normal(size=(200, 400))).var() < 1.1

@@ -53,16 +53,16 @@ def test_the_table_names_every_pooling():
     }
 
 
-def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(rng):
-    layer, x = Pooler(4, seed=0, dtype="float64"), rng.normal(size=(2, 3, 4))
+def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):
+    layer, x = either(Pooler(4, seed=0, dtype="float64")), rng.normal(size=(2, 3, 4))
     assert list(layer.parameters()) == ["dense.weight", "dense.bias"]
     layer.dense.bias.value[...] = rng.normal(size=4)
     expected = np.tanh(x[:, 0] @ layer.dense.weight.value + layer.dense.bias.value)
     np.testing.assert_allclose(layer(x), expected, rtol=1e-14)
 
 
-def test_the_pooler_sends_its_gradient_to_the_first_token_alone(rng):
-    layer = Pooler(4, seed=0, dtype="float64")
+def test_the_pooler_sends_its_gradient_to_the_first_token_alone(either, rng):
+    layer = either(Pooler(4, seed=0, dtype="float64"))
     _, cache = layer.forward(rng.normal(size=(2, 3, 4)), Context())
     dx = layer.backward(np.ones((2, 4)), cache, Gradients(layer))
     assert (dx[:, 0] != 0.0).all()

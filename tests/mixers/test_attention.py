@@ -4,29 +4,30 @@ import pytest
 import npformer as nf
 from npformer import Context, Gradients
 from npformer import functional as F
-from npformer.mixers import Attention
+from npformer.layers import Linear
+from npformer.mixers import Attention, BlockwiseAttention, MixerSettings
 from npformer.mixers import attention as module
 
 
-def test_permuting_the_tokens_permutes_the_result(rng):
-    mixer, x = Attention(8, 2, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+def test_permuting_the_tokens_permutes_the_result(either, rng):
+    mixer, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
     order = rng.permutation(5)
     np.testing.assert_allclose(mixer(x[:, order]), mixer(x)[:, order], rtol=1e-12)
 
 
-def test_a_single_token_is_its_own_value(rng):
-    mixer, x = Attention(8, 4, seed=0, dtype="float64"), rng.normal(size=(2, 1, 8))
+def test_a_single_token_is_its_own_value(either, rng):
+    mixer, x = either(Attention(8, 4, seed=0, dtype="float64")), rng.normal(size=(2, 1, 8))
     np.testing.assert_allclose(mixer(x), mixer.output(mixer.value(x)), rtol=1e-13)
 
 
-def test_equal_tokens_stay_equal(rng):
-    mixer = Attention(8, 2, seed=0, dtype="float64")
+def test_equal_tokens_stay_equal(either, rng):
+    mixer = either(Attention(8, 2, seed=0, dtype="float64"))
     y = mixer(np.tile(rng.normal(size=8), (1, 5, 1)))
     np.testing.assert_allclose(y, np.tile(y[:, :1], (1, 5, 1)), rtol=1e-13)
 
 
-def test_a_head_is_attention_over_its_own_columns(rng):
-    mixer, x = Attention(8, 2, seed=0, dtype="float64"), rng.normal(size=(1, 5, 8))
+def test_a_head_is_attention_over_its_own_columns(either, rng):
+    mixer, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(1, 5, 8))
     query, key, value = (
         layer(x)[0] for layer in (mixer.scores.query, mixer.scores.key, mixer.value)
     )
@@ -38,8 +39,8 @@ def test_a_head_is_attention_over_its_own_columns(rng):
     np.testing.assert_allclose(mixer(x)[0], by_hand, rtol=1e-12)
 
 
-def test_a_sequence_of_padding_alone_attends_to_nothing(rng, padding):
-    mixer, x = Attention(8, 2, seed=0, dtype="float64"), rng.normal(size=(3, 4, 8))
+def test_a_sequence_of_padding_alone_attends_to_nothing(either, rng, padding):
+    mixer, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(3, 4, 8))
     mixer.output.bias.value[...] = rng.normal(size=8)
     np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))
 
@@ -57,12 +58,12 @@ def everything(mixer, x, mask):
 
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 @pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
-def test_in_blocks_all_numbers_stay(rng, causal, masked):
+def test_in_blocks_all_numbers_stay(either, rng, causal, masked):
     x = rng.normal(size=(3, 600, 8))
     mask = np.arange(600) < np.array([600, 290, 0])[:, None] if masked else None
     stored, blocks = (
-        everything(Attention(8, 2, causal=causal, memory=way, seed=0, dtype="float64"), x, mask)
-        for way in ("stored", "blocks")
+        everything(either(kind(8, 2, causal=causal, memory=way, seed=0, dtype="float64")), x, mask)
+        for kind, way in ((Attention, "stored"), (BlockwiseAttention, "blocks"))
     )
     for one, other in zip(stored, blocks, strict=True):
         largest = max(
@@ -87,13 +88,81 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
     monkeypatch.setattr(
         F, "blockwise_attention", lambda *a, **k: [taken.append(1), blockwise(*a, **k)][1]
     )
-    mixer = Attention(8, 2, memory=memory, seed=0, dtype="float64")
-    with nf.use_kernels(False):
-        everything(mixer, rng.normal(size=(2, length, 8)), None)
+    settings = MixerSettings(8, 2, length, memory=memory)
+    mixer = Attention.build(settings, seed=0, dtype="float64")
+    assert type(mixer) is (BlockwiseAttention if in_blocks else Attention)
+    everything(mixer, rng.normal(size=(2, length, 8)), None)
     assert bool(taken) == in_blocks
 
 
+@pytest.mark.parametrize(
+    ("kind", "memory", "lengths"),
+    [
+        (Attention, "stored", [8, 9]),
+        (Attention, "auto", [8]),
+        (BlockwiseAttention, "auto", [8]),
+        (BlockwiseAttention, "blocks", []),
+    ],
+)
+def test_which_lengths_a_twin_stores_the_weights_of(rng, monkeypatch, kind, memory, lengths):
+    monkeypatch.setattr("npformer.engine.cpu.averaging.STORED", 8)
+    twin, found = nf.fast(kind(8, 2, memory=memory, seed=0, dtype="float64")), []
+    for length in (8, 9):
+        _, (heads, _) = twin.forward(rng.normal(size=(2, length, 8)), Context())
+        kernels_own, _ = heads.cache
+        found += [length] if kernels_own[3][3] is not None else []
+    assert found == lengths
+
+
+def test_a_subclass_builds_itself(monkeypatch):
+    class Own(Attention):
+        pass
+
+    monkeypatch.setattr(module, "LONG", 8)
+    settings = MixerSettings(8, 2, 9)
+    assert type(Own.build(settings, seed=0, dtype="float64")) is Own
+
+
 def test_memory_is_no_part_of_the_weights():
-    stored, blocks = (Attention(8, 2, memory=way, seed=0) for way in ("stored", "blocks"))
+    stored = Attention(8, 2, memory="stored", seed=0)
+    blocks = BlockwiseAttention(8, 2, memory="blocks", seed=0)
+    assert list(stored.parameters()) == list(blocks.parameters())
     for name, value in stored.parameters().items():
         np.testing.assert_array_equal(blocks.parameters()[name], value)
+
+
+# A user's parts -----------------------------------------------------------------------------------
+
+
+class Doubled(Linear):
+    """Twice what a linear map gives."""
+
+    def forward(self, x, context):
+        y, cache = super().forward(x, context)
+        return 2.0 * y, cache
+
+    def backward(self, dy, cache, gradients):
+        return super().backward(2.0 * dy, cache, gradients)
+
+
+@pytest.mark.parametrize("part", ["query", "key", "value", "output"])
+@pytest.mark.parametrize("kind", [Attention, BlockwiseAttention])
+def test_a_part_of_ones_own_runs_in_the_twin_too(rng, padding, kind, part):
+    mixer, x = kind(8, 2, seed=0, dtype="float64"), rng.normal(size=(3, 4, 8))
+    before = everything(mixer, x, padding)[0]
+    setattr(mixer, part, Doubled(8, 8, seed=1, dtype="float64"))
+    plain, fast = (everything(way, x, padding) for way in (mixer, nf.fast(mixer)))
+    assert np.abs(plain[0] - before).max() > 1e-3
+    for one, other in zip(plain, fast, strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-12 * max(np.abs(one).max(), 1.0))
+
+
+def test_replacing_a_projection_replaces_that_of_the_scores(either, rng):
+    mixer, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
+    mixer.query = Linear(8, 8, seed=1, dtype="float64")
+    other = Attention(8, 2, seed=0, dtype="float64")
+    for name, parameter in mixer.named_parameters().items():
+        other.named_parameters()[name].value[...] = parameter.value
+    assert vars(mixer.scores)["query"] is vars(mixer)["scores"].query
+    assert "query" not in vars(mixer)
+    np.testing.assert_allclose(mixer(x), other(x), rtol=0, atol=1e-13)

@@ -26,8 +26,8 @@ def build(name, **settings):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_is_average_of_the_values_by_the_scores(name, rng, padding):
-    mixer, x = build(name, n_heads=4), rng.normal(size=(3, 4, D))
+def test_is_average_of_the_values_by_the_scores(either, name, rng, padding):
+    mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     scores, _ = mixer.scores.forward(x, Context())
     heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
     by_hand = mixer.output(F.merge_heads(heads))
@@ -73,7 +73,7 @@ def test_heads_share_the_weights_of_one_except_for_tables(name):
         assert four[key] == (4 if a_table_each else 1) * one[key], key
 
 
-def test_scores_of_ones_own_make_a_mixer(rng):
+def test_scores_of_ones_own_make_a_mixer(either, rng):
     class Near(Scores):
         """Neighbours, and no parameters: S_ij = -|i - j|."""
 
@@ -91,15 +91,15 @@ def test_scores_of_ones_own_make_a_mixer(rng):
     class Neighbours(Synthesizer):
         scores_type = Near
 
-    mixer, x = Neighbours(8, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+    mixer, x = either(Neighbours(8, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
     (weights,) = mixer.explain(x[:1], Context())[0]
     assert (weights.argmax(axis=-1) == np.arange(5)).all()
     y, cache = mixer.forward(x, Context())
     assert mixer.backward(y, cache, Gradients(mixer)).shape == x.shape
 
 
-def test_attention_in_parts_is_attention(rng):
-    whole, x = Attention(8, 2, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+def test_attention_in_parts_is_attention(either, rng):
+    whole, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
     assert isinstance(whole.scores, AttentionScores)
     assert isinstance(whole.value, Linear)
     heads, _ = F.scaled_dot_product_attention(
@@ -109,7 +109,7 @@ def test_attention_in_parts_is_attention(rng):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_a_sequence_of_padding_alone_is_the_bias_of_the_output(name, rng, padding):
-    mixer, x = build(name, n_heads=4), rng.normal(size=(3, 4, D))
+def test_a_sequence_of_padding_alone_is_the_bias_of_the_output(either, name, rng, padding):
+    mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     mixer.output.bias.value[...] = rng.normal(size=D)
     np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))

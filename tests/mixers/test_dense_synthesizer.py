@@ -8,8 +8,11 @@ from npformer import functional as F
 from npformer.mixers import DenseSynthesizer, FactorizedDenseScores, FactorizedDenseSynthesizer
 
 
-def test_one_head_is_the_papers_equation(rng):
-    mixer, x = DenseSynthesizer(8, max_len=6, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+def test_one_head_is_the_papers_equation(either, rng):
+    mixer, x = (
+        either(DenseSynthesizer(8, max_len=6, seed=0, dtype="float64")),
+        rng.normal(size=(2, 5, 8)),
+    )
     own = mixer.scores
     W1, b1, W2, b2 = (p.value for p in (own.W1, own.b1, own.W2, own.b2))
     assert W1.shape == (8, 8)
@@ -18,14 +21,17 @@ def test_one_head_is_the_papers_equation(rng):
     np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
 
 
-def test_a_longer_max_len_draws_other_weights_and_keeps_the_shape_of_the_result(rng):
+def test_a_longer_max_len_draws_other_weights_and_keeps_the_shape_of_the_result(either, rng):
     x = rng.normal(size=(2, 5, 8))
     for max_len in (5, 50):
-        assert DenseSynthesizer(8, 2, max_len, seed=0, dtype="float64")(x).shape == x.shape
+        assert either(DenseSynthesizer(8, 2, max_len, seed=0, dtype="float64"))(x).shape == x.shape
 
 
-def test_where_a_token_stands_matters_unlike_in_attention(rng):
-    mixer, x = DenseSynthesizer(8, 2, 6, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+def test_where_a_token_stands_matters_unlike_in_attention(either, rng):
+    mixer, x = (
+        either(DenseSynthesizer(8, 2, 6, seed=0, dtype="float64")),
+        rng.normal(size=(2, 5, 8)),
+    )
     order = np.array([1, 2, 3, 4, 0])
     assert np.abs(mixer(x[:, order]) - mixer(x)[:, order]).max() > 1e-3
 
@@ -42,9 +48,9 @@ def test_two_short_rows_make_one_that_is_long_enough_and_hardly_longer(max_len):
     assert a * (b - 1) < max_len
 
 
-def test_factorized_one_head_is_the_function(rng):
+def test_factorized_one_head_is_the_function(either, rng):
     mixer, x = (
-        FactorizedDenseSynthesizer(8, max_len=6, seed=0, dtype="float64"),
+        either(FactorizedDenseSynthesizer(8, max_len=6, seed=0, dtype="float64")),
         rng.normal(size=(2, 5, 8)),
     )
     own = mixer.scores
@@ -55,8 +61,8 @@ def test_factorized_one_head_is_the_function(rng):
 
 
 @pytest.mark.parametrize("kind", [DenseSynthesizer, FactorizedDenseSynthesizer])
-def test_a_tokens_weights_are_its_own(rng, kind):
-    mixer, x = kind(8, 2, 6, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+def test_a_tokens_weights_are_its_own(either, rng, kind):
+    mixer, x = either(kind(8, 2, 6, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
     before = mixer.explain(x, Context())
     x[:, 3] += 1.0
     after = mixer.explain(x, Context())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from npformer import Context, Gradients, use_kernels
+from npformer import Context, Gradients
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, Mixer, MixerSettings
 
 VARIANTS = {
@@ -32,47 +32,45 @@ def name(request):
     return request.param
 
 
-def test_the_shape_stays(name, rng):
+def test_the_shape_stays(either, name, rng):
     for length in (1, 2, 5, 6):
         x = rng.normal(size=(3, length, 8))
-        assert build(name)(x).shape == x.shape
+        assert either(build(name))(x).shape == x.shape
 
 
 def test_is_a_mixer(name):
     assert isinstance(build(name), Mixer)
 
 
-def test_sequences_of_a_batch_do_not_see_each_other(name, rng):
-    mixer, x = build(name), rng.normal(size=(3, 5, 8))
+def test_sequences_of_a_batch_do_not_see_each_other(either, name, rng):
+    mixer, x = either(build(name)), rng.normal(size=(3, 5, 8))
     y = mixer(x)
     x[1] += 1.0
     np.testing.assert_allclose(mixer(x)[[0, 2]], y[[0, 2]], rtol=1e-12)
 
 
-def test_what_padding_holds_changes_no_kept_token(name, rng, padding):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+def test_what_padding_holds_changes_no_kept_token(either, name, rng, padding):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     y = mixer(x, padding)
     x[~padding] = 1e3 * rng.normal(size=x[~padding].shape)
     np.testing.assert_allclose(mixer(x, padding)[padding], y[padding], rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
-def test_padding_may_hold_nan(name, rng, padding, kernels):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
-    with use_kernels(kernels):
-        y = mixer(x, padding)
-        x[~padding] = np.nan
-        np.testing.assert_allclose(mixer(x, padding)[padding], y[padding], rtol=1e-12)
+def test_padding_may_hold_nan(either, name, rng, padding):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
+    y = mixer(x, padding)
+    x[~padding] = np.nan
+    np.testing.assert_allclose(mixer(x, padding)[padding], y[padding], rtol=1e-12)
 
 
-def test_a_padded_sequence_is_the_sequence_alone(name, rng, padding):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+def test_a_padded_sequence_is_the_sequence_alone(either, name, rng, padding):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     padded, alone = mixer(x, padding), mixer(x[1:2, :2])
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
 
 
-def test_kept_tokens_send_no_gradient_into_padding(name, rng, padding):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+def test_kept_tokens_send_no_gradient_into_padding(either, name, rng, padding):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     _, cache = mixer.forward(x, Context(mask=padding))
     dy = rng.normal(size=x.shape) * padding[..., None]
     dx = mixer.backward(dy, cache, Gradients(mixer))
@@ -80,16 +78,16 @@ def test_kept_tokens_send_no_gradient_into_padding(name, rng, padding):
     assert np.abs(dx[padding]).max() > 0.0
 
 
-def test_a_sequence_of_padding_alone_is_finite(name, rng, padding):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+def test_a_sequence_of_padding_alone_is_finite(either, name, rng, padding):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     y, cache = mixer.forward(x, Context(mask=padding))
     gradients = Gradients(mixer)
     dx = mixer.backward(np.ones_like(y), cache, gradients)
     assert all(np.isfinite(a).all() for a in (y, dx, gradients.flat))
 
 
-def test_a_mask_that_keeps_everything_is_no_mask(name, rng):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+def test_a_mask_that_keeps_everything_is_no_mask(either, name, rng):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     masked = mixer(x, np.ones((3, 4), dtype=bool))
     np.testing.assert_allclose(masked, mixer(x), rtol=1e-12)
 
@@ -102,8 +100,8 @@ def test_a_seed_gives_the_same_weights_whatever_the_dtype(name):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_causal_a_later_token_changes_no_earlier_result(name, rng):
-    mixer, x = build(name, causal=True), rng.normal(size=(2, 5, 8))
+def test_causal_a_later_token_changes_no_earlier_result(either, name, rng):
+    mixer, x = either(build(name, causal=True)), rng.normal(size=(2, 5, 8))
     y = mixer(x)
     x[:, 3] += 1.0
     np.testing.assert_allclose(mixer(x)[:, :3], y[:, :3], rtol=1e-13)
@@ -111,23 +109,23 @@ def test_causal_a_later_token_changes_no_earlier_result(name, rng):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_causal_and_padding_hold_both(name, rng, padding):
-    mixer, x = build(name, causal=True), rng.normal(size=(3, 4, 8))
+def test_causal_and_padding_hold_both(either, name, rng, padding):
+    mixer, x = either(build(name, causal=True)), rng.normal(size=(3, 4, 8))
     padded, alone = mixer(x, padding), mixer(x[1:2, :2])
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
 
 
-def test_added_padding_changes_no_kept_token(name, rng, padding):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+def test_added_padding_changes_no_kept_token(either, name, rng, padding):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     longer = np.concatenate([x, rng.normal(size=(3, 2, 8))], axis=1)
     longer_mask = np.concatenate([padding, np.zeros((3, 2), dtype=bool)], axis=1)
     before, after = mixer(x, padding), mixer(longer, longer_mask)
     np.testing.assert_allclose(after[:, :4][padding], before[padding], rtol=0, atol=1e-12)
 
 
-def test_a_shorter_sequence_needs_no_other_weights(name, rng):
+def test_a_shorter_sequence_needs_no_other_weights(either, name, rng):
     """What is made for max_len is cropped at the top left: the parameters beyond change nothing."""
-    mixer, x = build(name), rng.normal(size=(2, 4, 8))
+    mixer, x = either(build(name)), rng.normal(size=(2, 4, 8))
     y, cache = mixer.forward(x, Context())
     gradients = Gradients(mixer)
     mixer.backward(rng.normal(size=y.shape), cache, gradients)
@@ -155,8 +153,8 @@ def unused(key, shape):
     return beyond
 
 
-def test_longer_than_max_len_is_refused_where_something_was_made_for_it(name, rng):
-    mixer, x = build(name), rng.normal(size=(2, 7, 8))
+def test_longer_than_max_len_is_refused_where_something_was_made_for_it(either, name, rng):
+    mixer, x = either(build(name)), rng.normal(size=(2, 7, 8))
     sized = {"R", "R1", "W_sequence", "W2"}
     if sized & {key.rpartition(".")[-1] for key in mixer.named_parameters()}:
         with pytest.raises(ValueError, match="length 7; expected at most 6"):
@@ -168,35 +166,37 @@ def test_longer_than_max_len_is_refused_where_something_was_made_for_it(name, rn
 # What they mixed with -----------------------------------------------------------------------------
 
 
-def test_explain_gives_a_matrix_a_head(name, rng):
-    mixer, x = build(name), rng.normal(size=(3, 5, 8))
+def test_explain_gives_a_matrix_a_head(either, name, rng):
+    mixer, x = either(build(name)), rng.normal(size=(3, 5, 8))
     matrices = mixer.explain(x, Context())
     assert matrices.shape == (3, 2 if name in AVERAGING else 1, 5, 5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_explain_gives_numbers_of_the_tokens_precision(name, rng, dtype):
-    matrices = build(name, dtype).explain(rng.normal(size=(3, 5, 8)).astype(dtype), Context())
+def test_explain_gives_numbers_of_the_tokens_precision(either, name, rng, dtype):
+    matrices = either(build(name, dtype)).explain(
+        rng.normal(size=(3, 5, 8)).astype(dtype), Context()
+    )
     assert matrices.real.dtype == dtype
 
 
 @pytest.mark.parametrize("way", ["per_length", "zero"])
-def test_explain_rows_and_columns_of_padding_are_0(name, rng, padding, way):
-    mixer, x = build(name, padding=way), rng.normal(size=(3, 4, 8))
+def test_explain_rows_and_columns_of_padding_are_0(either, name, rng, padding, way):
+    mixer, x = either(build(name, padding=way)), rng.normal(size=(3, 4, 8))
     matrices = mixer.explain(x, Context(mask=padding))
     pairs = padding[:, None, :, None] & padding[:, None, None, :]
     np.testing.assert_array_equal(matrices[~np.broadcast_to(pairs, matrices.shape)], 0.0)
     assert np.abs(matrices[:2]).max() > 0.0
 
 
-def test_explain_a_padded_sequence_is_the_sequence_alone(name, rng, padding):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+def test_explain_a_padded_sequence_is_the_sequence_alone(either, name, rng, padding):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     padded, alone = mixer.explain(x, Context(mask=padding)), mixer.explain(x[1:2, :2], Context())
     np.testing.assert_allclose(padded[1, :, :2, :2], alone[0], rtol=1e-12)
 
 
-def test_explain_changes_neither_x_nor_the_mixer(name, rng, padding):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+def test_explain_changes_neither_x_nor_the_mixer(either, name, rng, padding):
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     arrays = [x, padding, *(p.value for p in mixer.named_parameters().values())]
     before = [a.copy() for a in arrays]
     mixer.explain(x, Context(mask=padding))[...] = 7.0  # what came back is the caller's
@@ -205,8 +205,8 @@ def test_explain_changes_neither_x_nor_the_mixer(name, rng, padding):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_explain_weights_are_positive_and_rows_of_tokens_sum_to_1(name, rng, padding):
-    mixer, x = build(name), rng.normal(size=(3, 4, 8))
+def test_explain_weights_are_positive_and_rows_of_tokens_sum_to_1(either, name, rng, padding):
+    mixer, x = either(build(name)), rng.normal(size=(3, 4, 8))
     weights = mixer.explain(x, Context(mask=padding))
     assert (weights >= 0.0).all()
     sums = weights.sum(axis=-1)
@@ -216,15 +216,15 @@ def test_explain_weights_are_positive_and_rows_of_tokens_sum_to_1(name, rng, pad
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_explain_causal_weights_are_lower_triangles(name, rng):
-    weights = build(name, causal=True).explain(rng.normal(size=(3, 4, 8)), Context())
+def test_explain_causal_weights_are_lower_triangles(either, name, rng):
+    weights = either(build(name, causal=True)).explain(rng.normal(size=(3, 4, 8)), Context())
     np.testing.assert_array_equal(np.triu(weights, 1), 0.0)
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0)
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_explain_weights_times_values_is_what_the_mixer_does(name, rng, padding):
-    mixer, x = build(name), rng.normal(size=(3, 4, 8))
+def test_explain_weights_times_values_is_what_the_mixer_does(either, name, rng, padding):
+    mixer, x = either(build(name)), rng.normal(size=(3, 4, 8))
     heads = mixer.explain(x, Context(mask=padding)) @ split(mixer.value(x))
     by_hand = mixer.output(heads.transpose(0, 2, 1, 3).reshape(x.shape))
     np.testing.assert_allclose(mixer(x, padding)[padding], by_hand[padding], rtol=1e-12)
@@ -237,9 +237,9 @@ def split(value):
 @pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
 @pytest.mark.parametrize("name", ["fourier", "hartley"])
 def test_explain_a_transforms_matrix_and_the_hidden_transform_are_the_mixing(
-    name, rng, padding, masked
+    either, name, rng, padding, masked
 ):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     mask = padding if masked else None
     (over_sequence,) = np.moveaxis(mixer.explain(x, Context(mask=mask)), 1, 0)
     transform = np.fft.fft(over_sequence @ x, axis=-1)
@@ -250,15 +250,15 @@ def test_explain_a_transforms_matrix_and_the_hidden_transform_are_the_mixing(
 @pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
 @pytest.mark.parametrize("name", ["linear", "random"])
 def test_explain_linear_mixings_matrix_and_that_of_features_are_the_mixing(
-    name, rng, padding, masked
+    either, name, rng, padding, masked
 ):
-    mixer, x = build(name, **OWN_LENGTH), rng.normal(size=(3, 4, 8))
+    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
     mask = padding if masked else None
     (over_sequence,) = np.moveaxis(mixer.explain(x, Context(mask=mask)), 1, 0)
     by_hand = over_sequence @ x @ mixer.W_features.value
     np.testing.assert_allclose(mixer(x, mask), by_hand, rtol=0, atol=1e-12)
 
 
-def test_explain_no_mixing_is_the_identity(rng):
-    matrices = build("identity").explain(rng.normal(size=(2, 5, 8)), Context())
+def test_explain_no_mixing_is_the_identity(either, rng):
+    matrices = either(build("identity")).explain(rng.normal(size=(2, 5, 8)), Context())
     np.testing.assert_array_equal(matrices, np.broadcast_to(np.eye(5), (2, 1, 5, 5)))

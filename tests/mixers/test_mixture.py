@@ -18,8 +18,8 @@ def build(*names, **settings):
     return Mixture(MixerSettings(**chosen, mixture=names), seed=0, dtype="float64")
 
 
-def test_starts_with_equal_shares_the_mean_of_its_parts(rng):
-    mixer, x = build(*SIX), rng.normal(size=(2, 5, 8))
+def test_starts_with_equal_shares_the_mean_of_its_parts(either, rng):
+    mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
     parts = [part.forward(x, Context())[0] for part in mixer.scores.parts]
     scores, _ = mixer.scores.forward(x, Context())
     mean = sum(np.broadcast_to(part, scores.shape) for part in parts) / 6.0
@@ -27,8 +27,8 @@ def test_starts_with_equal_shares_the_mean_of_its_parts(rng):
 
 
 @pytest.mark.parametrize("chosen", range(6))
-def test_a_huge_logit_is_that_part_alone(chosen, rng):
-    mixer, x = build(*SIX), rng.normal(size=(2, 5, 8))
+def test_a_huge_logit_is_that_part_alone(either, chosen, rng):
+    mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
     mixer.scores.logits.value[chosen] = 1e4
     scores, _ = mixer.scores.forward(x, Context())
     alone, _ = mixer.scores.parts[chosen].forward(x, Context())
@@ -36,8 +36,8 @@ def test_a_huge_logit_is_that_part_alone(chosen, rng):
 
 
 @pytest.mark.parametrize(("chosen", "kind"), [(0, Attention), (1, RandomSynthesizer)])
-def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(chosen, kind, rng, padding):
-    mixer, x = build("attention", "random_synthesizer"), rng.normal(size=(3, 4, 8))
+def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(either, chosen, kind, rng, padding):
+    mixer, x = either(build("attention", "random_synthesizer")), rng.normal(size=(3, 4, 8))
     mixer.scores.logits.value[chosen] = 1e4
     sizes = (8, 2) if kind is Attention else (8, 2, 6)
     alone = kind(*sizes, seed=1, dtype="float64")
@@ -65,8 +65,8 @@ def test_parts_of_one_kind_have_weights_of_their_own():
     assert np.abs(a.query.weight.value - b.query.weight.value).max() > 0.1
 
 
-def test_tables_alone_give_x_a_gradient_through_the_values(rng):
-    mixer = build("random_synthesizer", "factorized_random_synthesizer")
+def test_tables_alone_give_x_a_gradient_through_the_values(either, rng):
+    mixer = either(build("random_synthesizer", "factorized_random_synthesizer"))
     x, dy, gradients = rng.normal(size=(2, 5, 8)), rng.normal(size=(2, 5, 8)), Gradients(mixer)
     assert mixer.scores.backward(*scores_and_cache(mixer, x), gradients) is None
     dx = mixer.backward(dy, mixer.forward(x, Context())[1], gradients)
@@ -77,8 +77,8 @@ def scores_and_cache(mixer, x):
     return mixer.scores.forward(x, Context())
 
 
-def test_shares_learn(rng):
-    mixer, x = build(*SIX), rng.normal(size=(2, 5, 8))
+def test_shares_learn(either, rng):
+    mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
     y, cache = mixer.forward(x, Context())
     gradients = Gradients(mixer)
     mixer.backward(rng.normal(size=y.shape), cache, gradients)

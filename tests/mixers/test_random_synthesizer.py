@@ -19,30 +19,33 @@ def kind(request):
     return request.param
 
 
-def test_one_head_is_the_papers_equation(rng):
-    mixer, x = RandomSynthesizer(8, max_len=6, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+def test_one_head_is_the_papers_equation(either, rng):
+    mixer, x = (
+        either(RandomSynthesizer(8, max_len=6, seed=0, dtype="float64")),
+        rng.normal(size=(2, 5, 8)),
+    )
     assert mixer.scores.R.shape == (1, 6, 6)
     y, _ = F.random_synthesizer(mixer.value(x), mixer.scores.R.value[0])
     np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
 
 
-def test_factorized_one_head_is_the_papers_equation(rng):
-    mixer = FactorizedRandomSynthesizer(8, max_len=6, rank=3, seed=0, dtype="float64")
+def test_factorized_one_head_is_the_papers_equation(either, rng):
+    mixer = either(FactorizedRandomSynthesizer(8, max_len=6, rank=3, seed=0, dtype="float64"))
     x, own = rng.normal(size=(2, 5, 8)), mixer.scores
     assert own.R1.shape == own.R2.shape == (1, 6, 3)
     y, _ = F.factorized_random_synthesizer(mixer.value(x), own.R1.value[0], own.R2.value[0])
     np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
 
 
-def test_the_tokens_have_no_say_in_the_weights(kind, rng):
-    mixer = kind(8, 2, 6, seed=0, dtype="float64")
+def test_the_tokens_have_no_say_in_the_weights(either, kind, rng):
+    mixer = either(kind(8, 2, 6, seed=0, dtype="float64"))
     one, other = (mixer.explain(rng.normal(size=(2, 5, 8)), Context()) for _ in range(2))
     np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(one[0], one[1])
 
 
-def test_the_gradient_goes_through_the_values_alone(kind, rng):
-    mixer, x = kind(8, 2, 6, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+def test_the_gradient_goes_through_the_values_alone(either, kind, rng):
+    mixer, x = either(kind(8, 2, 6, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
     (_, cache), (_, other) = (mixer.forward(a, Context()) for a in (x, 2.0 * x))
     dy, gradients = rng.normal(size=x.shape), Gradients(mixer)
     # a map that is linear in x: its derivative is the same everywhere
@@ -51,8 +54,8 @@ def test_the_gradient_goes_through_the_values_alone(kind, rng):
     )
 
 
-def test_where_a_token_stands_matters(kind, rng):
-    mixer, x = kind(8, 2, 6, seed=0, dtype="float64"), rng.normal(size=(2, 5, 8))
+def test_where_a_token_stands_matters(either, kind, rng):
+    mixer, x = either(kind(8, 2, 6, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
     order = np.array([1, 2, 3, 4, 0])
     assert np.abs(mixer(x[:, order]) - mixer(x)[:, order]).max() > 1e-3
 
@@ -70,8 +73,11 @@ def test_a_fixed_table_is_drawn_as_a_trained_one():
     np.testing.assert_array_equal(fixed.scores.R.value, trained.scores.R.value)
 
 
-def test_a_table_sums_the_gradients_of_its_batch(rng):
-    mixer, x = RandomSynthesizer(8, 2, 6, seed=0, dtype="float64"), rng.normal(size=(3, 5, 8))
+def test_a_table_sums_the_gradients_of_its_batch(either, rng):
+    mixer, x = (
+        either(RandomSynthesizer(8, 2, 6, seed=0, dtype="float64")),
+        rng.normal(size=(3, 5, 8)),
+    )
     dy, both = rng.normal(size=x.shape), Gradients(mixer)
     mixer.backward(dy, mixer.forward(x, Context())[1], both)
     single = Gradients(mixer)

@@ -39,15 +39,15 @@ def kind(request):
     return request.param
 
 
-def test_without_a_mask_it_is_the_function(kind, rng):
+def test_without_a_mask_it_is_the_function(either, kind, rng):
     x = rng.normal(size=(2, 5, 8))
     for padding in ("refuse", "per_length", "zero"):
-        mixer = build(kind, padding)
+        mixer = either(build(kind, padding))
         np.testing.assert_allclose(mixer(x), function_of(mixer)(x), rtol=1e-12, atol=1e-14)
 
 
-def test_a_mask_is_refused_by_name_with_both_ways_out(kind, rng, padding):
-    mixer = build(kind)
+def test_a_mask_is_refused_by_name_with_both_ways_out(either, kind, rng, padding):
+    mixer = either(build(kind))
     with pytest.raises(ValueError, match="it cannot skip padding") as caught:
         mixer(rng.normal(size=(3, 4, 8)), padding)
     for words in (
@@ -59,10 +59,10 @@ def test_a_mask_is_refused_by_name_with_both_ways_out(kind, rng, padding):
         assert words in str(caught.value)
 
 
-def test_per_length_mixes_each_sequence_by_itself(kind, rng):
+def test_per_length_mixes_each_sequence_by_itself(either, kind, rng):
     lengths = [4, 2, 0, 1, 2]
     mask, x = np.arange(4) < np.array(lengths)[:, None], rng.normal(size=(5, 4, 8))
-    mixer = build(kind, "per_length")
+    mixer = either(build(kind, "per_length"))
     y = mixer(x, mask)
     for n, length in enumerate(lengths):
         if length:
@@ -71,10 +71,10 @@ def test_per_length_mixes_each_sequence_by_itself(kind, rng):
         np.testing.assert_array_equal(y[n, length:], 0.0)
 
 
-def test_per_length_sends_each_gradient_back_by_itself(kind, rng):
+def test_per_length_sends_each_gradient_back_by_itself(either, kind, rng):
     lengths = [4, 2, 0, 1, 2]
     mask, dy = np.arange(4) < np.array(lengths)[:, None], rng.normal(size=(5, 4, 8))
-    mixer = build(kind, "per_length")
+    mixer = either(build(kind, "per_length"))
     _, cache = mixer.forward(rng.normal(size=(5, 4, 8)), Context(mask=mask))
     dx = mixer.backward(dy, cache, Gradients(mixer))
     for n, length in enumerate(lengths):
@@ -84,9 +84,9 @@ def test_per_length_sends_each_gradient_back_by_itself(kind, rng):
         np.testing.assert_array_equal(dx[n, length:], 0.0)
 
 
-def test_per_length_the_matrices_collect_every_length(rng):
+def test_per_length_the_matrices_collect_every_length(either, rng):
     mask, x = np.arange(4) < np.array([4, 2, 0, 1, 2])[:, None], rng.normal(size=(5, 4, 8))
-    mixer, dy = build(LinearMixing, "per_length"), rng.normal(size=(5, 4, 8))
+    mixer, dy = either(build(LinearMixing, "per_length")), rng.normal(size=(5, 4, 8))
     together, alone = Gradients(mixer), Gradients(mixer)
     mixer.backward(dy, mixer.forward(x, Context(mask=mask))[1], together)
     for n in (0, 1, 3, 4):
@@ -96,8 +96,8 @@ def test_per_length_the_matrices_collect_every_length(rng):
     np.testing.assert_allclose(together.flat, alone.flat, rtol=0, atol=1e-12)
 
 
-def test_zero_mixes_zeros_and_depends_on_how_many_there_are(kind, rng, padding):
-    mixer, x = build(kind, "zero"), rng.normal(size=(3, 4, 8))
+def test_zero_mixes_zeros_and_depends_on_how_many_there_are(either, kind, rng, padding):
+    mixer, x = either(build(kind, "zero")), rng.normal(size=(3, 4, 8))
     y = mixer(x, padding)
     np.testing.assert_allclose(y, function_of(mixer)(x * padding[..., None]), rtol=0, atol=1e-12)
     fewer = mixer(x[:, :3], padding[:, :3])
@@ -125,9 +125,9 @@ def test_random_mixing_is_linear_mixing_as_it_was_drawn(rng):
     np.testing.assert_array_equal(random(x), linear(x))
 
 
-def test_linear_mixing_keeps_the_variance_of_what_it_mixes(rng):
+def test_linear_mixing_keeps_the_variance_of_what_it_mixes(either, rng):
     x = rng.normal(size=(4, 128, 64))
-    assert 0.8 < LinearMixing(64, 128, seed=0, dtype="float64")(x).std() < 1.25
+    assert 0.8 < either(LinearMixing(64, 128, seed=0, dtype="float64"))(x).std() < 1.25
 
 
 def test_none_of_them_can_be_causal(kind):

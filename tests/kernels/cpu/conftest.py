@@ -2,7 +2,7 @@
 
 import pytest
 
-from npformer.kernels.cpu import averaging, fourier, rows
+from npformer.engine.cpu import averaging, fourier, rows
 
 
 @pytest.fixture(params=[None, 40, 1000], ids=["whole", "pieces of 40", "pieces of 1000"])

@@ -5,9 +5,9 @@ from functools import cache
 
 import numpy as np
 
-from npformer import Context
 from npformer import functional as F
-from npformer.kernels.cpu import KERNELS
+from npformer.engine import EngineContext
+from npformer.engine.cpu import KERNELS
 
 DOUBLE, SINGLE = 1e-12, 5e-6
 """How far apart two results may be, relative to the largest entry, in float64 and in float32."""
@@ -42,7 +42,7 @@ class Case:
     def context(self, **options):
         """Return a context for one call; its generator is a new one each time."""
         generator = np.random.default_rng(SEED) if self.training else None
-        return Context(training=self.training, generator=generator, mask=self.mask, **options)
+        return EngineContext(training=self.training, generator=generator, mask=self.mask, **options)
 
 
 def forward(case, arrays, context):
@@ -151,6 +151,19 @@ def _dropout(arrays, others, context):
     return y, lambda dy: (F.dropout_backward(dy, cache),)
 
 
+def _residual_norm(arrays, others, context):
+    x, y, gamma, beta = arrays
+    eps, rate = others
+    dropped, dropout_cache = F.dropout(y, rate, context.draws())
+    z, norm_cache = F.layer_norm(x + dropped, gamma, beta, eps)
+
+    def pull(dz):
+        dsum, *dmap = F.layer_norm_backward(dz, norm_cache)
+        return dsum, F.dropout_backward(dsum, dropout_cache), *dmap
+
+    return z, pull
+
+
 def _activate(x, name):
     if name.startswith("gelu"):
         y, cache = F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
@@ -229,6 +242,7 @@ REFERENCES = {
     "fourier_mixing": _of_pair("fourier_mixing"),
     "layer_norm": _of_pair("layer_norm"),
     "linear": _of_pair("linear"),
+    "residual_norm": _residual_norm,
 }
 
 
@@ -252,6 +266,13 @@ def layer_norm(shape=(5, 7, 64), eps=1e-5, mean=0.0):
     """Return a case of `layer_norm`."""
     x, gamma, beta = normals(shape, shape[-1:], shape[-1:])
     return Case("layer_norm", (mean + x, 1.0 + 0.5 * gamma, beta), (eps,))
+
+
+def residual_norm(shape=(5, 7, 64), rate=0.3, training=True):
+    """Return a case of `residual_norm`."""
+    x, y, gamma, beta = normals(shape, shape, shape[-1:], shape[-1:])
+    arrays = x, y, 1.0 + 0.5 * gamma, beta
+    return Case("residual_norm", arrays, (1e-5, rate), training=training)
 
 
 def feed_forward(shape=(5, 7, 64), d_ff=67, activation="gelu", scale=1.0):
@@ -339,9 +360,13 @@ CASES = {
     "fourier_mixing": fourier_mixing(),
     "fourier_mixing, larger": fourier_mixing((5, 29, 64)),
     "embedding": embedding(),
+    "embedding, larger": embedding((5, 67)),
     "dropout": dropout(),
     "dropout, larger": dropout((5, 29, 64)),
     "dropout of nothing": dropout(rate=0.0),
+    "residual_norm": residual_norm(),
+    "residual_norm, at evaluation": residual_norm(training=False),
+    "residual_norm, larger": residual_norm((5, 29, 64), rate=0.0),
     "attention_heads": attention_heads(),
     "attention_heads, larger": attention_heads(2, 40, 2, 32, mask="padded", causal=True),
     "attention_heads, not stored": attention_heads(2, 40, 2, 32, store=False),

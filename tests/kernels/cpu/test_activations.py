@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr
 
 from npformer import functional as F
-from npformer.kernels.cpu.activations import ACTIVATIONS, LOG_ODDS, gelu
+from npformer.engine.cpu.activations import ACTIVATIONS, LOG_ODDS, gelu
 
 GRID = np.unique(np.linspace(-20.0, 20.0, 2_000_001).astype("float32"))
 

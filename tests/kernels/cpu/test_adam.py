@@ -5,7 +5,8 @@ import pytest
 
 import npformer as nf
 from npformer import optim
-from npformer.kernels.cpu import adam, rows
+from npformer.engine import cpu
+from npformer.engine.cpu import adam, rows
 
 WHOLE = rows.PIECE
 SIZES = [(40, n) for n in (1, 39, 40, 41, 121)] + [(WHOLE, WHOLE + n) for n in (-1, 0, 1, WHOLE)]
@@ -66,7 +67,7 @@ def test_a_model_takes_the_same_steps_with_and_without_kernels(
     used = []
     update = adam.adam_update
     monkeypatch.setitem(
-        nf.kernels.cpu.UPDATES, "adam_update", lambda *a, **k: [used.append(1), update(*a, **k)][1]
+        cpu.UPDATES, "adam_update", lambda *a, **k: [used.append(1), update(*a, **k)][1]
     )
     weights = []
     for enabled in (True, False):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from npformer import Context
-from npformer.kernels.cpu import averaging, rows
-from npformer.kernels.cpu.attention import attention_heads
+from npformer.engine import EngineContext
+from npformer.engine.cpu import averaging, rows
+from npformer.engine.cpu.attention import attention_heads
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import (
     MASKS,
@@ -175,7 +175,7 @@ def test_a_score_that_towers_above_the_others():
     x = np.zeros((1, 4, 2), "float32")
     x[0, 1] = 40.0
     eye, zero = np.eye(2, dtype="float32"), np.zeros(2, "float32")
-    y, _ = attention_heads(x, eye, zero, eye, zero, eye, zero, 1, False, None, Context())
+    y, _ = attention_heads(x, eye, zero, eye, zero, eye, zero, 1, False, None, EngineContext())
     np.testing.assert_allclose(y[0, 1], [40.0, 40.0])
     np.testing.assert_allclose(y[0, [0, 2, 3]], 10.0)
 
@@ -186,17 +186,17 @@ def test_a_score_that_towers_above_the_others():
 def test_what_does_not_fit_is_refused():
     x, *maps = helpers.attention_heads(3, 4).arrays
     with pytest.raises(ValueError, match="x has shape"):
-        attention_heads(x[..., 1:], *maps, 2, False, None, Context())
+        attention_heads(x[..., 1:], *maps, 2, False, None, EngineContext())
     with pytest.raises(ValueError, match="x has shape"):
-        attention_heads(x[0], *maps, 2, False, None, Context())
+        attention_heads(x[0], *maps, 2, False, None, EngineContext())
     with pytest.raises(ValueError, match="mask has shape"):
-        attention_heads(x, *maps, 2, False, None, Context(mask=np.ones((3, 5), bool)))
+        attention_heads(x, *maps, 2, False, None, EngineContext(mask=np.ones((3, 5), bool)))
     with pytest.raises(TypeError, match="True means keep"):
-        attention_heads(x, *maps, 2, False, None, Context(mask=np.ones((3, 4), int)))
+        attention_heads(x, *maps, 2, False, None, EngineContext(mask=np.ones((3, 4), int)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_another_dtype_is_refused_and_not_cast(dtype):
     x, *maps = helpers.attention_heads(3, 4).arrays
     with pytest.raises(TypeError, match=f"{dtype}.*; expected"):
-        attention_heads(x.astype(dtype), *maps, 2, False, None, Context())
+        attention_heads(x.astype(dtype), *maps, 2, False, None, EngineContext())

@@ -6,11 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from npformer import Context
 from npformer import functional as F
-from npformer.kernels.cpu import averaging
-from npformer.kernels.cpu.averaging import average, average_backward, longest_square
-from npformer.kernels.cpu.rows import UNIT
+from npformer.engine import EngineContext
+from npformer.engine.cpu import averaging
+from npformer.engine.cpu.averaging import average, average_backward, longest_squares
+from npformer.engine.cpu.rows import UNIT
 from tests.kernels.cpu.helpers import assert_close, mask_of, normals
 
 
@@ -18,9 +18,11 @@ def by_kernel(query, key, value, dy, bias=None, **options):
     """Return y and the gradients of query, key, value and bias."""
     batch, n_heads, length, width = value.shape
     y, query = np.empty((batch, length, n_heads * width), value.dtype), UNIT * query
-    squares = [longest_square(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key)]
-    longest = math.sqrt(squares[0] * squares[1])
-    cache = average(query, key, value, y, longest=longest, bias=bias, context=Context(), **options)
+    squares = [longest_squares(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key)]
+    longest = math.sqrt(squares[0][0] * squares[1][0])
+    cache = average(
+        query, key, value, y, longest=longest, bias=bias, context=EngineContext(), **options
+    )
     dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
     dbias = average_backward(F.merge_heads(dy), cache, dquery, dkey, dvalue)
     found = [
@@ -74,6 +76,11 @@ def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
     assert_close(by_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
 
 
+def longest_square(rows, d_head):
+    (square,) = longest_squares(rows, d_head)
+    return square
+
+
 def test_the_longest_part_of_any_row():
     rows = np.zeros((5, 6))
     rows[1, 3:5], rows[4, 0] = (3.0, -4.0), 4.9
@@ -83,6 +90,16 @@ def test_the_longest_part_of_any_row():
     assert longest_square(rows[:0], 3) == 0.0
     rows[2, 2] = np.nan
     assert math.isnan(longest_square(rows, 3))
+
+
+def test_the_longest_part_of_each_projection():
+    rows = np.zeros((5, 12))
+    rows[1, 3:5], rows[4, 6], rows[2, 11] = (3.0, -4.0), 4.9, -2.0
+    np.testing.assert_allclose(longest_squares(rows, 3, 2), [25.0, 4.9 * 4.9])
+    np.testing.assert_allclose(longest_squares(rows, 3, 4), [0.0, 25.0, 4.9 * 4.9, 4.0])
+    np.testing.assert_array_equal(longest_squares(rows[:0], 3, 2), [0.0, 0.0])
+    rows[0, 0] = np.nan
+    np.testing.assert_allclose(longest_squares(rows, 3, 2), [np.nan, 4.9 * 4.9])
 
 
 def test_scores_and_bias_are_bounded_together_and_in_one_unit():
@@ -97,7 +114,9 @@ def test_scores_and_bias_are_bounded_together_and_in_one_unit():
         (0.0, 1.01 * safe / UNIT, False),
     ):
         given = None if bias is None else np.array([[0.0, bias, 0.0]])
-        heads = averaging._prepare(query, query, query, longest, given, None, False, Context())
+        heads = averaging._prepare(
+            query, query, query, longest, given, None, False, EngineContext()
+        )
         assert (heads.shift is None) == goes_without_maxima
 
 
@@ -105,7 +124,7 @@ def test_scores_and_bias_are_bounded_together_and_in_one_unit():
 def test_groups_and_tiles_cover_every_score_once(tiling, batch):
     for n_heads, length in product((1, 4), (1, 3, 4, 5, 13)):
         query = np.zeros((batch, n_heads, length, 2))
-        heads = averaging._prepare(query, query, query, 0.0, None, None, False, Context())
+        heads = averaging._prepare(query, query, query, 0.0, None, None, False, EngineContext())
         seen = np.zeros((batch, n_heads, length, length), dtype=int)
         for some, rows, columns in averaging._walk(heads, averaging._groups(heads)):
             tile = seen[(*some, rows, columns)]
@@ -117,7 +136,7 @@ def test_groups_and_tiles_cover_every_score_once(tiling, batch):
 def test_causal_tiles_stop_at_the_diagonal(monkeypatch):
     monkeypatch.setattr(averaging, "TILE", 4)
     query = np.zeros((1, 1, 10, 2))
-    heads = averaging._prepare(query, query, query, 0.0, None, None, True, Context())
+    heads = averaging._prepare(query, query, query, 0.0, None, None, True, EngineContext())
     walk = averaging._walk(heads, averaging._groups(heads))
     pairs = [(rows.start, columns.start) for _, rows, columns in walk]
     assert pairs == [(0, 0), (4, 0), (4, 4), (8, 0), (8, 4), (8, 8)]

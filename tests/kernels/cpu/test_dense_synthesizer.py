@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from npformer import Context
-from npformer.kernels.cpu import averaging, rows
-from npformer.kernels.cpu.dense_synthesizer import dense_heads
+from npformer.engine import EngineContext
+from npformer.engine.cpu import averaging, rows
+from npformer.engine.cpu.dense_synthesizer import dense_heads
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import (
     MASKS,
@@ -106,15 +106,15 @@ def test_biases_of_padding_may_be_the_largest(tiling, batch):
 def test_what_does_not_fit_is_refused():
     x, *maps = helpers.dense_heads(3, 4, max_len=4).arrays
     with pytest.raises(ValueError, match="x has length 5; expected at most 4"):
-        dense_heads(np.concatenate([x, x[:, :1]], axis=1), *maps, False, Context())
+        dense_heads(np.concatenate([x, x[:, :1]], axis=1), *maps, False, EngineContext())
     with pytest.raises(ValueError, match="x has shape"):
-        dense_heads(x[..., 1:], *maps, False, Context())
+        dense_heads(x[..., 1:], *maps, False, EngineContext())
     with pytest.raises(ValueError, match="mask has shape"):
-        dense_heads(x, *maps, False, Context(mask=np.ones((3, 5), bool)))
+        dense_heads(x, *maps, False, EngineContext(mask=np.ones((3, 5), bool)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_another_dtype_is_refused_and_not_cast(dtype):
     x, *maps = helpers.dense_heads(3, 4).arrays
     with pytest.raises(TypeError, match=f"{dtype}.*; expected"):
-        dense_heads(x.astype(dtype), *maps, False, Context())
+        dense_heads(x.astype(dtype), *maps, False, EngineContext())

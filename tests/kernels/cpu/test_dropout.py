@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer import Context
 from npformer import functional as F
+from npformer.engine import EngineContext
+from npformer.engine.cpu.dropout import dropout, dropout_backward
 from npformer.functional.dropout import draw_kept
-from npformer.kernels.cpu.dropout import dropout, dropout_backward
 
 CALLS, ENTRIES = 2000, 8192
 
@@ -50,7 +50,7 @@ def test_what_is_kept_is_scaled_and_what_is_dropped_is_0(rng, rate, dtype):
     x = (1.0 + rng.random((50, 41))).astype(dtype)
     for seed in range(3):  # 1 / 512: some calls drop nothing
         kept = draw_kept(x.shape, rate, np.random.default_rng(seed))
-        y, cache = dropout(x, rate, np.random.default_rng(seed), context=Context())
+        y, cache = dropout(x, rate, np.random.default_rng(seed), context=EngineContext())
         np.testing.assert_array_equal(y != 0.0, kept)
         eps = float(np.finfo(dtype).eps)
         np.testing.assert_allclose(y[kept], x[kept] / (1.0 - rate), rtol=4 * eps)
@@ -61,7 +61,7 @@ def test_what_is_kept_is_scaled_and_what_is_dropped_is_0(rng, rate, dtype):
 def test_kernel_and_pair_draw_the_same_mask_from_a_seed(rng, rate):
     x, generators = rng.normal(size=(9, 31)), [np.random.default_rng(3) for _ in range(2)]
     for _ in range(3):
-        y, _ = dropout(x, rate, generators[0], context=Context())
+        y, _ = dropout(x, rate, generators[0], context=EngineContext())
         plain, _ = F.dropout(x, rate, generators[1])
         np.testing.assert_allclose(y, plain, rtol=1e-15)
     assert generators[0].random() == generators[1].random()  # and leave it alike
@@ -81,7 +81,7 @@ def test_models_drop_the_same_with_and_without_kernels(small_model, token_batch,
 def test_nothing_is_drawn_at_evaluation_or_at_rate_0(rng):
     x, generator = rng.normal(size=(3, 4)), np.random.default_rng(0)
     for rate, drawn in ((0.5, None), (0.0, generator)):
-        y, cache = dropout(x, rate, drawn, context=Context())
+        y, cache = dropout(x, rate, drawn, context=EngineContext())
         assert y is x
         assert dropout_backward(x, cache) is x
     assert generator.random() == np.random.default_rng(0).random()
@@ -89,6 +89,6 @@ def test_nothing_is_drawn_at_evaluation_or_at_rate_0(rng):
 
 def test_what_is_no_rate_or_no_generator_is_refused(rng):
     with pytest.raises(ValueError, match="rate is 1"):
-        dropout(rng.normal(size=3), 1.0, rng, context=Context())
+        dropout(rng.normal(size=3), 1.0, rng, context=EngineContext())
     with pytest.raises(TypeError, match="generator is a int"):
-        dropout(rng.normal(size=3), 0.5, 3, context=Context())
+        dropout(rng.normal(size=3), 0.5, 3, context=EngineContext())

@@ -5,11 +5,12 @@ import threading
 import numpy as np
 import pytest
 
-from npformer import Workspace, module
 from npformer import functional as F
-from npformer.kernels.cpu import KERNELS, UPDATES, averaging
-from npformer.threads import side_by_side
-from npformer.workspace import LINE
+from npformer.engine import Workspace
+from npformer.engine import context as engine_context
+from npformer.engine.cpu import KERNELS, UPDATES, averaging
+from npformer.engine.threads import side_by_side
+from npformer.engine.workspace import LINE
 from tests.kernels.cpu.helpers import (
     CASES,
     DOUBLE,
@@ -33,7 +34,7 @@ def case(request):
 
 @pytest.fixture(autouse=True)
 def small_arrays_are_lent_as_well(monkeypatch):
-    monkeypatch.setattr("npformer.workspace.SMALL", LINE)
+    monkeypatch.setattr("npformer.engine.workspace.SMALL", LINE)
 
 
 def with_gaps(x):
@@ -94,6 +95,7 @@ IN_PARTS = {
     "feed_forward": (1, 2),  # rows; rows, columns of dW1 and rows of dW2
     "layer_norm": (1, 1),
     "linear": (1, 2),
+    "residual_norm": (1, 1),
 }
 """How many times each kernel shares out its work, forward and backward, at most."""
 
@@ -122,7 +124,7 @@ def calls(monkeypatch):
 
         return side_by_side(begin, parts)
 
-    monkeypatch.setattr(module, "side_by_side", noted)
+    monkeypatch.setattr(engine_context, "side_by_side", noted)
     return seen
 
 
@@ -154,10 +156,12 @@ def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
 @pytest.mark.usefixtures("long_sequences")
 def test_no_part_of_a_call_waits_for_another(case, monkeypatch):
     """In which order parts are computed changes no bit: so nor does how threads take turns."""
-    monkeypatch.setattr(module, "side_by_side", lambda do, parts: [do(part) for part in parts])
+    monkeypatch.setattr(
+        engine_context, "side_by_side", lambda do, parts: [do(part) for part in parts]
+    )
     in_order = run(case, threads=3)
     monkeypatch.setattr(
-        module, "side_by_side", lambda do, parts: [do(part) for part in parts[::-1]][::-1]
+        engine_context, "side_by_side", lambda do, parts: [do(part) for part in parts[::-1]][::-1]
     )
     assert_same(run(case, threads=3), in_order)
 

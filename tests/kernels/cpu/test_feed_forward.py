@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from npformer import Context
-from npformer.kernels.cpu.activations import ACTIVATIONS
-from npformer.kernels.cpu.feed_forward import feed_forward
+from npformer.engine import EngineContext
+from npformer.engine.cpu.activations import ACTIVATIONS
+from npformer.engine.cpu.feed_forward import feed_forward
 from npformer.layers import ACTIVATIONS as LAYERS
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import assert_close, assert_parity, expected, forward, run
@@ -54,6 +54,6 @@ def test_no_rows_at_all(activation):
 def test_what_does_not_fit_is_refused():
     x, W1, b1, W2, b2 = helpers.feed_forward((2, 8), 5).arrays
     with pytest.raises(ValueError, match="x has shape"):
-        feed_forward(x[:, 1:], W1, b1, W2, b2, "gelu", Context())
+        feed_forward(x[:, 1:], W1, b1, W2, b2, "gelu", EngineContext())
     with pytest.raises(TypeError, match="float32"):
-        feed_forward(x.astype("float32"), W1, b1, W2, b2, "gelu", Context())
+        feed_forward(x.astype("float32"), W1, b1, W2, b2, "gelu", EngineContext())

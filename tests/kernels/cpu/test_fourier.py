@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from npformer import Context
-from npformer.kernels.cpu.fourier import fourier_mixing
+from npformer.engine import EngineContext
+from npformer.engine.cpu.fourier import fourier_mixing
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import assert_parity, run
 
@@ -25,6 +25,6 @@ def test_no_sequence_at_all():
 
 def test_what_is_no_real_sequence_is_refused():
     with pytest.raises(TypeError, match="complex128"):
-        fourier_mixing(np.ones((2, 4, 4), dtype="complex128"), context=Context())
+        fourier_mixing(np.ones((2, 4, 4), dtype="complex128"), context=EngineContext())
     with pytest.raises(ValueError, match="x has shape"):
-        fourier_mixing(np.ones(4), context=Context())
+        fourier_mixing(np.ones(4), context=EngineContext())

@@ -1,5 +1,7 @@
 """The referee looks at kernels: what is broken in one, it sees."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,10 +9,12 @@ import npformer as nf
 from npformer import Encoder, EncoderConfig, GradcheckError, gradcheck
 from npformer import layers as L
 from npformer.complex_step import Stepped
-from npformer.kernels.cpu import KERNELS
+from npformer.engine import layers as fast_layers
+from npformer.engine.cpu import KERNELS
 from npformer.mixers import Attention, DenseSynthesizer, Fourier
 
 BLOCK = EncoderConfig(d_model=6, n_heads=2, d_ff=4, max_len=5, mixer="identity")
+BLOCK_WITH_DROPOUT = replace(BLOCK, dropout=0.3, activation="gelu")
 IDS = np.array([[0, 1, 1], [3, 0, 2]])
 
 
@@ -38,6 +42,11 @@ LAYERS = {
         {},
     ),
     "fourier_mixing": (lambda: Fourier(), vectors(2, 5, 4), {}),
+    "residual_norm": (
+        lambda: Encoder(BLOCK_WITH_DROPOUT, dtype="float64").blocks[0],
+        vectors(2, 5, 6),
+        {"training": True},
+    ),
     "attention_heads": (
         lambda: Attention(6, 2, causal=True, seed=0, dtype="float64"),
         vectors(2, 5, 6),
@@ -54,6 +63,7 @@ LAYERS = {
 GRADIENTS = {
     "linear": 3,
     "layer_norm": 3,
+    "residual_norm": 4,
     "embedding": 1,
     "dropout": 1,
     "feed_forward": 5,
@@ -76,11 +86,15 @@ def test_every_kernel_has_a_layer():
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_of_kernels_pass_before_both_referees(name):
-    """Complex steps go through functional pairs: they compare the kernels' gradients with those."""
+    """Differences and complex steps judge the pairs, and those judge the kernels."""
     report = check(name, max_entries=40, directions=2)
     assert report.error < 1e-7
     assert report.complex_error is not None
     assert report.complex_error < 1e-11
+    double, single = report.twins
+    assert (double.dtype, single.dtype) == ("float64", "float32")
+    assert double.error < 1e-11
+    assert single.passed
 
 
 def test_complex_steps_go_without_kernels_behind_ids_too():
@@ -104,13 +118,14 @@ def test_complex_steps_go_without_kernels_behind_ids_too():
 def test_a_gradient_that_is_off_by_a_thousandth_is_caught(monkeypatch, name, i):
     forward, backward = KERNELS[name]
 
-    def broken(dy, cache):
-        gradients = backward(dy, cache)
+    def broken(dy, cache, **options):
+        gradients = backward(dy, cache, **options)
         if not isinstance(gradients, tuple):
             return 1.001 * gradients
         return tuple(1.001 * g if j == i else g for j, g in enumerate(gradients))
 
     monkeypatch.setitem(KERNELS, name, (forward, broken))
+    monkeypatch.setattr(fast_layers, "FEW", 0)  # of an embedding: no rows go by themselves
     with pytest.raises(GradcheckError):
         check(name)
 
@@ -138,4 +153,5 @@ def test_an_encoder_of_kernels_with_dropout_passes(mixer, norm):
         d_model=6, n_layers=2, n_heads=2, d_ff=5, max_len=5, mixer=mixer, norm=norm, dropout=0.2
     )
     encoder = Encoder(config, dtype="float64")
-    gradcheck(encoder, vectors(2, 5, 6), training=True, max_entries=4, directions=1)
+    report = gradcheck(encoder, vectors(2, 5, 6), training=True, max_entries=4, directions=1)
+    assert [twin.dtype for twin in report.twins] == ["float64", "float32"]

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from npformer import Context
-from npformer.kernels.cpu.linear import linear, linear_backward
+from npformer.engine import EngineContext
+from npformer.engine.cpu.linear import linear, linear_backward
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import assert_parity
 
@@ -16,7 +16,7 @@ def test_of_any_shape(shape, d_out, bias):
 
 def test_no_rows_at_all():
     x, W, b = np.zeros((0, 4, 3)), np.ones((3, 5)), np.ones(5)
-    y, cache = linear(x, W, b, context=Context())
+    y, cache = linear(x, W, b, context=EngineContext())
     assert y.shape == (0, 4, 5)
     dx, dW, db = linear_backward(y, cache)
     assert dx.shape == x.shape
@@ -34,4 +34,4 @@ def test_no_rows_at_all():
 )
 def test_what_does_not_fit_is_refused_as_the_pair_refuses_it(shapes, message):
     with pytest.raises(ValueError, match=message):
-        linear(*map(np.ones, shapes), context=Context())
+        linear(*map(np.ones, shapes), context=EngineContext())

@@ -9,12 +9,13 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import npformer as nf
-from npformer import Context
-from npformer.kernels.cpu import rows
-from npformer.kernels.cpu.attention import attention_heads, attention_heads_backward
-from npformer.kernels.cpu.averaging import TILE
-from npformer.kernels.cpu.fourier import fourier_mixing
-from npformer.workers import Team
+from npformer.engine import EngineContext
+from npformer.engine.cpu import rows
+from npformer.engine.cpu.attention import attention_heads, attention_heads_backward
+from npformer.engine.cpu.averaging import TILE
+from npformer.engine.cpu.fourier import fourier_mixing
+from npformer.engine.kept import kept_of
+from npformer.engine.workers import Team
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def test_a_training_step_uses_its_memory_again(mixer, workers):
     workspaces = []
 
     def step():
-        _, gradients = team.step(x, y, None, generator=generator)
+        _, gradients = team.step(model.batch(x, y), generator=generator)
         optimizer.step(gradients)
 
     model.loss_and_gradients(x, y, seed=0)  # what is imported at the first call is not meant
@@ -88,9 +89,10 @@ def test_prediction_needs_less_memory_than_a_training_step(small_config):
     x = np.random.default_rng(0).normal(size=(16, 64, 7)).astype("float32")
     held = []
     for run in (lambda: model(x), lambda: model.loss_and_gradients(x, np.zeros(16, int))):
-        model._workspaces.clear()
+        shelf = kept_of(model).workspaces
+        shelf.clear()
         run()
-        held.append(model._workspaces[0][0].n_bytes)
+        held.append(shelf[0][0].n_bytes)
     assert held[0] < 0.25 * held[1]
 
 
@@ -101,7 +103,7 @@ def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length(
 
     def run(length):
         x = rng.normal(size=(1, length, d)).astype("float32")
-        context = Context(mask=np.arange(length)[None] < length - 100)
+        context = EngineContext(mask=np.arange(length)[None] < length - 100)
 
         def forward_and_backward():
             y, cache = attention_heads(x, *maps, 1, False, False, context)
@@ -121,8 +123,8 @@ def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length(
 def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
     x = np.random.default_rng(0).normal(size=(256, 64, 64)).astype("float32")
     with traced():
-        fourier_mixing(x, context=Context())
-        peak = peak_of(lambda: fourier_mixing(x, context=Context()))
+        fourier_mixing(x, context=EngineContext())
+        peak = peak_of(lambda: fourier_mixing(x, context=EngineContext()))
     assert x.size >= 4 * rows.PIECE
     assert peak - x.nbytes < 16 * rows.PIECE  # complex numbers of 8 bytes: a half before, one after
 
@@ -135,5 +137,7 @@ def test_attention_that_stores_needs_the_square():
     with traced():
         for length in (512, 1024):
             x = rng.normal(size=(1, length, 8)).astype("float32")
-            peaks.append(peak_of(lambda x=x: attention_heads(x, *maps, 1, False, True, Context())))
+            peaks.append(
+                peak_of(lambda x=x: attention_heads(x, *maps, 1, False, True, EngineContext()))
+            )
     assert peaks[1] > 3.0 * peaks[0]

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from npformer import Context
 from npformer import functional as F
-from npformer.kernels.cpu.norms import layer_norm, layer_norm_backward
+from npformer.engine import EngineContext
+from npformer.engine.cpu.norms import layer_norm, layer_norm_backward
 from tests.kernels.cpu import helpers
 from tests.kernels.cpu.helpers import assert_parity, expected, run
 
@@ -30,7 +30,7 @@ def test_a_large_mean_costs_no_more_digits_than_in_the_pair():
 
 def test_a_constant_row_is_beta_and_sends_nothing_back_that_is_not_finite():
     x, gamma, beta = np.full((3, 8), 7.0, "float32"), np.ones(8, "float32"), np.ones(8, "float32")
-    y, cache = layer_norm(x, gamma, beta, context=Context())
+    y, cache = layer_norm(x, gamma, beta, context=EngineContext())
     np.testing.assert_array_equal(y, 1.0)
     assert all(np.isfinite(g).all() for g in layer_norm_backward(y, cache))
 
@@ -44,6 +44,6 @@ def test_no_rows_at_all():
 
 def test_a_width_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="gamma has shape"):
-        layer_norm(np.ones((2, 3)), np.ones(4), np.ones(3), context=Context())
+        layer_norm(np.ones((2, 3)), np.ones(4), np.ones(3), context=EngineContext())
     with pytest.raises(TypeError, match="float32"):
-        layer_norm(np.ones((2, 3), "float32"), np.ones(3), np.ones(3), context=Context())
+        layer_norm(np.ones((2, 3), "float32"), np.ones(3), np.ones(3), context=EngineContext())

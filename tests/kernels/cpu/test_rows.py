@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from npformer.kernels.cpu import rows
+from npformer.engine.cpu import rows
 
 
 @pytest.mark.parametrize("width", [1, 3, 64, 257, 4000])

@@ -2,7 +2,7 @@
 
     backend = emulated.backend()      # of the name "cupy"
     npformer.backend.register(backend)
-    model.to("cupy")                  # its kernels are those of npformer/kernels/gpu
+    model.to("cupy")                  # its kernels are those of npformer/engine/gpu
 
 Sources are compiled with g++ against `emulation.h`. A launch is refused where its arguments are not
 what the kernel declares, which CUDA would not notice. Around all memory that a kernel gets there

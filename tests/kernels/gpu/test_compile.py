@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from npformer.kernels.gpu.source import FOLDER, REAL, Source
+from npformer.engine.gpu.source import FOLDER, REAL, Source
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 """A100, H100 and H200, B200."""

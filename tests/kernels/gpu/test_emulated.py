@@ -19,10 +19,11 @@ import pytest
 import npformer as nf
 from npformer import backend as backends
 from npformer import functional as F
-from npformer import kernels
+from npformer.engine import EngineContext, gpu
+from npformer.engine.twins import Saved
+from npformer.engine.updates import device_generator, update
+from npformer.engine.workers import Team
 from npformer.functional.dropout import draw_kept
-from npformer.kernels import gpu
-from npformer.workers import Team
 from tests import fake_device
 from tests.device import cases
 from tests.kernels.gpu import emulated
@@ -30,7 +31,7 @@ from tests.kernels.gpu import emulated
 pytestmark = pytest.mark.usefixtures("cupy")
 in_emulation = pytest.mark.usefixtures("emulation")
 
-embedding_module = importlib.import_module("npformer.kernels.gpu.embedding")
+embedding_module = importlib.import_module("npformer.engine.gpu.embedding")
 
 DTYPES = ("float64", "float32")
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
@@ -52,8 +53,8 @@ def slack(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(TOLERANCE, "float32", 1e-4)
 
 
-TRAIN = nf.Context(training=True)
-EVALUATE = nf.Context(keep=False)
+TRAIN = EngineContext(training=True)
+EVALUATE = EngineContext(keep=False)
 
 
 def fresh() -> np.random.Generator:
@@ -114,7 +115,12 @@ def same_in_any_order(compute: Callable[[], Any]) -> Any:
 
 
 def both(
-    pair: str, kernel: str, inputs: tuple[Any, ...], dtype: str, context: nf.Context, **options: Any
+    pair: str,
+    kernel: str,
+    inputs: tuple[Any, ...],
+    dtype: str,
+    context: EngineContext,
+    **options: Any,
 ) -> None:
     """Compare a pair of `functional` with the kernel that replaces it, forward and backward."""
     given = tuple(
@@ -237,7 +243,7 @@ def test_feed_forward(sizes, activation, dtype) -> None:
     dhidden, dW2, db2 = F.linear_backward(dy.astype("float64"), last)
     dx, dW1, db1 = F.linear_backward(activate_backward(dhidden, middle), first)
 
-    def compute(context: nf.Context = TRAIN) -> tuple[Any, ...]:
+    def compute(context: EngineContext = TRAIN) -> tuple[Any, ...]:
         there, saved = gpu.feed_forward(*(up(a, dtype) for a in given), activation, context)
         return (there, *gpu.feed_forward_backward(up(dy, dtype), saved)) if context.keep else there
 
@@ -310,7 +316,7 @@ def test_attention(sizes, masked, causal, dtype) -> None:
     x, dy, maps, expected = attention(dtype, sizes, mask, causal)
     context = replace(TRAIN, mask=None if mask is None else up(mask, dtype))
 
-    def compute(store: bool | None = None, context: nf.Context = context) -> tuple[Any, ...]:
+    def compute(store: bool | None = None, context: EngineContext = context) -> tuple[Any, ...]:
         given = up(x, dtype), *(up(a, dtype) for a in maps)
         y, saved = gpu.attention_heads(*given, sizes[3], causal, store, context)
         return (y, *gpu.attention_heads_backward(up(dy, dtype), saved)) if context.keep else y
@@ -796,9 +802,8 @@ def one_step() -> Callable[..., Any]:
         with nf.use_kernels(enabled), Team(model) as team:
             for _ in range(2):
                 with fake_device.count() as counted, emulated.launches() as seen:
-                    _, gradients = team.step(
-                        *cases.batch(model), cases.MASK, generator=np.random.default_rng(0)
-                    )
+                    batch = model.batch(*cases.batch(model), cases.MASK)
+                    _, gradients = team.step(batch, generator=np.random.default_rng(0))
                     optimizer.step(gradients)
         return seen.names, counted
 
@@ -823,16 +828,36 @@ def test_a_step_launches_less(mixer, one_step) -> None:
     assert fused.calls < plain.calls
 
 
+def runs(layer: nf.Layer, x: Any) -> Any:
+    """Return the backward kernel that waits in the cache of a layer; None after a plain pass."""
+    _, cache = layer.forward(x, TRAIN)
+    return cache.backward if type(cache) is Saved else None
+
+
+def fused_block(layer: nf.Layer, x: Any) -> bool:
+    """Return whether the sums of a block are one kernel with the norms behind them."""
+    _, (mixed, fed) = layer.forward(x, TRAIN)
+    found = [[type(part) is Saved for part in cache[1:3]] for cache in (mixed, fed)]
+    assert found[0] == found[1]
+    return found[0] == [True, False]
+
+
 def test_kernels_go_without_on_request() -> None:
-    x = asarray(np.zeros((2, 3)))
-    plain = replace(TRAIN, plain=True)
-    assert kernels.fused("residual_norm", x, TRAIN) is not None
-    assert kernels.fused("residual_norm", x, plain) is None
-    assert kernels.find("adam_update", x) is gpu.adam_update
+    x, X = asarray(np.zeros((2, 3))), asarray(np.zeros((2, 5, 8)))
+    linear = nf.layers.Linear(3, 4, seed=0, dtype="float64").to("cupy")
+    block = nf.Encoder(cases.config(), seed=0, dtype="float64").to("cupy").blocks[0]
+    assert runs(nf.fast(linear), x) is gpu.linear_backward
+    assert runs(linear, x) is None
+    assert fused_block(nf.fast(block), X)
+    assert not fused_block(block, X)
+    assert update("adam_update", x[0]) is gpu.adam_update
+    assert update("adam_update", x) is None  # it is for vectors
     with nf.use_kernels(False):
-        assert kernels.fused("residual_norm", x, TRAIN) is None
-        assert kernels.find("adam_update", x) is None
-    assert kernels.generator(np.zeros(2), 0) is None
+        assert nf.fast(linear) is linear
+        assert nf.fast(block) is block
+        assert update("adam_update", x[0]) is None
+    assert isinstance(device_generator("cupy", 0), gpu.DeviceGenerator)
+    assert device_generator("numpy", 0) is None
 
 
 @in_emulation
@@ -840,8 +865,10 @@ def test_another_backend_has_no_kernels() -> None:
     backends.register(replace(fake_device.backend(), name="fake"))
     backends._backends.pop("cupy")
     x = nf.asarray(np.zeros((2, 3)), backend="fake")
-    assert kernels.fused("residual_norm", x, TRAIN) is None
-    assert kernels.find("adam_update", x) is None
+    layer = nf.layers.Linear(3, 4, seed=0, dtype="float64").to("fake")
+    assert nf.fast(layer) is layer
+    assert update("adam_update", x[0]) is None
+    assert device_generator("fake", 0) is None
 
 
 def test_a_batch_without_samples_runs_nothing() -> None:
@@ -1002,9 +1029,9 @@ def test_heads_refuse_what_a_kernel_would_misread(mixer, wrong, error, message) 
     settings = nf.mixers.MixerSettings(4, 2, 3)
     layer = nf.MIXERS[mixer].build(settings, seed=0, dtype="float64").to("cupy")
     given = {"x": np.zeros((2, 3, 4)), "mask": np.ones((2, 3), bool)} | wrong
-    context = nf.Context(mask=asarray(given["mask"]))
+    context = EngineContext(mask=asarray(given["mask"]))
     with pytest.raises(error, match=message):
-        layer.forward(asarray(given["x"]), context)
+        nf.fast(layer).forward(asarray(given["x"]), context)
 
 
 @pytest.fixture(autouse=True)

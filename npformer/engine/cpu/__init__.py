@@ -1,0 +1,37 @@
+"""Kernels for NumPy arrays: memory that is lent, sums as products, one trip over what is in cache.
+
+The sources of speed, and what each one gained, are in docs/performance.md.
+"""
+
+from typing import Any
+
+from npformer.engine.cpu.adam import adam_update
+from npformer.engine.cpu.attention import attention_heads, attention_heads_backward
+from npformer.engine.cpu.dense_synthesizer import dense_heads, dense_heads_backward
+from npformer.engine.cpu.dropout import dropout, dropout_backward
+from npformer.engine.cpu.embedding import embedding, embedding_backward
+from npformer.engine.cpu.feed_forward import feed_forward, feed_forward_backward
+from npformer.engine.cpu.fourier import fourier_mixing, fourier_mixing_backward
+from npformer.engine.cpu.linear import linear, linear_backward
+from npformer.engine.cpu.norms import (
+    layer_norm,
+    layer_norm_backward,
+    residual_norm,
+    residual_norm_backward,
+)
+
+KERNELS: dict[str, Any] = {
+    "attention_heads": (attention_heads, attention_heads_backward),
+    "dense_heads": (dense_heads, dense_heads_backward),
+    "dropout": (dropout, dropout_backward),
+    "embedding": (embedding, embedding_backward),
+    "feed_forward": (feed_forward, feed_forward_backward),
+    "fourier_mixing": (fourier_mixing, fourier_mixing_backward),
+    "layer_norm": (layer_norm, layer_norm_backward),
+    "linear": (linear, linear_backward),
+    "residual_norm": (residual_norm, residual_norm_backward),
+}
+"""By the name of the pair that each replaces, or of the row of pairs that it is."""
+
+UPDATES = {"adam_update": adam_update}
+"""Functions without a backward pass, by the name of the one that each replaces."""

@@ -1,0 +1,71 @@
+"""Adam over a flat buffer, a piece at a time, in place.
+
+In one go over the whole buffers a training step takes 9 % longer on S, 3 % on M, 0 % on X (`python
+-m benchmarks parts`).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from npformer.backend import Array
+from npformer.engine.cpu.rows import pieces
+
+
+class _Kept(threading.local):
+    """Memory of one piece, for the thread's next step."""
+
+    scratch = np.empty(0, "float32")
+
+
+_kept = _Kept()
+
+
+def _scratch(size: int, dtype: Any) -> Array:
+    if _kept.scratch.size < size or _kept.scratch.dtype != dtype:
+        _kept.scratch = np.empty(size, dtype)
+    return _kept.scratch
+
+
+def adam_update(
+    theta: Array,
+    g: Array,
+    m: Array,
+    v: Array,
+    *,
+    step_size: float,
+    betas: tuple[float, float],
+    eps: float,
+    shrink: float,
+) -> None:
+    """Update theta, m and v in place: see `npformer.optim.adam_update`.
+
+    Parameters
+    ----------
+    theta, g, m, v : array, shape (n,)
+    step_size, betas, eps, shrink
+        As there.
+    """
+    beta1, beta2 = betas
+    parts = pieces(theta.size, 1)
+    scratch = _scratch(parts[0].stop if parts else 0, g.dtype)
+    for piece in parts:
+        theta_, g_, m_, v_ = theta[piece], g[piece], m[piece], v[piece]
+        s = scratch[: g_.size]
+        m_ *= beta1
+        np.multiply(g_, 1.0 - beta1, out=s)
+        m_ += s
+        v_ *= beta2
+        np.multiply(g_, g_, out=s)
+        s *= 1.0 - beta2
+        v_ += s
+        np.sqrt(v_, out=s)
+        s += eps
+        np.divide(m_, s, out=s)
+        s *= step_size
+        if shrink != 1.0:
+            theta_ *= shrink
+        theta_ -= s

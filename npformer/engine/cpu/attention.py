@@ -1,0 +1,122 @@
+"""Multi-head self-attention with its three projections as one product."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from npformer import checks
+from npformer.backend import Array
+from npformer.engine.context import EngineContext
+from npformer.engine.cpu.averaging import (
+    average,
+    average_backward,
+    longest_squares,
+    parts_by_head,
+)
+from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
+from npformer.engine.cpu.rows import UNIT, map_fits, pieces
+
+
+def attention_heads(
+    x: Array,
+    W_query: Array,
+    b_query: Array,
+    W_key: Array,
+    b_key: Array,
+    W_value: Array,
+    b_value: Array,
+    n_heads: int,
+    causal: bool,
+    store: bool | None,
+    context: EngineContext,
+) -> tuple[Array, Any]:
+    """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
+
+    Parameters
+    ----------
+    x : array, shape (batch, length, d_model)
+    W_query, W_key, W_value : array, shape (d_model, d_model)
+    b_query, b_key, b_value : array, shape (d_model,)
+    n_heads : int
+    causal : bool
+    store : bool, optional
+        Whether to keep exp(scores) for the backward pass; None: if the sequence is short.
+    context : EngineContext
+        Has the padding mask, and lends the memory.
+
+    Notes
+    -----
+    The matrices side by side are copied at each call, which costs nothing beside the product, with
+    the scale of the scores in the queries' third. Heads are strided views of the result.
+    """
+    if x.ndim != 3 or not map_fits(x, W_query, b_query):
+        checks.floating(x=x, W=W_query)
+        checks.shape("x", x, ("batch", "length", W_query.shape[0]))
+    batch, length, d = x.shape
+    scale = UNIT / math.sqrt(d // n_heads)
+    W = context.empty((d, 3 * d), W_query)
+    np.multiply(W_query, scale, out=W[:, :d])
+    W[:, d : 2 * d] = W_key
+    W[:, 2 * d :] = W_value
+    rows = x.reshape(-1, d)
+    qkv = context.empty((len(rows), 3 * d), x)
+    bias = np.concatenate((b_query * scale, b_key, b_value))
+    longest = [np.zeros(2)]
+
+    def project(some: slice) -> None:
+        np.matmul(rows[some], W, out=qkv[some])
+        for piece in pieces(some, 3 * d):
+            projected = qkv[piece]
+            projected += bias
+            longest.append(longest_squares(projected[:, : 2 * d], d // n_heads, 2))
+
+    context.in_parts(project, len(rows))
+    query, key, value = parts_by_head(qkv, batch, length, n_heads, 3)
+    y = context.empty((batch, length, d), x)
+    squares = longest[1] if len(longest) == 2 else np.max(longest, axis=0)
+    mask = context.mask
+    cache = average(
+        query,
+        key,
+        value,
+        y,
+        longest=math.sqrt(math.prod(squares.tolist())),
+        mask=mask,
+        causal=causal,
+        store=store,
+        context=context,
+    )
+    return y, (rows, W, scale, cache, x.shape, n_heads, context)
+
+
+def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """Gradients: dx, then dW and db of query, key and value."""
+    rows, W, scale, averaged, x_shape, n_heads, context = cache
+    batch, length, d = x_shape
+    dqkv = context.empty((len(rows), 3 * d), rows)
+    average_backward(dy, averaged, *parts_by_head(dqkv, batch, length, n_heads, 3))
+    W_back = np.multiply(W, _factors(d, 1.0, W.dtype), out=context.empty(W.shape, W))
+    dx = gradient_of_input(dqkv, W_back, context)
+    dW, db = gradients_of_map(dqkv, rows, context)
+    scales = _factors(d, scale, W.dtype)
+    dW *= scales
+    db *= scales
+    gradients = [part for i in range(3) for part in (dW[:, i * d : (i + 1) * d], db[i * d :][:d])]
+    return dx.reshape(x_shape), *gradients
+
+
+@lru_cache(maxsize=64)
+def _factors(d: int, scale: float, dtype: Any) -> Array:
+    """Return what to multiply the thirds of query, key and value with: UNIT is taken out.
+
+    Not to be written to.
+    """
+    factors = np.ones(3 * d, dtype)
+    factors[:d] = scale / UNIT
+    factors[d : 2 * d] = 1.0 / UNIT
+    factors.flags.writeable = False
+    return factors

@@ -1,0 +1,90 @@
+"""activation(x W1 + b1) W2 + b2 as one: bias, activation and derivative in one go over memory.
+
+Without it a training step takes 38 % longer on S, 15 % on M, 22 % on X (`python -m benchmarks
+kernels`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer.backend import Array
+from npformer.engine.context import EngineContext
+from npformer.engine.cpu.activations import ACTIVATIONS
+from npformer.engine.cpu.rows import column_sums, map_fits, pieces
+from npformer.functional.linear import check_linear
+
+
+def feed_forward(
+    x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
+) -> tuple[Array, Any]:
+    """activation(x W1 + b1) W2 + b2.
+
+    Parameters
+    ----------
+    x : array, shape (..., d_model)
+    W1 : array, shape (d_model, d_ff)
+    b1 : array, shape (d_ff,)
+    W2 : array, shape (d_ff, d_model)
+    b2 : array, shape (d_model,)
+    activation : str
+        A name in `ACTIVATIONS`.
+    context : EngineContext
+        Lends the memory.
+    """
+    if not map_fits(x, W1, b1):
+        check_linear(x, W1, b1)
+    activate, keep = ACTIVATIONS[activation], context.keep
+    rows = x.reshape(-1, W1.shape[0])
+    before = context.empty((len(rows), W1.shape[1]), x)
+    in_place = activation == "relu" or not keep
+    hidden = before if in_place else context.empty(before.shape, x)
+    y = context.empty((len(rows), W2.shape[1]), x)
+
+    def compute(some: slice) -> None:
+        np.matmul(rows[some], W1, out=before[some])
+        scratch = None
+        with np.errstate(over="ignore"):  # x^12 may, and e^-u: x / infinity is 0
+            for piece in pieces(some, before.shape[1]):
+                z = before[piece]
+                if scratch is None:
+                    scratch = context.empty((2, *z.shape), z)
+                z += b1
+                activate(z, hidden[piece], keep, scratch[:, : len(z)])
+        np.matmul(hidden[some], W2, out=y[some])
+        y[some] += b2
+
+    context.in_parts(compute, len(rows))
+    y = y.reshape(*x.shape[:-1], W2.shape[1])
+    derivative = None if in_place else before
+    return y, (rows, hidden, derivative, W1, W2, x.shape, context)
+
+
+def feed_forward_backward(
+    dy: Array, cache: Any, *, of_input: bool = True
+) -> tuple[Array | None, Array, Array, Array, Array]:
+    """Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`."""
+    rows, hidden, derivative, W1, W2, x_shape, context = cache
+    drows = dy.reshape(-1, W2.shape[1])
+    dhidden = context.empty(hidden.shape, hidden)
+    dx = context.empty(rows.shape, rows) if of_input else None
+    dW1, dW2 = context.empty(W1.shape, W1), context.empty(W2.shape, W2)
+    db1 = np.empty(len(W2), W1.dtype)
+
+    def of_rows(some: slice) -> None:
+        np.matmul(drows[some], W2.T, out=dhidden[some])
+        for piece in pieces(some, dhidden.shape[1]):
+            dhidden[piece] *= hidden[piece] > 0.0 if derivative is None else derivative[piece]
+        if dx is not None:
+            np.matmul(dhidden[some], W1.T, out=dx[some])
+
+    def of_features(some: slice) -> None:
+        np.matmul(hidden[:, some].T, drows, out=dW2[some])
+        np.matmul(rows.T, dhidden[:, some], out=dW1[:, some])
+        db1[some] = column_sums(dhidden[:, some])
+
+    context.in_parts(of_rows, len(rows))
+    context.in_parts(of_features, len(W2))
+    return None if dx is None else dx.reshape(x_shape), dW1, db1, dW2, column_sums(drows)

@@ -1,0 +1,72 @@
+"""Adam over a flat buffer in one launch, and clipping in three."""
+
+from __future__ import annotations
+
+from npformer.backend import Array, array_module
+from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
+
+ADAM = Source("adam")
+
+SQUARES = 1024
+"""The largest number of blocks that add up squares: one more block then adds up their sums."""
+
+
+def adam_update(
+    theta: Array,
+    g: Array,
+    m: Array,
+    v: Array,
+    *,
+    step_size: float,
+    betas: tuple[float, float],
+    eps: float,
+    shrink: float,
+) -> None:
+    """Update theta, m and v in place: see `npformer.optim.adam_update`.
+
+    Parameters
+    ----------
+    theta, g, m, v : array
+    step_size, betas, eps, shrink
+        As there.
+    """
+    beta1, beta2 = betas
+    written = (theta, m, v)
+    theta_, m_, v_ = (contiguous(x) for x in written)
+    numbers = (step_size, beta1, 1.0 - beta1, beta2, 1.0 - beta2, eps, shrink)
+    ADAM.launch(
+        "adam_update",
+        theta,
+        elementwise_blocks(theta.size),
+        ELEMENTWISE,
+        *(theta_, contiguous(g), m_, v_, *(float(x) for x in numbers), theta.size),
+    )
+    for x, x_ in zip(written, (theta_, m_, v_), strict=True):
+        if x_ is not x:  # a view with strides, such as a user's own: the kernel wrote into a copy
+            x[...] = x_
+
+
+def clip_by_global_norm(flat: Array, max_norm: float) -> Array:
+    """Scale a flat buffer of gradients, in place, so that its norm is at most `max_norm`.
+
+    Parameters
+    ----------
+    flat : array, shape (n,)
+    max_norm : float
+
+    Returns
+    -------
+    norm : array of no axes
+        Before clipping. Nothing waits for it.
+    """
+    xp = array_module(flat)
+    n = flat.size
+    blocks = min(SQUARES, max(elementwise_blocks(n, each=4), 1))
+    sums = xp.empty(blocks, dtype=flat.dtype)
+    norm, factor = (xp.empty((), dtype=flat.dtype) for _ in range(2))
+    ADAM.launch("sums_of_squares", flat, blocks, ELEMENTWISE, flat, sums, n)
+    ADAM.launch(
+        "clipping_factor", flat, 1, ELEMENTWISE, sums, float(max_norm), norm, factor, blocks
+    )
+    ADAM.launch("multiply", flat, elementwise_blocks(n), ELEMENTWISE, flat, factor, n)
+    return norm

@@ -1,0 +1,200 @@
+"""Multi-head self-attention: three projections as one product, and no product copies an operand.
+
+With P = softmax(Q K^T) and y = P V, the products and the order in which each reads its operands are
+
+    forward    S = Q K^T             Q plain, K turned
+               Y = P V               V plain
+    backward   dP = dY V^T           dY plain, V turned
+               dV^T = dY^T P         dY turned
+               dQ = dS K             K plain
+               dK^T = Q^T dS         Q turned
+
+dV and dK come out turned, and go back into rows that way. Only the projections are kept for the
+backward pass, which parts them into heads once more: in the orders that it needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array, array_module
+from npformer.engine.context import EngineContext
+from npformer.engine.gpu.heads import (
+    heads_to_rows,
+    masked_softmax,
+    padding_of,
+    rows_to_heads,
+    softmax_backward,
+)
+from npformer.engine.gpu.source import contiguous
+from npformer.engine.gpu.sums import column_sums
+
+LONG = 2048
+"""From this length on, `store=None` computes the weights again in the backward pass."""
+
+SCORES = 1 << 26
+"""Scores at once where they are not stored: 256 MiB in float32."""
+
+ALL = slice(None)
+"""All heads, or all queries: arrays are then taken as they are."""
+
+
+def attention_heads(
+    x: Array,
+    W_query: Array,
+    b_query: Array,
+    W_key: Array,
+    b_key: Array,
+    W_value: Array,
+    b_value: Array,
+    n_heads: int,
+    causal: bool,
+    store: bool | None,
+    context: EngineContext,
+) -> tuple[Array, Any]:
+    """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
+
+    Parameters
+    ----------
+    x : array, shape (batch, length, d_model)
+    W_query, W_key, W_value : array, shape (d_model, d_model)
+    b_query, b_key, b_value : array, shape (d_model,)
+    n_heads : int
+    causal : bool
+    store : bool, optional
+        Whether to keep the weights for the backward pass; None: below length `LONG`.
+    context : EngineContext
+        Has the padding mask, and says whether a backward pass may follow.
+    """
+    xp = checks.floating(x=x, W=W_query)
+    checks.shape("x", x, ("batch", "length", W_query.shape[0]))
+    batch, length, d = x.shape
+    sizes = batch, n_heads, length, d // n_heads
+    scale = 1.0 / math.sqrt(d // n_heads)
+    mask = padding_of(context, batch, length)
+    rows = x.reshape(-1, d)
+    W = xp.concatenate((W_query, W_key, W_value), axis=1)
+    biases = (b_query, b_key, b_value)
+    qkv = rows @ W
+    query, value, key_turned = rows_to_heads(
+        qkv, sizes, plain=(0, 2), turned=(1,), biases=biases, scale=scale, mask=mask
+    )
+    if store is None:
+        store = length < LONG
+    whole = store and context.keep
+    y = xp.empty(query.shape, dtype=x.dtype)
+    weights = None
+    for some, queries in _pieces(len(query), length, whole):
+        weights = _weights(query, key_turned, some, queries, sizes, mask, causal)
+        xp.matmul(weights, _of(value, some), out=_rows(y, some, queries))
+    merged = heads_to_rows((y,), sizes).reshape(x.shape)
+    kept = weights if whole else None
+    return merged, (rows, W, biases, qkv, kept, scale, mask, causal, sizes)
+
+
+def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """Gradients: dx, then dW and db of query, key and value."""
+    rows, W, biases, qkv, weights, scale, mask, causal, sizes = cache
+    xp = array_module(dy)
+    batch, n_heads, length, d_head = sizes
+    d, n = W.shape[0], batch * n_heads
+    drows = contiguous(dy).reshape(-1, d)
+    whole = weights is not None
+    by_rows = not whole and length * length > SCORES
+    # Parts of a single head are matrices, whose products take a transposed view as it is.
+    orders: dict[str, Any] = {"biases": biases, "scale": scale, "mask": mask}
+    key_turned = None
+    if whole:
+        key, query_turned, value_turned = rows_to_heads(
+            qkv, sizes, plain=(1,), turned=(0, 2), **orders
+        )
+    elif by_rows:
+        query, key, value_turned, key_turned = rows_to_heads(
+            qkv, sizes, plain=(0, 1), turned=(2, 1), **orders
+        )
+        query_turned = query.swapaxes(-1, -2)
+    else:
+        query, key, query_turned, value_turned, key_turned = rows_to_heads(
+            qkv, sizes, plain=(0, 1), turned=(0, 2, 1), **orders
+        )
+    if by_rows:
+        (dout,) = rows_to_heads(drows, sizes, plain=(0,))
+        dout_turned = dout.swapaxes(-1, -2)
+    else:
+        dout, dout_turned = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
+    dquery = xp.empty((n, length, d_head), dtype=dy.dtype)
+    dkey_turned, dvalue_turned = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
+    for some, queries in _pieces(n, length, whole):
+        p = weights
+        if p is None:
+            p = _weights(query, key_turned, some, queries, sizes, mask, causal)
+        dscores = _rows(dout, some, queries) @ _of(value_turned, some)
+        softmax_backward(p, dscores)
+        xp.matmul(dscores, _of(key, some), out=_rows(dquery, some, queries))
+        first = queries.start in (None, 0)
+        _add(_columns(dout_turned, some, queries), p, _of(dvalue_turned, some), first)
+        _add(_columns(query_turned, some, queries), dscores, _of(dkey_turned, some), first)
+    parts = dquery, dkey_turned, dvalue_turned
+    dqkv = heads_to_rows(parts, sizes, turned=(1, 2), scale=scale)
+    dW, db = rows.T @ dqkv, column_sums(dqkv)
+    dx = (dqkv @ W.T).reshape(dy.shape)
+    thirds = [slice(i * d, (i + 1) * d) for i in range(3)]
+    return dx, *(part for third in thirds for part in (dW[:, third], db[third]))
+
+
+def _weights(
+    query: Array,
+    key_turned: Array,
+    some: slice | int,
+    queries: slice,
+    sizes: tuple[int, int, int, int],
+    mask: Array | None,
+    causal: bool,
+) -> Array:
+    """Return softmax(Q K^T) of some heads, or of some queries of one."""
+    batch, _, length, _ = sizes
+    scores = _rows(query, some, queries) @ _of(key_turned, some)
+    head = some if isinstance(some, int) else some.start or 0
+    first = head * length + (queries.start or 0)
+    masked_softmax(scores, batch, length, mask=mask, causal=causal, first=first)
+    return scores
+
+
+def _pieces(n: int, length: int, whole: bool) -> Iterator[tuple[slice | int, slice]]:
+    """Yield heads and queries that are computed together: all, some heads, or a part of one."""
+    if whole:
+        yield ALL, ALL
+    elif length * length <= SCORES:
+        step = max(1, SCORES // (length * length))
+        for start in range(0, n, step):
+            yield slice(start, min(start + step, n)), ALL
+    else:
+        step = max(1, SCORES // length)
+        for head in range(n):
+            for start in range(0, length, step):
+                yield head, slice(start, min(start + step, length))
+
+
+def _of(x: Array, some: slice | int) -> Array:
+    return x if some is ALL else x[some]
+
+
+def _rows(x: Array, some: slice | int, queries: slice) -> Array:
+    part = _of(x, some)
+    return part if queries is ALL else part[..., queries, :]
+
+
+def _columns(x: Array, some: slice | int, queries: slice) -> Array:
+    part = _of(x, some)
+    return part if queries is ALL else part[..., queries]
+
+
+def _add(a: Array, b: Array, target: Array, first: bool) -> None:
+    """target = a @ b, or target += a @ b."""
+    if first:
+        array_module(target).matmul(a, b, out=target)
+    else:
+        target += a @ b

@@ -1,0 +1,105 @@
+"""The Dense Synthesizer: two maps as one product, and maps of heads that serve the whole batch.
+
+With H = relu(x W1 + b1) by head and P = softmax(H W2 + b2), heads come first, so that the rows of a
+whole batch stand below each other and a map that they share is one product a head:
+
+    (heads, batch * length, d_head) @ (heads, d_head, length)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array, array_module
+from npformer.engine.context import EngineContext
+from npformer.engine.gpu.feed_forward import FEED_FORWARD
+from npformer.engine.gpu.heads import (
+    heads_to_rows,
+    masked_softmax,
+    padding_of,
+    rows_to_heads,
+    softmax_backward,
+)
+from npformer.engine.gpu.source import contiguous
+from npformer.engine.gpu.sums import Columns, column_sums
+from npformer.functional.dense_synthesizer import check_columns
+
+
+def dense_heads(
+    x: Array,
+    W1: Array,
+    b1: Array,
+    W2: Array,
+    b2: Array,
+    W_value: Array,
+    b_value: Array,
+    causal: bool,
+    context: EngineContext,
+) -> tuple[Array, Any]:
+    """concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i.
+
+    Parameters
+    ----------
+    x : array, shape (batch, length, d_model)
+    W1 : array, shape (d_model, d_model)
+    b1 : array, shape (d_model,)
+    W2 : array, shape (n_heads, d_model / n_heads, max_len)
+    b2 : array, shape (n_heads, max_len)
+    W_value : array, shape (d_model, d_model)
+    b_value : array, shape (d_model,)
+    causal : bool
+    context : EngineContext
+        Has the padding mask.
+    """
+    xp = checks.floating(x=x, W1=W1)
+    checks.shape("x", x, ("batch", "length", W1.shape[0]))
+    batch, length, d = x.shape
+    check_columns(length, W2)
+    n_heads = len(W2)
+    sizes = batch, n_heads, length, d // n_heads
+    mask = padding_of(context, batch, length)
+    rows = x.reshape(-1, d)
+    W = xp.concatenate((W1, W_value), axis=1)
+    biases = (b1, b_value)
+    hv = rows @ W
+    hidden, value = rows_to_heads(hv, sizes, plain=(0, 1), biases=biases, relu=True, mask=mask)
+    scores = hidden.reshape(n_heads, batch * length, -1) @ contiguous(W2[..., :length])
+    weights = scores.reshape(n_heads * batch, length, length)
+    masked_softmax(weights, batch, length, mask=mask, causal=causal, bias=b2)
+    y = heads_to_rows((weights @ value,), sizes).reshape(x.shape)
+    return y, (rows, W, biases, hv, W2, weights, mask, sizes)
+
+
+def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value."""
+    rows, W, biases, hv, W2, weights, mask, sizes = cache
+    xp = array_module(dy)
+    batch, n_heads, length, d_head = sizes
+    d = n_heads * d_head
+    together = 1, n_heads, batch * length, d_head  # all sequences as one
+    drows = contiguous(dy).reshape(-1, d)
+    hidden, hidden_turned = rows_to_heads(
+        hv, together, plain=(0,), turned=(0,), biases=biases, relu=True
+    )
+    (value_turned,) = rows_to_heads(hv, sizes, turned=(1,), biases=biases, mask=mask)
+    dout, dout_turned = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
+    dscores = dout @ value_turned
+    softmax_backward(weights, dscores)
+    dvalue_turned = dout_turned @ weights
+    # scores = hidden @ W2[..., :length] + b2
+    by_head = dscores.reshape(n_heads, batch * length, length)
+    dW2, db2 = xp.zeros_like(W2), xp.zeros((n_heads, W2.shape[-1]), dtype=W2.dtype)
+    dW2[..., :length] = hidden_turned @ by_head
+    db2[:, :length] = column_sums(by_head)
+    dhidden = by_head @ contiguous(W2[..., :length].swapaxes(-1, -2))
+    # hidden = relu(...)
+    n = dhidden.size // d_head
+    c = Columns(n, d_head)
+    arrays = (dhidden, hidden, None)
+    sizes_of_columns = (n, d_head, c.rows_of_group)
+    FEED_FORWARD.launch("relu_backward", dy, c.blocks, c.threads, *arrays, *sizes_of_columns)
+    dhv = heads_to_rows((dhidden, dvalue_turned), sizes, turned=(1,))
+    dW, db = rows.T @ dhv, column_sums(dhv)
+    dx = (dhv @ W.T).reshape(dy.shape)
+    return dx, dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]

@@ -1,0 +1,53 @@
+"""The gradient of a table that was looked up, in an order that does not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import functional as F
+from npformer.backend import Array, array_module
+from npformer.engine.context import EngineContext
+from npformer.engine.gpu.source import Source, contiguous, row_threads
+
+EMBEDDING = Source("embedding")
+
+RUN = 64
+"""Sorted positions of a block: as in embedding.cu."""
+
+DETERMINISTIC = True
+"""Whether rows of the gradient are added in a fixed order, so that a run repeats bit for bit. False
+adds them as they come, with atomic additions: one launch instead of a sort and two."""
+
+
+def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
+    """`functional.embedding`.
+
+    Parameters
+    ----------
+    ids, table : array
+        As there.
+    context : EngineContext
+        Not used: a lookup is one launch.
+    """
+    return F.embedding(ids, table)
+
+
+def embedding_backward(dy: Array, cache: Any) -> Array:
+    """`functional.embedding_backward`."""
+    ids, (vocab_size, width) = cache
+    xp = array_module(dy)
+    rows = contiguous(dy)
+    ids = contiguous(ids).reshape(-1).astype("int64", copy=False)
+    n = ids.size
+    dtable = xp.zeros((vocab_size, width), dtype=dy.dtype)
+    threads = row_threads(width)
+    if not DETERMINISTIC:
+        EMBEDDING.launch("add_rows", dy, n, threads, ids, rows, dtable, width, vocab_size)
+        return dtable
+    order = xp.argsort(ids, kind="stable")  # CuPy's is; the word keeps it so
+    blocks = -(-n // RUN)
+    edges = xp.empty((blocks, 2, width), dtype=dy.dtype)
+    sizes = (n, width, vocab_size)
+    EMBEDDING.launch("sums_of_runs", dy, blocks, threads, ids, order, rows, dtable, edges, *sizes)
+    EMBEDDING.launch("sums_of_edges", dy, blocks, threads, ids, order, edges, dtable, *sizes)
+    return dtable

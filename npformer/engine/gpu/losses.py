@@ -1,0 +1,63 @@
+"""Softmax cross-entropy: one launch for the rows, one for a mean that nothing waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer import checks
+from npformer.backend import Array, array_module, backend_of
+from npformer.engine.context import EngineContext
+from npformer.engine.gpu.source import Source, contiguous, row_threads
+from npformer.functional.embedding import check_ids
+
+CROSS_ENTROPY = Source("cross_entropy")
+
+MEAN = 1024
+"""Threads of the one block that adds up the losses of all rows."""
+
+
+def softmax_cross_entropy(
+    logits: Array, labels: Array, label_smoothing: float = 0.0, *, context: EngineContext
+) -> tuple[Array, Any]:
+    """`functional.softmax_cross_entropy`.
+
+    Parameters
+    ----------
+    logits, labels, label_smoothing
+        As there. Labels on a GPU are not looked at beforehand: one that is no class makes the loss
+        NaN.
+    context : EngineContext
+        Not used: CuPy has its own pool of memory.
+    """
+    xp = checks.floating(logits=logits)
+    backend_of(logits=logits, labels=labels)
+    checks.shape("logits", logits, (None, "n_classes"))
+    n_classes = logits.shape[-1]
+    checks.shape("labels", labels, logits.shape[:-1], "One label for each row of logits")
+    checks.rate("label_smoothing", label_smoothing)
+    check_ids("labels", labels, n_classes, f"logits have {n_classes} classes (-1: no label)")
+    logits = contiguous(logits)
+    labels = contiguous(labels.astype("int64", copy=False))
+    rows = labels.size
+    smoothing, threads = float(label_smoothing), row_threads(n_classes)
+    each = xp.empty(rows, dtype=logits.dtype)
+    saved = xp.empty((rows, 2), dtype=logits.dtype)
+    loss, share = (xp.empty((), dtype=logits.dtype) for _ in range(2))
+    arguments = (logits, labels, smoothing, each, saved, n_classes)
+    CROSS_ENTROPY.launch("cross_entropy", logits, rows, threads, *arguments)
+    CROSS_ENTROPY.launch("mean_over_labels", logits, 1, MEAN, each, labels, loss, share, rows)
+    return loss, (logits, labels, saved, share, smoothing)
+
+
+def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
+    """`functional.softmax_cross_entropy_backward`."""
+    logits, labels, saved, share, smoothing = cache
+    n_classes = logits.shape[-1]
+    if not isinstance(dloss, float | int):
+        dloss, share = 1.0, share * dloss
+    dlogits = array_module(logits).empty(logits.shape, dtype=logits.dtype)
+    arguments = (logits, labels, saved, share, float(dloss), smoothing, dlogits, n_classes)
+    CROSS_ENTROPY.launch(
+        "cross_entropy_backward", logits, labels.size, row_threads(n_classes), *arguments
+    )
+    return dlogits

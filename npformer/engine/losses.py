@@ -1,0 +1,52 @@
+"""Fast losses: on a GPU, softmax cross-entropy as two launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer.backend import Array
+from npformer.engine.switch import enabled
+from npformer.engine.twins import FLOATS, Saved, kernels_of
+from npformer.losses import Loss, SoftmaxCrossEntropy
+
+
+class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
+    """`SoftmaxCrossEntropy` by a kernel.
+
+    Parameters
+    ----------
+    kernel : (forward, backward)
+    label_smoothing : float
+    """
+
+    def __init__(self, kernel: Any, label_smoothing: float) -> None:
+        super().__init__(label_smoothing)
+        self._kernel = kernel
+
+    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
+        if outputs.dtype.char not in FLOATS:
+            return super().forward(outputs, y)
+        value, cache = self._kernel[0](outputs, y, self.label_smoothing, context=None)
+        return value, Saved(self._kernel[1], cache)
+
+    def backward(self, dloss: float, cache: Any) -> Array:
+        if type(cache) is not Saved:
+            return super().backward(dloss, cache)
+        doutputs: Array = cache.backward(dloss, cache.cache)
+        return doutputs
+
+
+def fast_loss(loss: Loss, backend: str) -> Loss:
+    """Return a loss that computes the same fast, or the loss itself.
+
+    Parameters
+    ----------
+    loss : Loss
+        One of a class of a user's own runs as it is written.
+    backend : str
+        Where the outputs are.
+    """
+    if type(loss) is not SoftmaxCrossEntropy or not enabled():
+        return loss
+    kernel = (kernels_of(backend) or {}).get("softmax_cross_entropy")
+    return loss if kernel is None else FastSoftmaxCrossEntropy(kernel, loss.label_smoothing)

@@ -1,0 +1,176 @@
+"""Fast models: plain passes with twins in them, and residual connections in memory that is lent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer.backend import Array, array_module
+from npformer.block import (
+    EncoderBlock,
+    post_norm,
+    post_norm_backward,
+    pre_norm,
+    pre_norm_backward,
+)
+from npformer.encoder import Encoder
+from npformer.engine.context import EngineContext, adopted
+from npformer.engine.layers import FastDropout, FastLayerNorm
+from npformer.engine.twins import TABLE, Child, Children, Fast, FirstChild, Saved
+from npformer.input_embedding import InputEmbedding
+from npformer.module import Context, Gradients, Layer
+from npformer.sequence_model import SequenceModel
+
+
+def add(one: Array, other: Array, context: EngineContext) -> Array:
+    """Return ``one + other`` in memory that is lent.
+
+    Never into one of the two: a user's layer may have kept it.
+    """
+    return array_module(one).add(one, other, out=context.empty(one.shape, one))
+
+
+class FastBlock(Fast, EncoderBlock):
+    """`EncoderBlock` with sums in memory that is lent, or on a GPU as one kernel with the norm."""
+
+    __slots__ = ()
+    mixer = Child()
+    mixer_dropout = Child()
+    mixer_norm = Child()
+    feed_forward = Child()
+    feed_forward_dropout = Child()
+    feed_forward_norm = Child()
+
+    def residual(self) -> tuple[Any, Any]:
+        plain = super().residual()
+        if plain == (post_norm, post_norm_backward):
+            return self._post_norm, self._post_norm_backward
+        if plain == (pre_norm, pre_norm_backward):
+            return self._pre_norm, self._pre_norm_backward
+        return plain
+
+    def _post_norm(
+        self, sublayer: Layer, dropout: Any, norm: Any, x: Array, context: Context
+    ) -> tuple[Array, Any]:
+        context = adopted(context)
+        y, sublayer_cache = sublayer.forward(x, context)
+        kernel = None
+        if type(dropout) is FastDropout and type(norm) is FastLayerNorm:
+            kernel = self._twins.kernel("residual_norm", x)
+        if kernel is not None and y.dtype is x.dtype and y.shape == x.shape:
+            scale_and_shift = norm.gamma.value, norm.beta.value
+            z, cache = kernel[0](x, y, *scale_and_shift, norm.eps, dropout.rate, context)
+            return z, (sublayer_cache, Saved(kernel[1], cache), None, context)
+        dropped, dropout_cache = dropout.forward(y, context)
+        z, norm_cache = norm.forward(self._sum(x, dropped, context), context)
+        return z, (sublayer_cache, dropout_cache, norm_cache, context)
+
+    def _post_norm_backward(
+        self,
+        sublayer: Layer,
+        dropout: Layer,
+        norm: Any,
+        dz: Array,
+        cache: Any,
+        gradients: Gradients,
+    ) -> Array:
+        sublayer_cache, dropout_cache, norm_cache, context = cache
+        if norm_cache is None and type(norm) is FastLayerNorm:
+            dsum, dy, dgamma, dbeta = dropout_cache.backward(dz, dropout_cache.cache)
+            gradients.add(norm.gamma, dgamma)
+            gradients.add(norm.beta, dbeta)
+        else:
+            dsum = norm.backward(dz, norm_cache, gradients)
+            dy = dropout.backward(dsum, dropout_cache, gradients)
+        return self._sum(dsum, sublayer.backward(dy, sublayer_cache, gradients), context)
+
+    def _pre_norm(
+        self, sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
+    ) -> tuple[Array, Any]:
+        context = adopted(context)
+        n, norm_cache = norm.forward(x, context)
+        y, sublayer_cache = sublayer.forward(n, context)
+        dropped, dropout_cache = dropout.forward(y, context)
+        z = self._sum(x, dropped, context)
+        return z, (sublayer_cache, dropout_cache, norm_cache, context)
+
+    def _pre_norm_backward(
+        self,
+        sublayer: Layer,
+        dropout: Layer,
+        norm: Layer,
+        dz: Array,
+        cache: Any,
+        gradients: Gradients,
+    ) -> Array:
+        sublayer_cache, dropout_cache, norm_cache, context = cache
+        dy = dropout.backward(dz, dropout_cache, gradients)
+        dn = sublayer.backward(dy, sublayer_cache, gradients)
+        return self._sum(dz, norm.backward(dn, norm_cache, gradients), context)
+
+    def _sum(self, one: Array, other: Array, context: EngineContext) -> Array:
+        """Return a sum in lent memory, if both are arrays that kernels are for."""
+        if self._twins.kernel("linear", one) is None or other.dtype is not one.dtype:
+            return one + other
+        return add(one, other, context)
+
+
+class FastEncoder(Fast, Encoder):
+    """`Encoder` with fast blocks, whose caches go at once where no backward pass will follow."""
+
+    __slots__ = ()
+    blocks = Children()
+    final_norm = Child()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        if context.keep:
+            return super().forward(x, context)
+        self.check(x, context)
+        for layer in (*self.blocks, self.final_norm):
+            x = x if layer is None else layer.forward(x, context)[0]
+        return x, None
+
+
+class FastInputEmbedding(Fast, InputEmbedding):
+    """`InputEmbedding` with fast layers in it."""
+
+    __slots__ = ()
+    tokens = Child()
+    positions = Child()
+    types = Child()
+    norm = Child()
+    projection = Child()
+    dropout = Child()
+
+
+class FirstInputEmbedding(FastInputEmbedding):
+    """The first layer of a model."""
+
+    __slots__ = ()
+    tokens = FirstChild()
+
+
+class FastSequenceModel(Fast, SequenceModel):
+    """`SequenceModel` with fast layers in it."""
+
+    __slots__ = ()
+    embed = Child()
+    encoder = Child()
+    pool = Child()
+    classify = Child()
+
+
+class FirstSequenceModel(FastSequenceModel):
+    """A model whose x is data."""
+
+    __slots__ = ()
+    embed = FirstChild()
+
+
+FAST_MODELS: list[tuple[type[Layer], type, type | None]] = [
+    (EncoderBlock, FastBlock, None),
+    (Encoder, FastEncoder, None),
+    (InputEmbedding, FastInputEmbedding, FirstInputEmbedding),
+    (SequenceModel, FastSequenceModel, FirstSequenceModel),
+]
+for row in FAST_MODELS:
+    TABLE.add(*row)

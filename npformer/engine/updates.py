@@ -1,0 +1,50 @@
+"""Kernels of functions without a backward pass: an optimizer's update, clipping, random masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from npformer.backend import Array, backend_of, is_array
+from npformer.engine.switch import enabled
+from npformer.engine.twins import FLOATS
+
+
+def update(name: str, x: Array) -> Callable[..., Any] | None:
+    """Return the kernel of a function such as ``"adam_update"``; None if there is none.
+
+    Parameters
+    ----------
+    name : str
+    x : array
+        Says which kernels fit; they are for vectors.
+    """
+    if not enabled() or x.ndim != 1 or x.dtype.char not in FLOATS:
+        return None
+    if type(x) is np.ndarray:
+        from npformer.engine import cpu
+
+        return cpu.UPDATES.get(name)
+    if is_array(x) and backend_of(x=x).name == "cupy":
+        from npformer.engine import gpu
+
+        return gpu.UPDATES.get(name)
+    return None
+
+
+def device_generator(backend: str, seed: int) -> Any:
+    """Return a generator that draws dropout's masks on a device; None where NumPy's does.
+
+    Parameters
+    ----------
+    backend : str
+    seed : int
+        From 0 to 2^63 - 1.
+    """
+    if backend != "cupy":
+        return None
+    from npformer.engine.gpu import DeviceGenerator
+
+    return DeviceGenerator(seed, backend)

@@ -1,0 +1,292 @@
+"""Losses as objects: what the outputs of a model are measured by.
+
+A loss of one's own is a subclass of `Loss` with a `forward` and a `backward`, as a layer has::
+
+    class MeanAbsoluteError(npformer.losses.Loss):
+        def forward(self, outputs, y):
+            difference = outputs - y
+            return abs(difference).mean(), difference
+
+        def backward(self, dloss, cache):
+            return dloss * np.sign(cache) / cache.size
+
+    npformer.fit(model, (x, y), loss=MeanAbsoluteError())
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer import checks
+from npformer import functional as F
+from npformer.backend import Array, array_module, backend_of, to_numpy
+from npformer.functional.embedding import check_ids
+from npformer.registry import Registry
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a loss says of the outputs for some data.
+
+    Attributes
+    ----------
+    total : float
+        Sum of the losses.
+    hits : int or None
+        How many classes were predicted right; None where there are no classes.
+    n : int
+        How many targets there were.
+    """
+
+    total: float
+    hits: int | None
+    n: int
+
+
+class Loss(ABC):
+    """The mean loss of a batch, and its gradient with respect to the model's outputs."""
+
+    @abstractmethod
+    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
+        """Return the mean loss of a batch and what `backward` needs.
+
+        Parameters
+        ----------
+        outputs : array, shape (batch, n_outputs), or (batch, length, n_outputs) without pooling
+        y : array
+            Targets, checked and where the outputs are.
+
+        Returns
+        -------
+        loss : array of no axes
+        cache : opaque
+        """
+
+    @abstractmethod
+    def backward(self, dloss: float, cache: Any) -> Array:
+        """Return the gradient of ``dloss * loss`` with respect to the outputs.
+
+        Parameters
+        ----------
+        dloss : float
+            A part of a batch has its share of the whole batch's loss.
+        cache : opaque
+            From `forward`.
+        """
+
+    def n_outputs(self, n_classes: int) -> int:
+        """Return how many outputs a model of so many classes has for each answer."""
+        return n_classes
+
+    def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
+        """Check targets before anything is computed.
+
+        Parameters
+        ----------
+        y : array
+            On the host, or on a GPU, where values are not looked at.
+        answers : tuple of int
+            (batch,), or (batch, length) without pooling.
+        n_classes : int
+            Of the model.
+
+        Raises
+        ------
+        TypeError, ValueError
+            They do not fit.
+        """
+        if y.ndim == 0 or len(y) != answers[0]:
+            raise ValueError(
+                f"y has shape {tuple(y.shape)}; expected {answers[0]} targets, one for each sample"
+            )
+
+    def without_padding(self, y: Array, mask: Array) -> Array:
+        """Return targets of tokens, (batch, length, ...), of which those at padding do not count.
+
+        Raises
+        ------
+        ValueError
+            This loss counts every token.
+        """
+        raise ValueError(
+            f"{type(self).__name__} counts every token, and pooling='none' came with a padding "
+            "mask; expected no mask. Leave it out, pool, or give the loss a `without_padding`"
+        )
+
+    def counts(self, y: Array) -> np.ndarray:
+        """Return how many targets each sample has: its weight in the mean over the batch.
+
+        Parameters
+        ----------
+        y : array
+            Targets of a batch.
+        """
+        return np.ones(len(y), dtype="int64")
+
+    def measure(self, outputs: np.ndarray, y: np.ndarray) -> Measured:
+        """Return the loss of a whole data set, on the host.
+
+        Parameters
+        ----------
+        outputs, y : numpy array
+        """
+        loss, _ = self.forward(outputs, y)
+        n = int(self.counts(y).sum())
+        return Measured(float(loss) * n, None, n)
+
+    def probabilities(self, outputs: Array) -> np.ndarray:
+        """Return the probability of each class, on the host.
+
+        Parameters
+        ----------
+        outputs : array, shape (..., n_outputs)
+
+        Raises
+        ------
+        TypeError
+            There are no classes.
+        """
+        raise TypeError(
+            f"{type(self).__name__} knows no classes; expected a loss of a classifier, such as "
+            "output='softmax'. What the model says itself is model(x)"
+        )
+
+
+class Classification(Loss):
+    """What losses of classes share: labels are whole numbers from 0 to n_classes - 1.
+
+    Parameters
+    ----------
+    label_smoothing : float
+        See `functional.softmax_cross_entropy`.
+    """
+
+    def __init__(self, label_smoothing: float = 0.0) -> None:
+        checks.rate("label_smoothing", label_smoothing)
+        self.label_smoothing = float(label_smoothing)  # NumPy's would make float64 of float32
+
+    @abstractmethod
+    def log_probabilities(self, outputs: Array) -> np.ndarray:
+        """Return the logarithms of the probabilities of all classes, in float64 on the host.
+
+        A probability too small for the model's dtype still has one.
+        """
+
+    def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
+        if y.shape != answers:
+            why = "One label for each sequence (each token without pooling)"
+            if y.ndim == len(answers) + 1 and y.shape[-1] == 1:
+                why += ": y[..., 0]"
+            elif y.ndim == len(answers) + 1 and y.shape[-1] == n_classes:
+                why += ": y.argmax(axis=-1) if this is one-hot"
+            checks.shape("y", y, answers, why)
+        if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim > 1:
+            y = y[y != F.NO_LABEL]
+        check_ids("y", y, n_classes, f"n_classes is {n_classes}")
+
+    def without_padding(self, y: Array, mask: Array) -> Array:
+        if y.dtype.kind not in "iu" or backend_of(mask=mask) is not backend_of(y=y):
+            return y
+        return array_module(y).where(mask, y.astype("int64"), F.NO_LABEL)
+
+    def counts(self, y: Array) -> np.ndarray:
+        if y.ndim == 1:
+            return np.ones(len(y), dtype="int64")
+        return np.asarray(to_numpy((y != F.NO_LABEL).sum(axis=1)))
+
+    def measure(self, outputs: np.ndarray, y: np.ndarray) -> Measured:
+        log_p = self.log_probabilities(outputs)  # [..., n_classes]
+        counted = y != F.NO_LABEL
+        right = np.take_along_axis(log_p, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
+        hits = (log_p.argmax(axis=-1) == y) & counted & ~np.isnan(right)
+        return Measured(float(0.0 - right[counted].sum()), int(hits.sum()), int(counted.sum()))
+
+
+class SoftmaxCrossEntropy(Classification):
+    """One logit a class: see `functional.softmax_cross_entropy`.
+
+    Parameters
+    ----------
+    label_smoothing : float
+    """
+
+    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
+        return F.softmax_cross_entropy(outputs, y, self.label_smoothing)
+
+    def backward(self, dloss: float, cache: Any) -> Array:
+        return F.softmax_cross_entropy_backward(dloss, cache)
+
+    def probabilities(self, outputs: Array) -> np.ndarray:
+        return to_numpy(F.softmax(outputs)[0])
+
+    def log_probabilities(self, outputs: Array) -> np.ndarray:
+        z = to_numpy(outputs).astype("float64")
+        shifted = z - z.max(axis=-1, keepdims=True)
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
+
+
+class BinaryCrossEntropy(Classification):
+    """Two classes and one logit, of class 1: see `functional.binary_cross_entropy_with_logits`.
+
+    Parameters
+    ----------
+    label_smoothing : float
+        The targets of the two classes are so much nearer to each other.
+    """
+
+    def n_outputs(self, n_classes: int) -> int:
+        return 1
+
+    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
+        targets = y.reshape(outputs.shape).astype(outputs.dtype)
+        targets = targets * (1.0 - self.label_smoothing) + 0.5 * self.label_smoothing
+        return F.binary_cross_entropy_with_logits(outputs, targets)
+
+    def backward(self, dloss: float, cache: Any) -> Array:
+        return F.binary_cross_entropy_with_logits_backward(dloss, cache)
+
+    def probabilities(self, outputs: Array) -> np.ndarray:
+        # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
+        both = [to_numpy(F.sigmoid(z)[0]) for z in (-outputs, outputs)]
+        return np.concatenate(both, axis=-1)
+
+    def log_probabilities(self, outputs: Array) -> np.ndarray:
+        # softmax of (0, z) is sigmoid
+        z = to_numpy(outputs)
+        both = np.concatenate((np.zeros_like(z), z), axis=-1)
+        return SoftmaxCrossEntropy().log_probabilities(both)
+
+
+class MeanSquaredError(Loss):
+    """(outputs - y)^2, the mean over all entries: for numbers instead of classes.
+
+    y has the shape of the outputs and the model's dtype.
+    """
+
+    def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
+        checks.floating(y=y)
+        checks.shape("y", y, (*answers, n_classes), "One target for each output")
+
+    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
+        return F.mean_squared_error(outputs, y)
+
+    def backward(self, dloss: float, cache: Any) -> Array:
+        return F.mean_squared_error_backward(dloss, cache)
+
+
+LOSSES: Registry[Loss] = Registry(
+    "loss",
+    {
+        "softmax": SoftmaxCrossEntropy,
+        "sigmoid": BinaryCrossEntropy,
+        "mean_squared_error": MeanSquaredError,
+    },
+    table="npformer.losses.LOSSES",
+    makes=Loss,
+)
+"""What ``SequenceClassifier(output=...)`` takes. Builders are called with their options alone and
+return a `Loss`."""
