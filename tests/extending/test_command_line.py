@@ -1,0 +1,256 @@
+"""--plugin: what a module registers is there for the other words of the call."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import cli
+from npformer.layers import ACTIVATIONS
+from npformer.plugins import load_plugins
+
+PLUGIN = Path(__file__).with_name("plugin.py")
+ROOT = PLUGIN.parents[2]
+TINY = ["--epochs=1", "--d-model=16", "--heads=2", "--d-ff=16", "--quiet", "--split=ordered"]
+ALL = [
+    *("--mixer", "gmlp(expansion=2),mean(keep=0.5)", "--activation", "swish(beta=1.5)"),
+    *("--ffn", "swiglu", "--initializer", "orthogonal(gain=1.0)", "--pooling", "max"),
+    *("--output", "focal(gamma=1.0)", "--schedule", "linear"),
+]
+
+
+def npformer(*words, folder=ROOT):
+    """Run the program as a process of its own, which knows nothing of the plugin."""
+    return subprocess.run(
+        [sys.executable, "-m", "npformer", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "MPLBACKEND": "agg"},
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plugin")
+    words = ["train", "digits", *TINY, *ALL, "--plugin", PLUGIN, "--out", folder]
+    done = npformer(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder
+
+
+def test_all_of_it_is_named_on_the_command_line(trained):
+    metrics = json.loads((trained / "metrics.json").read_text())
+    assert metrics["plugins"] == [str(PLUGIN)]
+    assert metrics["mixer"] == ["gmlp(expansion=2)", "mean(keep=0.5)"]
+    assert metrics["config"]["activation"] == "swish(beta=1.5)"
+    assert metrics["training"]["schedule"] == "linear"
+    assert metrics["training"]["label_smoothing"] == 0.0
+    assert nf.read_notes(trained / "model.safetensors")["plugins"] == [str(PLUGIN)]
+
+
+def test_a_run_says_which_plugin_it_needs_and_takes_it(trained, tmp_path):
+    for command in ("evaluate", "predict"):
+        without = npformer(command, trained)
+        assert without.returncode == 2
+        assert "needs the mixer 'gmlp' and the mixer 'mean' and the activation" in without.stderr
+        assert f"name them again: --plugin {PLUGIN}" in without.stderr
+        assert without.stderr.count("\n") == 1
+    evaluated = npformer("evaluate", trained, "--plugin", PLUGIN)
+    assert (evaluated.returncode, evaluated.stderr) == (0, "")
+    found = json.loads((trained / "metrics.json").read_text())["splits"]["ordered"]
+    assert f"accuracy {found['test_accuracy']:.4f}" in evaluated.stdout
+    # By its dotted name it is the same plugin.
+    words = ("--samples", 3, "--out", tmp_path / "labels.npy", "--plugin", "tests.extending.plugin")
+    assert npformer("predict", trained, *words).returncode == 0
+    assert np.load(tmp_path / "labels.npy").shape == (3,)
+
+
+def test_gradcheck_checks_what_a_plugin_registers():
+    done = npformer("gradcheck", "registered", "--plugin", PLUGIN)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("activation silu", "activation swish", "network swiglu", "pooling max"):
+        assert f"{name}: registered" in done.stdout
+    for name in ("mixer mean", "mixer gmlp", "loss focal"):
+        assert f"{name}: registered" in done.stdout
+    assert "7 cases, 7 passed, 0 failed" in done.stdout
+
+
+# What goes wrong, in this process -----------------------------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, empty):
+    """Return a folder with modules of one's own, which is the present one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def fails(capsys):
+    def check(*words):
+        assert cli.main([str(word) for word in words]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"npformer {words[0]}: ")
+        assert err.count("\n") == 1
+        return err
+
+    return check
+
+
+GOOD = """
+import npformer
+@npformer.layers.ACTIVATIONS.register("twice")
+class Twice(npformer.Layer):
+    def __init__(self, by=2.0):
+        self.by = float(by)
+    def forward(self, x, context):
+        return self.by * x, None
+    def backward(self, dy, cache, gradients):
+        return self.by * dy
+"""
+
+
+def train(*words):
+    return ["train", "digits", *TINY, "--layers=1", "--out", "out", *words]
+
+
+def test_a_module_of_the_present_folder_is_found(here, monkeypatch):
+    monkeypatch.setattr(cli, "_plot", lambda *arguments: "no curves")
+    (here / "mine.py").write_text(GOOD)
+    assert cli.main(train("--plugin", "mine", "--activation", "twice(by=3)")) == 0
+    model = nf.load("out/model.safetensors")
+    assert model.encoder.blocks[0].feed_forward.activation.by == 3.0
+    # A second call in the same process, by another name, runs the module no second time.
+    assert cli.main(["predict", "out", "--plugin", "mine.py", "--samples", "1"]) == 0
+    del ACTIVATIONS["twice"]
+    with pytest.raises(nf.CheckpointError) as error:
+        nf.load("out/model.safetensors")
+    assert "The file needs the activation 'twice': before nf.load" in str(error.value)
+    assert "import mine; on the command line, --plugin mine." in str(error.value)
+
+
+def test_a_plugin_finds_what_lies_beside_it(here):
+    (here / "more").mkdir()
+    (here / "more" / "beside.py").write_text(GOOD)
+    (here / "more" / "random.py").write_text("import beside\n")  # and is not taken for Python's
+    assert load_plugins(["more/random.py"]) == [str(here / "more" / "random.py")]
+    assert "twice" in ACTIVATIONS
+    assert sys.modules["random"] is random
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict", "gradcheck"])
+def test_a_module_that_is_not_there_is_named(here, fails, command):
+    words = {"train": train()[1:], "gradcheck": []}.get(command, ["out"])
+    line = fails(command, *words, "--plugin", "nowhere.mine")
+    assert "--plugin nowhere.mine: there is no module nowhere; expected one that Python" in line
+    assert "--plugin nowhere/mine.py" in line
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "nowhere.py",
+            None,
+            "--plugin nowhere.py: there is no such Python file; expected one that",
+        ),
+        ("a-b", None, "--plugin is 'a-b'; expected the dotted name of a module"),
+        ("", None, "--plugin is ''; expected the dotted name of a module"),
+        (
+            "mine.py",
+            "x = 1\n1 / 0\n",
+            "importing it raised ZeroDivisionError: division by zero, in",
+        ),
+        ("mine", "x = 1\n1 / 0\n", "importing it raised ZeroDivisionError: division by zero, in"),
+        ("mine", "import torchh\n", "importing it raised ModuleNotFoundError: No module named 'to"),
+        ("mine.py", "x = = 1\n", "importing it raised SyntaxError: invalid syntax"),
+        ("mine", "raise SystemExit(3)\n", "importing it raised SystemExit: 3"),
+        (
+            "mine.py",
+            "import npformer\nnpformer.MIXERS.register('fourier', npformer.mixers.Identity)\n",
+            "ValueError: the mixer 'fourier' is registered already",
+        ),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_says_why(here, fails, name, text, message):
+    if text is not None:
+        (here / "mine.py").write_text(text)
+    line = fails(*train("--plugin", name))
+    assert message in line
+    if "raised" in message:
+        assert "mine.py, line" in line
+    assert not (here / "out").exists()
+
+
+def test_a_module_that_failed_is_run_again(here, fails):
+    (here / "mine.py").write_text("1 / 0\n")
+    fails(*train("--plugin", "mine.py"))
+    (here / "mine.py").write_text(GOOD)
+    load_plugins(["mine.py"])
+    assert "twice" in ACTIVATIONS
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--activation", "twice(bye=1)"],
+            "the activation 'twice' has no option 'bye'; expected b",
+        ),
+        (["--activation", "twise"], "activation is 'twise'; expected one of 'relu', 'gelu', "),
+        (["--activation", "twise"], "Did you mean 'twice'?"),
+        (["--mixer", "mean"], "mixer is 'mean'; expected one of 'attention', "),
+        (["--schedule", "linear"], "--schedule is 'linear'; expected one of 'constant', "),
+        (["--schedule", "cosine(totl=3)"], "the schedule 'cosine' has no option 'totl'; expected"),
+        (["--initializer", "he"], "initializer is 'he'; expected one of 'xavier_uniform', "),
+        (["--pooling", "max"], "pooling is 'max'; expected one of 'mean', "),
+        (["--output", "focal"], "output is 'focal'; expected one of 'softmax', "),
+    ],
+)
+def test_a_name_that_no_plugin_registers_is_refused(here, fails, words, message):
+    (here / "mine.py").write_text(GOOD)
+    assert message in fails(*train("--plugin", "mine.py", *words))
+    assert not (here / "out").exists()
+
+
+def test_what_has_no_defaults_is_not_checked_and_said(here, capsys):
+    (here / "mine.py").write_text(GOOD.replace("by=2.0", "by"))
+    assert cli.main(["gradcheck", "sigmoid", "--plugin", "mine.py"]) == 0
+    err = capsys.readouterr().err
+    assert "activation twice is not checked, for it cannot be built without options: the" in err
+    assert "needs by; expected 'twice(by=...)'" in err
+
+
+def test_a_wrong_gradient_of_a_plugin_fails(here, capsys):
+    (here / "mine.py").write_text(GOOD.replace("return self.by * dy", "return dy"))
+    assert cli.main(["gradcheck", "twice", "--plugin", "mine.py"]) == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+def test_a_folder_is_named_after_names_with_options(here, monkeypatch):
+    monkeypatch.setattr(cli, "_plot", lambda *arguments: "no curves")
+    (here / "mine.py").write_text(
+        "import npformer\n"
+        "@npformer.MIXERS.register('mine')\n"
+        "class Mine(npformer.mixers.Identity):\n"
+        "    @classmethod\n"
+        "    def build(cls, settings, *, seed, dtype, a=1, b=''):\n"
+        "        return cls()\n"
+    )
+    words = ["train", "digits", *TINY, "--plugin", "mine", "--mixer", "mine(a=2, b='x y'),identity"]
+    assert cli.main(words) == 0
+    assert [path.name for path in (here / "runs").iterdir()] == ["digits-mine_a=2_b=_x_y-identity"]

@@ -1,0 +1,261 @@
+"""Each part of the plugin: its gradients, there and back through a file, a training on digits."""
+
+import math
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.initializers import INITIALIZERS
+from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.losses import LOSSES, SoftmaxCrossEntropy
+from npformer.mixers import MixerSettings
+from npformer.optim import SCHEDULES
+from tests.extending import plugin
+
+pytestmark = pytest.mark.usefixtures("registered")
+
+PARTS = {
+    "silu": {"activation": "silu"},
+    "swish": {"activation": "swish(beta=1.5)"},
+    "swiglu": {"ffn": "swiglu"},
+    "mean": {"mixer": "mean(keep=0.25)"},
+    "mean, causal": {"mixer": "mean", "causal": True},
+    "gmlp": {"mixer": "gmlp(expansion=4)"},
+    "one mixer a layer": {"mixer": ("mean(keep=0.5)", "gmlp")},
+    "max": {"pooling": "max"},
+    "orthogonal": {"initializer": "orthogonal(gain=1.2)"},
+    "focal": {"output": "focal(gamma=1.0)"},
+    "all of it": {
+        "activation": "silu",
+        "mixer": ("gmlp", "mean(keep=0.5)"),
+        "ffn": "swiglu",
+        "pooling": "max",
+        "initializer": "orthogonal",
+        "output": "focal",
+        "share_layers": False,
+        "norm": "pre",
+    },
+}
+each_part = pytest.mark.parametrize("part", PARTS.values(), ids=list(PARTS))
+
+
+def build(small_model, part, **more):
+    padding = {"padding": "per_length"} if "gmlp" in str(part.get("mixer")) else {}
+    return small_model(**(padding | part | more))
+
+
+# Gradients ----------------------------------------------------------------------------------------
+
+
+def moved(layer, rng):
+    """Move parameters from where they began: a gate of 1 and a bias of 0 hide mistakes."""
+    for array in layer.parameters().values():
+        array += 0.3 * rng.standard_normal(array.shape)
+    return layer
+
+
+MASK = np.arange(4) < np.array([4, 2, 1])[:, None]
+SETTINGS = {"d_model": 4, "max_len": 5}
+DRAWN = {"seed": 0, "dtype": "float64"}
+
+
+@pytest.mark.parametrize(
+    ("make", "mask"),
+    [
+        (lambda: ACTIVATIONS.make("silu"), None),
+        (lambda: ACTIVATIONS.make("swish(beta=0.7)"), None),
+        (lambda: FFNS.make("swiglu", 4, 6, "gelu", initializer="xavier_uniform", **DRAWN), None),
+        (lambda: nf.MIXERS.make("mean(keep=0.3)", MixerSettings(**SETTINGS), **DRAWN), MASK),
+        (lambda: nf.MIXERS.make("mean", MixerSettings(**SETTINGS, causal=True), **DRAWN), MASK),
+        (lambda: nf.MIXERS.make("gmlp", MixerSettings(**SETTINGS), **DRAWN), None),
+        (
+            lambda: nf.MIXERS.make(
+                "gmlp", MixerSettings(**SETTINGS, padding="per_length"), **DRAWN
+            ),
+            MASK,
+        ),
+        (lambda: nf.MIXERS.make("gmlp", MixerSettings(**SETTINGS, padding="zero"), **DRAWN), MASK),
+        (lambda: POOLINGS.make("max", 4, 0, "float64"), None),
+        (lambda: POOLINGS.make("max", 4, 0, "float64"), MASK),
+    ],
+)
+def test_a_layer_has_the_right_gradients(make, mask, rng):
+    report = nf.gradcheck(moved(make(), rng), rng.standard_normal((3, 4, 4)), mask=mask)
+    assert report.error < 1e-7
+    assert report.complex_error is None or report.complex_error < 1e-11
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("y", [np.array([0, 2, 1, 2]), np.array([0, -1, 1, -1])], ids=str)
+def test_the_loss_has_the_right_gradient(gamma, y, rng):
+    loss = LOSSES.make(f"focal(gamma={gamma})")
+    outputs = rng.standard_normal((4, 3))
+    assert nf.gradcheck((loss.forward, loss.backward), outputs, y, wrt=["outputs"]).passed
+
+
+@each_part
+def test_a_model_has_the_right_gradients(small_model, part, token_batch, rng):
+    ids, _, mask = token_batch
+    model = moved(build(small_model, part), rng)
+    assert nf.gradcheck(model, ids[:3], mask=mask[:3], max_entries=8, directions=4).passed
+    assert nf.gradcheck(model, ids[:3], max_entries=8, directions=4).passed
+
+
+# What they compute --------------------------------------------------------------------------------
+
+
+def test_swiglu_is_shazeers_formula(rng):
+    layer = plugin.SwiGLU(4, 6, "relu", initializer="xavier_uniform", **DRAWN)
+    x = rng.standard_normal((2, 3, 4))
+    W, V, W2 = (layer.parameters()[f"{n}.weight"] for n in ("gate", "expand", "contract"))
+    np.testing.assert_allclose(layer(x), (x @ W / (1 + np.exp(-x @ W)) * (x @ V)) @ W2, rtol=1e-12)
+    assert list(layer.parameters()) == ["gate.weight", "expand.weight", "contract.weight"]
+
+
+def test_the_mean_leaves_padding_out_whatever_stands_there(rng):
+    mixer, x = plugin.MeanMixer(keep=0.25), rng.standard_normal((3, 4, 4))
+    y = mixer(x, MASK)
+    np.testing.assert_allclose(y[1, 0], 0.25 * x[1, 0] + 0.75 * x[1, :2].mean(axis=0))
+    np.testing.assert_array_equal(y[1, 2:], 0.0)
+    np.testing.assert_array_equal(mixer(np.where(MASK[..., None], x, np.nan), MASK), y)
+
+
+def test_spatial_gating_begins_without_mixing_and_learns_it(small_model, token_batch):
+    ids, labels, _ = token_batch
+    model = small_model(mixer="gmlp")
+    mixer = model.encoder.blocks[0].mixer
+    assert np.abs(mixer.W.value).max() < 0.01
+    np.testing.assert_array_equal(mixer.b.value, 1.0)
+    nf.fit(model, (ids, labels), epochs=30, lr=1e-2, progress=False)
+    assert np.abs(mixer.W.value).max() > 0.02
+
+
+def test_spatial_gating_refuses_a_mask_and_causal(small_model, token_batch):
+    ids, _, mask = token_batch
+    with pytest.raises(ValueError, match="mixer 'gmlp' got a padding mask, and it mixes every"):
+        small_model(mixer="gmlp")(ids, mask)
+    with pytest.raises(ValueError, match="causal=True with mixer 'gmlp'"):
+        small_model(mixer="gmlp", causal=True)
+
+
+def test_max_pooling_of_nothing_is_0(rng):
+    x, mask = rng.standard_normal((2, 4, 3)), np.array([[True, True, False, False], [False] * 4])
+    y = plugin.MaxPooling()(x, mask)
+    np.testing.assert_array_equal(y, np.stack((x[0, :2].max(axis=0), np.zeros(3))))
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (1, 6, 4)])
+def test_orthogonal_is(rng, shape):
+    W = INITIALIZERS.make("orthogonal(gain=2.0)")(rng, shape)
+    assert W.shape == shape
+    gram = W.swapaxes(-1, -2) @ W if shape[-2] >= shape[-1] else W @ W.swapaxes(-1, -2)
+    np.testing.assert_allclose(gram, 4.0 * np.broadcast_to(np.eye(4), gram.shape), atol=1e-12)
+
+
+def test_the_initializer_reaches_feed_forward_networks_and_projections(small_model):
+    model = small_model(initializer="orthogonal(gain=2.0)")
+    parameters = model.parameters()
+    for name in ("mixer.query", "mixer.output", "feed_forward.expand"):
+        W = parameters[f"encoder.blocks.0.{name}.weight"]
+        np.testing.assert_allclose(W @ W.T, 4.0 * np.eye(len(W)), atol=1e-12)
+    embedding, usual = parameters["embed.tokens.weight"], small_model().parameters()
+    assert embedding.std() == pytest.approx(usual["embed.tokens.weight"].std(), rel=0.5)
+
+
+def test_the_schedule_goes_up_and_down_a_line():
+    factor = SCHEDULES.make("linear(total=10, warmup=2)")
+    assert [factor(s) for s in (1, 2, 10, 11, 99)] == [0.5, 1.0, pytest.approx(1 / 9), 0.0, 0.0]
+
+
+def test_focal_loss_without_gamma_is_cross_entropy(rng):
+    outputs, y = rng.standard_normal((5, 3)), rng.integers(0, 3, 5)
+    ours, theirs = plugin.FocalLoss(gamma=0.0), SoftmaxCrossEntropy()
+    for one in (
+        lambda loss: loss.forward(outputs, y)[0],
+        lambda loss: loss.measure(outputs, y).total,
+    ):
+        assert one(ours) == pytest.approx(one(theirs), rel=1e-12)
+    assert plugin.FocalLoss(gamma=2.0).measure(outputs, y).total < ours.measure(outputs, y).total
+
+
+def test_what_is_known_for_sure_has_a_loss_and_a_gradient():
+    loss, outputs = plugin.FocalLoss(gamma=0.5), np.array([[1e4, 0.0, 0.0]])
+    value, cache = loss.forward(outputs, np.array([0]))
+    assert value == 0.0
+    np.testing.assert_array_equal(loss.backward(1.0, cache), 0.0)
+
+
+# Under the engine ---------------------------------------------------------------------------------
+
+
+@each_part
+def test_the_engine_runs_them_as_they_are_written(small_model, part, token_batch):
+    ids, labels, mask = token_batch
+    model = build(small_model, part)
+    fast = model(ids, mask)
+    loss, gradients = model.loss_and_gradients(ids, labels, mask, workers=2, micro_batch=3)
+    with nf.use_kernels(False):
+        np.testing.assert_allclose(fast, model(ids, mask), rtol=1e-9, atol=1e-12)
+        plain = model.loss_and_gradients(ids, labels, mask)
+    assert loss == pytest.approx(plain[0], rel=1e-9)
+    for name, gradient in plain[1].items():
+        np.testing.assert_allclose(gradients[name], gradient, rtol=1e-7, atol=1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "layer", [plugin.SiLU(), plugin.MeanMixer(), plugin.MaxPooling()], ids=repr
+)
+def test_a_layer_from_outside_has_no_twin(layer):
+    assert nf.fast(layer) is layer
+
+
+# There and back -----------------------------------------------------------------------------------
+
+
+@each_part
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_model_comes_back_from_a_file(small_model, part, token_batch, tmp_path, dtype):
+    ids, labels, mask = token_batch
+    model = build(small_model, part, seed=5, dtype=dtype)
+    nf.fit(model, (ids, labels, mask), epochs=1, progress=False)
+    nf.save(model, tmp_path / "model")
+    loaded = nf.load(tmp_path / "model")
+    assert loaded.config == model.config
+    assert (loaded.pooling, loaded.output) == (model.pooling, model.output)
+    np.testing.assert_array_equal(loaded(ids, mask), model(ids, mask))
+    np.testing.assert_array_equal(loaded.predict(ids, mask), model.predict(ids, mask))
+    assert vars(loaded.loss) == vars(model.loss)
+
+
+# Digits -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = nf.data.digits("stratified")
+    parts = (data.train, data.validation, data.test)
+    return [(x.astype("float32"), y) for x, y in parts]
+
+
+@each_part
+def test_it_learns_the_digits(digits, part):
+    train, validation, test = digits
+    fields = {n: v for n, v in part.items() if n not in ("pooling", "output")}
+    arguments = {n: part[n] for n in ("pooling", "output") if n in part}
+    sizes = {"d_model": 32, "n_layers": 2, "n_heads": 4, "d_ff": 64, "max_len": 8}
+    config = nf.EncoderConfig(**sizes, positions="learned", **fields)
+    model = nf.SequenceClassifier(config, 10, n_features=8, **({"pooling": "flatten"} | arguments))
+    epochs = 5
+    steps = epochs * math.ceil(len(train[0]) / 32)
+    history = nf.fit(
+        model,
+        train,
+        validation=validation,
+        epochs=epochs,
+        lr=3e-3,
+        schedule=f"linear(total={steps}, warmup=10)",
+        progress=False,
+    )
+    assert history.train_loss[-1] < 0.5 * history.train_loss[0]
+    assert nf.evaluate(model, test).accuracy > 0.85
