@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -22,7 +23,7 @@ from npformer.layers import ACTIVATIONS, FFNS, POOLINGS, Dropout
 from npformer.losses import LOSSES, Classification, Loss
 from npformer.mixers import MIXERS, Attention
 from npformer.module import Layer, Parameter
-from npformer.registry import Registry, parsed, same
+from npformer.registry import PLUGIN_FILE, Registry, parsed, same
 from npformer.text_encoder import TextEncoder
 
 FORMAT = 1
@@ -234,6 +235,8 @@ def _registered(model: Model) -> list[dict[str, str]]:
             builder = registry[name]
             builder = builder.func if isinstance(builder, partial) else builder
             module = str(getattr(builder, "__module__", ""))
+            # A plugin that was read from a file has a module's name that nobody can import.
+            module = getattr(sys.modules.get(module), PLUGIN_FILE, module)
             found.append({"kind": registry.kind, "name": name, "module": module})
     return found
 
@@ -262,7 +265,8 @@ def _what_to_do(unregistered: Mapping[str, str]) -> str:
     from_modules = sorted({module for module in unregistered.values() if module})
     where = "the module that registers it"
     if from_modules:
-        where = " and ".join(from_modules)
+        files = [f"the file {m}" if m.endswith(".py") else m for m in from_modules]
+        where = " and ".join(files)
     if "__main__" in from_modules:
         where = "a module that registers it (a script or notebook did, when it was saved)"
     plugin = "MODULE" if len(from_modules) != 1 or "__main__" in from_modules else from_modules[0]

@@ -21,6 +21,7 @@ from npformer.gradcheck_cases import Case
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES, Classification
 from npformer.mixers import MIXERS
+from npformer.registry import PLUGIN_FILE
 
 
 class PluginError(ValueError):
@@ -102,6 +103,7 @@ def _load_file(name: str) -> str:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    module.__dict__[PLUGIN_FILE] = path.name  # for who is to be told where a name is from
     sys.modules[key] = module
     _can_find(path.parent)  # what lies beside it
     try:

@@ -22,6 +22,9 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
+PLUGIN_FILE = "__npformer_plugin__"
+"""Under this name a module that was read from a plugin's file has the name of that file."""
+
 Item = TypeVar("Item")
 Builder = TypeVar("Builder", bound=Callable[..., Any])
 

@@ -14,6 +14,7 @@ from npformer.initializers import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES, MeanSquaredError, SoftmaxCrossEntropy
 from npformer.mixers import Identity
+from npformer.plugins import load_plugins
 
 
 class Mine(nf.Layer):
@@ -94,6 +95,24 @@ def test_a_file_of_an_unregistered_name_says_what_to_register(path, small_model,
     assert f"The file needs the {kind} 'mine': before nf.load, register it, or import " in message
     assert f"{__name__}; on the command line, --plugin {__name__}." in message
     assert error.value.unregistered == (f"the {kind} 'mine'",)
+
+
+def test_a_name_of_a_plugin_that_is_a_file_is_said_to_be_from_that_file(path, small_model):
+    plugin = path.parent / "my_square.py"
+    plugin.write_text(
+        "import npformer as nf\n\n\n"
+        "class Square(nf.layers.Tanh):\n    pass\n\n\n"
+        "nf.layers.ACTIVATIONS.register('of_a_file', Square)\n"
+    )
+    load_plugins([str(plugin)])
+    try:
+        nf.save(small_model(activation="of_a_file"), path)
+    finally:
+        del nf.layers.ACTIVATIONS["of_a_file"]
+    assert header_of(path)["registered"][0]["module"] == "my_square.py"
+    said = r"import the file my_square\.py; on the command line, --plugin my_square\.py\."
+    with pytest.raises(nf.CheckpointError, match=said):
+        nf.load(path)
 
 
 def test_all_names_that_are_missing_are_told_at_once(path, small_model):
