@@ -5,9 +5,9 @@ import numpy as np
 import npformer as nf
 from benchmarks import workloads
 from benchmarks.timing import timed
-from npformer.batch import Batch
 from npformer.engine.workers import Team
 from npformer.losses import BinaryCrossEntropy
+from npformer.models import Batch
 
 
 class Ours:
@@ -16,7 +16,7 @@ class Ours:
     def __init__(self, batch, length, width):
         self.x, self.y = workloads.vectors(batch, length, width)
         self.models = {
-            ffn: nf.seeds.benchmark_model(length, width, 4 * width, ffn=ffn)
+            ffn: nf.published.benchmark_model(length, width, 4 * width, ffn=ffn)
             for ffn in ("linear", "conv1d")
         }
         self.teams = {

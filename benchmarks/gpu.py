@@ -372,7 +372,7 @@ def agreement(ours, theirs, tolerance):
 
 def missing():
     """Return in one line what this needs and is not here; None if all is."""
-    from npformer.backend import BackendUnavailableError, get_backend
+    from npformer.core import BackendUnavailableError, get_backend
 
     try:
         get_backend("cupy")
@@ -458,7 +458,7 @@ def keep(figures, table):
     """Write the results under the device's name, and the table into docs/gpu.md."""
     import cupy
 
-    from npformer.backend import get_backend
+    from npformer.core import get_backend
 
     gpu = dict(get_backend("cupy").details())
     name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()

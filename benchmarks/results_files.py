@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import npformer
-from npformer.backend import cores
+from npformer.core import cores
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -49,7 +49,7 @@ config = nf.EncoderConfig(
 )
 print("FNet                parameters  validation accuracy")
 for name, encoder in (
-    ("as written", nf.seeds.blog_fnet(D_MODEL, D_FF, 0.1, LAYERS)),
+    ("as written", nf.published.blog_fnet(D_MODEL, D_FF, 0.1, LAYERS)),
     ("the paper's", nf.Encoder(config)),
 ):
     model = classifier(encoder)

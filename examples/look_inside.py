@@ -6,7 +6,7 @@ Trains attention to fetch the symbol that the last token points at, then prints 
 import numpy as np
 
 import npformer as nf
-from npformer.recipes import RECIPES
+from npformer.tools.recipes import RECIPES
 
 recipe = RECIPES["pointer"]
 dataset = recipe.load("generated", 0)

@@ -8,7 +8,7 @@ import sys
 import time
 
 import npformer as nf
-from npformer.recipes import RECIPES
+from npformer.tools.recipes import RECIPES
 
 recipe = RECIPES["digits"]
 dataset = recipe.load("stratified", 0)

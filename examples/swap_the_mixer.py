@@ -5,7 +5,7 @@ attention can, a synthesizer and a Fourier transform cannot.
 """
 
 import npformer as nf
-from npformer.recipes import RECIPES
+from npformer.tools.recipes import RECIPES
 
 recipe = RECIPES["recall"]
 dataset = recipe.load("generated", 0)

@@ -8,26 +8,33 @@
 proves them, `data` has something to train on.
 """
 
-from npformer import data, functional, interop, layers, losses, mixers, optim, seeds
-from npformer.backend import (
+import sys
+
+from npformer import core, data, functional, interop, layers, losses, mixers, models, optim
+from npformer.classifier import SequenceClassifier
+from npformer.core import (
     BackendUnavailableError,
     BatchTooLargeError,
+    Context,
+    Gradients,
+    Layer,
+    Parameter,
+    Parameters,
     asarray,
     backends,
     to_numpy,
     use_precision,
 )
-from npformer.checkpoint import CheckpointError, load, read_notes, save
-from npformer.classifier import SequenceClassifier
-from npformer.encoder import Encoder, EncoderBlock, EncoderConfig
 from npformer.engine import fast, use_kernels
 from npformer.engine.workspace import Workspace
-from npformer.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.inspection.explain import explain
+from npformer.inspection.summary import summary
+from npformer.inspection.trace import trace
 from npformer.mixers import MIXERS
-from npformer.module import Context, Gradients, Layer, Parameter, Parameters
+from npformer.models import Encoder, EncoderBlock, EncoderConfig, published
 from npformer.optim import Adam, clip_by_global_norm
+from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.text_encoder import TextEncoder
-from npformer.trace import explain, summary, trace
 from npformer.training import (
     Callback,
     Evaluation,
@@ -37,8 +44,18 @@ from npformer.training import (
     evaluate,
     fit,
 )
+from npformer.training.checkpoint import CheckpointError, load, read_notes, save
 
 __version__ = "0.1.0"
+
+# Where names stood before there were folders: scripts, plugins and pickles have these paths.
+seeds = published
+for _old, _new in {
+    **dict.fromkeys(["backend", "context", "initializers", "module", "padding", "registry"], core),
+    **dict.fromkeys(["batch", "block", "config", "encoder", "sequence_model"], models),
+    "seeds": published,
+}.items():
+    sys.modules[f"npformer.{_old}"] = _new
 
 __all__ = [
     "MIXERS",
@@ -80,6 +97,7 @@ __all__ = [
     "losses",
     "mixers",
     "optim",
+    "published",
     "read_notes",
     "save",
     "seeds",

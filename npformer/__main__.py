@@ -2,6 +2,6 @@
 
 import sys
 
-from npformer.cli import main
+from npformer.tools.cli import main
 
 sys.exit(main())

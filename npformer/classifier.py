@@ -8,21 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from npformer import checks, engine, initializers
-from npformer.backend import Array, Feed, asarray, explained_memory_error
-from npformer.batch import Batch, accumulate
+from npformer import engine
+from npformer.core import (
+    Array,
+    Context,
+    Feed,
+    Gradients,
+    Padding,
+    Seed,
+    asarray,
+    check_ends_in_padding,
+    checks,
+    explained_memory_error,
+    initializers,
+)
 from npformer.engine.memory import team_of
 from npformer.engine.processes import CannotCopyError
 from npformer.engine.tree import tree_of
 from npformer.engine.workers import choose_processes, in_processes
-from npformer.initializers import Seed
+from npformer.inspection.explain import Explanation, explain
 from npformer.layers import Pooling
 from npformer.losses import Classification, Loss
 from npformer.mixers import WholeSequenceMixer
-from npformer.module import Context, Gradients
-from npformer.padding import Padding, check_ends_in_padding
-from npformer.sequence_model import SequenceModel
-from npformer.trace import Explanation, explain
+from npformer.models import Batch, SequenceModel, accumulate
 
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 """Of a training step: overflow is not hushed up, for whoever looks at the loss will see it."""

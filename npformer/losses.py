@@ -21,11 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer import checks
 from npformer import functional as F
-from npformer.backend import Array, array_module, backend_of, to_numpy
+from npformer.core import Array, Registry, array_module, backend_of, checks, to_numpy
 from npformer.functional.embedding import check_ids
-from npformer.registry import Registry
 
 
 @dataclass(frozen=True)

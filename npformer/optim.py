@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from npformer import checks
-from npformer.backend import Array, array_module, asarray, backend_of
+from npformer.core import (
+    Array,
+    Gradients,
+    Parameters,
+    Registry,
+    array_module,
+    asarray,
+    backend_of,
+    checks,
+)
 from npformer.engine.updates import update as kernel_of
-from npformer.module import Gradients, Parameters
-from npformer.registry import Registry
 
 Schedule = Callable[[int], float]
 """From the number of a step, counted from 1, to a factor on the learning rate."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from npformer import checks, initializers
-from npformer.backend import Array
-from npformer.encoder import Encoder, EncoderConfig
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.engine import fast
 from npformer.engine.twins import TABLE, Child, Fast
-from npformer.initializers import Seed
-from npformer.input_embedding import InputEmbedding
 from npformer.layers import Pooler
-from npformer.module import Context, Gradients, Layer
+from npformer.models import Encoder, EncoderConfig, InputEmbedding
 
 
 class Encoded(NamedTuple):

@@ -4,7 +4,7 @@ It computes on the CPU and raises where a GPU would raise, would be silently wro
 something slow that nobody asked for. It counts what a GPU would wait for::
 
     fake = fake_device.backend()
-    npformer.backend.register(fake)
+    npformer.core.arrays.register(fake)
     model.to("fake")
     with fake_device.count() as counted:
         loss, gradients = team.step(x, y, None, generator=None)
@@ -31,7 +31,7 @@ import numpy as np
 import scipy.fft
 import scipy.special
 
-from npformer.backend import Backend
+from npformer.core import Backend
 
 try:
     with warnings.catch_warnings():

@@ -7,7 +7,6 @@ import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
 from npformer import optim
-from npformer.gradcheck import gradcheck
 from npformer.mixers import (
     Attention,
     AttentionScores,
@@ -21,6 +20,7 @@ from npformer.mixers import (
     RandomSynthesizer,
     hybrid,
 )
+from npformer.proof.gradcheck import gradcheck
 
 IDS, LABELS = np.ones((2, 4), dtype=int), np.array([0, 1])
 ONES = np.ones((2, 4), dtype=int)

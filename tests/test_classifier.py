@@ -5,9 +5,9 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.batch import accumulate
 from npformer.engine import cpu
 from npformer.mixers import MIXERS, SCORES
+from npformer.models import accumulate
 
 
 def test_token_ids_and_feature_vectors_give_a_row_of_logits_each(small_model, rng):
@@ -39,7 +39,7 @@ def test_is_embed_encode_pool_classify(small_model, token_batch):
 def test_embeddings_get_scale_and_positions(small_model, rng):
     model, ids = small_model(), rng.integers(0, 7, (5, 4))
     table = model.embed.tokens.weight.value
-    expected = table[ids] * np.sqrt(8) + nf.initializers.sinusoids(6, 8)[:4]
+    expected = table[ids] * np.sqrt(8) + nf.core.initializers.sinusoids(6, 8)[:4]
     np.testing.assert_allclose(model.embed(ids), expected, rtol=1e-13)
 
 

@@ -20,7 +20,7 @@ LATER = (
 )
 
 
-@pytest.fixture(scope="module", params=["npformer", "npformer.cli"])
+@pytest.fixture(scope="module", params=["npformer", "npformer.tools.cli"])
 def imported(request):
     code = f"import json, sys, {request.param}; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(

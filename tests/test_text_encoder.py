@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.trace import first_non_finite
+from npformer.inspection.non_finite import first_non_finite
 
 BERT = {
     "positions": "learned",

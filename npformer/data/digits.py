@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npformer import checks
+from npformer.core import checks
 from npformer.data.dataset import Dataset
 
 SPLITS = ("stratified", "ordered")

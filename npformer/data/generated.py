@@ -8,10 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from npformer import checks, initializers
+from npformer.core import Seed, checks, initializers
 from npformer.data.dataset import Dataset, Part
 from npformer.functional import NO_LABEL
-from npformer.initializers import Seed
 
 Draw: TypeAlias = "Callable[[np.random.Generator, int], Part]"
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from npformer.backend import Array, array_module
-from npformer.context import Context
+from npformer.core import Array, Context, array_module
 from npformer.engine.threads import side_by_side, slices
 from npformer.engine.workspace import Workspace
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.module import KEPT, Layer
+from npformer.core import KEPT, Layer
 
 
 class Kept:

@@ -11,17 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array, array_module
+from npformer.core import Array, Context, Gradients, Layer, Parameter, array_module
 from npformer.engine.context import adopted
-from npformer.engine.twins import (
-    TABLE,
-    Child,
-    Children,
-    Fast,
-    FirstChild,
-    FirstOfChildren,
-    Saved,
-)
+from npformer.engine.twins import TABLE, Child, Children, Fast, FirstChild, FirstOfChildren, Saved
 from npformer.layers import (
     GELU,
     Conv1d,
@@ -39,7 +31,6 @@ from npformer.layers import (
     TimeDistributed,
     TokenTypes,
 )
-from npformer.module import Context, Gradients, Layer, Parameter
 
 FEW = 1 << 14
 """Entries of a table's gradient up to which rows are added one by one on a CPU: making a sparse

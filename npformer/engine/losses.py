@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.backend import Array
+from npformer.core import Array
 from npformer.engine.switch import enabled
 from npformer.engine.twins import FLOATS, Saved, kernels_of
 from npformer.losses import Loss, SoftmaxCrossEntropy

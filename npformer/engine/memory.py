@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from npformer.core import Layer
 from npformer.engine.kept import kept_of
 from npformer.engine.workers import Team
 from npformer.losses import Loss
-from npformer.module import Layer
 
 
 @contextmanager

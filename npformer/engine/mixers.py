@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.backend import Array
+from npformer.core import Array, Context, Gradients, Layer, Parameter
 from npformer.engine.context import adopted
 from npformer.engine.layers import stock
 from npformer.engine.twins import TABLE, Child, Children, Fast, Saved
@@ -23,7 +23,6 @@ from npformer.mixers import (
     MixtureScores,
     RandomSynthesizer,
 )
-from npformer.module import Context, Gradients, Layer, Parameter
 
 STORE = {"auto": None, "stored": True, "blocks": False}
 """Whether attention keeps its weights, by its `memory`; None: the kernel knows best."""

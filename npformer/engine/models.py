@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.backend import Array, array_module
-from npformer.block import (
+from npformer.core import Array, Context, Gradients, Layer, array_module
+from npformer.engine.context import EngineContext, adopted
+from npformer.engine.layers import FastDropout, FastLayerNorm
+from npformer.engine.twins import TABLE, Child, Children, Fast, FirstChild, Saved
+from npformer.models import (
+    Encoder,
     EncoderBlock,
+    InputEmbedding,
+    SequenceModel,
     post_norm,
     post_norm_backward,
     pre_norm,
     pre_norm_backward,
 )
-from npformer.encoder import Encoder
-from npformer.engine.context import EngineContext, adopted
-from npformer.engine.layers import FastDropout, FastLayerNorm
-from npformer.engine.twins import TABLE, Child, Children, Fast, FirstChild, Saved
-from npformer.input_embedding import InputEmbedding
-from npformer.module import Context, Gradients, Layer
-from npformer.sequence_model import SequenceModel
 
 
 def add(one: Array, other: Array, context: EngineContext) -> Array:

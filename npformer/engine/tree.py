@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from npformer.backend import backend_of
+from npformer.core import Layer, Layout, Parameter, backend_of
 from npformer.engine.kept import kept_of
 from npformer.engine.layers import stock
 from npformer.layers import Embedding, Positions
@@ -21,7 +21,6 @@ from npformer.mixers import (
     Mixer,
     Scores,
 )
-from npformer.module import Layer, Layout, Parameter
 
 IN_PARTS = (Attention, BlockwiseAttention, DenseSynthesizer)
 """Mixers whose kernel on the CPU shares a call among threads, by heads. Where there are others,

@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from npformer.backend import Array, get_backend
+from npformer.core import KEPT, Array, Layer, get_backend
 from npformer.engine.kept import kept_of
 from npformer.engine.switch import enabled
-from npformer.module import KEPT, Layer
 
 Model = TypeVar("Model", bound=Layer)
 Kernel = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]

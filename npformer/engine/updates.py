@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array, backend_of, is_array
+from npformer.core import Array, backend_of, is_array
 from npformer.engine.switch import enabled
 from npformer.engine.twins import FLOATS
 

@@ -22,9 +22,17 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from npformer import checks
-from npformer.backend import Array, array_module, backend_of, cores, explained_memory_error
-from npformer.batch import Batch, accumulate
+from npformer.core import (
+    Array,
+    Gradients,
+    Layer,
+    Parameters,
+    array_module,
+    backend_of,
+    checks,
+    cores,
+    explained_memory_error,
+)
 from npformer.engine import processes
 from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.engine.context import EngineContext
@@ -36,7 +44,7 @@ from npformer.engine.tree import Tree, simple, tree_of
 from npformer.engine.twins import twin_on
 from npformer.engine.workspace import Workspace
 from npformer.losses import Loss
-from npformer.module import Gradients, Layer, Parameters
+from npformer.models import Batch, accumulate
 
 Result = TypeVar("Result")
 

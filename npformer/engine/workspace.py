@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array, backend_of
+from npformer.core import Array, backend_of
 
 SMALL = 1 << 16
 """Bytes below which an array is simply made: the C library keeps such small pieces itself."""

@@ -32,15 +32,8 @@ from npformer.functional.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
-from npformer.functional.averaging import (
-    average,
-    average_backward,
-    averaging_weights,
-)
-from npformer.functional.conv1d import (
-    conv1d,
-    conv1d_backward,
-)
+from npformer.functional.averaging import average, average_backward, averaging_weights
+from npformer.functional.conv1d import conv1d, conv1d_backward
 from npformer.functional.dense_synthesizer import (
     dense_scores,
     dense_scores_backward,
@@ -51,38 +44,14 @@ from npformer.functional.dense_synthesizer import (
     factorized_dense_synthesizer,
     factorized_dense_synthesizer_backward,
 )
-from npformer.functional.dropout import (
-    dropout,
-    dropout_backward,
-)
-from npformer.functional.embedding import (
-    embedding,
-    embedding_backward,
-)
-from npformer.functional.fourier import (
-    fourier_mixing,
-    fourier_mixing_backward,
-)
-from npformer.functional.hartley import (
-    hartley_mixing,
-    hartley_mixing_backward,
-)
-from npformer.functional.heads import (
-    merge_heads,
-    split_heads,
-)
-from npformer.functional.layer_norm import (
-    layer_norm,
-    layer_norm_backward,
-)
-from npformer.functional.linear import (
-    linear,
-    linear_backward,
-)
-from npformer.functional.linear_mixing import (
-    linear_mixing,
-    linear_mixing_backward,
-)
+from npformer.functional.dropout import dropout, dropout_backward
+from npformer.functional.embedding import embedding, embedding_backward
+from npformer.functional.fourier import fourier_mixing, fourier_mixing_backward
+from npformer.functional.hartley import hartley_mixing, hartley_mixing_backward
+from npformer.functional.heads import merge_heads, split_heads
+from npformer.functional.layer_norm import layer_norm, layer_norm_backward
+from npformer.functional.linear import linear, linear_backward
+from npformer.functional.linear_mixing import linear_mixing, linear_mixing_backward
 from npformer.functional.losses import (
     NO_LABEL,
     binary_cross_entropy_with_logits,
@@ -92,14 +61,8 @@ from npformer.functional.losses import (
     softmax_cross_entropy,
     softmax_cross_entropy_backward,
 )
-from npformer.functional.mixture import (
-    mixture_scores,
-    mixture_scores_backward,
-)
-from npformer.functional.pooling import (
-    mean_pooling,
-    mean_pooling_backward,
-)
+from npformer.functional.mixture import mixture_scores, mixture_scores_backward
+from npformer.functional.pooling import mean_pooling, mean_pooling_backward
 from npformer.functional.random_synthesizer import (
     factorized_random_scores,
     factorized_random_scores_backward,
@@ -110,10 +73,7 @@ from npformer.functional.random_synthesizer import (
     random_synthesizer,
     random_synthesizer_backward,
 )
-from npformer.functional.softmax import (
-    softmax,
-    softmax_backward,
-)
+from npformer.functional.softmax import softmax, softmax_backward
 
 __all__ = [
     "NO_LABEL",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module, erf
+from npformer.core import Array, array_module, checks, erf
 
 
 def relu(x: Array) -> tuple[Array, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module, checks
 from npformer.functional.averaging import average, average_backward, check_mask
 
 

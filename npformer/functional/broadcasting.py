@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npformer.backend import Array
+from npformer.core import Array
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:

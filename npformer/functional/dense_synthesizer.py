@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module, checks
 from npformer.functional.activations import relu, relu_backward
 from npformer.functional.averaging import average, average_backward
 from npformer.functional.heads import merge_heads, split_heads

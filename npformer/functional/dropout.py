@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, draws_on_host, is_array, like
+from npformer.core import Array, checks, draws_on_host, is_array, like
 
 ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
 """The largest number of 64 bits: eight random bytes at once."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, add_at, array_module, backend_of
+from npformer.core import Array, add_at, array_module, backend_of, checks
 
 
 def check_ids(name: str, ids: Array, size: int, what: str) -> None:

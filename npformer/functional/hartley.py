@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, fft_module
+from npformer.core import Array, checks, fft_module
 
 
 def hartley_mixing(x: Array) -> tuple[Array, Any]:

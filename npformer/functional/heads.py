@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from npformer import checks
-from npformer.backend import Array
+from npformer.core import Array, checks
 
 
 def split_heads(x: Array, n_heads: int) -> Array:

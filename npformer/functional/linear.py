@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array
+from npformer.core import Array, checks
 
 
 def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:

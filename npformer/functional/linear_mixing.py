@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module, checks
 
 
 def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array, Any]:

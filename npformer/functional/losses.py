@@ -5,8 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module, backend_of
+from npformer.core import Array, array_module, backend_of, checks
 from npformer.functional.activations import sigmoid
 from npformer.functional.embedding import check_ids
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module, checks
 from npformer.functional.broadcasting import broadcast_shape, sum_to
 from npformer.functional.softmax import softmax, softmax_backward
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module, backend_of
+from npformer.core import Array, array_module, backend_of, checks
 
 
 def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, backend_of
+from npformer.core import Array, backend_of, checks
 
 
 def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array, Any]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.module import Context, Gradients, Layer
-from npformer.registry import Registry
+from npformer.core import Array, Context, Gradients, Layer, Registry, checks
 
 
 class ReLU(Layer):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.initializers import Initializer, Seed
-from npformer.module import Context, Gradients, Layer, Parameter
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Initializer,
+    Layer,
+    Parameter,
+    Seed,
+    checks,
+    initializers,
+)
 
 
 class Conv1d(Layer):

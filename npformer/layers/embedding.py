@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array, array_module
-from npformer.initializers import Seed
-from npformer.module import Context, Gradients, Layer, Parameter
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Parameter,
+    Seed,
+    array_module,
+    checks,
+    initializers,
+)
 
 
 class Embedding(Layer):

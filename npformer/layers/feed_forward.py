@@ -5,14 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from npformer import checks, initializers
-from npformer.backend import Array
-from npformer.initializers import INITIALIZERS, Seed
+from npformer.core import (
+    INITIALIZERS,
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Registry,
+    Seed,
+    checks,
+    initializers,
+)
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.conv1d import Conv1d
 from npformer.layers.linear import Linear
-from npformer.module import Context, Gradients, Layer
-from npformer.registry import Registry
 
 MAPS: dict[str, type[Linear] | type[Conv1d]] = {"linear": Linear, "conv1d": Conv1d}
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.module import Context, Gradients, Layer, Parameter
+from npformer.core import Array, Context, Gradients, Layer, Parameter, checks, initializers
 
 
 class LayerNorm(Layer):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
 from npformer import functional as F
-from npformer.backend import Array, array_module, backend_of
-from npformer.initializers import Seed
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Registry,
+    Seed,
+    array_module,
+    backend_of,
+    checks,
+)
 from npformer.layers.activation import Tanh
 from npformer.layers.linear import Linear
-from npformer.module import Context, Gradients, Layer
-from npformer.registry import Registry
 
 
 class Pooling(Layer):

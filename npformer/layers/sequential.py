@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.backend import Array
-from npformer.module import Context, Gradients, Layer
+from npformer.core import Array, Context, Gradients, Layer
 
 
 class Sequential(Layer):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array
-from npformer.module import Context, Gradients, Layer
+from npformer.core import Array, Context, Gradients, Layer, checks
 
 
 class TimeDistributed(Layer):

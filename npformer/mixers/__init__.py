@@ -1,5 +1,6 @@
 """Token mixers: layers in which tokens see each other, behind one signature."""
 
+from npformer.core import Registry
 from npformer.mixers.attention import Attention, AttentionScores, BlockwiseAttention
 from npformer.mixers.averaging import AveragingMixer, Scores, Synthesizer
 from npformer.mixers.dense_synthesizer import (
@@ -27,7 +28,6 @@ from npformer.mixers.whole_sequence import (
     RandomMixing,
     WholeSequenceMixer,
 )
-from npformer.registry import Registry
 
 MIXERS: Registry[Mixer] = Registry(
     "mixer",

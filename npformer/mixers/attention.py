@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.initializers import INITIALIZERS, Seed
+from npformer.core import INITIALIZERS, Array, Context, Gradients, Seed, checks, initializers
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import without_padding
 from npformer.mixers.averaging import AveragingMixer, Scores, over_heads
 from npformer.mixers.mixer import MixerSettings, check_heads
-from npformer.module import Context, Gradients
 
 LONG = 2048
 """From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`: about where

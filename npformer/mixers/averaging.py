@@ -11,13 +11,20 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from npformer import functional as F
-from npformer import initializers
-from npformer.backend import Array, array_module
-from npformer.initializers import INITIALIZERS, Seed
+from npformer.core import (
+    INITIALIZERS,
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Parameter,
+    Seed,
+    array_module,
+    initializers,
+)
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import without_padding
 from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
-from npformer.module import Context, Gradients, Layer, Parameter
 
 
 class Scores(Layer):

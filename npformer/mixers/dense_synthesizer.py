@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.initializers import INITIALIZERS, Seed
+from npformer.core import (
+    INITIALIZERS,
+    Array,
+    Context,
+    Gradients,
+    Parameter,
+    Seed,
+    checks,
+    initializers,
+)
 from npformer.mixers.averaging import Scores, Synthesizer
 from npformer.mixers.mixer import MixerSettings, check_heads
-from npformer.module import Context, Gradients, Parameter
 
 
 class DenseScores(Scores):

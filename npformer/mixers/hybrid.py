@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numbers import Integral
 
-from npformer import checks
+from npformer.core import checks
 
 LAYOUTS = ("bottom", "middle", "mixed", "top")
 

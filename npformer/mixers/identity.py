@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from npformer.backend import Array, array_module
-from npformer.initializers import Seed
+from npformer.core import Array, Context, Gradients, Seed, array_module
 from npformer.mixers.mixer import Mixer, MixerSettings
-from npformer.module import Context, Gradients
 
 
 class Identity(Mixer):

@@ -6,10 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
-from npformer import checks
-from npformer.backend import Array
-from npformer.initializers import INITIALIZERS, Seed
-from npformer.module import Context, Layer
+from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, checks
 
 PADDINGS = ("refuse", "per_length", "zero")
 MEMORIES = ("auto", "stored", "blocks")

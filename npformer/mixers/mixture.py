@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.initializers import Seed
+from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
 from npformer.mixers.attention import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.dense_synthesizer import DenseScores, FactorizedDenseScores
@@ -18,7 +16,6 @@ from npformer.mixers.random_synthesizer import (
     FixedRandomScores,
     RandomScores,
 )
-from npformer.module import Context, Gradients, Parameter
 
 SCORES: dict[str, type[Scores]] = {
     "attention": AttentionScores,

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module, backend_of
-from npformer.padding import Padding
+from npformer.core import Array, Padding, array_module, backend_of, checks
 
 Mix = Callable[[Array], tuple[Array, Any]]
 MixBackward = Callable[[Array, Any], Array]

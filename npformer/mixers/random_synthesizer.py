@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.initializers import Seed
+from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
 from npformer.mixers.averaging import Scores, Synthesizer
 from npformer.mixers.mixer import MixerSettings
-from npformer.module import Context, Gradients, Parameter
 
 
 class RandomScores(Scores):

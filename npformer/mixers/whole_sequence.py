@@ -5,13 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Self
 
-from npformer import checks, initializers
 from npformer import functional as F
-from npformer.backend import Array, array_module, like
-from npformer.initializers import Seed
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Parameter,
+    Seed,
+    array_module,
+    checks,
+    initializers,
+    like,
+)
 from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings
 from npformer.mixers.padding import WAYS_ROUND_PADDING
-from npformer.module import Context, Gradients, Parameter
 
 
 class WholeSequenceMixer(Mixer):

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.context import Context
+from npformer.core import Array, Context
 from npformer.layers import GELU
 
 

@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.context import Context
+from npformer.core import Array, Context, Gradients, Seed
 from npformer.functional.averaging import allowed_pairs
-from npformer.initializers import Seed
 from npformer.layers.pooling import without_padding
 from npformer.mixers import Attention
 from npformer.mixers.averaging import over_heads
-from npformer.module import Gradients
 
 Pair = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]
 """(forward, backward)."""

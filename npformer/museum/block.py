@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.backend import Array
-from npformer.context import Context
-from npformer.encoder import Encoder, EncoderBlock, EncoderConfig
-from npformer.initializers import Seed
+from npformer.core import Array, Context, Seed
+from npformer.models import Encoder, EncoderBlock, EncoderConfig
 
 
 class BlockWithOneNorm(EncoderBlock):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from npformer.classifier import SequenceClassifier
-from npformer.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.museum.probes import WIDTH, draw, small
+from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 
 REFEREES = ("differences", "complex step", "protocol")
 """How `gradcheck` may notice a bug: by two ways to a derivative, or by a rule of the protocol."""

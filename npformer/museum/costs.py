@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from npformer.context import Context
-from npformer.encoder import Encoder
-from npformer.module import Gradients
+from npformer.core import Context, Gradients
+from npformer.models import Encoder
 from npformer.museum.bug import Bug
 from npformer.museum.probes import TOKENS, WIDTH, draw, small
 from npformer.optim import warmup_inverse_sqrt

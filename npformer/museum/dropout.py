@@ -7,10 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.context import Context
+from npformer.core import Array, Context, Gradients, Layer
 from npformer.layers import Dropout, Sequential, Tanh
-from npformer.module import Gradients, Layer
 
 
 def twice(dropout: Layer) -> Sequential:

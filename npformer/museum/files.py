@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from npformer.module import Layer
+from npformer.core import Layer
 from npformer.museum.bug import Source
 
 
@@ -87,7 +87,7 @@ class BareExcept(Source):
 
     path = "npformer/functional/new.py"
     text = "try:\n    import cupy as np\nexcept:\n    import numpy as np\n"
-    mended = "from npformer.backend import array_module\n"
+    mended = "from npformer.core import array_module\n"
 
 
 class CupyInEveryFile(Source):
@@ -107,4 +107,4 @@ class CupyInEveryFile(Source):
 
     path = "npformer/functional/new.py"
     text = "try:\n    import cupy as np\nexcept ImportError:\n    import numpy as np\n"
-    mended = "from npformer.backend import array_module\n"
+    mended = "from npformer.core import array_module\n"

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array
-from npformer.context import Context
+from npformer.core import Array, Context, Gradients
 from npformer.mixers import Fourier
-from npformer.module import Gradients
 
 
 class FourierThatIgnoresTheMask(Fourier):

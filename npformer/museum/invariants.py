@@ -21,16 +21,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from npformer import functional as F
-from npformer.context import Context
-from npformer.encoder import Encoder, EncoderBlock
-from npformer.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.core import Context, Layer
 from npformer.layers import GELU, Dropout, LayerNorm
 from npformer.mixers import Attention, AveragingMixer, Fourier, Mixer, WholeSequenceMixer
-from npformer.module import Layer
+from npformer.models import Encoder, EncoderBlock
 from npformer.museum.attention import Pair
 from npformer.museum.probes import TOKENS, WIDTH, draw, found, small, weights_of
 from npformer.optim import Adam, warmup_inverse_sqrt
-from npformer.twincheck import in_float32
+from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.proof.twincheck import in_float32
 
 INVARIANTS: dict[str, Callable[[Any], None]] = {}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from npformer.backend import Array
+from npformer.core import Array
 from npformer.optim import Adam
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from npformer.classifier import SequenceClassifier
-from npformer.encoder import Encoder, EncoderBlock
+from npformer.core import Layer
 from npformer.layers import Dropout, LayerNorm, PositionwiseFeedForward, Sequential
 from npformer.mixers import Mixer
-from npformer.module import Layer
+from npformer.models import Encoder, EncoderBlock
 from npformer.museum.attention import AttentionBy, Pair, with_softmax
 from npformer.museum.probes import HEADS, WIDTH
 

@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from npformer import functional as F
-from npformer.backend import Array
-from npformer.encoder import EncoderConfig
+from npformer.core import Array, Layer
 from npformer.mixers import AveragingMixer
-from npformer.module import Layer
+from npformer.models import EncoderConfig
 
 WIDTH = 8
 """Features of a token, wherever an invariant makes tokens for a layer."""

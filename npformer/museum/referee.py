@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from npformer.gradcheck import GradcheckReport
+from npformer.proof.gradcheck import GradcheckReport
 
 
 class RefereeThatSkipsNan(GradcheckReport):

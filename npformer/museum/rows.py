@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from npformer import functional as F
-from npformer.encoder import Encoder, EncoderBlock
+from npformer.core import Layer
 from npformer.layers import Dropout, LayerNorm, Sequential
 from npformer.mixers import Attention
-from npformer.module import Layer
+from npformer.models import Encoder, EncoderBlock
 from npformer.museum import attention, costs, places
 from npformer.museum.attention import AttentionBy, Pair
 from npformer.museum.bug import Bug, Source

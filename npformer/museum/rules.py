@@ -9,9 +9,9 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from npformer.gradcheck import TOLERANCE
-from npformer.module import Layer
+from npformer.core import Layer
 from npformer.museum.invariants import invariant
+from npformer.proof.gradcheck import TOLERANCE
 
 Files = Mapping[str, str]
 """Source files: ``{path: text}``, paths below the repository."""
@@ -63,14 +63,16 @@ def no_bare_except(files: Files) -> None:
 
 @invariant
 def cupy_is_imported_in_one_place(files: Files) -> None:
-    """Only backend.py imports CuPy, so one file decides what happens without a GPU."""
+    """Only one file imports CuPy, so one file decides what happens without a GPU."""
     for name, tree in parsed(files):
         for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
             roots = {imported.partition(".")[0] for imported in names}
-            assert name == "npformer/backend.py" or not roots & {"cupy", "cupyx"}, _at(name, node)
+            assert name == "npformer/core/cupy_backend.py" or not roots & {"cupy", "cupyx"}, _at(
+                name, node
+            )
 
 
 @invariant

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from npformer.checkpoint import save
-from npformer.encoder import Encoder, EncoderBlock
-from npformer.gradcheck import GradcheckReport
 from npformer.layers import GELU, Dropout, LayerNorm
 from npformer.mixers import Attention, Fourier
+from npformer.models import Encoder, EncoderBlock
 from npformer.museum import attention, costs, dropout, files, layer_norm, optim, places
 from npformer.museum.activations import GELUThatIgnoresItsOption, GELUWithAPower
 from npformer.museum.attention import AttentionThatMergesByReshape
@@ -29,6 +27,8 @@ from npformer.museum.rows import (
     of_source,
     pair_of,
 )
+from npformer.proof.gradcheck import GradcheckReport
+from npformer.training.checkpoint import save
 
 SEEN = tuple(range(1, 18))
 """Numbers of the bugs that were seen in published NumPy transformers and in texts about them."""
@@ -176,7 +176,7 @@ ROWS = (
     Bug(
         15,
         files.save_by_pickle,
-        "checkpoint.save",
+        "training.checkpoint.save",
         build=lambda: files.save_by_pickle,
         right=lambda: save,
         caught_by=("weights_open_without_running_code",),
@@ -219,7 +219,7 @@ ROWS = (
     Bug(
         18,
         RefereeThatSkipsNan,
-        "gradcheck.GradcheckReport",
+        "proof.gradcheck.GradcheckReport",
         build=lambda: RefereeThatSkipsNan,
         right=lambda: GradcheckReport,
         caught_by=("a_referee_passes_no_nan",),

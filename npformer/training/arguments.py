@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer import checks
-from npformer.backend import use_precision
 from npformer.classifier import SequenceClassifier
+from npformer.core import checks, use_precision
 from npformer.engine.tree import tree_of
 from npformer.engine.updates import device_generator
 from npformer.optim import Adam

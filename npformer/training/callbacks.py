@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array, to_numpy
 from npformer.classifier import SequenceClassifier
-from npformer.module import Gradients
+from npformer.core import Array, Gradients, to_numpy
 from npformer.optim import Adam
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import History

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array, to_numpy
-from npformer.batch import Batch
 from npformer.classifier import SequenceClassifier
+from npformer.core import Array, to_numpy
 from npformer.losses import Loss
+from npformer.models import Batch
 
 Data = Sequence[Any]
 """(x, y) or (x, y, mask), host arrays."""

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from npformer import initializers
-from npformer.backend import Feed, explained_memory_error, get_backend
-from npformer.batch import Batch
 from npformer.classifier import SequenceClassifier
+from npformer.core import Feed, Seed, explained_memory_error, get_backend, initializers
 from npformer.engine.workers import Team
-from npformer.initializers import Seed
 from npformer.losses import Loss
+from npformer.models import Batch
 from npformer.optim import Adam, Schedule, clip_by_global_norm
 from npformer.training.arguments import (
     Options,
@@ -42,13 +40,7 @@ from npformer.training.evaluation import (
     measure,
 )
 from npformer.training.history import History
-from npformer.training.observers import (
-    BestWeights,
-    LossWatch,
-    Patience,
-    ProgressBar,
-    Recorder,
-)
+from npformer.training.observers import BestWeights, LossWatch, Patience, ProgressBar, Recorder
 
 
 def fit(

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array, array_module, explained_memory_error, to_numpy
-from npformer.batch import Batch
 from npformer.classifier import SequenceClassifier
-from npformer.trace import first_non_finite, non_finite_parameter
+from npformer.core import Array, array_module, explained_memory_error, to_numpy
+from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
+from npformer.models import Batch
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import NonFiniteLossError

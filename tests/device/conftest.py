@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from npformer import backend as backends
+from npformer.core import Backend
+from npformer.core import arrays as backends
 from tests import fake_device
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch: pytest.MonkeyPatch) -> backends.Backend:
+def fake(monkeypatch: pytest.MonkeyPatch) -> Backend:
     """The backend "fake", known for the length of one test."""
     monkeypatch.setattr(backends, "_backends", dict(backends._backends))
     backends.register(fake_device.backend())

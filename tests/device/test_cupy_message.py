@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import npformer as nf
-from npformer import backend as backends
+from npformer.core import arrays as backends
 
 
 class CUDARuntimeError(RuntimeError):

@@ -1,6 +1,7 @@
-"""What npformer/backend.py writes for CuPy exists in the CuPy that is installed, keywords included.
+"""What npformer writes for CuPy exists in the CuPy that is installed, keywords included.
 
-The fake device checks everything above that file; its own CUDA calls never run without a GPU.
+The fake device checks everything above core/cupy_backend.py and core/pinned_feed.py, whose calls of
+CUDA never run without a GPU.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from npformer import backend
+from npformer.core import cupy_backend, pinned_feed
 from tests import fake_device
 
 pytestmark = pytest.mark.skipif(bool(fake_device.NOT_CHECKED), reason=fake_device.NOT_CHECKED)
 
-TREE = ast.parse(Path(backend.__file__).read_text(encoding="utf-8"))
+SOURCES = [Path(m.__file__).read_text(encoding="utf-8") for m in (cupy_backend, pinned_feed)]
+NODES = [node for source in SOURCES for node in ast.walk(ast.parse(source))]
 
 
 def dotted(node: ast.AST) -> str | None:
@@ -36,7 +38,7 @@ def dotted(node: ast.AST) -> str | None:
 def names() -> set[str]:
     """Return the longest dotted names that begin with CuPy's modules, `self._cupy` included."""
     found = set()
-    for node in ast.walk(TREE):
+    for node in NODES:
         name = (dotted(node) or "").removeprefix("self._")
         if name.startswith(("cupy.", "cupyx.")):
             found.add(name)
@@ -70,7 +72,7 @@ def test_a_name_exists(name) -> None:
 @pytest.mark.parametrize("name", OF_CUBLAS)
 def test_a_name_of_cublas_is_in_its_module(name) -> None:
     """Importing it would load libcublas, which is not where there is no GPU."""
-    assert name in Path(backend.__file__).read_text(encoding="utf-8")
+    assert name in SOURCES[0]
     spec = importlib.util.find_spec("cupy_backends.cuda.libs")
     assert spec is not None
     (folder,) = spec.submodule_search_locations or ()
@@ -90,7 +92,7 @@ def test_the_two_ways_to_tf32_are_still_there() -> None:
 
 def calls() -> Iterator[tuple[str, list[str]]]:
     """Yield names that are called, and the keywords they are called with."""
-    for node in ast.walk(TREE):
+    for node in NODES:
         if isinstance(node, ast.Call) and node.keywords:
             name = (dotted(node.func) or "").removeprefix("self._")
             if name.startswith(("cupy.", "cupyx.")) and "cublas" not in name:

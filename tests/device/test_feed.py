@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.backend import PinnedFeed
+from npformer.core import PinnedFeed
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, batch, classifier
 from tests.fake_device import FakeFeed
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.backend import explained_memory_error
+from npformer.core import explained_memory_error
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.fake_device import FakeArray, FakeOutOfMemoryError, count, limit
 

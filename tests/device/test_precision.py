@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import npformer as nf
-from npformer.backend import precision
+from npformer.core import precision
 from npformer.training import _at_precision
 from tests.device.cases import IDS, LABELS, X, classifier
 from tests.fake_device import count

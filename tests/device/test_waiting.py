@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.backend import to_numpy
+from npformer.core import to_numpy
 from npformer.engine.workers import Team
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, batch, classifier
 from tests.fake_device import asarray, count

@@ -12,11 +12,11 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer import optim
+from npformer.core import Padding
 from npformer.engine.workers import Team
+from npformer.inspection.non_finite import first_non_finite
 from npformer.layers import POOLINGS
 from npformer.mixers.padding import per_length, zero
-from npformer.padding import Padding
-from npformer.trace import first_non_finite
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, X, batch, classifier
 from tests.fake_device import FakeArray, count

@@ -290,7 +290,7 @@ def test_the_same_on_a_device(name, batch, fake_backend):
 
 @pytest.fixture
 def fake_backend(monkeypatch):
-    from npformer import backend as backends
+    from npformer.core import arrays as backends
 
     monkeypatch.setattr(backends, "_backends", {"numpy": backends.NUMPY})
     backends.register(fake_device.backend())
@@ -699,7 +699,7 @@ def residual_tokens():
 
 
 def normed_input():
-    class Normed(nf.input_embedding.InputEmbedding):
+    class Normed(nf.models.InputEmbedding):
         def chain(self):
             return [self.before, *super().chain()]
 

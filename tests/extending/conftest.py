@@ -2,7 +2,7 @@
 
 import pytest
 
-from npformer.initializers import INITIALIZERS
+from npformer.core import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES
 from npformer.mixers import MIXERS

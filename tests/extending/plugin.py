@@ -12,8 +12,7 @@ import numpy as np
 
 import npformer as nf
 from npformer import functional as F
-from npformer.backend import array_module
-from npformer.initializers import INITIALIZERS, draw, generator, normal, ones
+from npformer.core import INITIALIZERS, array_module, draw, generator, normal, ones
 from npformer.layers import ACTIVATIONS, FFNS, GELU, POOLINGS, LayerNorm, Linear, Pooling
 from npformer.layers.pooling import without_padding
 from npformer.losses import LOSSES, Measured, SoftmaxCrossEntropy

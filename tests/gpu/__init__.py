@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from npformer.backend import BackendUnavailableError, get_backend
+from npformer.core import BackendUnavailableError, get_backend
 
 
 def require_gpu() -> None:

@@ -110,4 +110,4 @@ def test_mixed_backends_are_an_error_that_says_what_to_do() -> None:
 
 
 def test_the_device_is_named() -> None:
-    assert "CuPy" in nf.backend.get_backend("cupy").device()
+    assert "CuPy" in nf.core.get_backend("cupy").device()

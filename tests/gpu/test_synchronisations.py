@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer import backend as backends
+from npformer.core import arrays as backends
 from npformer.engine.workers import Team
 from npformer.layers import POOLINGS
 from tests.device.cases import IDS, LABELS, MASK, batch, classifier

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from npformer import backend as backends
-from npformer.doctor import diagnose
+from npformer.core import arrays as backends
+from npformer.tools.doctor import diagnose
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.gpu import hold_up, require_gpu
 
 require_gpu()
 
 
-def on_gpu(x: np.ndarray) -> backends.Array:
+def on_gpu(x: np.ndarray) -> Any:
     return nf.asarray(x, "cupy")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer import Context, Encoder, EncoderConfig, Gradients, complex_step
+from npformer import Context, Encoder, EncoderConfig, Gradients
 from npformer import layers as L
 from npformer.engine import EngineContext, Workspace, cpu, gpu, switch
 from npformer.engine import layers as fast_layers
@@ -15,6 +15,7 @@ from npformer.engine import models as fast_models
 from npformer.engine.twins import Fast, Saved, Twins, kernels_of
 from npformer.engine.updates import device_generator, update
 from npformer.mixers import MixerSettings
+from npformer.proof import complex_step
 
 CONFIG = EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=6)
 

@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 
 from npformer import Context, Gradients
-from npformer.mixers import (
-    SCORES,
-    Attention,
-    MixerSettings,
-    Mixture,
-    RandomSynthesizer,
-)
+from npformer.mixers import SCORES, Attention, MixerSettings, Mixture, RandomSynthesizer
 
 SIX = tuple(SCORES)
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from npformer.padding import Padding
+from npformer.core import Padding
 
 
 def rows_of_length(mask):

@@ -11,12 +11,12 @@ import numpy as np
 import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
-from npformer.encoder import EncoderBlock
-from npformer.gradcheck import GradcheckReport
 from npformer.mixers import MIXERS, AveragingMixer, BlockwiseAttention, MixerSettings
+from npformer.models import EncoderBlock
 from npformer.museum.attention import RIGHT, AttentionBy
 from npformer.museum.dropout import twice
 from npformer.museum.probes import HEADS, WIDTH, small
+from npformer.proof.gradcheck import GradcheckReport
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOAT64 = {"seed": 0, "dtype": "float64"}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.core import Gradients, Layer
 from npformer.engine.twins import has_twin
-from npformer.module import Gradients, Layer
 from npformer.museum import BUGS, INVARIANTS, REFEREES, SEEN, referees
 from npformer.museum.attention import AttentionBy
 from npformer.museum.probes import HEADS, KEPT, TOKENS, WIDTH, draw, found, small, weights_of
@@ -309,7 +309,15 @@ def test_nothing_is_patched():
 
 
 def test_building_and_running_bugs_leaves_the_package_as_it_is():
-    modules = ("functional", "layers", "mixers", "optim", "block", "gradcheck", "checkpoint")
+    modules = (
+        "functional",
+        "layers",
+        "mixers",
+        "optim",
+        "models",
+        "proof.gradcheck",
+        "training.checkpoint",
+    )
 
     def look():
         found = {}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from npformer.module import Layer
+from npformer.core import Layer
 
 torch = pytest.importorskip(
     "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"

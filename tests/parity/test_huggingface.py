@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer import interop
+from npformer.interop import huggingface as interop
 
 from .helpers import assert_close, disagreement, normals
 

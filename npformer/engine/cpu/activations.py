@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from npformer.backend import Array, erf
+from npformer.core import Array, erf
 from npformer.engine.cpu.rows import EXP, UNIT, zeros
 
 LOG_ODDS = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array
+from npformer.core import Array
 from npformer.engine.cpu.rows import pieces
 
 

@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer import checks
-from npformer.backend import Array
+from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.averaging import (
-    average,
-    average_backward,
-    longest_squares,
-    parts_by_head,
-)
+from npformer.engine.cpu.averaging import average, average_backward, longest_squares, parts_by_head
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, map_fits, pieces
 

@@ -34,8 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer import checks
-from npformer.backend import Array, backend_of
+from npformer.core import Array, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.rows import EXP, UNIT, ones
 from npformer.functional.heads import split_heads

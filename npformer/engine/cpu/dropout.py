@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array
+from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.functional.dropout import check_dropout, draw_kept
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array
+from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.activations import ACTIVATIONS
 from npformer.engine.cpu.rows import column_sums, map_fits, pieces

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, fft_module
+from npformer.core import Array, checks, fft_module
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.rows import PIECE
 

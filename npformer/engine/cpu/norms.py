@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer import checks
-from npformer.backend import Array
+from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.dropout import dropout, dropout_backward
 from npformer.engine.cpu.rows import averaging, column_sums, pieces

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Array
+from npformer.core import Array
 
 PIECE = 1 << 18
 """Entries of an elementwise piece. Smaller ones fit a second-level cache better, and lose what that

@@ -19,8 +19,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.heads import (
     heads_to_rows,

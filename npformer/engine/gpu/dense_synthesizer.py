@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.feed_forward import FEED_FORWARD
 from npformer.engine.gpu.heads import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module, get_backend, like
+from npformer.core import Array, array_module, checks, get_backend, like
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
 from npformer.functional.dropout import check_dropout, draw_kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.source import Source, contiguous
 from npformer.engine.gpu.sums import Columns, column_sums

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.source import Source, contiguous, row_threads
 

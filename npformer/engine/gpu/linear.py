@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.backend import Array
+from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.source import contiguous
 from npformer.engine.gpu.sums import column_sums

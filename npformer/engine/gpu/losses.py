@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module, backend_of
+from npformer.core import Array, array_module, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.source import Source, contiguous, row_threads
 from npformer.functional.embedding import check_ids

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer import checks
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.dropout import kept_on_device
 from npformer.engine.gpu.source import Source, contiguous, row_threads

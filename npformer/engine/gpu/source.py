@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from npformer.backend import Array, Module, array_module
+from npformer.core import Array, Module, array_module
 
 FOLDER = Path(__file__).parent / "cuda"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npformer.backend import Array, array_module
+from npformer.core import Array, array_module
 from npformer.engine.gpu.source import WARP, Source
 
 SUMS = Source("sums")

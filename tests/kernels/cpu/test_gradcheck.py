@@ -8,10 +8,10 @@ import pytest
 import npformer as nf
 from npformer import Encoder, EncoderConfig, GradcheckError, gradcheck
 from npformer import layers as L
-from npformer.complex_step import Stepped
 from npformer.engine import layers as fast_layers
 from npformer.engine.cpu import KERNELS
 from npformer.mixers import Attention, DenseSynthesizer, Fourier
+from npformer.proof.complex_step import Stepped
 
 BLOCK = EncoderConfig(d_model=6, n_heads=2, d_ff=4, max_len=5, mixer="identity")
 BLOCK_WITH_DROPOUT = replace(BLOCK, dropout=0.3, activation="gelu")

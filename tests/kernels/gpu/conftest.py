@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from npformer import backend as backends
-from npformer.backend import BackendUnavailableError
+from npformer.core import Backend, BackendUnavailableError
+from npformer.core import arrays as backends
+from npformer.core.cupy_backend import load_cupy
 from tests.fake_device import FakeArray
 from tests.kernels.gpu import emulated
 
@@ -17,7 +18,7 @@ def _places() -> list[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what CuPy says of an installation at its import
-            backends._load_cupy()
+            load_cupy()
     except BackendUnavailableError:
         return ["emulated"]
     return ["emulated", "device"]
@@ -33,7 +34,7 @@ def place(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def cupy(monkeypatch: pytest.MonkeyPatch, place: str) -> backends.Backend:
+def cupy(monkeypatch: pytest.MonkeyPatch, place: str) -> Backend:
     """The backend "cupy", for the length of one test."""
     monkeypatch.setattr(backends, "_backends", {"numpy": backends.NUMPY})
     if place == "device":
@@ -51,7 +52,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch, place: str) -> backends.Backend:
 
 
 @pytest.fixture
-def emulation(cupy: backends.Backend, place: str) -> None:
+def emulation(cupy: Backend, place: str) -> None:
     """Skip on a real device what looks into the emulated one."""
     if place != "emulated":
         pytest.skip("looks into the emulated device")

@@ -1,7 +1,7 @@
 """CuPy without a GPU: the strict fake device, with a `RawModule` that runs CUDA sources as C++.
 
     backend = emulated.backend()      # of the name "cupy"
-    npformer.backend.register(backend)
+    npformer.core.arrays.register(backend)
     model.to("cupy")                  # its kernels are those of npformer/engine/gpu
 
 Sources are compiled with g++ against `emulation.h`. A launch is refused where its arguments are not
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.backend import Backend
+from npformer.core import Backend
 from tests import fake_device
 from tests.fake_device import FakeArray, FakeModule
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer import backend as backends
 from npformer import functional as F
+from npformer.core import arrays as backends
 from npformer.engine import EngineContext, gpu
 from npformer.engine.twins import Saved
 from npformer.engine.updates import device_generator, update

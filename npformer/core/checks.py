@@ -1,0 +1,208 @@
+"""Checks at the boundary: what came, what was expected, what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from npformer.core.arrays import backend_of
+from npformer.core.backend import Array, Module
+
+FLOATS = ("float32", "float64")
+_FLOAT_CODES = "fd"  # the same two, as NumPy's one-letter codes: ten times faster to ask for
+_USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
+_complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
+
+
+@contextmanager
+def _complex_allowed() -> Iterator[None]:
+    """Let complex numbers pass, for `npformer.complex_step` and nobody else."""
+    token = _complex_step.set(True)
+    try:
+        yield
+    finally:
+        _complex_step.reset(token)
+
+
+def floating(**arrays: Array | None) -> Module:
+    """Return the module of these arrays, all of them float32 or all float64 and on one backend.
+
+    Parameters
+    ----------
+    **arrays : array or None
+        The arrays under the names that the user knows them by. None is passed over.
+
+    Returns
+    -------
+    module
+        ``numpy`` or ``cupy``.
+
+    Raises
+    ------
+    TypeError
+        Something is not an array, has another dtype, or two of them differ.
+    """
+    kinds = {(type(x), getattr(x, "dtype", None)) for x in arrays.values() if x is not None}
+    if len(kinds) == 1 and kinds <= _USUAL:  # at once: layers ask at every call
+        return np
+    backend = backend_of(**arrays)
+    first, dtype = "", None
+    for name, x in arrays.items():
+        if x is None or x.dtype is dtype:
+            continue
+        if dtype is None:
+            if x.dtype.char not in _FLOAT_CODES and not _complex_step.get():
+                raise TypeError(
+                    f"{name} has dtype {x.dtype}; expected float32 or float64. "
+                    f"Convert it with {name}.astype('float32')"
+                )
+            first, dtype = name, x.dtype
+        elif x.dtype != dtype and not _complex_step.get():
+            raise TypeError(
+                f"{first} has dtype {dtype} and {name} has dtype {x.dtype}; expected one dtype. "
+                f"Nothing is cast silently: write {first}.astype({x.dtype.name!r}) or "
+                f"{name}.astype({dtype.name!r})"
+            )
+    return backend.module
+
+
+def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str = "") -> None:
+    """Check a shape against a pattern.
+
+    Parameters
+    ----------
+    name : str
+        What the user calls this array.
+    x : array
+        The array.
+    expected : tuple of int, str or None
+        A number must match; a word is any size, and the word is shown; a leading None is any
+        number of axes.
+    why : str
+        A sentence on what to do.
+
+    Raises
+    ------
+    ValueError
+        The shape does not match.
+    """
+    if x.shape != expected and not _fits(x.shape, expected):
+        open_ended = bool(expected) and expected[0] is None
+        sizes = expected[1:] if open_ended else expected
+        pattern = ", ".join(["..."] * open_ended + [str(size) for size in sizes])
+        comma = "," if len(sizes) == 1 and not open_ended else ""
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}; expected ({pattern}{comma}). {why}".rstrip(". ")
+        )
+
+
+def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bool:
+    """Return whether a shape is as a pattern says."""
+    if expected[:1] == (None,):
+        expected = expected[1:]
+        actual = actual[max(0, len(actual) - len(expected)) :]
+    return len(actual) == len(expected) and all(map(_is_size, actual, expected))
+
+
+def _is_size(n: int, expected: int | str | None) -> bool:
+    return n == expected or isinstance(expected, str)
+
+
+def choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Check that `value` is one of a few words; the error lists them."""
+    if value not in (known := list(choices)):
+        words = ", ".join(repr(word) for word in known)
+        from difflib import get_close_matches
+
+        close = get_close_matches(str(value), known, n=1)
+        hint = f". Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"{name} is {value!r}; expected one of {words}{hint}")
+
+
+def positive(name: str, value: object) -> int:
+    """Return `value` as an int after checking that it is a whole number of at least 1."""
+    return whole(name, value, at_least=1)
+
+
+def whole(name: str, value: object, at_least: int) -> int:
+    """Return `value` as an int after checking that it is a whole number and large enough."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < at_least:
+        raise ValueError(f"{name} is {value!r}; expected a whole number of at least {at_least}")
+    return int(value)
+
+
+def number(name: str, value: object, above: float) -> None:
+    """Check that `value` is a finite number above a bound."""
+    if not isinstance(value, Real) or not above < float(value) < math.inf:
+        raise ValueError(f"{name} is {value!r}; expected a number above {above:g}")
+
+
+def not_negative(name: str, value: object) -> None:
+    """Check that `value` is a finite number of at least 0."""
+    if not isinstance(value, Real) or not 0.0 <= float(value) < math.inf:
+        raise ValueError(f"{name} is {value!r}; expected 0 or more")
+
+
+def rate(name: str, value: object) -> None:
+    """Check that `value` is a probability below 1."""
+    if not isinstance(value, Real) or not 0.0 <= float(value) < 1.0:
+        raise ValueError(f"{name} is {value!r}; expected a number from 0 up to, not including, 1")
+
+
+def has_tokens(name: str, x: Array) -> None:
+    """Check that sequences, (batch, length, ...), are at least one token long."""
+    if x.shape[1] == 0:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected at least one token, not 0")
+
+
+def at_most(x: Array, max_len: int, what: str) -> None:
+    """Check that sequences, (batch, length, ...), are from 1 to `max_len` tokens long."""
+    if not 1 <= x.shape[1] <= max_len:
+        has_tokens("x", x)
+        raise ValueError(
+            f"x has length {x.shape[1]}; expected at most max_len = {max_len}. "
+            f"Cut the sequence, or build the {what} with a larger max_len"
+        )
+
+
+def on_host_or(name: str, x: Array, model: Any) -> None:
+    """Check that `x` is an array, on the host or where the model is: on ``model.backend``."""
+    if type(x) is not np.ndarray:  # else nobody has to ask where the model is
+        _on_host_or(name, x, model)
+
+
+def _on_host_or(name: str, x: Array, model: Any) -> None:
+    if hasattr(x, "filled"):
+        raise TypeError(
+            f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
+            "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
+        )
+    owner, home = backend_of(**{name: x}).name, model.backend
+    if owner not in ("numpy", home):
+        raise TypeError(
+            f"{name} is a {owner} array and the model is on {home}; expected a host array, "
+            f"which is uploaded, or one of the model's backend. Move the model: "
+            f"model.to({owner!r}), or the array: npformer.to_numpy({name})"
+        )
+
+
+def mask(name: str, x: Array, expected: tuple[int | str | None, ...]) -> None:
+    """Check a mask: boolean, True = keep, of the shape expected."""
+    boolean(name, x)
+    shape(name, x, expected, "One entry for each token")
+
+
+def boolean(name: str, x: Array) -> None:
+    """Check that a mask, of whatever shape, is boolean."""
+    if x.dtype.char != "?":
+        raise TypeError(
+            f"{name} has dtype {x.dtype}; expected a boolean array in which True means keep. "
+            f"Write {name} = {name} != 0 if ones mark the tokens to keep, {name} = {name} == 0 if "
+            "ones mark the padding"
+        )

@@ -1,0 +1,125 @@
+"""CuPy: the one file that imports it, when it is first asked for and never before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer.core.backend import Backend, BackendUnavailableError, Module
+from npformer.core.pinned_feed import PinnedFeed
+
+
+def load_cupy() -> Backend:
+    """Return what npformer needs to know of CuPy.
+
+    Raises
+    ------
+    BackendUnavailableError
+        CuPy, a GPU, its driver or CUDA's libraries are missing; the message says which.
+    """
+    install = (
+        'install it with  python -m pip install "npformer[cuda13]"  '
+        '(or "npformer[cuda12]" for a CUDA 12 driver)'
+    )
+    try:
+        import cupy
+        import cupyx.scipy.special
+    except ImportError as error:
+        raise BackendUnavailableError(
+            f"backend 'cupy' needs CuPy, which cannot be imported here ({error}); {install}"
+        ) from error
+    try:
+        found = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise BackendUnavailableError(
+            f"backend 'cupy' needs an NVIDIA GPU and its driver; CuPy {cupy.__version__} is "
+            f"installed but CUDA reports: {error}. Check that `nvidia-smi` lists a device, "
+            "or stay on backend 'numpy'"
+        ) from error
+    if found == 0:
+        raise BackendUnavailableError(
+            f"backend 'cupy' needs an NVIDIA GPU; CuPy {cupy.__version__} is installed and finds "
+            "no device. Check that `nvidia-smi` lists one, or stay on backend 'numpy'"
+        )
+    try:  # CuPy looks for CUDA's libraries and headers when they are needed, not before
+        square = cupy.ones((2, 2), dtype="float32")
+        cupy.tanh(square @ square)
+        cupy.fft.fft(square)
+    except MemoryError:
+        raise
+    except Exception as error:  # NVRTC's errors have no other class in common
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise BackendUnavailableError(
+            f"backend 'cupy' needs CUDA's libraries; CuPy {cupy.__version__} finds the GPU and "
+            f"reports: {said}. They come with  python -m pip install "
+            '"npformer[cuda13]"  (or "npformer[cuda12]" for a CUDA 12 driver)'
+        ) from error
+
+    def device() -> str:
+        return f"{_properties(cupy)['name'].decode()}, CuPy {cupy.__version__}"
+
+    def free_memory() -> None:
+        cupy.fft.config.get_plan_cache().clear()
+        cupy.get_default_memory_pool().free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    return Backend(
+        name="cupy",
+        module=cupy,
+        array_type=cupy.ndarray,
+        upload=cupy.asarray,
+        download=cupy.asnumpy,
+        erf=cupyx.scipy.special.erf,
+        fft=lambda: cupy.fft,
+        add_at=cupy.add.at,
+        device=device,
+        details=lambda: _details(cupy),
+        feed=lambda: PinnedFeed(cupy, cupyx.empty_pinned),
+        free_memory=free_memory,
+        set_tf32=lambda on: _set_tf32(cupy, on),
+    )
+
+
+def _properties(cupy: Module) -> dict[str, Any]:
+    found: dict[str, Any] = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return found
+
+
+def _details(cupy: Module) -> list[tuple[str, str]]:
+    def version(number: int) -> str:
+        return f"{number // 1000}.{number % 1000 // 10}"  # CUDA's way to write 13.0 is 13000
+
+    properties = _properties(cupy)
+    free, total = cupy.cuda.Device().mem_info
+    return [
+        ("GPU", f"{properties['name'].decode()}, {cupy.cuda.runtime.getDeviceCount()} in all"),
+        ("capability", f"{properties['major']}.{properties['minor']}"),
+        ("memory", f"{free / 2**30:.1f} GiB free of {total / 2**30:.1f} GiB"),
+        ("driver", f"for CUDA {version(cupy.cuda.runtime.driverGetVersion())}"),
+        ("CUDA", f"{version(cupy.cuda.get_local_runtime_version())}, the runtime's"),
+        ("cupy", str(cupy.__version__)),
+    ]
+
+
+def _set_tf32(cupy: Module, on: bool) -> None:
+    """Switch TF32 on or off for all products of float32 arrays.
+
+    CuPy 14 has two ways to cuBLAS, in cupy/_core/_routines_linalg.pyx. A product of two matrices
+    goes through `tensordot_core_v11`, which names a compute type in every call: `get_compute_type`
+    says which. `matmul` of more axes calls gemmStridedBatchedEx or sgemmBatched, which leave that
+    to the math mode of the handle. So both are set. CUPY_TF32=1 in the environment reaches the
+    first way only. A handle belongs to one thread and one device: those that call this.
+    """
+    from cupy._core import _routines_linalg as linalg
+
+    properties = _properties(cupy)
+    if on and properties["major"] < 8:
+        raise ValueError(
+            f"precision is 'tf32' and {properties['name'].decode()} has compute capability "
+            f"{properties['major']}.{properties['minor']}; expected 8.0 or later, which have TF32. "
+            "Use precision='float32'"
+        )
+    cublas = cupy.cuda.cublas
+    kind = linalg.COMPUTE_TYPE_TF32 if on else linalg.COMPUTE_TYPE_DEFAULT
+    mode = cublas.CUBLAS_TF32_TENSOR_OP_MATH if on else cublas.CUBLAS_DEFAULT_MATH
+    linalg.set_compute_type("float32", kind)
+    cublas.setMathMode(cupy.cuda.get_cublas_handle(), mode)

@@ -1,0 +1,78 @@
+"""Which tokens of a batch are padding: one mask, looked at once for all layers of a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer.core.arrays import like, to_numpy
+from npformer.core.backend import Array
+
+
+class Padding:
+    """The padding of a batch of sequences.
+
+    Parameters
+    ----------
+    mask : bool array, shape (batch, length)
+        True = keep, on the backend of what it belongs to.
+    on_host : NumPy array, optional
+        The same mask, where it came from the host: lengths are then found without waiting for a
+        GPU.
+
+    Attributes
+    ----------
+    mask : bool array, shape (batch, length)
+    """
+
+    def __init__(self, mask: Array, on_host: Array | None = None) -> None:
+        self.mask = mask
+        self._on_host = on_host
+        self._groups: list[tuple[int, Array]] | None = None
+
+    def of_rows(self, rows: Any) -> Padding:
+        """Return the padding of some samples: a slice, or an array of numbers."""
+        return Padding(self.mask[rows], None if self._on_host is None else self._on_host[rows])
+
+    def on_host(self) -> Array:
+        """Return the mask as a NumPy array; one on a GPU is waited for, the first time."""
+        if self._on_host is None:
+            self._on_host = to_numpy(self.mask)
+        return self._on_host
+
+    def rows_of_length(self) -> list[tuple[int, Array]]:
+        """Return (length, rows) for every length above 0 that occurs, the shortest first.
+
+        Lengths decide what is computed, not only its values, so the host has to know them.
+
+        Raises
+        ------
+        ValueError
+            A sequence does not end in its padding.
+        """
+        if self._groups is None:
+            mask = self.on_host()
+            check_ends_in_padding(mask)
+            lengths = mask.sum(axis=1)
+            self._groups = [
+                (length, like((lengths == length).nonzero()[0], self.mask))
+                for length in sorted(set(lengths.tolist()))
+                if length > 0
+            ]
+        return self._groups
+
+
+def check_ends_in_padding(mask: Array) -> None:
+    """Check that no row of a mask on the host, (batch, length), keeps a token after padding.
+
+    Raises
+    ------
+    ValueError
+        One does.
+    """
+    ends_in_padding = (mask[:, 1:] <= mask[:, :-1]).all(axis=1)
+    if not ends_in_padding.all():
+        row = int((~ends_in_padding).argmax())
+        raise ValueError(
+            f"mask keeps tokens after padding in row {row}; with padding='per_length' expected "
+            "each sequence at the front and its padding at the end. Move the padding behind"
+        )

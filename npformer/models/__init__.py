@@ -1,0 +1,29 @@
+"""The encoder and the models around it: plain forward and backward passes."""
+
+from npformer.models.batch import Batch, accumulate
+from npformer.models.block import (
+    EncoderBlock,
+    post_norm,
+    post_norm_backward,
+    pre_norm,
+    pre_norm_backward,
+)
+from npformer.models.config import POSITIONS, EncoderConfig
+from npformer.models.encoder import Encoder
+from npformer.models.input_embedding import InputEmbedding
+from npformer.models.sequence_model import SequenceModel
+
+__all__ = [
+    "POSITIONS",
+    "Batch",
+    "Encoder",
+    "EncoderBlock",
+    "EncoderConfig",
+    "InputEmbedding",
+    "SequenceModel",
+    "accumulate",
+    "post_norm",
+    "post_norm_backward",
+    "pre_norm",
+    "pre_norm_backward",
+]

@@ -1,0 +1,123 @@
+"""A block of the encoder, and the two ways to connect what is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer.core import Array, Context, Gradients, Layer, Seed, initializers
+from npformer.layers import FFNS, Dropout, LayerNorm
+from npformer.mixers import MIXERS
+from npformer.models.config import EncoderConfig
+
+
+def post_norm(
+    sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
+) -> tuple[Array, Any]:
+    """z = norm(x + dropout(sublayer(x))): a residual connection, and a norm of the sum."""
+    y, sublayer_cache = sublayer.forward(x, context)
+    dropped, dropout_cache = dropout.forward(y, context)
+    z, norm_cache = norm.forward(x + dropped, context)
+    return z, (sublayer_cache, dropout_cache, norm_cache)
+
+
+def post_norm_backward(
+    sublayer: Layer, dropout: Layer, norm: Layer, dz: Array, cache: Any, gradients: Gradients
+) -> Array:
+    """Gradient of `post_norm`: the sum hands its own to both terms."""
+    sublayer_cache, dropout_cache, norm_cache = cache
+    dsum = norm.backward(dz, norm_cache, gradients)
+    dy = dropout.backward(dsum, dropout_cache, gradients)
+    return dsum + sublayer.backward(dy, sublayer_cache, gradients)
+
+
+def pre_norm(
+    sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
+) -> tuple[Array, Any]:
+    """z = x + dropout(sublayer(norm(x))): x itself goes through untouched."""
+    n, norm_cache = norm.forward(x, context)
+    y, sublayer_cache = sublayer.forward(n, context)
+    dropped, dropout_cache = dropout.forward(y, context)
+    return x + dropped, (sublayer_cache, dropout_cache, norm_cache)
+
+
+def pre_norm_backward(
+    sublayer: Layer, dropout: Layer, norm: Layer, dz: Array, cache: Any, gradients: Gradients
+) -> Array:
+    """Gradient of `pre_norm`: the sum hands its own to both terms."""
+    sublayer_cache, dropout_cache, norm_cache = cache
+    dy = dropout.backward(dz, dropout_cache, gradients)
+    dn = sublayer.backward(dy, sublayer_cache, gradients)
+    return dz + norm.backward(dn, norm_cache, gradients)
+
+
+RESIDUALS: dict[str, tuple[Any, Any]] = {
+    "post": (post_norm, post_norm_backward),
+    "pre": (pre_norm, pre_norm_backward),
+}
+"""What ``EncoderConfig(norm=...)`` takes."""
+
+
+class EncoderBlock(Layer):
+    """One block: a mixer, then a feed-forward network, each with a residual connection and a norm.
+
+    Post-norm (Vaswani et al., 2017): x = norm(x + dropout(sublayer(x))).
+    Pre-norm: x = x + dropout(sublayer(norm(x))).
+
+    Parameters
+    ----------
+    config : EncoderConfig
+    mixer : str
+        This block's mixer, a name in `MIXERS`, with options if it has any.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        mixer: str = "attention",
+        *,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        rng = initializers.generator(seed)
+        d_model, rate = config.d_model, config.dropout
+        self.norm = config.norm
+        self.mixer = MIXERS.make(mixer, config.mixer_settings(), seed=rng, dtype=dtype)
+        self.mixer_dropout = Dropout(rate if self.mixer.dropout_follows else 0.0)
+        self.mixer_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
+        self.feed_forward = FFNS.make(
+            config.ffn,
+            d_model,
+            config.d_ff,
+            config.activation,
+            seed=rng,
+            dtype=dtype,
+            initializer=config.initializer,
+        )
+        self.feed_forward_dropout = Dropout(rate)
+        self.feed_forward_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        residual, _ = self.residual()
+        mix, feed = self.parts()
+        x, mix_cache = residual(*mix, x, context)
+        x, feed_cache = residual(*feed, x, context)
+        return x, (mix_cache, feed_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        _, residual_backward = self.residual()
+        mix, feed = self.parts()
+        mix_cache, feed_cache = cache
+        dy = residual_backward(*feed, dy, feed_cache, gradients)
+        return residual_backward(*mix, dy, mix_cache, gradients)
+
+    def parts(self) -> tuple[tuple[Layer, Layer, Layer], ...]:
+        """Return what mixes tokens, and what feeds each forward: sublayer, dropout and norm."""
+        feed = self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm
+        return (self.mixer, self.mixer_dropout, self.mixer_norm), feed
+
+    def residual(self) -> tuple[Any, Any]:
+        """Return the pair that connects each part with what goes past it."""
+        return RESIDUALS[self.norm]

@@ -1,0 +1,115 @@
+"""SequenceModel: embed, encode, pool, classify. What a `SequenceClassifier` is below its face."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
+from npformer.layers import POOLINGS, Linear, Pooling
+from npformer.losses import LOSSES, Classification, Loss
+from npformer.models.config import EncoderConfig
+from npformer.models.encoder import Encoder
+from npformer.models.input_embedding import InputEmbedding
+
+
+class SequenceModel(Layer):
+    """logits = classify(pool(encoder(embed(x)))).
+
+    Parameters
+    ----------
+    config : EncoderConfig
+    n_classes : int
+        At least 2; where the loss knows no classes, how many numbers are predicted.
+    vocab_size, n_features : int, optional
+        What x holds: token ids, or feature vectors. Exactly one of the two is given.
+    pooling : str
+        A name in `POOLINGS`.
+    output : str
+        A name in `LOSSES`.
+    seed : int or numpy.random.Generator
+        Draws the weights.
+    dtype : {"float32", "float64"}
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        n_classes: int,
+        *,
+        vocab_size: int | None = None,
+        n_features: int | None = None,
+        pooling: str = "mean",
+        output: str = "softmax",
+        seed: Seed = 0,
+        dtype: str = "float32",
+    ) -> None:
+        n_classes = checks.positive("n_classes", n_classes)
+        POOLINGS.parse(pooling, "pooling")
+        LOSSES.parse(output, "output")
+        loss = LOSSES.make(output)
+        _check_classes(n_classes, output, pooling, loss)
+        rng = initializers.generator(seed)
+        self.config = config
+        self.n_classes = n_classes
+        self.pooling = pooling
+        self.output = output
+        self.loss = loss
+        # The encoder is made first: the same seed means the same blocks, whatever the input.
+        encoder = Encoder(config, seed=rng, dtype=dtype)
+        self.embed = InputEmbedding(
+            config, vocab_size=vocab_size, n_features=n_features, seed=rng, dtype=dtype
+        )
+        self.vocab_size = self.embed.vocab_size
+        self.n_features = self.embed.n_features
+        self.encoder = encoder
+        self.pool = POOLINGS.make(pooling, config.d_model, rng, dtype)
+        d_pooled = config.d_model
+        if isinstance(self.pool, Pooling):
+            d_pooled = self.pool.d_pooled(config.d_model, config.max_len)
+        self.classify = Linear(d_pooled, loss.n_outputs(n_classes), seed=rng, dtype=dtype)
+        self.flatten()
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what `__init__` was given beside the configuration and the seed."""
+        return {
+            "n_classes": self.n_classes,
+            "vocab_size": self.vocab_size,
+            "n_features": self.n_features,
+            "pooling": self.pooling,
+            "output": self.output,
+            "dtype": self.dtype,
+        }
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        embedded, embed_cache = self.embed.forward(x, context)  # [batch, length, d_model]
+        encoded, encoder_cache = self.encoder.forward(embedded, context)
+        pooled, pool_cache = self.pool.forward(encoded, context)  # [batch, d_pooled]
+        logits, classify_cache = self.classify.forward(pooled, context)  # [batch, n_classes]
+        return logits, (embed_cache, encoder_cache, pool_cache, classify_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        embed_cache, encoder_cache, pool_cache, classify_cache = cache
+        dpooled = self.classify.backward(dy, classify_cache, gradients)
+        dencoded = self.pool.backward(dpooled, pool_cache, gradients)
+        dembedded = self.encoder.backward(dencoded, encoder_cache, gradients)
+        return self.embed.backward(dembedded, embed_cache, gradients)
+
+
+def _check_classes(n_classes: int, output: str, pooling: str, loss: Loss) -> None:
+    """Check that there are as many classes as the loss can tell apart."""
+    if not isinstance(loss, Classification):
+        return
+    if n_classes < 2:
+        raise ValueError(f"n_classes is {n_classes}; expected a whole number of at least 2")
+    if loss.n_outputs(n_classes) == n_classes:
+        return
+    if n_classes != 2:
+        raise ValueError(
+            f"output is {output!r} and n_classes is {n_classes}; expected 2 classes, which one "
+            "logit can tell apart. Use output='softmax'"
+        )
+    if pooling == "none":
+        raise ValueError(
+            f"output is {output!r} and pooling is 'none'; expected one answer a sequence for a "
+            "single logit. Use output='softmax' for an answer a token"
+        )

@@ -1,0 +1,1 @@
+"""Proof: gradients against finite differences, fast layers against plain ones."""

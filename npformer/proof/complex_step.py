@@ -1,0 +1,158 @@
+"""The complex step: derivatives with nothing subtracted, exact to rounding.
+
+For a function that is analytic, f(x + ih) = f(x) + ih f'(x) - h^2 f''(x) / 2 - ..., and so::
+
+    f'(x) = Im f(x + ih) / h
+
+Differences must balance h between rounding and truncation; this has no difference, so h may be
+1e-30 and the derivative is right to the last digits (Squire and Trapp, 1998, SIAM Review 40).
+
+What is no analytic function of complex numbers is continued from the real ones, as Martins, Sturdza
+and Alonso (2003, ACM TOMS 29) do it: comparisons, and with them the maximum, look at the real part;
+|x| is x or -x; the two parts of a Fourier transform of x + ih u are those of x's plus ih times
+those of u's. Whatever would drop the imaginary part in silence raises `NotAnalytic`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks
+
+STEP = 1e-30
+
+
+class NotAnalytic(Exception):
+    """The complex step does not apply; the message says why."""
+
+
+class Stepped(np.ndarray):
+    """Complex numbers x + ih u that look out for their imaginary part."""
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
+    ) -> Any:
+        inputs = tuple(map(_bare, inputs))
+        if ufunc is np.absolute and method == "__call__" and out is None:
+            (x,) = inputs
+            return _guard(np.where(x < 0.0, -x, x))  # as comparisons do: the real part, then ih
+        if ufunc in (np.absolute, np.conjugate, np.sign):
+            raise NotAnalytic(f"{ufunc.__name__} is not analytic")
+        if out is not None:
+            options["out"] = tuple(map(_bare, out))
+        options.pop("subok", None)
+        return _guard(getattr(ufunc, method)(*inputs, **options))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if (function.__module__ or "").startswith("numpy.fft"):
+            return _transform(function, *args, **kwargs)
+        return _guard(super().__array_function__(function, types, args, kwargs))
+
+    @property  # type: ignore[misc]
+    def real(self) -> Any:
+        """Refused."""
+        raise NotAnalytic("the real part is not analytic")
+
+    @property  # type: ignore[misc]
+    def imag(self) -> Any:
+        """Refused."""
+        raise NotAnalytic("the imaginary part is not analytic")
+
+
+class _Parts:
+    """The real and the imaginary part of a Fourier transform, each continued by itself."""
+
+    def __init__(self, of_x: np.ndarray, of_u: np.ndarray) -> None:
+        self.real = _guard(of_x.real + 1j * of_u.real)
+        self.imag = _guard(of_x.imag + 1j * of_u.imag)
+
+
+class _Fourier:
+    """What SciPy's transforms do with complex steps, as one of its backends."""
+
+    __ua_domain__ = "numpy.scipy.fft"
+
+    @staticmethod
+    def __ua_function__(transform: Any, args: Any, kwargs: Any) -> Any:
+        import scipy.fft
+
+        with scipy.fft.skip_backend(_Fourier):  # type: ignore[arg-type]
+            return _transform(transform, *args, **kwargs)
+
+
+def _transform(transform: Any, x: Any, *args: Any, **kwargs: Any) -> _Parts:
+    x = np.asarray(x)
+    return _Parts(transform(x.real, *args, **kwargs), transform(x.imag, *args, **kwargs))
+
+
+def _bare(x: Any) -> Any:
+    return x.view(np.ndarray) if isinstance(x, Stepped) else x
+
+
+def _guard(result: Any) -> Any:
+    """Return complex results as `Stepped`, others as they are."""
+    if isinstance(result, tuple | list):
+        return type(result)(map(_guard, result))
+    if isinstance(result, np.ndarray | np.generic) and result.dtype.kind == "c":
+        return np.asarray(result).view(Stepped)
+    return result
+
+
+def guarded(x: np.ndarray) -> np.ndarray:
+    """Return a complex copy of `x` that can take a step."""
+    return x.astype(np.complex128).view(Stepped)
+
+
+def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Return dy/du, entry by entry of y, when `array` moves along u.
+
+    Parameters
+    ----------
+    run : callable
+        () -> (y, cache), reading the array as it is now.
+    array : array
+        From `guarded`.
+    u : array, shape of array
+        The direction.
+
+    Raises
+    ------
+    NotAnalytic
+        The function does not run on complex numbers, or leaves them.
+    """
+    kept = array.copy()
+    try:
+        array += 1j * STEP * u
+        with _complex_world():
+            y = np.array(run()[0])  # its own: a pass that hands x on returns what is put back below
+    except NotAnalytic:
+        raise
+    except Exception as error:  # it ran on real numbers, so it is the complex ones that it minds
+        raise NotAnalytic(f"it does not run on complex numbers ({error})") from error
+    finally:
+        array[...] = kept
+    if y.dtype.kind != "c":
+        raise NotAnalytic("its result is real")
+    if not np.isfinite(y).all():  # finite on real numbers: a quotient of infinities, for one
+        raise NotAnalytic("its result is not finite on complex numbers")
+    return np.asarray(y.imag / STEP)
+
+
+@contextmanager
+def _complex_world() -> Iterator[None]:
+    """Let npformer's functions take complex numbers, and let nobody drop their imaginary parts."""
+    import scipy.fft
+
+    with (
+        checks._complex_allowed(),
+        scipy.fft.set_backend(_Fourier),  # type: ignore[arg-type]
+        warnings.catch_warnings(),
+        np.errstate(all="ignore"),
+    ):
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)
+        yield

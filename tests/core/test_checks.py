@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from npformer.core import checks
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((2, 3), (2, 3)),
+        ((2, 3), ("batch", 3)),
+        ((2, 3), ("batch", "length")),
+        ((7, 2, 3), (None, 2, 3)),
+        ((2, 3), (None, 2, 3)),
+        ((5, 6, 2, 3), (None, "length", 3)),
+        ((), ()),
+        ((), (None,)),
+    ],
+)
+def test_shapes_that_match(shape, expected):
+    checks.shape("x", np.zeros(shape), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected", "pattern"),
+    [
+        ((2, 3), (2, 4), "(2, 4)"),
+        ((2, 3), ("batch", "length", 3), "(batch, length, 3)"),
+        ((2, 3, 1), (2, 3), "(2, 3)"),
+        ((3,), (None, 2, 3), "(..., 2, 3)"),
+        ((7, 2, 4), (None, "length", 3), "(..., length, 3)"),
+        ((2, 3), ("d",), "(d,)"),
+        ((2,), (), "()"),
+    ],
+)
+def test_shapes_that_do_not_match_are_shown_beside_what_was_expected(shape, expected, pattern):
+    with pytest.raises(ValueError, match=r"^x has shape ") as caught:
+        checks.shape("x", np.zeros(shape), expected, "Look again")
+    assert str(caught.value) == f"x has shape {shape}; expected {pattern}. Look again"
+
+
+def test_a_shape_without_advice_ends_in_no_full_stop():
+    with pytest.raises(ValueError, match=r"expected \(3,\)$"):
+        checks.shape("x", np.zeros(2), (3,))
+
+
+def test_floating_returns_the_module_and_passes_none_over():
+    assert checks.floating(x=np.zeros(2), b=None, W=np.ones(1)) is np
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float16", "complex64", "bool"])
+def test_floating_takes_float32_and_float64_alone(dtype):
+    with pytest.raises(TypeError, match=f"x has dtype {dtype}; expected float32 or float64"):
+        checks.floating(x=np.zeros(2, dtype=dtype))
+
+
+def test_floating_names_the_two_arrays_that_differ():
+    with pytest.raises(TypeError) as caught:
+        checks.floating(x=np.zeros(2, dtype="float32"), b=None, W=np.zeros(2))
+    message = str(caught.value)
+    assert "x has dtype float32 and W has dtype float64" in message
+    assert "x.astype('float64') or W.astype('float32')" in message
+
+
+@pytest.mark.parametrize("value", [1, 5])
+def test_positive_takes_whole_numbers_from_1(value):
+    checks.positive("n", value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None])
+def test_positive_refuses_everything_else(value):
+    with pytest.raises(ValueError, match=r"n is .*; expected a whole number of at least 1"):
+        checks.positive("n", value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, 0.5, 0.999])
+def test_a_rate_is_from_0_up_to_1(value):
+    checks.rate("rate", value)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0, 2, float("nan"), "half", None])
+def test_a_rate_is_nothing_else(value):
+    with pytest.raises(ValueError, match=r"rate is .*; expected a number from 0 up to"):
+        checks.rate("rate", value)
+
+
+def test_a_choice_lists_what_there_is():
+    checks.choice("padding", "same", ("same", "valid"))
+    with pytest.raises(ValueError, match=r"^padding is 'full'; expected one of 'same', 'valid'$"):
+        checks.choice("padding", "full", ("same", "valid"))
+
+
+def test_a_mask_is_boolean_and_its_error_says_which_way_round():
+    checks.mask("mask", np.ones((2, 3), dtype=bool), (2, 3))
+    with pytest.raises(TypeError, match=r"mask has dtype int64; .* True means keep"):
+        checks.mask("mask", np.ones((2, 3), dtype="int64"), (2, 3))
+    with pytest.raises(ValueError, match=r"mask has shape \(3, 2\); expected \(2, 3\)"):
+        checks.mask("mask", np.ones((3, 2), dtype=bool), (2, 3))

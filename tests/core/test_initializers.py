@@ -1,0 +1,48 @@
+import math
+
+import numpy as np
+import pytest
+
+from npformer.core import initializers
+
+
+def test_xaviers_bound_comes_from_both_fans():
+    weights = initializers.xavier_uniform(np.random.default_rng(0), (200, 100))
+    bound = math.sqrt(6.0 / 300)
+    assert np.abs(weights).max() <= bound
+    assert np.abs(weights).max() > 0.99 * bound
+    assert weights.var() == pytest.approx(2.0 / 300, rel=0.05)
+
+
+def test_a_kernel_multiplies_both_fans():
+    weights = initializers.xavier_uniform(np.random.default_rng(0), (5, 40, 60))
+    assert 0.99 < np.abs(weights).max() / math.sqrt(6.0 / (5 * 100)) <= 1.0
+
+
+def test_each_head_is_drawn_as_a_matrix_of_its_own():
+    draw = initializers.per_head(initializers.xavier_uniform)
+    weights = draw(np.random.default_rng(0), (3, 20, 40))
+    assert 0.98 < np.abs(weights).max() / math.sqrt(6.0 / 60) <= 1.0
+    assert (weights[0] != weights[1]).any()
+
+
+def test_float32_is_float64_rounded():
+    drawn = [
+        initializers.draw(initializers.normal(0.02), np.random.default_rng(0), (9, 9), dtype)
+        for dtype in ("float32", "float64")
+    ]
+    np.testing.assert_array_equal(drawn[0], drawn[1].astype("float32"))
+    assert (drawn[1] != drawn[0]).any()
+    assert drawn[1].std() == pytest.approx(0.02, rel=0.2)
+
+
+def test_a_generator_is_handed_on_and_a_number_makes_one():
+    generator = np.random.default_rng(0)
+    assert initializers.generator(generator) is generator
+    assert initializers.generator(7).random() == np.random.default_rng(7).random()
+    assert initializers.generator(np.int64(7)).random() == np.random.default_rng(7).random()
+
+
+def test_ones_and_zeros_draw_nothing():
+    np.testing.assert_array_equal(initializers.ones(None, (3,)), 1.0)
+    np.testing.assert_array_equal(initializers.zeros(None, (3,)), 0.0)

@@ -1,0 +1,228 @@
+import copy
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import layers as L
+from npformer.core import ALIGNMENT
+
+
+@pytest.fixture
+def chain():
+    """A flattened chain whose parameters have sizes that are no multiples of anything."""
+    return L.Sequential(L.Linear(3, 5, seed=0), L.LayerNorm(5), L.Linear(5, 2, seed=1)).flatten()
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+def test_a_parameter_is_called_by_the_path_that_leads_to_it(chain):
+    assert list(chain.parameters()) == [
+        "chain.0.weight",
+        "chain.0.bias",
+        "chain.1.gamma",
+        "chain.1.beta",
+        "chain.2.weight",
+        "chain.2.bias",
+    ]
+
+
+def test_a_layer_at_two_places_is_named_once_under_its_first_name():
+    tied = L.Linear(4, 4, seed=0)
+    assert list(L.Sequential(L.Tanh(), tied, tied).parameters()) == [
+        "chain.1.weight",
+        "chain.1.bias",
+    ]
+
+
+def test_every_place_of_a_shared_layer_is_walked():
+    tied = L.Linear(4, 4, seed=0)
+    assert [name for name, _ in L.Sequential(tied, tied).layers()] == ["", "chain.0", "chain.1"]
+
+
+def test_the_number_of_parameters_counts_no_padding_and_no_constant(chain):
+    assert chain.n_parameters() == 3 * 5 + 5 + 5 + 5 + 5 * 2 + 2
+    assert L.Positions(9, 4, seed=0).n_parameters() == 0
+
+
+# One flat buffer ----------------------------------------------------------------------------------
+
+
+def test_parameters_are_writable_views_of_one_flat_buffer(chain):
+    parameters = chain.parameters()
+    for array in parameters.values():
+        assert np.shares_memory(array, parameters.flat)
+    parameters.flat[...] = 7.0
+    assert all((array == 7.0).all() for array in parameters.values())
+    parameters["chain.0.bias"][1] = 3.0
+    assert chain.chain[0].bias.value[1] == 3.0
+
+
+def test_views_do_not_overlap_and_begin_at_multiples_of_64_bytes(chain):
+    parameters = chain.parameters()
+    begin = parameters.flat.__array_interface__["data"][0]
+    end = begin
+    for array in parameters.values():
+        address = array.__array_interface__["data"][0]
+        assert address >= end
+        assert (address - begin) % (ALIGNMENT * array.itemsize) == 0
+        end = address + array.nbytes
+
+
+def test_flattening_keeps_every_value():
+    chain = L.Sequential(L.Linear(3, 5, seed=0), L.Linear(5, 2, seed=1))
+    before = {name: array.copy() for name, array in chain.parameters().items()}
+    assert chain.parameters().flat is None
+    chain.flatten()
+    for name, array in chain.parameters().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_a_part_of_a_model_has_no_flat_buffer_to_itself(chain):
+    assert chain.parameters().flat is not None
+    assert chain.chain[0].parameters().flat is None
+
+
+def test_constants_lie_outside_of_the_buffer():
+    chain = L.Sequential(L.Positions(9, 4, seed=0), L.Linear(4, 4, seed=0)).flatten()
+    chain.parameters().flat[...] = 0.0
+    assert (chain.chain[0].table.value != 0.0).any()
+
+
+def pickled(layer):
+    return pickle.loads(pickle.dumps(layer))
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
+def test_a_copy_is_equal_independent_and_flat_again(chain, duplicate, rng):
+    x = rng.normal(size=(4, 3)).astype("float32")
+    chain(x)  # look at the views once: a copy must not keep these
+    y = chain(x)
+
+    twin = duplicate(chain)
+    np.testing.assert_array_equal(twin(x), y)
+
+    twin.parameters().flat[...] = 0.0
+    assert all((array == 0.0).all() for array in twin.parameters().values())
+    np.testing.assert_array_equal(twin(x), 0.0)
+    np.testing.assert_array_equal(chain(x), y)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
+def test_a_copy_keeps_its_ties(duplicate):
+    tied = L.Linear(4, 4, seed=0)
+    twin = duplicate(L.Sequential(tied, tied).flatten())
+    assert twin.chain[0] is twin.chain[1]
+    assert len(twin.parameters()) == 2
+
+
+def test_a_parameter_copies_its_initial_value():
+    value = np.ones(3)
+    parameter = nf.Parameter(value)
+    value[...] = 5.0
+    np.testing.assert_array_equal(parameter.value, 1.0)
+
+
+# Gradients ----------------------------------------------------------------------------------------
+
+
+def test_gradients_begin_at_0_under_the_names_and_shapes_of_the_parameters(chain):
+    gradients, parameters = nf.Gradients(chain), chain.parameters()
+    assert list(gradients) == list(parameters)
+    for name, gradient in gradients.items():
+        assert gradient.shape == parameters[name].shape
+        assert gradient.dtype == parameters[name].dtype
+        assert np.shares_memory(gradient, gradients.flat)
+    assert gradients.flat.shape == parameters.flat.shape
+    assert not gradients.flat.any()
+
+
+def test_two_layers_tied_to_one_parameter_add_up(rng):
+    def two(tied):
+        first, second = (L.Linear(4, 4, bias=False, seed=0, dtype="float64") for _ in range(2))
+        if tied:
+            second.weight = first.weight
+        return L.Sequential(first, L.Tanh(), second)
+
+    x, dy = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    found = []
+    for model in (two(tied=True), two(tied=False)):
+        _, cache = model.forward(x, nf.Context())
+        gradients = nf.Gradients(model)
+        model.backward(dy, cache, gradients)
+        found.append(dict(gradients))
+    tied, separate = found
+    assert list(tied) == ["chain.0.weight"]
+    both = separate["chain.0.weight"] + separate["chain.2.weight"]
+    np.testing.assert_allclose(tied["chain.0.weight"], both, rtol=1e-13)
+
+
+def test_zero_clears_them_in_place(chain):
+    gradients = nf.Gradients(chain)
+    view = gradients["chain.0.weight"]
+    gradients.add(chain.chain[0].weight, np.ones((3, 5), dtype="float32"))
+    assert view.any()
+    gradients.zero()
+    assert not view.any()
+
+
+def test_a_constant_is_passed_over():
+    layer = L.Positions(9, 4, seed=0)
+    nf.Gradients(layer).add(layer.table, np.ones((9, 4), dtype="float32"))
+
+
+def test_two_callers_have_gradients_of_their_own(chain):
+    one, other = nf.Gradients(chain), nf.Gradients(chain)
+    one.flat[...] = 1.0
+    assert not other.flat.any()
+
+
+# What belongs to a call ---------------------------------------------------------------------------
+
+
+def test_a_context_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        nf.Context().training = True
+
+
+def test_a_context_without_its_mask_keeps_everything_else():
+    generator = np.random.default_rng(0)
+    context = nf.Context(training=True, generator=generator, mask=np.ones((1, 1), dtype=bool))
+    bare = context.without_mask()
+    assert bare.mask is None
+    assert bare.training
+    assert bare.generator is generator
+
+
+def test_a_layer_says_which_pass_it_lacks():
+    class Half(nf.Layer):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Half does not say how to go forward"):
+        Half()(np.zeros(1))
+    with pytest.raises(NotImplementedError, match="Half does not say how to go backward"):
+        Half().backward(np.zeros(1), None, nf.Gradients(Half()))
+
+
+def test_a_layer_without_parameters_is_a_layer_too():
+    layer = L.Tanh().flatten().to("numpy")
+    assert len(layer.parameters()) == 0
+    assert len(nf.Gradients(layer)) == 0
+    assert (layer.backend, layer.dtype) == ("numpy", "float32")
+
+
+def test_moving_to_where_it_is_changes_nothing(chain):
+    flat = chain.parameters().flat
+    assert chain.to("numpy") is chain
+    assert chain.parameters().flat is flat
+
+
+def test_reprs_say_what_is_there(chain):
+    assert "chain.1.gamma: (5,)" in repr(chain.parameters())
+    assert "chain.1.gamma: (5,)" in repr(nf.Gradients(chain))
+    assert repr(chain.chain[0].weight) == "Parameter(3, 5), float32"
+    assert repr(L.Positions(9, 4, seed=0).table) == "Parameter(9, 4), float32, constant"
+    assert repr(L.Dropout(0.5)) == "Dropout(rate=0.5)"

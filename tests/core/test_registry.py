@@ -1,0 +1,389 @@
+"""Tables that are open to others: registering, naming, making, and what is said of mistakes."""
+
+import abc
+import functools
+
+import pytest
+
+import npformer as nf
+from npformer.core import INITIALIZERS, Registry, names_in
+from npformer.layers import ACTIVATIONS, FFNS, POOLINGS, ReLU
+from npformer.losses import LOSSES, Loss, SoftmaxCrossEntropy
+from npformer.mixers import Identity, Mixer, MixerSettings
+from npformer.optim import SCHEDULES
+
+TABLES = [ACTIVATIONS, FFNS, POOLINGS, nf.MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
+each_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
+
+
+class Shape:
+    def __init__(self, width=1, *, height=1):
+        self.size = width, height
+
+
+@pytest.fixture
+def shapes():
+    return Registry("shape", {"box": Shape}, table="here.SHAPES", makes=Shape)
+
+
+# Registering --------------------------------------------------------------------------------------
+
+
+def test_a_function_registers_and_so_does_a_decorator(shapes):
+    class Round(Shape):
+        pass
+
+    assert shapes.register("round", Round) is Round
+
+    @shapes.register("flat")
+    def flat(width=2):
+        return Shape(width, height=0)
+
+    assert flat(3).size == (3, 0)  # it stays what it was
+    assert type(shapes.make("round")) is Round
+    assert shapes.make("flat(width=5)").size == (5, 0)
+    assert list(shapes) == ["box", "round", "flat"]
+    assert shapes.added() == {"round": Round, "flat": flat}
+
+
+def test_nothing_is_added_at_first(shapes):
+    assert shapes.added() == {}
+    assert [table.added() for table in TABLES] == [{}] * len(TABLES)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None], ids=repr
+)
+def test_a_name_is_an_identifier(shapes, name):
+    with pytest.raises(
+        ValueError, match=r"expected letters, digits and underscores, .* 'my_shape'"
+    ):
+        shapes.register(name, Shape)
+
+
+def test_a_name_that_is_taken_is_refused(shapes):
+    class Other(Shape):
+        pass
+
+    with pytest.raises(
+        ValueError, match=r"the shape 'box' is registered already, as .*Shape"
+    ) as error:
+        shapes.register("box", Other)
+    assert "del here.SHAPES['box']" in str(error.value)
+    del shapes["box"]
+    shapes.register("box", Other)
+    assert type(shapes.make("box")) is Other
+    assert shapes.added() == {"box": Other}
+
+
+def run_cell(shapes, size):
+    """Define and register, as a cell of a notebook does each time that it is run."""
+
+    @shapes.register("mine")
+    class Mine(Shape):
+        def __init__(self):
+            super().__init__(size)
+
+    @shapes.register("made")
+    def made():
+        return Shape(size)
+
+    def with_width(width):
+        return Shape(width)
+
+    shapes.register("part", functools.partial(with_width, size))
+    shapes.register("short", lambda: Shape(size))
+
+
+def test_a_notebooks_cell_may_be_run_again(shapes):
+    for size in (1, 2):
+        run_cell(shapes, size)
+        for name in ("mine", "made", "part", "short"):
+            assert shapes.make(name).size[0] == size
+
+
+def test_the_same_thing_may_have_two_names(shapes):
+    shapes.register("cube", Shape)
+    shapes.register("cube", Shape)
+    assert type(shapes.make("cube")) is Shape
+
+
+class NoLayer:
+    pass
+
+
+class HalfMixer(Mixer):
+    def forward(self, x, context):
+        return x, None
+
+    def backward(self, dy, cache, gradients):
+        return dy
+
+
+class HalfLoss(Loss):
+    def forward(self, outputs, y):
+        return outputs.sum(), None
+
+
+@pytest.mark.parametrize(
+    ("table", "builder", "message"),
+    [
+        (ACTIVATIONS, NoLayer, r"the activation 'mine' is the class NoLayer, which is not derived"),
+        (ACTIVATIONS, NoLayer, r"Write class|expected a class that is: class NoLayer\(npformer"),
+        (ACTIVATIONS, ReLU(), "is an object, of the class ReLU; expected the class or a function"),
+        (ACTIVATIONS, "relu", "is 'relu'; expected a class or a function to call"),
+        (POOLINGS, 3, "the pooling 'mine' is 3; expected a class or a function"),
+        (nf.MIXERS, ReLU, "is the class ReLU, which is not derived from npformer.mixers.mixer.Mix"),
+        (
+            nf.MIXERS,
+            lambda settings: None,
+            "is the function <lambda>; expected a class derived from",
+        ),
+        (nf.MIXERS, Identity(), "is an object, of the class Identity; expected the class"),
+        (nf.MIXERS, HalfMixer, "is the class HalfMixer, which has no build, explain; expected all"),
+        (
+            LOSSES,
+            HalfLoss,
+            "the loss 'mine' is the class HalfLoss, which has no backward; expected",
+        ),
+        (LOSSES, SoftmaxCrossEntropy(), "is an object, of the class SoftmaxCrossEntropy"),
+        (SCHEDULES, 0.5, "the schedule 'mine' is 0.5; expected a class or a function"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_refused(table, builder, message):
+    with pytest.raises(TypeError, match=message):
+        table.register("mine", builder)
+    assert "mine" not in table
+
+
+def test_abstract_methods_of_others_count_too(shapes):
+    class Abstract(Shape, abc.ABC):
+        @abc.abstractmethod
+        def area(self): ...
+
+    with pytest.raises(TypeError, match="the class Abstract, which has no area"):
+        shapes.register("abstract", Abstract)
+
+
+# Naming -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "options"),
+    [
+        ("box", "box", {}),
+        ("box()", "box", {}),
+        ("box(width=2)", "box", {"width": 2}),
+        ("box( width = -2.5e-3 , height=None,)", "box", {"width": -2.5e-3, "height": None}),
+        ("box(a='x, (y)', b=[1, 2], c=(True,), d={'e': 1})", "box", None),
+    ],
+)
+def test_a_text_is_a_name_and_options(shapes, spec, name, options):
+    expected = {"a": "x, (y)", "b": [1, 2], "c": (True,), "d": {"e": 1}}
+    assert shapes.parse(spec) == (name, expected if options is None else options)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("box(", "box)(", "box(2)", "box(width)", "box(width=2", "box(width=2))", "box(width==2)"),
+        *("box(**{'a': 1})", "box(a=1, a=2)", "box(a=b)", "box(a=1)(b=2)", "box.x(a=1)", "(a=1)"),
+        *(" box(a=1)", "box(a=__import__('os'))", "box(a=1); box(a=2)", "box(a=1)\n+ 2"),
+        *("box(a=" + "(" * 5000, "box(a={[]: 1})", "box(a='\0')"),
+    ],
+    ids=lambda spec: spec[:20],
+)
+def test_a_text_that_is_no_call_is_refused(shapes, spec):
+    with pytest.raises(
+        ValueError, match=r"^size is .*; expected a name, or a name and options"
+    ) as e:
+        shapes.parse(spec, "size")
+    assert type(e.value) is ValueError
+
+
+def test_an_unknown_name_lists_what_there_is_and_how_to_add_to_it(shapes):
+    with pytest.raises(ValueError, match="size is 'bx'") as error:
+        shapes.parse("bx(width=2)", "size")
+    assert str(error.value) == (
+        "size is 'bx'; expected one of 'box'. Did you mean 'box'? One of your own has to be "
+        "registered first: here.SHAPES.register('bx', ...)"
+    )
+    with pytest.raises(ValueError, match=r"shape is 'sphere'; expected one of 'box'\. One of your"):
+        shapes.parse("sphere")
+    with pytest.raises(
+        ValueError, match=r"shape is None; .*SHAPES\.register\('my_shape', \.\.\.\)"
+    ):
+        shapes.parse(None)
+
+
+@each_table
+def test_the_place_that_is_named_is_where_the_table_is(table):
+    module, _, name = table.table.rpartition(".")
+    found = nf
+    for part in module.split(".")[1:]:
+        found = getattr(found, part)
+    assert getattr(found, name) is table
+
+
+@each_table
+def test_unknown_names_are_refused_by_every_table(table):
+    with pytest.raises(ValueError, match=r"is 'nope'; expected one of .*\.register\('nope', "):
+        table.make("nope")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("attention", ["attention"]),
+        ("fourier,attention", ["fourier", "attention"]),
+        ("mean(a=1, b=[2, 3]), x", ["mean(a=1, b=[2, 3])", "x"]),
+        ("", [""]),
+        ("a,,b", ["a", "", "b"]),
+        ("a),b", ["a)", "b"]),
+    ],
+)
+def test_commas_in_brackets_part_no_names(text, names):
+    assert names_in(text) == names
+
+
+# Making -------------------------------------------------------------------------------------------
+
+
+def test_options_reach_the_builder(shapes):
+    assert shapes.make("box(width=3, height=4)").size == (3, 4)
+    assert shapes.make("box", 5).size == (5, 1)
+    assert shapes.make("box(height=4)", 5).size == (5, 4)
+    assert shapes.make("box(width=3)", height=4).size == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("spec", "arguments", "keywords", "message"),
+    [
+        (
+            "box(widht=3)",
+            (),
+            {},
+            "no option 'widht'; expected width or height. Did you mean 'width'",
+        ),
+        (
+            "box(far=3)",
+            (),
+            {},
+            "the shape 'box' has no option 'far'; expected width or height$",
+        ),
+        ("box(width=3)", (5,), {}, "the shape 'box' has no option 'width'; expected height"),
+        ("box(height=3)", (5,), {"height": 2}, "'box' has no option 'height'; it has none"),
+        (
+            "box",
+            (1, 2),
+            {},
+            r"the shape 'box' is built by .*, which takes \(width=1, .*; expected a",
+        ),
+        ("box", (), {"seed": 0}, r"which takes \(width=1, \*, height=1\); .* their options alone"),
+        ("needy", (), {}, r"the shape 'needy' needs a, b; expected 'needy\(a=\.\.\., b=\.\.\.\)'"),
+        ("needy(a=1)", (), {}, r"the shape 'needy' needs b; expected 'needy\(b=\.\.\.\)'"),
+        ("any(a=1)", (), {"a": 2}, "the shape 'any' has no option 'a'; it has none"),
+        (
+            "wrong",
+            (),
+            {},
+            "the shape 'wrong' made 5; expected an object of tests.core.test_registry.Shape",
+        ),
+        ("nothing", (), {}, "the shape 'nothing' made None; expected an object"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(shapes, spec, arguments, keywords, message):
+    shapes.register("needy", lambda a, *, b: Shape())
+    shapes.register("any", lambda **options: Shape())
+    shapes.register("wrong", lambda: 5)
+    shapes.register("nothing", lambda: None)
+    with pytest.raises(TypeError, match=message):
+        shapes.make(spec, *arguments, **keywords)
+
+
+def test_an_error_of_the_builder_itself_is_told_as_it_is(shapes):
+    @shapes.register("strict")
+    def strict(width=1):
+        raise TypeError(f"width is {width}; expected a text")
+
+    with pytest.raises(TypeError, match=r"^width is 5; expected a text$"):
+        shapes.make("strict(width=5)")
+
+
+def test_a_builder_takes_any_option_if_it_says_so(shapes):
+    shapes.register("any", lambda **options: Shape(options["a"]))
+    assert shapes.make("any(a=7)").size == (7, 1)
+
+
+def test_what_python_cannot_look_into_is_called_all_the_same():
+    numbers = Registry("number", {"least": min})
+    assert numbers.make("least", [3, 2]) == 2
+
+
+def test_options_are_filled_in_where_they_are_taken_and_not_said(shapes):
+    assert shapes.filled("box", width=3, depth=5) == "box(width=3)"
+    assert shapes.filled("box(width='a')", width=3, height=5.0) == "box(width='a', height=5.0)"
+    assert shapes.filled("box") == "box"
+
+
+@pytest.mark.parametrize("table", [INITIALIZERS, SCHEDULES], ids=lambda table: table.kind)
+def test_a_builder_of_functions_returns_one(table, monkeypatch):
+    monkeypatch.setitem(table, "mine", lambda: 0.5)
+    with pytest.raises(TypeError, match=r"'mine' made 0\.5; expected a function"):
+        table.make("mine")
+    # The function itself, instead of what makes it.
+    monkeypatch.setitem(table, "mine", lambda rng, shape: 0.0)
+    with pytest.raises(TypeError, match=r"needs rng, shape; .*called with their options alone"):
+        table.make("mine")
+
+
+def test_a_builder_that_does_not_take_what_its_table_gives_is_named(monkeypatch):
+    monkeypatch.setitem(FFNS, "mine", lambda d_model, d_ff: ReLU())
+    with pytest.raises(TypeError, match=r"'mine' is built by .* with: d_model, d_ff, activation, "):
+        nf.EncoderBlock(nf.EncoderConfig(ffn="mine"), seed=0)
+
+
+# In a model ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scaled(monkeypatch):
+    """A mixer with an option, and an activation with one."""
+
+    class Scaled(Identity):
+        def __init__(self, by):
+            self.by = by
+
+        @classmethod
+        def build(cls, settings, *, seed, dtype, by=1.0):
+            return cls(by)
+
+    class Leaky(nf.Layer):
+        def __init__(self, slope=0.1):
+            self.slope = slope
+
+    monkeypatch.setitem(nf.MIXERS, "scaled", Scaled)
+    monkeypatch.setitem(ACTIVATIONS, "leaky", Leaky)
+    return Scaled, Leaky
+
+
+def test_options_come_through_the_configuration(small_config, scaled):
+    config = small_config(mixer=("scaled(by=2.0)", "scaled"), activation="leaky(slope=0.5)")
+    blocks = nf.Encoder(config).blocks
+    assert [block.mixer.by for block in blocks] == [2.0, 1.0]
+    assert {block.feed_forward.activation.slope for block in blocks} == {0.5}
+    assert nf.EncoderConfig.from_dict(config.to_dict()) == config
+
+
+def test_wrong_options_are_said_when_the_model_is_built(small_config, scaled):
+    with pytest.raises(TypeError, match="the mixer 'scaled' has no option 'to'; expected by"):
+        nf.Encoder(small_config(mixer="scaled(to=2.0)"))
+    with pytest.raises(TypeError, match="the mixer 'scaled' has no option 'seed'; expected by"):
+        nf.Encoder(small_config(mixer="scaled(seed=1)"))
+    with pytest.raises(TypeError, match="the mixer 'attention' has no option 'heads'; it has none"):
+        nf.Encoder(small_config(mixer="attention(heads=2)"))
+
+
+def test_mixers_are_made_by_their_build(scaled):
+    made = nf.MIXERS.make("scaled(by=3)", MixerSettings(4), seed=0, dtype="float32")
+    assert (type(made), made.by) == (scaled[0], 3)

@@ -1,0 +1,140 @@
+"""What weights are drawn from by name, and that the default draws what it always drew."""
+
+import hashlib
+import math
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.core import INITIALIZERS, initializers
+from npformer.layers import PositionwiseFeedForward
+
+
+def digest(model):
+    found = hashlib.sha256()
+    for name, parameter in model.named_parameters().items():
+        found.update(name.encode())
+        found.update(np.ascontiguousarray(parameter.value).tobytes())
+    return found.hexdigest()[:16]
+
+
+GOLDEN = {
+    "attention": "ce8046dff4935362",
+    "dense_synthesizer": "4272cf75af810fe4",
+    "random_synthesizer": "7340fe7d88afc792",
+    "fixed_random_synthesizer": "7340fe7d88afc792",
+    "factorized_dense_synthesizer": "ce22522a6aca3ecb",
+    "factorized_random_synthesizer": "bb0d97567f01eccc",
+    "mixture": "884db800995d2694",
+    "fourier": "f9af2f314dd58df8",
+    "hartley": "f9af2f314dd58df8",
+    "linear": "7bd0ef00d8c29a74",
+    "random": "7bd0ef00d8c29a74",
+    "identity": "f9af2f314dd58df8",
+}
+"""Of version 0.1.0, before there was a choice."""
+
+
+@pytest.mark.parametrize("mixer", GOLDEN)
+def test_the_default_draws_the_same_bits_as_ever(mixer):
+    sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
+    config = nf.EncoderConfig(**sizes, mixer=mixer)
+    assert digest(nf.SequenceClassifier(config, 3, vocab_size=7, seed=3)) == GOLDEN[mixer]
+
+
+def test_every_mixer_has_its_digest():
+    assert set(GOLDEN) == set(nf.MIXERS)
+
+
+DRAWN = [name for name in nf.MIXERS if name not in ("fourier", "hartley", "identity")]
+OF_THEIR_OWN = {"R", "R1", "R2", "W_sequence", "W_features", "logits"}
+
+
+@pytest.mark.parametrize("ffn", ["linear", "conv1d"])
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_it_draws_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
+    usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
+    model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
+    for name, parameter in model.named_parameters().items():
+        last = name.rpartition(".")[2]
+        block = name.startswith("encoder.blocks") and "norm" not in name
+        if block and parameter.value.ndim > 1 and last not in {*OF_THEIR_OWN, "b2", "c2"}:
+            np.testing.assert_array_equal(parameter.value, 1.0, err_msg=name)
+        else:
+            theirs = usual.named_parameters()[name]
+            assert parameter.value.std() == pytest.approx(theirs.value.std(), rel=0.6), name
+
+
+@pytest.mark.parametrize("changes", [{"memory": "blocks"}, {"mixer": "mixture"}], ids=str)
+def test_it_reaches_all_that_is_built(small_model, changes):
+    parameters = small_model(initializer="ones", **changes).parameters()
+    for name in ("query", "key", "value", "output"):
+        name = name if "memory" in changes or name in ("value", "output") else f"parts.0.{name}"
+        np.testing.assert_array_equal(parameters[f"encoder.blocks.1.mixer.{name}.weight"], 1.0)
+
+
+def test_mixers_and_networks_take_it_by_themselves():
+    made = {"initializer": "normal(std=0.5)", "seed": 0, "dtype": "float64"}
+    for layer in (
+        nf.mixers.Attention(32, 4, **made),
+        nf.mixers.BlockwiseAttention(32, 4, **made),
+        nf.mixers.DenseSynthesizer(32, 4, 32, **made),
+        nf.mixers.FactorizedDenseSynthesizer(32, 4, 32, **made),
+        PositionwiseFeedForward(32, 32, **made),
+    ):
+        for name, array in layer.parameters().items():
+            if array.ndim > 1 and array.size >= 512:
+                assert array.std() == pytest.approx(0.5, rel=0.1), name
+
+
+@pytest.mark.parametrize(
+    ("spec", "std"),
+    [
+        ("xavier_uniform", math.sqrt(2 / 300)),
+        ("xavier_normal", math.sqrt(2 / 300)),
+        ("he_normal", math.sqrt(2 / 200)),
+        ("normal", 0.02),
+        ("normal(std=0.5)", 0.5),
+        ("zeros", 0.0),
+        ("ones", 0.0),
+    ],
+)
+def test_each_has_its_spread(spec, std):
+    drawn = INITIALIZERS.make(spec)(np.random.default_rng(0), (200, 100))
+    assert drawn.std() == pytest.approx(std, rel=0.03)
+    assert drawn.dtype == np.float64
+    assert INITIALIZERS.make(spec)(np.random.default_rng(0), (2, 20, 30)).shape == (2, 20, 30)
+
+
+def test_every_name_is_tested_above():
+    assert set(INITIALIZERS) == {
+        *("xavier_uniform", "xavier_normal", "he_normal", "normal", "zeros", "ones")
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "message"),
+    [
+        ("orthogonal", ValueError, "initializer is 'orthogonal'; expected one of 'xavier_uniform'"),
+        ("normal(sd=1)", TypeError, "the initializer 'normal' has no option 'sd'; expected std"),
+        ("normal(std=-1)", ValueError, "std is -1"),
+    ],
+)
+def test_a_mistake_is_explained(small_model, spec, error, message):
+    with pytest.raises(error, match=message):
+        small_model(initializer=spec)
+
+
+def test_an_initializer_that_gives_another_shape_is_named(small_model, monkeypatch):
+    monkeypatch.setitem(INITIALIZERS, "flat", lambda: lambda rng, shape: rng.random(shape[0]))
+    with pytest.raises(ValueError, match=r"gave values of shape \(8,\); expected \(8, 8\), which"):
+        small_model(initializer="flat")
+
+
+def test_what_is_not_drawn_is_0():
+    rng = initializers.undrawn()
+    assert initializers.generator(rng) is rng
+    drawn = initializers.draw(initializers.ones, rng, (2, 3), "float32")
+    np.testing.assert_array_equal(drawn, np.zeros((2, 3)))
+    assert drawn.dtype == np.float32

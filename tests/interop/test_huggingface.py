@@ -1,0 +1,387 @@
+"""BERT's and FNet's weights there and back, without PyTorch: names, layouts and refusals."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.interop import huggingface as interop
+
+SIZES = {
+    "vocab_size": 11,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
+    "max_position_embeddings": 7,
+}
+BERT = {
+    **SIZES,
+    "model_type": "bert",
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "is_decoder": False,
+}
+FNET = {
+    **{key: value for key, value in SIZES.items() if key != "num_attention_heads"},
+    "model_type": "fnet",
+    "type_vocab_size": 4,
+    "hidden_act": "gelu_new",
+    "hidden_dropout_prob": 0.1,
+    "layer_norm_eps": 1e-12,
+    "use_tpu_fourier_optimizations": False,
+}
+
+
+def linear(name, d_in, d_out):
+    return {f"{name}.weight": (d_out, d_in), f"{name}.bias": (d_out,)}
+
+
+def norm(name):
+    return {f"{name}.LayerNorm.weight": (8,), f"{name}.LayerNorm.bias": (8,)}
+
+
+def shapes(kind, pooler=True):
+    """Return the names and shapes of BertModel and FNetModel, in their order."""
+    named = {
+        "embeddings.word_embeddings.weight": (11, 8),
+        "embeddings.position_embeddings.weight": (7, 8),
+        "embeddings.token_type_embeddings.weight": (2 if kind == "bert" else 4, 8),
+        **norm("embeddings"),
+    }
+    if kind == "fnet":
+        named |= linear("embeddings.projection", 8, 8)
+    for i in range(2):
+        layer = f"encoder.layer.{i}"
+        if kind == "bert":
+            for part in ("self.query", "self.key", "self.value", "output.dense"):
+                named |= linear(f"{layer}.attention.{part}", 8, 8)
+            named |= norm(f"{layer}.attention.output")
+        else:
+            named |= norm(f"{layer}.fourier.output")
+        named |= linear(f"{layer}.intermediate.dense", 8, 12)
+        named |= linear(f"{layer}.output.dense", 12, 8)
+        named |= norm(f"{layer}.output")
+    return named | (linear("pooler.dense", 8, 8) if pooler else {})
+
+
+def state(kind, *, pooler=True, prefix="", dtype="float64"):
+    rng = np.random.default_rng(0)
+    return {
+        f"{prefix}{name}": rng.normal(size=shape).astype(dtype)
+        for name, shape in shapes(kind, pooler).items()
+    }
+
+
+KINDS = {
+    "bert": (interop.from_bert, interop.to_bert, BERT),
+    "fnet": (interop.from_fnet, interop.to_fnet, FNET),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def ids(rng):
+    return rng.integers(0, 11, (3, 7))
+
+
+def assert_same(found, expected):
+    assert list(found) == list(expected)
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype, name
+        assert found[name].flags.c_contiguous, name
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+# There and back -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pooler", [True, False], ids=["pooler", "no pooler"])
+def test_what_went_in_comes_back(kind, pooler, dtype):
+    there, back, config = KINDS[kind]
+    given = state(kind, pooler=pooler, dtype=dtype)
+    encoder = there(given, config)
+    assert encoder.dtype == dtype
+    assert (encoder.pool is not None) is pooler
+    assert_same(back(encoder), given)
+
+
+def test_what_comes_back_is_a_copy(kind):
+    there, back, config = KINDS[kind]
+    given = state(kind)
+    encoder = there(given, config)
+    for array in (*given.values(), *back(encoder).values()):
+        array[...] = np.nan
+    assert_same(back(encoder), state(kind))
+
+
+def test_the_configuration_is_translated():
+    assert interop.from_bert(state("bert"), BERT).config == nf.EncoderConfig(
+        d_model=8,
+        n_layers=2,
+        n_heads=2,
+        d_ff=12,
+        max_len=7,
+        mixer="attention",
+        activation="gelu",
+        norm="post",
+        dropout=0.1,
+        positions="learned",
+        scale_embeddings=False,
+        n_token_types=2,
+        embedding_norm=True,
+        norm_eps=1e-12,
+    )
+    config = interop.from_fnet(state("fnet"), FNET).config
+    assert (config.mixer, config.activation, config.n_token_types) == ("fourier", "gelu_tanh", 4)
+    assert config.embedding_projection
+
+
+def test_weights_of_linear_maps_are_turned_and_tables_are_not():
+    given = state("bert")
+    named = interop.from_bert(given, BERT).parameters()
+    layer = "encoder.layer.1"
+    for ours, theirs in {
+        "encoder.blocks.1.mixer.key.weight": f"{layer}.attention.self.key.weight",
+        "encoder.blocks.1.mixer.output.weight": f"{layer}.attention.output.dense.weight",
+        "encoder.blocks.1.feed_forward.expand.weight": f"{layer}.intermediate.dense.weight",
+        "encoder.blocks.1.feed_forward.contract.weight": f"{layer}.output.dense.weight",
+        "pool.dense.weight": "pooler.dense.weight",
+    }.items():
+        np.testing.assert_array_equal(named[ours], given[theirs].T, err_msg=ours)
+    for ours, theirs in {
+        "embed.tokens.weight": "embeddings.word_embeddings.weight",
+        "embed.types.weight": "embeddings.token_type_embeddings.weight",
+        "embed.norm.gamma": "embeddings.LayerNorm.weight",
+        "encoder.blocks.0.mixer_norm.beta": "encoder.layer.0.attention.output.LayerNorm.bias",
+        "encoder.blocks.0.feed_forward_norm.gamma": "encoder.layer.0.output.LayerNorm.weight",
+    }.items():
+        np.testing.assert_array_equal(named[ours], given[theirs], err_msg=ours)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("gelu", "gelu"),
+        ("gelu_new", "gelu_tanh"),
+        ("gelu_pytorch_tanh", "gelu_tanh"),
+        ("relu",) * 2,
+    ],
+)
+def test_activations_have_their_names(theirs, ours):
+    encoder = interop.from_bert(state("bert"), BERT | {"hidden_act": theirs})
+    assert encoder.config.activation == ours
+
+
+def test_a_whole_pretrained_model_may_be_given(kind, ids):
+    """Prefix, heads, old names of the layer norm and constants that older files hold."""
+    there, _, config = KINDS[kind]
+    whole = {
+        name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): array
+        for name, array in state(kind, prefix=f"{kind}.").items()
+    }
+    whole[f"{kind}.embeddings.position_ids"] = np.arange(7)[None]
+    whole["cls.predictions.bias"] = np.zeros(11)
+    whole["classifier.weight"] = np.zeros((2, 8))
+    found, plain = there(whole, config)(ids), there(state(kind), config)(ids)
+    np.testing.assert_array_equal(found.hidden, plain.hidden)
+    np.testing.assert_array_equal(found.pooled, plain.pooled)
+
+
+def test_gradients_are_laid_out_like_weights(kind, ids, rng):
+    there, back, config = KINDS[kind]
+    encoder = there(state(kind), config)
+    gradients = nf.Gradients(encoder)
+    _, cache = encoder.forward(ids, nf.Context())
+    encoder.backward((rng.normal(size=(3, 7, 8)), rng.normal(size=(3, 8))), cache, gradients)
+    found = back(encoder, gradients)
+    assert {name: array.shape for name, array in found.items()} == shapes(kind)
+    np.testing.assert_array_equal(found["pooler.dense.weight"], gradients["pool.dense.weight"].T)
+
+
+def test_an_encoder_made_here_goes_there(ids):
+    config = interop.from_bert(state("bert"), BERT).config
+    encoder = nf.TextEncoder(config, 11, seed=3, dtype="float64")
+    copied = interop.from_bert(interop.to_bert(encoder), BERT)
+    np.testing.assert_array_equal(copied(ids).hidden, encoder(ids).hidden)
+
+
+def test_it_can_be_saved_and_loaded(kind, ids, tmp_path):
+    there, back, config = KINDS[kind]
+    nf.save(there(state(kind), config), tmp_path / "model.safetensors")
+    assert_same(back(nf.load(tmp_path / "model.safetensors")), state(kind))
+
+
+def test_a_classifier_takes_the_weights_by_name(ids):
+    """The recipe in the docstring."""
+    encoder = interop.from_bert(state("bert"), BERT)
+    model = nf.SequenceClassifier(
+        encoder.config, 3, vocab_size=encoder.vocab_size, pooling="pooler", dtype="float64"
+    )
+    for name, array in encoder.parameters().items():
+        model.parameters()[name][...] = array
+    model.classify.weight.value[...] = np.eye(8, 3)
+    np.testing.assert_allclose(model(ids), encoder(ids).pooled[:, :3], rtol=1e-13)
+
+
+def test_fnet_takes_a_padding_mask_if_asked_to(ids):
+    mask = np.arange(7) < np.array([7, 3, 1])[:, None]
+    with pytest.raises(ValueError, match="got a padding mask"):
+        interop.from_fnet(state("fnet"), FNET)(ids, mask)
+    encoder = interop.from_fnet(state("fnet"), FNET, padding="per_length")
+    alone = encoder(ids[1:2, :3])
+    np.testing.assert_allclose(encoder(ids, mask).pooled[1:2], alone.pooled, rtol=1e-10)
+
+
+# What does not fit --------------------------------------------------------------------------------
+
+
+def without(mapping, key):
+    return {k: v for k, v in mapping.items() if k != key}
+
+
+QUERY = "encoder.layer.0.attention.self.query.weight"
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        (lambda s: without(s, QUERY), ValueError, f"{QUERY} is missing.*BertModel"),
+        (lambda s: without(s, "pooler.dense.bias"), ValueError, r"pooler\.dense\.bias is missing"),
+        (lambda s: s | {"lm_head.weight": s[QUERY]}, ValueError, r"lm_head\.weight is unknown"),
+        (
+            lambda s: s | {"encoder.layer.2.output.dense.bias": np.zeros(8)},
+            ValueError,
+            r"encoder\.layer\.2\.output\.dense\.bias is unknown",
+        ),
+        (
+            lambda s: s | {"embeddings.word_embeddings.weight": np.zeros((12, 8))},
+            ValueError,
+            r"has shape \(12, 8\), and hf_config says \(11, 8\)",
+        ),
+        (
+            lambda s: {k: v for k, v in s.items() if not k.startswith("encoder")},
+            ValueError,
+            "is missing; .* is missing; .* is missing and 29 more",
+        ),
+        (lambda s: {k: v.astype("float16") for k, v in s.items()}, TypeError, "dtype float16"),
+        (
+            lambda s: s | {QUERY: s[QUERY].astype("float32")},
+            TypeError,
+            "has dtype float32 and .* float64; expected all float32 or all float64",
+        ),
+        (lambda s: s | {QUERY: s[QUERY].tolist()}, TypeError, r"is a list; expected a NumPy array"),
+        (lambda s: {}, TypeError, "state is empty; expected a mapping of names"),
+        (lambda s: list(s), TypeError, "state is a list; expected a mapping of names"),
+        (
+            lambda s: {"cls.bias": np.zeros(3)},
+            ValueError,
+            r"nothing of a BertModel, only cls\.bias",
+        ),
+        (lambda s: state("fnet"), ValueError, "is missing"),
+    ],
+    ids=[
+        "missing",
+        "half a pooler",
+        "unknown",
+        "one layer more",
+        "another vocabulary",
+        "much missing",
+        "float16",
+        "two dtypes",
+        "a list",
+        "empty",
+        "no mapping",
+        "only a head",
+        "of an FNet",
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(changed, error, message):
+    with pytest.raises(error, match=message):
+        interop.from_bert(changed(state("bert")), BERT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_act": "silu"}, "hidden_act = 'silu'; expected one of 'gelu', 'gelu_new'"),
+        ({"position_embedding_type": "relative_key"}, "= 'relative_key'; expected 'absolute'"),
+        ({"is_decoder": True}, "is_decoder = True; expected False"),
+        ({"add_cross_attention": True}, "add_cross_attention = True; expected False"),
+        ({"model_type": "roberta"}, "model_type = 'roberta'; expected 'bert'"),
+        ({"embedding_size": 4}, "embedding_size = 4; expected 8"),
+        ({"num_attention_heads": 3}, "hidden_size = 8 and num_attention_heads = 3; expected heads"),
+        ({"pruned_heads": {0: [1]}}, "pruned_heads; expected none"),
+        ({"hidden_size": 0}, "hidden_size is 0; expected a whole number of at least 1"),
+        ({"hidden_size": "8"}, "hidden_size is '8'; expected a whole number of at least 1"),
+        ({"vocab_size": None}, "vocab_size is None; expected a whole number of at least 1"),
+    ],
+    ids=str,
+)
+def test_configurations_that_npformer_does_not_have_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        interop.from_bert(state("bert"), BERT | changes)
+
+
+@pytest.mark.parametrize(
+    "key", ["hidden_size", "num_attention_heads", "hidden_act", "layer_norm_eps", "type_vocab_size"]
+)
+def test_a_configuration_that_is_cut_short_is_refused(key):
+    with pytest.raises(ValueError, match=f"hf_config has no '{key}'; expected all of"):
+        interop.from_bert(state("bert"), without(BERT, key))
+
+
+def test_a_configuration_is_a_mapping():
+    with pytest.raises(TypeError, match=r"hf_config is a str; expected a mapping"):
+        interop.from_bert(state("bert"), "config.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mixer": "linear"}, "it has mixer = 'linear'"),
+        ({"mixer": ("fourier", "attention")}, "it has mixer = "),
+        ({"norm": "pre"}, "it has norm = 'pre'"),
+        ({"ffn": "conv1d"}, "it has ffn = 'conv1d'"),
+        ({"positions": "sinusoidal"}, "it has positions = 'sinusoidal'"),
+        ({"scale_embeddings": True}, "it has scale_embeddings = True"),
+        ({"embedding_norm": False}, "it has embedding_norm = False"),
+        ({"embedding_projection": True}, "it has embedding_projection = True"),
+        ({"n_token_types": 0}, "it has n_token_types = 0"),
+        ({"share_layers": True}, "it has share_layers = True"),
+        ({"causal": True}, "it has causal = True"),
+        ({"activation": "tanh"}, "it has activation = 'tanh'"),
+    ],
+    ids=str,
+)
+def test_an_encoder_that_is_no_bert_is_not_called_one(changes, message):
+    plain = interop.from_bert(state("bert"), BERT).config.to_dict()
+    encoder = nf.TextEncoder(nf.EncoderConfig(**(plain | changes)), 11)
+    with pytest.raises(ValueError, match=f"this encoder is no BertModel: {message}"):
+        interop.to_bert(encoder)
+
+
+def test_bert_is_no_fnet_and_fnet_no_bert():
+    with pytest.raises(ValueError, match="is no FNetModel: it has embedding_projection = False"):
+        interop.to_fnet(interop.from_bert(state("bert"), BERT))
+    with pytest.raises(ValueError, match="is no BertModel: it has embedding_projection = True"):
+        interop.to_bert(interop.from_fnet(state("fnet"), FNET))
+
+
+def test_only_text_encoders_go_there(small_model):
+    with pytest.raises(TypeError, match="encoder is a SequenceClassifier; expected a TextEncoder"):
+        interop.to_bert(small_model())
+
+
+def test_gradients_of_another_model_are_refused(small_model):
+    encoder = interop.from_bert(state("bert"), BERT)
+    with pytest.raises(ValueError, match=r"arrays has no 'embed\.types\.weight'; expected one for"):
+        interop.to_bert(encoder, small_model(positions="learned").parameters())

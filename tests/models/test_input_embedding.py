@@ -1,0 +1,282 @@
+"""What stands before an encoder: tokens, positions, types, norm and projection."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.engine.workers import Team
+from npformer.models import InputEmbedding
+
+BERT = {
+    "positions": "learned",
+    "scale_embeddings": False,
+    "n_token_types": 3,
+    "embedding_norm": True,
+}
+FNET = {**BERT, "embedding_projection": True}
+
+
+@pytest.fixture
+def embed(small_config):
+    """Make a float64 embedding of seven token ids, all parameters away from where they began."""
+
+    def make(vocab_size=7, n_features=None, **changes):
+        layer = InputEmbedding(
+            small_config(**changes),
+            vocab_size=vocab_size,
+            n_features=n_features,
+            seed=0,
+            dtype="float64",
+        )
+        rng = np.random.default_rng(1)
+        for array in layer.parameters().values():
+            array += 0.3 * rng.normal(size=array.shape)
+        return layer
+
+    return make
+
+
+@pytest.fixture
+def types(rng):
+    return rng.integers(0, 3, (8, 6))
+
+
+def normed(x, norm):
+    centred = x - x.mean(axis=-1, keepdims=True)
+    std = np.sqrt(x.var(axis=-1, keepdims=True) + norm.eps)
+    return centred / std * norm.gamma.value + norm.beta.value
+
+
+# What it computes ---------------------------------------------------------------------------------
+
+
+def test_without_the_new_parts_nothing_is_added(embed):
+    plain = embed(positions="learned")
+    assert list(plain.parameters()) == ["tokens.weight", "positions.table"]
+
+
+def test_the_names_of_all_parts(embed):
+    assert list(embed(**FNET).parameters()) == [
+        "tokens.weight",
+        "positions.table",
+        "types.weight",
+        "norm.gamma",
+        "norm.beta",
+        "projection.weight",
+        "projection.bias",
+    ]
+
+
+def test_it_is_the_formula(embed, token_batch, types):
+    layer, ids = embed(**FNET), token_batch[0]
+    y, _ = layer.forward(ids, nf.Context(types=types))
+    named = layer.parameters()
+    total = named["tokens.weight"][ids] + named["positions.table"] + named["types.weight"][types]
+    expected = normed(total, layer.norm) @ named["projection.weight"] + named["projection.bias"]
+    np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_the_norm_has_the_epsilon_of_the_configuration(embed):
+    assert embed(**BERT, norm_eps=1e-12).norm.eps == 1e-12
+
+
+def test_no_types_means_type_0(embed, token_batch):
+    layer, ids = embed(**BERT), token_batch[0]
+    given, given_cache = layer.forward(ids, nf.Context(types=np.zeros_like(ids)))
+    absent, absent_cache = layer.forward(ids, nf.Context())
+    np.testing.assert_array_equal(given, absent)
+    found = []
+    for cache in (given_cache, absent_cache):
+        gradients = nf.Gradients(layer)
+        layer.backward(np.cos(np.arange(given.size)).reshape(given.shape), cache, gradients)
+        found.append(gradients.flat)
+    np.testing.assert_array_equal(*found)
+
+
+def test_each_type_gets_the_gradient_of_its_tokens(embed, token_batch, types, rng):
+    layer, ids = embed(n_token_types=3), token_batch[0]
+    y, cache = layer.forward(ids, nf.Context(types=types))
+    gradients, dy = nf.Gradients(layer), rng.normal(size=y.shape)
+    layer.backward(dy, cache, gradients)
+    expected = [layer.types.scale * dy[types == k].sum(axis=0) for k in range(3)]
+    np.testing.assert_allclose(gradients["types.weight"], expected, rtol=1e-12)
+
+
+def test_feature_vectors_have_types_too(embed, types, rng):
+    layer, x = embed(None, 5, **FNET), rng.normal(size=(8, 6, 5))
+    plain, _ = layer.forward(x, nf.Context())
+    typed, _ = layer.forward(x, nf.Context(types=types))
+    np.testing.assert_array_equal(plain[types == 0], typed[types == 0])
+    assert (plain[types > 0] != typed[types > 0]).all()
+
+
+@pytest.mark.parametrize(("scaled", "std"), [(True, 1.0), (False, 0.02)])
+def test_types_are_drawn_as_large_as_tokens(scaled, std):
+    config = nf.EncoderConfig(d_model=64, n_token_types=200, scale_embeddings=scaled)
+    layer = InputEmbedding(config, vocab_size=200, n_features=None, seed=0)
+    for part in (layer.tokens, layer.types):
+        assert np.std(part.weight.value * part.scale) == pytest.approx(std, rel=0.05)
+
+
+def test_the_new_parts_change_nothing_that_was_drawn_before(small_model):
+    plain = small_model(positions="learned", scale_embeddings=False)
+    typed = small_model(**FNET)
+    for name, array in plain.parameters().items():
+        if not name.startswith("classify"):
+            np.testing.assert_array_equal(typed.parameters()[name], array, err_msg=name)
+
+
+# In a model ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mixer", ["attention", "fourier"])
+def test_workers_share_types_as_they_share_masks(small_model, token_batch, types, mixer):
+    model = small_model(**FNET, mixer=mixer, padding="per_length", pooling="pooler")
+    loss, gradients = model.loss_and_gradients(*token_batch, types=types)
+    for number in (2, 3):
+        shared_loss, shared = model.loss_and_gradients(*token_batch, types=types, workers=number)
+        assert shared_loss == pytest.approx(loss, rel=1e-12)
+        np.testing.assert_allclose(shared.flat, gradients.flat, rtol=1e-12, atol=1e-14)
+
+
+def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types):
+    model, (ids, _, mask) = small_model(**BERT), token_batch
+    # A constant added to a token's features would be undone by the norm.
+    model.embed.types.weight.value[...] = np.random.default_rng(2).normal(size=(3, 8))
+    logits = model(ids, mask, types)
+    assert not np.allclose(logits, model(ids, mask))
+    np.testing.assert_array_equal(logits, model(ids, mask, types=types))
+    expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    found = model.predict_probabilities(ids, mask, batch_size=3, types=types)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    predicted = model.predict(ids, mask, types=types)
+    np.testing.assert_array_equal(predicted, expected.argmax(axis=-1))
+    typed = model.explain(ids, mask, types)[0].matrices
+    assert not np.allclose(typed, model.explain(ids, mask)[0].matrices)
+
+
+def test_loss_and_gradients_look_at_types(small_model, token_batch, types):
+    model, (ids, y, mask) = small_model(**BERT), token_batch
+    _, without = model.loss_and_gradients(ids, y, mask)
+    _, gradients = model.loss_and_gradients(ids, y, mask, types=types)
+    assert not without["embed.types.weight"][1:].any()
+    assert gradients["embed.types.weight"].all()
+
+
+def test_a_model_with_types_is_trained_without_them(small_model, token_batch):
+    model = small_model(**FNET, pooling="pooler")
+    before = model.embed.types.weight.value.copy()
+    nf.fit(model, token_batch, validation=token_batch, epochs=2, progress=False)
+    changed = (model.embed.types.weight.value != before).any(axis=1)
+    assert changed.tolist() == [True, False, False]
+
+
+def test_a_team_takes_types(small_model, token_batch, types):
+    model = small_model(**BERT)
+    loss, gradients = model.loss_and_gradients(*token_batch, types=types)
+    with Team(model, 2) as team:
+        for _ in range(2):
+            found, summed = team.step(model.batch(*token_batch, types), generator=None)
+            assert float(found) == pytest.approx(loss, rel=1e-12)
+            np.testing.assert_allclose(summed.flat, gradients.flat, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
+    model = small_model(**BERT)
+    np.testing.assert_array_equal(
+        model(token_batch[0], types=types.astype(dtype)), model(token_batch[0], types=types)
+    )
+
+
+def test_a_float32_model_stays_float32(small_model, token_batch, types):
+    model = small_model(**FNET, pooling="pooler", dtype="float32")
+    assert model(token_batch[0], types=types).dtype == "float32"
+
+
+def test_a_context_for_what_is_no_sequence_has_neither_mask_nor_types(types):
+    context = nf.Context(training=True, mask=types > 0, types=types)
+    assert context.without_mask() == nf.Context(training=True)
+    only_types = nf.Context(types=types)
+    assert only_types.without_mask().types is None
+
+
+@pytest.mark.parametrize(
+    "changes", [BERT, FNET, {"n_token_types": 2, "pooling": "pooler"}], ids=str
+)
+def test_a_classifier_with_the_new_parts_comes_back_whole(tmp_path, small_model, types, changes):
+    model = small_model(**changes, seed=5)
+    nf.save(model, tmp_path / "model.safetensors")
+    loaded = nf.load(tmp_path / "model.safetensors")
+    assert loaded.config == model.config
+    ids, seen = np.ones((8, 6), dtype=int), np.minimum(types, 1)
+    np.testing.assert_array_equal(loaded(ids, types=seen), model(ids, types=seen))
+
+
+# Wrong calls --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("types", "error", "message"),
+    [
+        (np.full((8, 6), 3), ValueError, "types holds 3; expected whole numbers from 0 to 2"),
+        (np.full((8, 6), -1), ValueError, "types holds -1; expected whole numbers from 0 to 2"),
+        (np.zeros((8, 5), int), ValueError, r"types has shape \(8, 5\); expected \(8, 6\)"),
+        (np.zeros((6,), int), ValueError, r"types has shape \(6,\); expected \(8, (6|length)\)"),
+        (np.zeros((8, 6)), TypeError, "types has dtype float64; expected whole numbers"),
+        (np.zeros((8, 6), bool), TypeError, "types has dtype bool; expected whole numbers"),
+        ([[0] * 6] * 8, TypeError, "types is a list; expected an array"),
+    ],
+    ids=["too large", "negative", "too short", "one axis", "floats", "a mask", "a list"],
+)
+def test_wrong_types_are_refused(small_model, token_batch, types, error, message):
+    model, (ids, y, mask) = small_model(**BERT), token_batch
+    calls = [
+        lambda: model(ids, mask, types),
+        lambda: model.predict(ids, mask, types=types),
+        lambda: model.explain(ids, mask, types),
+        lambda: model.loss_and_gradients(ids, y, mask, types=types, workers=2),
+        lambda: nf.TextEncoder(model.config, 7)(ids, mask, types),
+    ]
+    for call in calls:
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_types_for_a_model_without_types_are_refused(small_model, token_batch):
+    model, (ids, y, mask) = small_model(), token_batch
+    message = r"the model has no token types\. Leave types out, or build .*n_token_types=2"
+    for call in (
+        lambda: model(ids, mask, np.zeros_like(ids)),
+        lambda: model.loss_and_gradients(ids, y, mask, types=np.zeros_like(ids)),
+        lambda: nf.TextEncoder(model.config, 7)(ids, types=np.zeros_like(ids)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("name", ["mask", "types"])
+def test_predict_refuses_rows_that_belong_to_no_sequence(small_model, token_batch, types, name):
+    """Also where the last batch ends with x, so that no batch would be too long."""
+    model, (ids, _, mask) = small_model(**BERT), token_batch
+    given = {"mask": mask, "types": types}[name]
+    with pytest.raises(ValueError, match=rf"{name} has shape \(8, 6\); expected \(4, 6\)"):
+        model.predict(ids[:4], batch_size=2, **{name: given})
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True, "2", None])
+def test_a_number_of_types_is_a_whole_number(value):
+    with pytest.raises(ValueError, match=r"n_token_types is .*; expected a whole number"):
+        nf.EncoderConfig(n_token_types=value)
+
+
+@pytest.mark.parametrize("name", ["embedding_norm", "embedding_projection"])
+def test_flags_are_true_or_false(name):
+    with pytest.raises(TypeError, match=f"{name} is 1; expected True or False"):
+        nf.EncoderConfig(**{name: 1})
+
+
+def test_ids_or_features_and_not_both(small_config):
+    for given in ((None, None), (3, 4)):
+        with pytest.raises(ValueError, match="expected exactly one"):
+            InputEmbedding(small_config(), vocab_size=given[0], n_features=given[1], seed=0)

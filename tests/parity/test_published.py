@@ -1,0 +1,282 @@
+"""The systems of `npformer.models.published` beside their originals, written again in PyTorch."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.models import published as seeds
+
+from .helpers import assert_close, leaf, normals, randomise
+
+torch = pytest.importorskip(
+    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
+)
+functional = torch.nn.functional
+
+BATCH, LENGTH, D, D_FF = 3, 5, 8, 12
+
+
+def copy(weights, module):
+    """Copy arrays into a module under the names of its parameters; none may be left over."""
+    module.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+    return module.double()
+
+
+# A blog's FNet ------------------------------------------------------------------------------------
+
+
+class FeedForward(torch.nn.Module):
+    def __init__(self, dim, hidden_dim, dropout):
+        super().__init__()
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(dim, hidden_dim),
+            torch.nn.GELU(),
+            torch.nn.Dropout(dropout),
+            torch.nn.Linear(hidden_dim, dim),
+            torch.nn.Dropout(dropout),
+        )
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class FNetLayer(torch.nn.Module):
+    def __init__(self, dim, hidden_dim, dropout):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(dim)
+        self.feed_forward = FeedForward(dim, hidden_dim, dropout)
+
+    def forward(self, x):
+        residual = x
+        x = torch.fft.fft2(x, dim=(-1, -2)).real
+        x = self.norm(x + residual)
+        x = self.feed_forward(x)
+        return self.norm(x + residual)
+
+
+class FNet(torch.nn.Module):
+    def __init__(self, dim, hidden_dim, dropout, layers):
+        super().__init__()
+        self.encoder = FNetLayer(dim, hidden_dim, dropout)
+        self.layers = torch.nn.ModuleList([self.encoder for _ in range(layers)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer.forward(x)
+        return x
+
+
+def block_as_torch(named, prefix=""):
+    chain = f"{prefix}feed_forward.chain"
+    return {
+        "norm.weight": named[f"{prefix}norm.gamma"],
+        "norm.bias": named[f"{prefix}norm.beta"],
+        "feed_forward.net.0.weight": named[f"{chain}.0.weight"].T,
+        "feed_forward.net.0.bias": named[f"{chain}.0.bias"],
+        "feed_forward.net.3.weight": named[f"{chain}.3.weight"].T,
+        "feed_forward.net.3.bias": named[f"{chain}.3.bias"],
+    }
+
+
+def assert_gradients_agree(ours, module):
+    theirs = dict(module.named_parameters())
+    assert ours.keys() == theirs.keys()
+    for name, gradient in ours.items():
+        assert_close(gradient, theirs[name].grad, f"gradient of {name}")
+
+
+@pytest.mark.parametrize("length", [1, 5, 20])
+def test_the_blogs_layer_agrees(length):
+    block = seeds.BlogFNetBlock(D, D_FF, 0.5, seed=0, dtype="float64")
+    randomise(block)
+    theirs = copy(block_as_torch(block.parameters()), FNetLayer(D, D_FF, 0.5).double()).eval()
+    x, dy = normals((BATCH, length, D), (BATCH, length, D))
+    x_leaf = leaf(x)
+    expected = theirs(x_leaf)
+    expected.backward(torch.tensor(dy))
+    y, cache = block.forward(x, nf.Context())
+    gradients = nf.Gradients(block)
+    dx = block.backward(dy, cache, gradients)
+    assert_close(y, expected)
+    assert_close(dx, x_leaf.grad, "dx")
+    assert_gradients_agree(block_as_torch(gradients), theirs)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 4])
+def test_the_blogs_model_agrees(n_layers):
+    """The weights are tied across depth there, and so are the gradients here."""
+    model = seeds.blog_fnet(D, D_FF, 0.5, n_layers, dtype="float64")
+    randomise(model)
+    theirs = FNet(D, D_FF, 0.5, n_layers).double().eval()
+    copy(block_as_torch(model.parameters(), "chain.0."), theirs.encoder)
+    x, dy = normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
+    expected = theirs(torch.tensor(x))
+    expected.backward(torch.tensor(dy))
+    y, cache = model.forward(x, nf.Context())
+    gradients = nf.Gradients(model)
+    model.backward(dy, cache, gradients)
+    assert_close(y, expected)
+    assert_gradients_agree(block_as_torch(gradients, "chain.0."), theirs.encoder)
+
+
+def test_the_blogs_example_agrees():
+    """Its input: whole numbers from 1 to 19, one sequence of 20 tokens with 256 features."""
+    model = seeds.blog_fnet(256, 512, 0.5, 2, dtype="float64")
+    theirs = FNet(256, 512, 0.5, 2).double().eval()
+    copy(block_as_torch(model.parameters(), "chain.0."), theirs.encoder)
+    x = np.random.default_rng(0).integers(1, 20, (20, 256)).astype("float64")
+    with torch.no_grad():
+        assert_close(model(x[None])[0], theirs(torch.tensor(x)))
+
+
+# The block of attention-is-all-you-need-keras -----------------------------------------------------
+
+
+def keras_block(x, w_1, b_1, w_2, b_2, gamma, beta, eps):
+    """Conv1D(d_ff, 1, relu), Conv1D(d, 1), add, layer norm, with Keras's channels last."""
+    output = functional.conv1d(x.mT, w_1.permute(2, 1, 0), b_1).relu()
+    output = functional.conv1d(output, w_2.permute(2, 1, 0), b_2).mT
+    return functional.layer_norm(output + x, x.shape[-1:], gamma, beta, eps)
+
+
+@pytest.mark.parametrize("ffn", ["conv1d", "linear"])
+def test_the_keras_block_agrees(ffn):
+    block = seeds.KerasFeedForward(D, D_FF, 0.0, ffn=ffn, seed=0, dtype="float64")
+    randomise(block)
+    named = block.parameters()
+    assert list(named) == [
+        "w_1.weight",
+        "w_1.bias",
+        "w_2.weight",
+        "w_2.bias",
+        "layer_norm.gamma",
+        "layer_norm.beta",
+    ]
+
+    def as_keras(arrays):
+        """A kernel has three axes: (1, in, out)."""
+        return [a.reshape(1, *a.shape) if a.ndim == 2 else a for a in arrays.values()]
+
+    x, dy = normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
+    leaves = [leaf(a) for a in (x, *as_keras(named))]
+    expected = keras_block(*leaves, eps=1e-6)
+    y, cache = block.forward(x, nf.Context(training=True))
+    gradients = nf.Gradients(block)
+    dx = block.backward(dy, cache, gradients)
+    assert_close(y, expected)
+    found = torch.autograd.grad(expected, leaves, torch.tensor(dy))
+    for ours, theirs in zip((dx, *as_keras(gradients)), found, strict=True):
+        assert_close(ours, theirs, "a gradient")
+
+
+# The benchmark under it ---------------------------------------------------------------------------
+
+
+class Benchmark(torch.nn.Module):
+    """Dense(relu), Dense, Flatten, Dense(1) with a sigmoid."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(D, D_FF)
+        self.second = torch.nn.Linear(D_FF, D)
+        self.last = torch.nn.Linear(LENGTH * D, 1)
+
+    def forward(self, x):
+        return torch.sigmoid(self.last(self.second(self.first(x).relu()).flatten(1)))
+
+
+def benchmark_as_torch(named):
+    def weight(name):
+        return named[name].reshape(named[name].shape[-2:]).T
+
+    return {
+        "first.weight": weight("chain.0.expand.weight"),
+        "first.bias": named["chain.0.expand.bias"],
+        "second.weight": weight("chain.0.contract.weight"),
+        "second.bias": named["chain.0.contract.bias"],
+        "last.weight": weight("chain.2.weight"),
+        "last.bias": named["chain.2.bias"],
+    }
+
+
+@pytest.mark.parametrize("ffn", ["conv1d", "linear"])
+def test_the_benchmark_trains_alike(ffn):
+    """Losses and weights of ten steps of Adam, with Keras's epsilon."""
+    model = seeds.benchmark_model(LENGTH, D, D_FF, ffn=ffn, dtype="float64")
+    theirs = copy(benchmark_as_torch(model.parameters()), Benchmark().double())
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(16, LENGTH, D)), rng.integers(0, 2, 16)
+    target = torch.tensor(y[:, None].astype("float64"))
+    optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-7)
+    their_optimizer = torch.optim.Adam(theirs.parameters(), lr=1e-2, eps=1e-7)
+    losses = []
+    for _ in range(10):
+        loss, gradients = seeds.benchmark_loss_and_gradients(model, x, y)
+        optimizer.step(gradients)
+        their_optimizer.zero_grad()
+        expected = functional.binary_cross_entropy(theirs(torch.tensor(x)), target)
+        expected.backward()
+        their_optimizer.step()
+        assert loss == pytest.approx(expected.item(), rel=1e-10)
+        losses.append(loss)
+    assert losses[-1] < 0.5 * losses[0]
+    for name, value in benchmark_as_torch(model.parameters()).items():
+        assert_close(value, dict(theirs.named_parameters())[name], name, agreement=1e-8)
+
+
+# The forum's synthesizer --------------------------------------------------------------------------
+
+
+class Synthesizer(torch.nn.Module):
+    """As in the question, with the axis of the softmax named."""
+
+    def __init__(self, length, d):
+        super().__init__()
+        self.linear1 = torch.nn.Linear(d, length)
+        self.linear2 = torch.nn.Linear(length, length)
+
+    def forward(self, x, v):
+        b = self.linear2(functional.relu(self.linear1(x)))
+        return torch.matmul(functional.softmax(b, dim=-1), v)
+
+
+def synthesizer_as_torch(named):
+    return {name: value.T if value.ndim == 2 else value for name, value in named.items()}
+
+
+@pytest.mark.parametrize("leading", [(), (BATCH,), (2, BATCH)], ids=["one", "batch", "two axes"])
+def test_the_askers_synthesizer_agrees(leading):
+    layer = seeds.AskersSynthesizer(4, 5, seed=0, dtype="float64")
+    randomise(layer)
+    theirs = copy(synthesizer_as_torch(layer.parameters()), Synthesizer(4, 5).double())
+    x, v, dy = normals((*leading, 4, 5), (*leading, 4, 5), (*leading, 4, 5))
+    leaves = [leaf(x), leaf(v)]
+    expected = theirs(*leaves)
+    expected.backward(torch.tensor(dy))
+    y, cache = layer.forward((x, v), nf.Context())
+    gradients = nf.Gradients(layer)
+    dx, dv = layer.backward(dy, cache, gradients)
+    assert_close(y, expected)
+    assert_close(layer(x, v), expected)
+    assert_close(dx, leaves[0].grad, "dx")
+    assert_close(dv, leaves[1].grad, "dv")
+    assert_gradients_agree(synthesizer_as_torch(gradients), theirs)
+
+
+# Without an axis PyTorch warns that it chooses one.
+@pytest.mark.filterwarnings("ignore:Implicit dimension choice for softmax")
+def test_the_questions_softmax_takes_another_axis_in_a_batch():
+    for shape, axis in (((4, 4), -1), ((3, 4, 4), 0)):
+        scores = torch.tensor(normals(shape)[0])
+        assert torch.equal(functional.softmax(scores), torch.softmax(scores, dim=axis))
+
+
+def test_the_papers_synthesizer_has_another_first_map():
+    """With W1 (d, d) the same equation is the paper's: `functional.dense_synthesizer`."""
+    x, v, W1, b1, W2, b2 = normals((BATCH, 4, 5), (BATCH, 4, 5), (5, 5), (5,), (5, 4), (4,))
+    y, _ = nf.functional.dense_synthesizer(x, v, W1, b1, W2, b2)
+    t = [torch.tensor(a) for a in (x, v, W1, b1, W2, b2)]
+    scores = (t[0] @ t[2] + t[3]).relu() @ t[4] + t[5]
+    assert_close(y, torch.softmax(scores, dim=-1) @ t[1])
+    asker = seeds.AskersSynthesizer(4, 5, seed=0, dtype="float64")
+    assert asker.linear1.weight.shape == (5, 4)

@@ -1,0 +1,115 @@
+"""Every gradient of the package, and that none is missing."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import npformer
+from npformer import functional as F
+from npformer.core import Layer
+from npformer.engine.twins import TABLE, Fast
+from npformer.layers import Pooling
+from npformer.mixers import MIXERS, Mixer
+from npformer.proof.cases import GROUPS, cases
+
+CASES = cases()
+COVERED = {name for case in CASES for name in case.covers}
+
+
+def layers_of(case):
+    """Return the layer that a case checks, if it checks one; else nothing."""
+    held = [cell.cell_contents for cell in case.run.__closure__ or ()]
+    return [one for one in held if isinstance(one, Layer)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_gradient_is_right(case):
+    report = case.run()
+    assert report.passed
+    assert report.error < 1e-6
+    assert report.complex_error is None or report.complex_error < 1e-11
+    assert report.tensors or "no layer" in case.name
+    for layer in layers_of(case):
+        judged = {twin.dtype for twin in report.twins}
+        assert judged == (set() if npformer.fast(layer) is layer else {"float64", "float32"})
+    if case.group in ("functional", "mixers"):
+        assert report.not_analytic == ""
+
+
+def test_names_differ_and_groups_are_known():
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert {case.group for case in CASES} == set(GROUPS)
+
+
+def backward_functions():
+    """Return the name of every backward pass of the folder, public or not."""
+    modules = [
+        importlib.import_module(f"{F.__name__}.{m.name}") for m in pkgutil.iter_modules(F.__path__)
+    ]
+    return {name for module in modules for name in vars(module) if name.endswith("_backward")}
+
+
+def test_every_pair_is_covered():
+    backward = backward_functions()
+    assert backward >= {name for name in F.__all__ if name.endswith("_backward")}
+    assert sorted(backward - COVERED) == []
+    assert sorted({name.removesuffix("_backward") for name in backward} - COVERED) == []
+
+
+def layer_classes():
+    """Return every Layer subclass of the package."""
+    for module in pkgutil.walk_packages(npformer.__path__, f"{npformer.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found, open_ends = set(), [Layer]
+    while open_ends:
+        for kind in open_ends.pop().__subclasses__():
+            if kind.__module__.partition(".")[0] == "npformer":
+                found.add(kind)
+            open_ends.append(kind)
+    return found - {Mixer, Pooling}  # they have no passes
+
+
+def plain_classes():
+    """Return the names of those classes that people read."""
+    plain = {kind for kind in layer_classes() if not issubclass(kind, Fast)}
+    # The museum's are wrong on purpose; tests/museum says by what each of them is caught.
+    return {kind.__name__ for kind in plain if not kind.__module__.startswith("npformer.museum.")}
+
+
+def test_every_layer_class_is_covered():
+    assert sorted(plain_classes() - COVERED) == []
+
+
+def test_every_fast_class_is_the_twins_of_a_layer_class_that_is_covered():
+    fast = {kind for kind in layer_classes() if issubclass(kind, Fast)}
+    known = {*TABLE.classes.values(), *TABLE.first.values()}
+    assert known <= fast
+    for kind in fast - known:  # made for a subclass, with its passes and fast layers in it
+        assert (kind.__bases__[0], kind.__name__) == (Fast, kind.__bases__[1].__name__)
+        assert kind.__bases__[1] in layer_classes() - fast
+    assert sorted({kind.__name__ for kind in TABLE.classes} - COVERED) == []
+    checked = [layer for case in CASES for layer in layers_of(case)]
+    inside = {type(part) for layer in checked for _, part in layer.layers()}
+    assert sorted(kind.__name__ for kind in {*TABLE.classes} - inside) == []
+
+
+def test_every_mixer_is_covered_by_its_name():
+    assert sorted(set(MIXERS) - COVERED) == []
+
+
+def test_nothing_is_covered_that_does_not_exist():
+    assert sorted(COVERED - plain_classes() - set(F.__all__) - set(MIXERS)) == [
+        "loss_and_gradients"
+    ]
+
+
+def test_a_point_without_a_derivative_is_reported_as_such():
+    (corner,) = [case for case in CASES if "has no derivative" in case.name]
+    assert corner.run().tensors[0].no_derivative == 4
+
+
+def test_a_case_run_again_gives_the_same_report():
+    for case in CASES[::20]:
+        assert str(case.run()) == str(case.run())

@@ -1,0 +1,223 @@
+"""The second referee: what it sees that differences cannot, and where it must stand back."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+import scipy.fft
+
+from npformer import functional as F
+from npformer import layers as L
+from npformer.core import checks
+from npformer.proof.cases import cases
+from npformer.proof.complex_step import NotAnalytic, derivative, guarded
+from npformer.proof.gradcheck import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError, gradcheck
+
+ROUNDING = 1e-13
+"""What is left of an error when only the last digits differ."""
+
+
+def refused(target, *inputs, **options):
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck(target, *inputs, **options)
+    return caught.value.report
+
+
+def function(forward):
+    """Return (forward, backward) with differences as backward pass: right, whatever it is."""
+
+    def keep(x):
+        return forward(x), x.copy()
+
+    def backward(dy, x):
+        dx = np.zeros_like(x)
+        for i in np.ndindex(x.shape):
+            u = np.zeros_like(x)
+            u[i] = 1e-6
+            dx[i] = ((forward(x + u) - forward(x - u)) * dy).sum() / 2e-6
+        return dx
+
+    return keep, backward
+
+
+# How exact it is ----------------------------------------------------------------------------------
+
+
+PAIRS = {case.covers[0]: case for case in cases() if case.group == "functional"}
+"""One case for each; the others run with `test_gradcheck_cases`."""
+
+
+@pytest.mark.parametrize("case", PAIRS.values(), ids=PAIRS)
+def test_the_mathematics_is_right_to_the_last_digits(case):
+    report = case.run()
+    assert report.not_analytic == ""
+    assert report.complex_error < ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("f", "df"),
+    [
+        (np.tanh, lambda x: 1.0 / np.cosh(x) ** 2),
+        (np.exp, np.exp),
+        (np.abs, np.sign),
+        (lambda x: np.maximum(x, 0.5), lambda x: 1.0 * (x > 0.5)),
+        (lambda x: np.minimum(x, -x), lambda x: -np.sign(x)),
+        (lambda x: np.where(x < 0.0, x * x, 3.0 * x), lambda x: np.where(x < 0.0, 2.0 * x, 3.0)),
+    ],
+    ids=["tanh", "exp", "abs", "maximum", "minimum", "where"],
+)
+def test_the_derivative_of_one_number_is_known(f, df):
+    for value in (-2.0, -0.3, 0.7, 4.0):
+        x = guarded(np.array([value]))
+        found = derivative(lambda x=x: (f(x), None), x, np.ones(1))
+        np.testing.assert_allclose(found, df(np.array([value])), rtol=1e-15)
+
+
+@pytest.mark.parametrize("transform", [scipy.fft.fft2, np.fft.fft2], ids=["scipy", "numpy"])
+def test_the_parts_of_a_fourier_transform_are_functions_of_real_numbers(rng, transform):
+    x, u = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    for part in ("real", "imag"):
+        array = guarded(x)
+        found = derivative(lambda a=array, p=part: (getattr(transform(a), p), None), array, u)
+        np.testing.assert_allclose(found, getattr(transform(u), part), atol=1e-14)
+
+
+# What differences cannot see ----------------------------------------------------------------------
+
+
+def test_catches_a_backward_pass_that_rounds_to_float32(rng):
+    def backward(dy, cache):
+        return tuple(g.astype("float32").astype("float64") for g in F.linear_backward(dy, cache))
+
+    report = refused((F.linear, backward), rng.normal(size=(6, 5)), rng.normal(size=(5, 4)))
+    assert report.error < TOLERANCE
+    assert 1e-9 < report.complex_error < 1e-6
+    assert str(report).count("<-- wrong") == 2
+
+
+def test_catches_a_constant_that_was_cut_after_eight_digits(rng):
+    def backward(dy, cache):
+        _, x, t = cache
+        dt = (1.0 - t * t) * (0.79788456 * (1.0 + 3.0 * 0.044715 * (x * x)))
+        return dy * (0.5 * (1.0 + t) + 0.5 * x * dt)
+
+    forward = lambda x: F.gelu(x, approximate="tanh")  # noqa: E731
+    report = refused((forward, backward), rng.normal(size=(3, 4)))
+    assert report.error < TOLERANCE
+    assert report.complex_error > COMPLEX_TOLERANCE
+
+
+def test_finds_the_entry_in_a_big_tensor_too(rng):
+    def backward(dy, cache):
+        dx, dW = F.linear_backward(dy, cache)
+        dW[7, 3] *= 1.0 + 1e-8
+        return dx, dW
+
+    x, W = rng.normal(size=(20, 12)), rng.normal(size=(12, 12))
+    (wrong,) = [t for t in refused((F.linear, backward), x, W).tensors if t.complex_error > 1e-10]
+    assert (wrong.name, wrong.where) == ("W", (7, 3))
+
+
+def test_a_wrong_backward_pass_is_wrong_for_both_referees(rng):
+    twice = lambda dy, cache: 2.0 * F.tanh_backward(dy, cache)  # noqa: E731
+    report = refused((F.tanh, twice), rng.normal(size=(3, 4)))
+    assert report.error > 0.1
+    assert report.complex_error > 0.1
+
+
+def test_layers_are_checked_with_all_their_parameters(rng):
+    layer = L.PositionwiseFeedForward(4, 6, "gelu", seed=0, dtype="float64")
+    report = gradcheck(layer, rng.normal(size=(2, 3, 4)))
+    assert all(tensor.complex_error < ROUNDING for tensor in report.tensors)
+
+
+# Where it stands back -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("forward", "why"),
+    [
+        (lambda x: x.real * 2.0, "the real part is not analytic"),
+        (lambda x: (x * x.conj()) + 0.0, "conjugate is not analytic"),
+        (lambda x: x * np.sign(x), "sign is not analytic"),
+        (lambda x: np.array([math.sin(v) for v in x.flat]), "does not run on complex numbers"),
+        (lambda x: x.astype("float64") * 3.0, "does not run on complex numbers"),
+        (lambda x: np.asarray(x, dtype="float64") ** 2, "does not run on complex numbers"),
+        (lambda x: np.arctan2(x, 2.0), "does not run on complex numbers"),
+        (lambda x: np.abs(np.asarray(x)), "its result is real"),
+        (lambda x: x + np.abs(np.asarray(x)), "does something else with complex numbers"),
+    ],
+)
+def test_what_is_not_analytic_is_left_to_the_differences(rng, forward, why):
+    report = gradcheck(function(forward), rng.normal(size=(5,)))
+    assert report.passed
+    assert report.complex_error is None
+    assert why in report.not_analytic
+    assert f"no complex step: {report.not_analytic}" in str(report)
+    row = str(report).splitlines()[2].split()
+    assert row[6] == "-"
+
+
+def test_an_entry_at_a_corner_counts_for_neither_referee():
+    report = gradcheck(F.relu, np.array([-1.0, 0.0, 2.0, 0.0]))
+    assert report.tensors[0].no_derivative == 2
+    assert report.complex_error < ROUNDING
+
+
+def test_it_can_be_left_out(rng):
+    report = gradcheck(F.tanh, rng.normal(size=4), complex_tolerance=None)
+    assert report.passed
+    assert report.complex_error is None
+
+
+def test_a_pass_that_hands_its_input_on_has_a_complex_step(rng):
+    assert gradcheck(L.EveryToken(), rng.normal(size=(2, 3))).complex_error == 0.0
+
+
+def test_the_step_is_taken_back_even_if_the_function_fails():
+    x = guarded(np.ones(3))
+    with pytest.raises(NotAnalytic, match="does not run"):
+        derivative(lambda: 1 / 0, x, np.ones(3))
+    np.testing.assert_array_equal(np.asarray(x), np.ones(3) + 0j)
+
+
+# What users see of it: nothing --------------------------------------------------------------------
+
+
+def test_complex_numbers_are_refused_before_and_after(rng):
+    x = rng.normal(size=(2, 3)) + 0j
+    for _ in range(2):
+        with pytest.raises(TypeError, match="x has dtype complex128; expected float32 or float64"):
+            F.tanh(x)
+        gradcheck(F.tanh, rng.normal(size=3))
+
+
+def test_complex_numbers_are_refused_in_another_thread_meanwhile(rng):
+    refusals = []
+
+    def elsewhere():
+        try:
+            F.tanh(np.ones(3) + 0j)
+        except TypeError as error:
+            refusals.append(error)
+
+    with checks._complex_allowed():
+        F.tanh(np.ones(3) + 0j)
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert len(refusals) == 1
+
+
+def test_a_layer_gets_its_own_parameters_back(rng):
+    layer = L.PositionwiseFeedForward(4, 6, "gelu", seed=0, dtype="float64").flatten()
+    views, flat = dict(layer.parameters()), layer.parameters().flat
+    before = flat.copy()
+    gradcheck(layer, rng.normal(size=(2, 4)))
+    assert layer.parameters().flat is flat
+    np.testing.assert_array_equal(flat, before)
+    flat += 1.0  # the views that were taken before still look at it
+    for name, view in layer.parameters().items():
+        np.testing.assert_array_equal(views[name], view)
+        assert view.dtype == np.float64

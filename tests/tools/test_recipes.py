@@ -1,0 +1,63 @@
+"""Every task that trains at one word can be built and trained."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.tools.recipes import RECIPES
+
+
+@pytest.fixture(scope="module", params=list(RECIPES))
+def built(request):
+    """Return a recipe with its data, of which the training part is cut to a batch."""
+    recipe = RECIPES[request.param]
+    return recipe, recipe.load(recipe.splits[0], 0)
+
+
+def test_a_recipe_takes_a_training_step(built):
+    recipe, data = built
+    model = recipe.model(data)
+    x, y = data.train[0][:8], data.train[1][:8]
+    options = {n: v for n, v in recipe.training.items() if n not in ("epochs", "warmup")}
+    before = model.parameters().flat.copy()
+    history = nf.fit(model, (x, y), epochs=1, progress=False, **options)
+    assert np.isfinite(history.train_loss).all()
+    assert not np.array_equal(model.parameters().flat, before)
+
+
+def test_an_untrained_model_knows_nothing(built):
+    recipe, data = built
+    x, y = data.test[0][:256], data.test[1][:256]
+    found = nf.evaluate(recipe.model(data), (x, y))
+    assert found.accuracy < 1.0 / data.n_classes + 0.2
+
+
+def test_a_model_takes_the_seed_the_dtype_and_other_changes(built):
+    recipe, data = built
+    first, other = recipe.model(data, seed=1), recipe.model(data, seed=2)
+    assert not np.array_equal(first.parameters().flat, other.parameters().flat)
+    changed = recipe.model(data, dtype="float64", n_layers=1, mixer="identity")
+    assert (changed.dtype, changed.config.mixers()) == ("float64", ("identity",))
+
+
+def test_a_model_is_as_long_as_its_data(built):
+    recipe, data = built
+    assert recipe.model(data).config.max_len == data.length == data.test[0].shape[1]
+
+
+def test_a_recipe_says_what_it_is(built):
+    recipe, _ = built
+    assert recipe.summary
+    assert set(recipe.training) == {
+        *("epochs", "batch_size", "lr", "warmup"),
+        *("weight_decay", "label_smoothing", "clip_norm"),
+    }
+
+
+def test_the_names_are_the_keys():
+    assert [recipe.name for recipe in RECIPES.values()] == list(RECIPES)
+
+
+def test_generated_data_follows_the_seed():
+    one, other = (RECIPES["reverse"].load("generated", seed) for seed in (0, 1))
+    assert not np.array_equal(one.train[0], other.train[0])
