@@ -4,8 +4,8 @@
     model = npformer.SequenceClassifier(config, n_classes=10, n_features=8)
     history = npformer.fit(model, (x, y))
 
-`functional` holds the mathematics, `layers` and `mixers` its parts with parameters, `gradcheck`
-proves them, `data` has something to train on.
+`functional` holds the mathematics, `layers` and `mixers` the same with parameters of their own.
+`gradcheck` checks their gradients, and `data` has something to train on.
 """
 
 import sys
@@ -48,14 +48,18 @@ from npformer.training.checkpoint import CheckpointError, load, read_notes, save
 
 __version__ = "0.1.0"
 
-# Where names stood before there were folders: scripts, plugins and pickles have these paths.
+# Modules of earlier versions, under the paths that scripts, plugins and pickles have.
 seeds = published
-for _old, _new in {
-    **dict.fromkeys(["backend", "context", "initializers", "module", "padding", "registry"], core),
-    **dict.fromkeys(["batch", "block", "config", "encoder", "sequence_model"], models),
-    "seeds": published,
-}.items():
-    sys.modules[f"npformer.{_old}"] = _new
+_moved = {
+    core: "backend context module padding registry",
+    core.checks: "checks",
+    core.initializers: "initializers",
+    models: "batch block config encoder input_embedding sequence_model",
+    published: "seeds",
+}
+sys.modules.update(
+    {f"npformer.{name}": module for module, names in _moved.items() for name in names.split()}
+)
 
 __all__ = [
     "MIXERS",

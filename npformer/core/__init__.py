@@ -1,6 +1,6 @@
-"""The ground: arrays of NumPy or CuPy, parameters, gradients, layers, and what a call brings."""
+"""What all else builds on: arrays of NumPy or CuPy, parameters, gradients, layers, contexts."""
 
-from npformer.core import checks, initializers
+from npformer.core import checks, constants, initializers
 from npformer.core.arrays import (
     add_at,
     array_module,
@@ -8,15 +8,16 @@ from npformer.core.arrays import (
     backend_of,
     backends,
     cores,
-    draws_on_host,
     erf,
     fft_module,
     get_backend,
     is_array,
+    is_numpy_generator,
     like,
     to_numpy,
 )
 from npformer.core.backend import Array, Backend, BackendUnavailableError, Feed, Module
+from npformer.core.builders import same_definition
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.initializers import (
@@ -31,10 +32,11 @@ from npformer.core.initializers import (
 from npformer.core.layer import KEPT, Layer
 from npformer.core.out_of_memory import BatchTooLargeError, explained_memory_error
 from npformer.core.padding import Padding, check_ends_in_padding
-from npformer.core.parameters import ALIGNMENT, Layout, Parameter, Parameters
+from npformer.core.parameters import ALIGNMENT, FlatBuffer, Parameter, Parameters
 from npformer.core.pinned_feed import PinnedFeed
 from npformer.core.precision import PRECISIONS, precision, use_precision
-from npformer.core.registry import PLUGIN_FILE, Registry, names_in, parsed, same
+from npformer.core.registry import PLUGIN_FILE, Registry
+from npformer.core.specs import parse_spec, split_names
 
 __all__ = [
     "ALIGNMENT",
@@ -48,10 +50,10 @@ __all__ = [
     "BatchTooLargeError",
     "Context",
     "Feed",
+    "FlatBuffer",
     "Gradients",
     "Initializer",
     "Layer",
-    "Layout",
     "Module",
     "Padding",
     "Parameter",
@@ -66,9 +68,9 @@ __all__ = [
     "backends",
     "check_ends_in_padding",
     "checks",
+    "constants",
     "cores",
     "draw",
-    "draws_on_host",
     "erf",
     "explained_memory_error",
     "fft_module",
@@ -76,13 +78,14 @@ __all__ = [
     "get_backend",
     "initializers",
     "is_array",
+    "is_numpy_generator",
     "like",
-    "names_in",
     "normal",
     "ones",
-    "parsed",
+    "parse_spec",
     "precision",
-    "same",
+    "same_definition",
+    "split_names",
     "to_numpy",
     "use_precision",
 ]

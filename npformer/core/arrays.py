@@ -1,16 +1,13 @@
 """NumPy or CuPy: which library an array belongs to.
 
-Everything above this file is written once. A function asks the arrays that it was given for
-their module and goes on::
+All other code is written once for both libraries. A function finds the module of its array::
 
     xp = array_module(x)
     y = xp.exp(x)
 
-What the two libraries spell differently (erf, the FFT, adding at repeated indices, moving an
-array between host and device) is a function here.
+Where the two libraries differ, there is a function here: for erf, the FFT, adding at repeated
+indices, and moving an array between host and device.
 """
-
-from __future__ import annotations
 
 import os
 from collections.abc import Callable
@@ -23,30 +20,22 @@ from npformer.core.cupy_backend import load_cupy
 
 
 def _numpy_erf(x: Array) -> Array:
-    from scipy.special import erf  # here, not above: importing it costs more than NumPy itself
+    from scipy.special import erf  # imported late, for it takes longer than NumPy itself
 
     return erf(x)
 
 
 def _numpy_fft() -> Module:
-    import scipy.fft  # three times as fast as numpy.fft on two axes, and float32 stays float32
+    import scipy.fft  # three times as fast as numpy.fft on two axes, and it keeps float32
 
     return scipy.fft
 
 
-def _numpy_add_at(target: Array, indices: Array, values: Array) -> None:
-    np.add.at(target, indices, values)
-
-
 def cores() -> int:
-    """Return how many cores this thread may use: in a container fewer than the machine has."""
+    """Return how many cores this thread may use; in a container, fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _numpy_device() -> str:
-    return f"CPU ({cores()} cores), NumPy {np.__version__}"
 
 
 NUMPY = Backend(
@@ -57,28 +46,16 @@ NUMPY = Backend(
     download=lambda x: x,
     erf=_numpy_erf,
     fft=_numpy_fft,
-    add_at=_numpy_add_at,
-    device=_numpy_device,
+    add_at=np.add.at,
+    device=lambda: f"CPU ({cores()} cores), NumPy {np.__version__}",
 )
 
-
-_NUMPY_TYPES = (np.ndarray, np.generic)
-
-
 _backends: dict[str, Backend] = {"numpy": NUMPY}
-
-
 _loaders: dict[str, Callable[[], Backend]] = {"cupy": load_cupy}
 
 
 def register(backend: Backend) -> None:
-    """Make another array library known, under its name.
-
-    Parameters
-    ----------
-    backend : Backend
-        What npformer needs to know of it. A backend of the same name is replaced.
-    """
+    """Make an array library known under its name, or replace the one of that name."""
     _backends[backend.name] = backend
 
 
@@ -88,19 +65,9 @@ def backends() -> list[str]:
 
 
 def get_backend(name: str) -> Backend:
-    """Return a backend by its name, importing its library when that is the first use.
+    """Return a backend by its name; the first time, this imports its library.
 
-    Parameters
-    ----------
-    name : str
-        ``"numpy"`` or ``"cupy"``.
-
-    Raises
-    ------
-    ValueError
-        No backend has this name.
-    BackendUnavailableError
-        The library or the device is missing; the message says which, and how to get it.
+    BackendUnavailableError says which library or device is missing, and how to get it.
     """
     if name not in _backends:
         if name not in _loaders:
@@ -114,38 +81,29 @@ def is_array(x: object) -> bool:
     return _find(x) is not None
 
 
-def draws_on_host(generator: Any) -> bool:
-    """Whether a generator of random numbers is NumPy's, and not one of a device."""
+def is_numpy_generator(generator: Any) -> bool:
+    """Whether a random generator is NumPy's, instead of one on a device."""
     return isinstance(generator, np.random.Generator)
 
 
 def _find(x: object) -> Backend | None:
-    if isinstance(x, _NUMPY_TYPES):  # most calls, so the cheap question first
+    if isinstance(x, (np.ndarray, np.generic)):  # cheap, and true for most calls
         return NUMPY
     for backend in _backends.values():
         if isinstance(x, backend.array_type):
             return backend
-    # The user imported CuPy and npformer has not seen it yet.
-    if type(x).__module__.partition(".")[0] == "cupy":
+    if type(x).__module__.partition(".")[0] == "cupy":  # which npformer has not imported yet
         return get_backend("cupy")
     return None
 
 
 def backend_of(**arrays: Array | None) -> Backend:
-    """Return the one backend that all these arrays belong to.
+    """Return the one backend that all these arrays belong to, or raise TypeError.
 
-    Parameters
-    ----------
-    **arrays : array or None
-        The arrays under the names that the user knows them by. None is passed over.
-
-    Raises
-    ------
-    TypeError
-        One of them is not an array, or they belong to two backends.
+    The keywords are what the user calls the arrays. None is skipped.
     """
     if {type(x) for x in arrays.values() if x is not None} == {np.ndarray}:
-        return NUMPY  # most calls, so the cheap question first
+        return NUMPY  # cheap, and true for most calls
     first, owner = "", None
     for name, x in arrays.items():
         if x is None:
@@ -178,19 +136,9 @@ def array_module(x: Array) -> Module:
 
 
 def asarray(x: Any, backend: str = "numpy") -> Array:
-    """Return `x` as an array of the backend named.
+    """Return `x`, a list or an array of any backend, on the backend ``"numpy"`` or ``"cupy"``.
 
-    Parameters
-    ----------
-    x : array_like
-        A list, a NumPy array or an array of any backend.
-    backend : str
-        ``"numpy"`` or ``"cupy"``.
-
-    Returns
-    -------
-    array
-        `x` itself when it is already there.
+    An array that is already there is returned itself.
     """
     if type(x) is np.ndarray and backend == "numpy":
         return x
@@ -202,19 +150,13 @@ def asarray(x: Any, backend: str = "numpy") -> Array:
 
 
 def to_numpy(x: Any) -> np.ndarray:
-    """Return `x` as a NumPy array; on a GPU this waits for the device.
-
-    Parameters
-    ----------
-    x : array_like
-        A list or an array of any backend.
-    """
+    """Return `x`, a list or an array of any backend, as a NumPy array. This waits for a GPU."""
     source = _find(x)
     return np.asarray(x if source is None else source.download(x))
 
 
 def like(host: Any, x: Array) -> Array:
-    """Return the NumPy array `host` on the backend where `x` lives."""
+    """Return the NumPy array `host` on the backend of `x`."""
     return backend_of(x=x).upload(host)
 
 
@@ -224,10 +166,10 @@ def erf(x: Array) -> Array:
 
 
 def fft_module(x: Array) -> Module:
-    """Return the FFT namespace for arrays of `x`'s backend."""
+    """Return the FFT namespace for arrays like `x`."""
     return backend_of(x=x).fft()
 
 
 def add_at(target: Array, indices: Array, values: Array) -> None:
-    """``target[indices] += values``, once for every time that an index occurs."""
+    """Do ``target[indices] += values``, adding several times where an index is repeated."""
     backend_of(target=target, indices=indices, values=values).add_at(target, indices, values)

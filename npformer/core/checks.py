@@ -1,11 +1,10 @@
-"""Checks at the boundary: what came, what was expected, what to do."""
-
-from __future__ import annotations
+"""Checks of what users pass. Errors say what came, what was expected, and what to do."""
 
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,14 +14,14 @@ from npformer.core.arrays import backend_of
 from npformer.core.backend import Array, Module
 
 FLOATS = ("float32", "float64")
-_FLOAT_CODES = "fd"  # the same two, as NumPy's one-letter codes: ten times faster to ask for
+_FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
 _USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
 _complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
 
 
 @contextmanager
 def _complex_allowed() -> Iterator[None]:
-    """Let complex numbers pass, for `npformer.complex_step` and nobody else."""
+    """Let `floating` accept complex numbers, for `npformer.proof.complex_step` only."""
     token = _complex_step.set(True)
     try:
         yield
@@ -31,25 +30,12 @@ def _complex_allowed() -> Iterator[None]:
 
 
 def floating(**arrays: Array | None) -> Module:
-    """Return the module of these arrays, all of them float32 or all float64 and on one backend.
+    """Check that arrays are all float32 or all float64, on one backend, and return its module.
 
-    Parameters
-    ----------
-    **arrays : array or None
-        The arrays under the names that the user knows them by. None is passed over.
-
-    Returns
-    -------
-    module
-        ``numpy`` or ``cupy``.
-
-    Raises
-    ------
-    TypeError
-        Something is not an array, has another dtype, or two of them differ.
+    The keywords are what the user calls the arrays. None is skipped.
     """
     kinds = {(type(x), getattr(x, "dtype", None)) for x in arrays.values() if x is not None}
-    if len(kinds) == 1 and kinds <= _USUAL:  # at once: layers ask at every call
+    if len(kinds) == 1 and kinds <= _USUAL:  # a short way for the usual case
         return np
     backend = backend_of(**arrays)
     first, dtype = "", None
@@ -73,24 +59,10 @@ def floating(**arrays: Array | None) -> Module:
 
 
 def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str = "") -> None:
-    """Check a shape against a pattern.
+    """Check the shape of the array that the user calls `name`.
 
-    Parameters
-    ----------
-    name : str
-        What the user calls this array.
-    x : array
-        The array.
-    expected : tuple of int, str or None
-        A number must match; a word is any size, and the word is shown; a leading None is any
-        number of axes.
-    why : str
-        A sentence on what to do.
-
-    Raises
-    ------
-    ValueError
-        The shape does not match.
+    In `expected`, a number must match, a word stands for any size, and None at the beginning for
+    any number of axes. `why` is a sentence for the error.
     """
     if x.shape != expected and not _fits(x.shape, expected):
         open_ended = bool(expected) and expected[0] is None
@@ -103,26 +75,27 @@ def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str 
 
 
 def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bool:
-    """Return whether a shape is as a pattern says."""
     if expected[:1] == (None,):
         expected = expected[1:]
         actual = actual[max(0, len(actual) - len(expected)) :]
-    return len(actual) == len(expected) and all(map(_is_size, actual, expected))
-
-
-def _is_size(n: int, expected: int | str | None) -> bool:
-    return n == expected or isinstance(expected, str)
+    return len(actual) == len(expected) and all(
+        n == size or isinstance(size, str) for n, size in zip(actual, expected, strict=True)
+    )
 
 
 def choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Check that `value` is one of a few words; the error lists them."""
+    """Check that `value` is one of a few words."""
     if value not in (known := list(choices)):
         words = ", ".join(repr(word) for word in known)
-        from difflib import get_close_matches
+        raise ValueError(
+            f"{name} is {value!r}; expected one of {words}{did_you_mean(value, known)}"
+        )
 
-        close = get_close_matches(str(value), known, n=1)
-        hint = f". Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"{name} is {value!r}; expected one of {words}{hint}")
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """Return ``". Did you mean 'x'?"`` if `word` is close to a known word; else ""."""
+    close = get_close_matches(str(word), known, n=1)
+    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def positive(name: str, value: object) -> int:
@@ -131,7 +104,7 @@ def positive(name: str, value: object) -> int:
 
 
 def whole(name: str, value: object, at_least: int) -> int:
-    """Return `value` as an int after checking that it is a whole number and large enough."""
+    """Return `value` as an int after checking that it is a whole number of at least a bound."""
     if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < at_least:
         raise ValueError(f"{name} is {value!r}; expected a whole number of at least {at_least}")
     return int(value)
@@ -172,12 +145,9 @@ def at_most(x: Array, max_len: int, what: str) -> None:
 
 
 def on_host_or(name: str, x: Array, model: Any) -> None:
-    """Check that `x` is an array, on the host or where the model is: on ``model.backend``."""
-    if type(x) is not np.ndarray:  # else nobody has to ask where the model is
-        _on_host_or(name, x, model)
-
-
-def _on_host_or(name: str, x: Array, model: Any) -> None:
+    """Check that `x` is an array on the host or on ``model.backend``."""
+    if type(x) is np.ndarray:  # a short way for the usual case
+        return
     if hasattr(x, "filled"):
         raise TypeError(
             f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
@@ -199,7 +169,7 @@ def mask(name: str, x: Array, expected: tuple[int | str | None, ...]) -> None:
 
 
 def boolean(name: str, x: Array) -> None:
-    """Check that a mask, of whatever shape, is boolean."""
+    """Check that a mask of any shape is boolean."""
     if x.dtype.char != "?":
         raise TypeError(
             f"{name} has dtype {x.dtype}; expected a boolean array in which True means keep. "

@@ -1,6 +1,4 @@
-"""What belongs to one call and to no layer."""
-
-from __future__ import annotations
+"""Context: what belongs to one call instead of a layer."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -13,29 +11,22 @@ _NOT_GIVEN: Any = object()
 
 @dataclass(frozen=True, init=False)
 class Context:
-    """What belongs to one call and to no layer. `dataclasses.replace` makes a changed one.
+    """What belongs to one call instead of a layer. `dataclasses.replace` makes a changed copy.
 
     Parameters
     ----------
     training : bool
-        Whether dropout drops.
+        Whether dropout acts.
     generator : numpy.random.Generator, optional
-        Where dropout's masks come from. Needed only where something is random.
+        Draws the masks of dropout. Needed only if something is random.
     mask : bool array, shape (batch, length), optional
         Padding: True = keep. None keeps every token.
     types : int array, shape (batch, length), optional
-        The type of each token, for models with `n_token_types`: BERT counts its segments so. None
-        means that every token is of type 0.
+        The type of each token, for models with `n_token_types`. None means 0 for all.
     keep : bool
-        Whether a backward pass may follow. If not, layers need not keep what it would ask for, and
-        the caches that they return are of no use.
+        Whether a backward pass may follow. If not, layers need not return caches.
     padding : Padding, optional
-        In place of `mask`, where what is known of it is to be shared.
-
-    Attributes
-    ----------
-    padding : Padding or None
-        The mask, and what it says of lengths, for all layers of the call together.
+        Instead of `mask`. All layers of the call then share the lengths that it finds.
     """
 
     training: bool
@@ -54,7 +45,7 @@ class Context:
         *,
         padding: Padding | None = None,
     ) -> None:
-        if mask is not _NOT_GIVEN:  # of `replace`, which hands the old padding on beside it
+        if mask is not _NOT_GIVEN:  # given by `replace`, besides the old padding
             padding = None if mask is None else Padding(mask)
         self.__dict__.update(
             training=training, generator=generator, types=types, keep=keep, padding=padding
@@ -62,22 +53,19 @@ class Context:
 
     @property
     def mask(self) -> Array | None:
-        """The padding mask, bool, shape (batch, length), True = keep; None keeps every token."""
+        """The padding mask: bool, shape (batch, length), True = keep; None keeps every token."""
         return None if self.padding is None else self.padding.mask
 
     def without_mask(self) -> Self:
-        """Return the same context for tensors that are no longer sequences."""
+        """Return the context for arrays that are not sequences."""
         if self.padding is None and self.types is None:
             return self
         return replace(self, padding=None, types=None)
 
-    def draws(self) -> Any:
-        """Return the generator for a layer that is random while training, None at evaluation.
+    def dropout_generator(self) -> Any:
+        """Return the generator while training, and None at evaluation.
 
-        Raises
-        ------
-        ValueError
-            Training without a generator: randomness is passed in, never made up.
+        Raises ValueError if there is none while training.
         """
         if not self.training:
             return None

@@ -1,6 +1,4 @@
-"""CuPy: the one file that imports it, when it is first asked for and never before."""
-
-from __future__ import annotations
+"""The backend of CuPy, which is imported here only, when it is first asked for."""
 
 from typing import Any
 
@@ -9,23 +7,17 @@ from npformer.core.pinned_feed import PinnedFeed
 
 
 def load_cupy() -> Backend:
-    """Return what npformer needs to know of CuPy.
-
-    Raises
-    ------
-    BackendUnavailableError
-        CuPy, a GPU, its driver or CUDA's libraries are missing; the message says which.
-    """
+    """Return the backend; BackendUnavailableError says which part of CUDA or CuPy is missing."""
     install = (
-        'install it with  python -m pip install "npformer[cuda13]"  '
-        '(or "npformer[cuda12]" for a CUDA 12 driver)'
+        'python -m pip install "npformer[cuda13]"  (or "npformer[cuda12]" for a CUDA 12 driver)'
     )
     try:
         import cupy
         import cupyx.scipy.special
     except ImportError as error:
         raise BackendUnavailableError(
-            f"backend 'cupy' needs CuPy, which cannot be imported here ({error}); {install}"
+            f"backend 'cupy' needs CuPy, which cannot be imported here ({error}); "
+            f"install it with  {install}"
         ) from error
     try:
         found = cupy.cuda.runtime.getDeviceCount()
@@ -40,22 +32,18 @@ def load_cupy() -> Backend:
             f"backend 'cupy' needs an NVIDIA GPU; CuPy {cupy.__version__} is installed and finds "
             "no device. Check that `nvidia-smi` lists one, or stay on backend 'numpy'"
         )
-    try:  # CuPy looks for CUDA's libraries and headers when they are needed, not before
+    try:  # CuPy loads the libraries and headers of CUDA only now
         square = cupy.ones((2, 2), dtype="float32")
         cupy.tanh(square @ square)
         cupy.fft.fft(square)
     except MemoryError:
         raise
-    except Exception as error:  # NVRTC's errors have no other class in common
+    except Exception as error:  # the errors of NVRTC have no other common class
         said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise BackendUnavailableError(
             f"backend 'cupy' needs CUDA's libraries; CuPy {cupy.__version__} finds the GPU and "
-            f"reports: {said}. They come with  python -m pip install "
-            '"npformer[cuda13]"  (or "npformer[cuda12]" for a CUDA 12 driver)'
+            f"reports: {said}. They come with  {install}"
         ) from error
-
-    def device() -> str:
-        return f"{_properties(cupy)['name'].decode()}, CuPy {cupy.__version__}"
 
     def free_memory() -> None:
         cupy.fft.config.get_plan_cache().clear()
@@ -71,7 +59,7 @@ def load_cupy() -> Backend:
         erf=cupyx.scipy.special.erf,
         fft=lambda: cupy.fft,
         add_at=cupy.add.at,
-        device=device,
+        device=lambda: f"{_properties(cupy)['name'].decode()}, CuPy {cupy.__version__}",
         details=lambda: _details(cupy),
         feed=lambda: PinnedFeed(cupy, cupyx.empty_pinned),
         free_memory=free_memory,
@@ -86,7 +74,7 @@ def _properties(cupy: Module) -> dict[str, Any]:
 
 def _details(cupy: Module) -> list[tuple[str, str]]:
     def version(number: int) -> str:
-        return f"{number // 1000}.{number % 1000 // 10}"  # CUDA's way to write 13.0 is 13000
+        return f"{number // 1000}.{number % 1000 // 10}"  # CUDA writes 13.0 as 13000
 
     properties = _properties(cupy)
     free, total = cupy.cuda.Device().mem_info
@@ -103,11 +91,10 @@ def _details(cupy: Module) -> list[tuple[str, str]]:
 def _set_tf32(cupy: Module, on: bool) -> None:
     """Switch TF32 on or off for all products of float32 arrays.
 
-    CuPy 14 has two ways to cuBLAS, in cupy/_core/_routines_linalg.pyx. A product of two matrices
-    goes through `tensordot_core_v11`, which names a compute type in every call: `get_compute_type`
-    says which. `matmul` of more axes calls gemmStridedBatchedEx or sgemmBatched, which leave that
-    to the math mode of the handle. So both are set. CUPY_TF32=1 in the environment reaches the
-    first way only. A handle belongs to one thread and one device: those that call this.
+    CuPy 14 calls cuBLAS in two ways (cupy/_core/_routines_linalg.pyx). A product of two matrices
+    takes the compute type of `get_compute_type`, which CUPY_TF32=1 in the environment sets too.
+    `matmul` of more axes follows the math mode of the handle, which belongs to the thread and the
+    device that call this.
     """
     from cupy._core import _routines_linalg as linalg
 

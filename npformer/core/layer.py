@@ -1,8 +1,8 @@
-"""State: parameters, their gradients, and the layers that own them.
+"""Layer: it owns parameters, but never activations.
 
-A layer owns parameters and never activations. What its forward pass computed goes back to the
-caller as a cache, and its gradients are added to an object that the caller brings, so the same
-layer may be applied twice, shared between places and used from several threads at once::
+The forward pass returns what the backward pass needs as a cache, and the backward pass adds to
+gradients that belong to the caller. So a layer can be applied twice, shared between places and used
+in several threads at once::
 
     y, cache = layer.forward(x, context)
     dx = layer.backward(dy, cache, gradients)
@@ -14,23 +14,22 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from npformer.core import checks
-from npformer.core.arrays import array_module, asarray, backend_of, get_backend
+from npformer.core.arrays import asarray, backend_of, get_backend
 from npformer.core.backend import Array
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
-from npformer.core.parameters import FlatBuffer, Layout, Parameter, Parameters
+from npformer.core.parameters import FlatBuffer, Parameter, Parameters
 
 
 class Layer:
-    """A map with parameters: `forward`, `backward`, and names for what it owns.
+    """A function with parameters.
 
-    A subclass sets parameters and other layers as attributes, in the order in which they act, and
-    writes `forward` and `backward`. Everything else follows from the attributes: a parameter is
-    called by the path that leads to it, such as ``blocks.0.mixer.query.weight``.
+    A subclass defines `forward` and `backward`, and sets parameters and other layers as attributes,
+    in the order in which they act. The name of a parameter is the path of attributes that leads to
+    it, such as ``blocks.0.mixer.query.weight``.
     """
 
-    # What the engine keeps of a layer while it lives, beside its attributes: no copy has it and no
-    # file, and no table keeps the layer alive.
+    # The last slot is for the engine. Copies and files leave it out.
     __slots__ = ("__dict__", "__weakref__", "_npformer_kept")
 
     def __getstate__(self) -> Any:
@@ -42,49 +41,19 @@ class Layer:
         return (attributes, slots) if slots else attributes
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return the result and what `backward` needs.
-
-        Parameters
-        ----------
-        x : array
-        context : Context
-
-        Returns
-        -------
-        y : array
-        cache : opaque
-        """
+        """Return the result and what `backward` needs."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to go forward")
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Add the parameters' gradients to `gradients` and return the input's.
+        """Add the gradients of the parameters to `gradients` and return dx.
 
-        Parameters
-        ----------
-        dy : array
-            Gradient of the loss with respect to y.
-        cache : opaque
-            From `forward`.
-        gradients : Gradients
-            Added to, under each parameter's identity.
-
-        Returns
-        -------
-        dx : array
-            Gradient of the loss with respect to x; None where x has none: token ids, or tokens
-            that have no say in the result.
+        dy and dx are the gradients of the loss with respect to y and x. dx is None if x has no
+        gradient, as token ids, or if y does not depend on x.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how to go backward")
 
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
-        """Return the result at evaluation, without a cache.
-
-        Parameters
-        ----------
-        x : array
-        mask : bool array, shape (batch, length), optional
-            Padding: True = keep.
-        """
+        """Return the result at evaluation. In `mask`, shape (batch, length), True = keep."""
         backend_of(x=x, mask=mask)
         y, _ = self.forward(x, Context(mask=mask, keep=False))
         return y
@@ -92,7 +61,7 @@ class Layer:
     # Names ------------------------------------------------------------------------------------
 
     def children(self) -> Iterator[tuple[str, Parameter | Layer]]:
-        """Yield the parameters and layers that are attributes, in the order they were set."""
+        """Yield the parameters and layers among the attributes, in the order they were set."""
         for name, attribute in list(vars(self).items()):  # another thread may set one meanwhile
             if isinstance(attribute, Parameter | Layer):
                 yield name, attribute
@@ -102,14 +71,14 @@ class Layer:
                         yield f"{name}.{i}", item
 
     def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
-        """Yield this layer and all below it with their dotted names; a shared one each time."""
+        """Yield this layer and all inside it with their dotted names; shared ones repeatedly."""
         yield prefix, self
         for name, child in self.children():
             if isinstance(child, Layer):
                 yield from child.layers(f"{prefix}.{name}" if prefix else name)
 
     def named_parameters(self) -> dict[str, Parameter]:
-        """Return every parameter under its dotted name; a shared one once, under its first."""
+        """Return each parameter once, under its dotted name, or the first one if it is shared."""
         names: dict[Parameter, str] = {}
         for path, layer in self.layers():
             for name, child in layer.children():
@@ -122,7 +91,7 @@ class Layer:
         return {n: p for n, p in self.named_parameters().items() if p.trainable}
 
     def parameters(self) -> Parameters:
-        """Return ``{name: array}`` of what is trained: writable views, live across `to`."""
+        """Return ``{name: array}`` of what is trained, as writable views."""
         return Parameters(self.trainable())
 
     def n_parameters(self) -> int:
@@ -132,55 +101,33 @@ class Layer:
     # Memory -----------------------------------------------------------------------------------
 
     def flatten(self) -> Self:
-        """Lay all trained parameters out as views of one flat buffer.
+        """Make all trained parameters views of one flat buffer, and return the layer.
 
-        One buffer is one update of the optimizer, one sum over workers, one move to the GPU. The
-        outermost layer does it: a model calls this at the end of its ``__init__``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            Parameters have more than one dtype.
+        The optimizer then makes one update, workers one sum, and `to` one copy. The outermost layer
+        calls this at the end of its ``__init__``. All parameters must have the same dtype.
         """
-        named = self.trainable()
-        if not named:
-            return self
-        checks.floating(**{name: parameter.value for name, parameter in named.items()})
-        layout = Layout(named)
-        first = next(iter(named.values())).value
-        buffer = FlatBuffer(array_module(first).zeros(layout.size, dtype=first.dtype))
-        for parameter, offset in zip(named.values(), layout.offsets, strict=True):
-            buffer.flat[offset : offset + parameter.size] = parameter.value.reshape(-1)
-            parameter._place(buffer, offset)
+        parameters = Parameters(self.trainable())
+        if parameters:
+            checks.floating(**parameters)
+            buffer = FlatBuffer(parameters.gather(parameters))
+            for name, offset in zip(parameters, parameters.offsets, strict=True):
+                parameters.named[name]._place(buffer, offset)
         return self
 
     def to(self, backend: str) -> Self:
-        """Move all parameters to a backend: ``"cupy"`` for the GPU, ``"numpy"`` back.
-
-        Parameters
-        ----------
-        backend : str
-            A name in `npformer.backends()`.
-
-        Returns
-        -------
-        self
+        """Move all parameters to a backend, such as "cupy" or "numpy", and return the layer.
 
         Raises
         ------
         BackendUnavailableError
-            No GPU, no driver or no CuPy; the message says which.
+            There is no GPU, no driver or no CuPy; the message says which.
         ValueError
-            This layer shares its memory with a model around it, which must move as a whole.
+            The layer shares a flat buffer with the rest of a model, which only moves as a whole.
         """
         get_backend(backend)
         ours = set(self.named_parameters().values())
         buffers = {id(parameter._buffer): parameter._buffer for parameter in ours}
-        forget(self)  # layers that were taken out may live on in what is kept of this one
+        _release_kept(self)  # it may refer to layers that were taken out of this one
         for buffer in buffers.values():
             if not ours.issuperset(buffer.members):
                 raise ValueError(
@@ -194,7 +141,7 @@ class Layer:
 
     @property
     def backend(self) -> str:
-        """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
+        """Name of the backend of the parameters; ``"numpy"`` if there are none."""
         first = self._any_parameter()
         return "numpy" if first is None else backend_of(parameter=first._buffer.flat).name
 
@@ -217,15 +164,14 @@ class Layer:
         return f"{type(self).__name__}({described})"
 
 
-def forget(layer: Layer) -> None:
-    """Let go of what is kept beside a layer."""
+KEPT: Any = vars(Layer)["_npformer_kept"]
+"""The slot for the engine, past any ``__getattr__`` or ``__setattr__`` of a subclass."""
+
+
+def _release_kept(layer: Layer) -> None:
     try:
         kept = KEPT.__get__(layer)
     except AttributeError:
         return
     if kept is not None:
         kept.release()
-
-
-KEPT: Any = vars(Layer)["_npformer_kept"]
-"""The place beside a layer, which no ``__getattr__`` or ``__setattr__`` of a subclass sees."""

@@ -1,4 +1,4 @@
-"""Which tokens of a batch are padding: one mask, looked at once for all layers of a call."""
+"""Which tokens of a batch are padding: one mask, shared by all layers of a call."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ class Padding:
     Parameters
     ----------
     mask : bool array, shape (batch, length)
-        True = keep, on the backend of what it belongs to.
+        True = keep, on the backend of the sequences.
     on_host : NumPy array, optional
-        The same mask, where it came from the host: lengths are then found without waiting for a
-        GPU.
-
-    Attributes
-    ----------
-    mask : bool array, shape (batch, length)
+        The same mask on the host, if it came from there. Finding lengths then needs no copy.
     """
 
     def __init__(self, mask: Array, on_host: Array | None = None) -> None:
@@ -30,11 +25,11 @@ class Padding:
         self._groups: list[tuple[int, Array]] | None = None
 
     def of_rows(self, rows: Any) -> Padding:
-        """Return the padding of some samples: a slice, or an array of numbers."""
+        """Return the padding of some samples: a slice, or an array of row numbers."""
         return Padding(self.mask[rows], None if self._on_host is None else self._on_host[rows])
 
     def on_host(self) -> Array:
-        """Return the mask as a NumPy array; one on a GPU is waited for, the first time."""
+        """Return the mask as a NumPy array; the first time, this waits for a GPU."""
         if self._on_host is None:
             self._on_host = to_numpy(self.mask)
         return self._on_host
@@ -42,12 +37,7 @@ class Padding:
     def rows_of_length(self) -> list[tuple[int, Array]]:
         """Return (length, rows) for every length above 0 that occurs, the shortest first.
 
-        Lengths decide what is computed, not only its values, so the host has to know them.
-
-        Raises
-        ------
-        ValueError
-            A sequence does not end in its padding.
+        Padding must be at the end of each sequence.
         """
         if self._groups is None:
             mask = self.on_host()
@@ -62,17 +52,11 @@ class Padding:
 
 
 def check_ends_in_padding(mask: Array) -> None:
-    """Check that no row of a mask on the host, (batch, length), keeps a token after padding.
-
-    Raises
-    ------
-    ValueError
-        One does.
-    """
+    """Check that no row of a mask, (batch, length) on the host, keeps a token after padding."""
     ends_in_padding = (mask[:, 1:] <= mask[:, :-1]).all(axis=1)
     if not ends_in_padding.all():
         row = int((~ends_in_padding).argmax())
         raise ValueError(
             f"mask keeps tokens after padding in row {row}; with padding='per_length' expected "
-            "each sequence at the front and its padding at the end. Move the padding behind"
+            "each sequence at the front and its padding at the end. Move the padding to the end"
         )

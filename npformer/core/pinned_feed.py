@@ -1,8 +1,7 @@
 """Feeding a GPU: batches are copied while it computes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,64 +10,52 @@ from npformer.core.backend import Array, Module
 
 
 class PinnedFeed:
-    """Copies batches to a GPU on a stream of its own, through memory that the GPU reads directly.
+    """A `Feed` that copies batches to a GPU on a stream of its own, from pinned memory.
 
-    The stream that computes waits for a copy, the host does not: while the GPU is busy with one
-    batch, the next one arrives. Two batches have memory, in turn. Before a third is copied into the
-    first one's place, the copying stream waits for the work that was launched before the second
-    came, and the host for the end of the first copy. So the host is never more than some batches
-    ahead.
+    The computing stream waits for a copy, but the host does not, so the next batch arrives while
+    the GPU computes. There are two slots of memory. Before a third batch overwrites the first, the
+    copying stream waits for all work that was launched before the second call, and the host waits
+    for the first copy. So the host is never more than a few batches ahead.
 
-    Parameters
-    ----------
-    cupy : module
-    empty_pinned : callable
-        ``cupyx.empty_pinned``: makes NumPy arrays in such memory.
+    `empty_pinned` is ``cupyx.empty_pinned``, which makes NumPy arrays in pinned memory.
     """
 
-    ALIGNMENT = 256  # bytes, that of CuPy's own allocations
+    ALIGNMENT = 256  # bytes, as in CuPy's own allocations
 
     def __init__(self, cupy: Module, empty_pinned: Callable[..., np.ndarray]) -> None:
         self._cupy = cupy
         self._empty_pinned = empty_pinned
         self._copying = cupy.cuda.Stream(non_blocking=True)
         self._slots = [_Slot(), _Slot()]
-        self._launched: Any = None  # marks all work that was launched before the last call
+        self._launched: Any = None  # an event after all work launched before the last call
 
     def __call__(self, *arrays: np.ndarray | None) -> tuple[Array, ...]:
-        """Return the arrays on the device.
-
-        Parameters
-        ----------
-        *arrays : NumPy array or None
-        """
+        """Return NumPy arrays on the device, and None for None."""
         computing = self._cupy.cuda.get_current_stream()
         slot = self._slots[0]
         self._slots.reverse()
-        offsets, size = [], 0
-        for x in arrays:
-            offsets.append(size)
-            size += 0 if x is None else -(-x.nbytes // self.ALIGNMENT) * self.ALIGNMENT
+        sizes = (0 if x is None else x.nbytes for x in arrays)
+        padded = [-(-size // self.ALIGNMENT) * self.ALIGNMENT for size in sizes]
+        *offsets, total = accumulate(padded, initial=0)
         launched = computing.record(self._event())
         if slot.copied is not None:
-            slot.copied.synchronize()  # or the host would write into what is still being copied
-        if slot.size < size:
-            slot.pinned = self._empty_pinned(size, dtype="uint8")
-            slot.device = self._cupy.empty(size, dtype="uint8")
-            slot.size = size
-            self._copying.wait_event(launched)  # the new memory may have been in use till then
+            slot.copied.synchronize()  # the host must not overwrite what is still being copied
+        if slot.size < total:
+            slot.pinned = self._empty_pinned(total, dtype="uint8")
+            slot.device = self._cupy.empty(total, dtype="uint8")
+            slot.size = total
+            self._copying.wait_event(launched)  # the new memory may have been in use until now
         elif self._launched is not None:
             self._copying.wait_event(self._launched)
         self._launched = launched
         for x, offset in zip(arrays, offsets, strict=True):
             if x is not None:
-                place = slot.pinned[offset : offset + x.nbytes]
-                np.copyto(place.view(x.dtype).reshape(x.shape), x)
-        slot.device[:size].set(slot.pinned[:size], stream=self._copying)
+                np.copyto(_view(slot.pinned, offset, x), x)
+        slot.device[:total].set(slot.pinned[:total], stream=self._copying)
         slot.copied = self._copying.record(self._event())
         computing.wait_event(slot.copied)
         return tuple(
-            None if x is None else slot.view(offset, x)
+            None if x is None else _view(slot.device, offset, x)
             for x, offset in zip(arrays, offsets, strict=True)
         )
 
@@ -80,14 +67,15 @@ class PinnedFeed:
         return self._cupy.cuda.Event(disable_timing=True)
 
 
+def _view(memory: Array, offset: int, x: np.ndarray) -> Array:
+    """Return the part of `memory` for `x`, in its dtype and shape."""
+    return memory[offset : offset + x.nbytes].view(x.dtype).reshape(x.shape)
+
+
 class _Slot:
-    """Memory for one batch on both sides, and what marks the end of the last copy."""
+    """Memory for one batch on host and device, and an event at the end of the last copy."""
 
     pinned: Any = None
     device: Any = None
     copied: Any = None
     size = 0
-
-    def view(self, offset: int, x: np.ndarray) -> Array:
-        """Return the device's copy of `x`."""
-        return self.device[offset : offset + x.nbytes].view(x.dtype).reshape(x.shape)

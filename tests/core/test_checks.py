@@ -62,26 +62,25 @@ def test_floating_names_the_two_arrays_that_differ():
     assert "x.astype('float64') or W.astype('float32')" in message
 
 
-@pytest.mark.parametrize("value", [1, 5])
-def test_positive_takes_whole_numbers_from_1(value):
-    checks.positive("n", value)
+@pytest.mark.parametrize(
+    ("check", "values"), [(checks.positive, [1, 5]), (checks.rate, [0, 0.0, 0.5, 0.999])]
+)
+def test_numbers_that_are_taken(check, values):
+    for value in values:
+        check("n", value)
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None])
-def test_positive_refuses_everything_else(value):
-    with pytest.raises(ValueError, match=r"n is .*; expected a whole number of at least 1"):
-        checks.positive("n", value)
-
-
-@pytest.mark.parametrize("value", [0, 0.0, 0.5, 0.999])
-def test_a_rate_is_from_0_up_to_1(value):
-    checks.rate("rate", value)
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.0, 2, float("nan"), "half", None])
-def test_a_rate_is_nothing_else(value):
-    with pytest.raises(ValueError, match=r"rate is .*; expected a number from 0 up to"):
-        checks.rate("rate", value)
+@pytest.mark.parametrize(
+    ("check", "values", "expected"),
+    [
+        (checks.positive, [0, -1, 1.0, True, "1", None], "a whole number of at least 1"),
+        (checks.rate, [-0.1, 1.0, 2, float("nan"), "half", None], "a number from 0 up to"),
+    ],
+)
+def test_numbers_that_are_refused(check, values, expected):
+    for value in values:
+        with pytest.raises(ValueError, match=f"^n is .*; expected {expected}"):
+            check("n", value)
 
 
 def test_a_choice_lists_what_there_is():

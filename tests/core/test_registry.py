@@ -1,12 +1,13 @@
-"""Tables that are open to others: registering, naming, making, and what is said of mistakes."""
+"""Tables that users can add to: registering, making, and the errors of both."""
 
 import abc
 import functools
+import operator
 
 import pytest
 
 import npformer as nf
-from npformer.core import INITIALIZERS, Registry, names_in
+from npformer.core import INITIALIZERS, Registry
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS, ReLU
 from npformer.losses import LOSSES, Loss, SoftmaxCrossEntropy
 from npformer.mixers import Identity, Mixer, MixerSettings
@@ -51,13 +52,9 @@ def test_nothing_is_added_at_first(shapes):
     assert [table.added() for table in TABLES] == [{}] * len(TABLES)
 
 
-@pytest.mark.parametrize(
-    "name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None], ids=repr
-)
+@pytest.mark.parametrize("name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None])
 def test_a_name_is_an_identifier(shapes, name):
-    with pytest.raises(
-        ValueError, match=r"expected letters, digits and underscores, .* 'my_shape'"
-    ):
+    with pytest.raises(ValueError, match=r"letters, digits and underscores, .*'my_shape'"):
         shapes.register(name, Shape)
 
 
@@ -65,10 +62,9 @@ def test_a_name_that_is_taken_is_refused(shapes):
     class Other(Shape):
         pass
 
-    with pytest.raises(
-        ValueError, match=r"the shape 'box' is registered already, as .*Shape"
-    ) as error:
+    with pytest.raises(ValueError, match=r"'box' is registered already, as .*Shape") as error:
         shapes.register("box", Other)
+    assert str(error.value).startswith("the shape 'box'")
     assert "del here.SHAPES['box']" in str(error.value)
     del shapes["box"]
     shapes.register("box", Other)
@@ -128,24 +124,16 @@ class HalfLoss(Loss):
 @pytest.mark.parametrize(
     ("table", "builder", "message"),
     [
-        (ACTIVATIONS, NoLayer, r"the activation 'mine' is the class NoLayer, which is not derived"),
-        (ACTIVATIONS, NoLayer, r"Write class|expected a class that is: class NoLayer\(npformer"),
+        (ACTIVATIONS, NoLayer, "the activation 'mine' is the class NoLayer, which is not derived"),
+        (ACTIVATIONS, NoLayer, r"expected a class that is: class NoLayer\(npformer"),
         (ACTIVATIONS, ReLU(), "is an object, of the class ReLU; expected the class or a function"),
         (ACTIVATIONS, "relu", "is 'relu'; expected a class or a function to call"),
         (POOLINGS, 3, "the pooling 'mine' is 3; expected a class or a function"),
         (nf.MIXERS, ReLU, "is the class ReLU, which is not derived from npformer.mixers.mixer.Mix"),
-        (
-            nf.MIXERS,
-            lambda settings: None,
-            "is the function <lambda>; expected a class derived from",
-        ),
+        (nf.MIXERS, lambda settings: None, "the function <lambda>; expected a class derived from"),
         (nf.MIXERS, Identity(), "is an object, of the class Identity; expected the class"),
         (nf.MIXERS, HalfMixer, "is the class HalfMixer, which has no build, explain; expected all"),
-        (
-            LOSSES,
-            HalfLoss,
-            "the loss 'mine' is the class HalfLoss, which has no backward; expected",
-        ),
+        (LOSSES, HalfLoss, "loss 'mine' is the class HalfLoss, which has no backward; expected"),
         (LOSSES, SoftmaxCrossEntropy(), "is an object, of the class SoftmaxCrossEntropy"),
         (SCHEDULES, 0.5, "the schedule 'mine' is 0.5; expected a class or a function"),
     ],
@@ -165,40 +153,7 @@ def test_abstract_methods_of_others_count_too(shapes):
         shapes.register("abstract", Abstract)
 
 
-# Naming -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("spec", "name", "options"),
-    [
-        ("box", "box", {}),
-        ("box()", "box", {}),
-        ("box(width=2)", "box", {"width": 2}),
-        ("box( width = -2.5e-3 , height=None,)", "box", {"width": -2.5e-3, "height": None}),
-        ("box(a='x, (y)', b=[1, 2], c=(True,), d={'e': 1})", "box", None),
-    ],
-)
-def test_a_text_is_a_name_and_options(shapes, spec, name, options):
-    expected = {"a": "x, (y)", "b": [1, 2], "c": (True,), "d": {"e": 1}}
-    assert shapes.parse(spec) == (name, expected if options is None else options)
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        *("box(", "box)(", "box(2)", "box(width)", "box(width=2", "box(width=2))", "box(width==2)"),
-        *("box(**{'a': 1})", "box(a=1, a=2)", "box(a=b)", "box(a=1)(b=2)", "box.x(a=1)", "(a=1)"),
-        *(" box(a=1)", "box(a=__import__('os'))", "box(a=1); box(a=2)", "box(a=1)\n+ 2"),
-        *("box(a=" + "(" * 5000, "box(a={[]: 1})", "box(a='\0')"),
-    ],
-    ids=lambda spec: spec[:20],
-)
-def test_a_text_that_is_no_call_is_refused(shapes, spec):
-    with pytest.raises(
-        ValueError, match=r"^size is .*; expected a name, or a name and options"
-    ) as e:
-        shapes.parse(spec, "size")
-    assert type(e.value) is ValueError
+# Making -------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_name_lists_what_there_is_and_how_to_add_to_it(shapes):
@@ -210,43 +165,22 @@ def test_an_unknown_name_lists_what_there_is_and_how_to_add_to_it(shapes):
     )
     with pytest.raises(ValueError, match=r"shape is 'sphere'; expected one of 'box'\. One of your"):
         shapes.parse("sphere")
-    with pytest.raises(
-        ValueError, match=r"shape is None; .*SHAPES\.register\('my_shape', \.\.\.\)"
-    ):
+    with pytest.raises(ValueError, match=r"^size is 'box\('; expected a name, or a name and"):
+        shapes.parse("box(", "size")
+    with pytest.raises(ValueError, match=r"shape is None; .*SHAPES\.register\('my_shape', "):
         shapes.parse(None)
 
 
 @each_table
 def test_the_place_that_is_named_is_where_the_table_is(table):
-    module, _, name = table.table.rpartition(".")
-    found = nf
-    for part in module.split(".")[1:]:
-        found = getattr(found, part)
-    assert getattr(found, name) is table
+    path = table.table.removeprefix("npformer.")
+    assert operator.attrgetter(path)(nf) is table
 
 
 @each_table
 def test_unknown_names_are_refused_by_every_table(table):
     with pytest.raises(ValueError, match=r"is 'nope'; expected one of .*\.register\('nope', "):
         table.make("nope")
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("attention", ["attention"]),
-        ("fourier,attention", ["fourier", "attention"]),
-        ("mean(a=1, b=[2, 3]), x", ["mean(a=1, b=[2, 3])", "x"]),
-        ("", [""]),
-        ("a,,b", ["a", "", "b"]),
-        ("a),b", ["a)", "b"]),
-    ],
-)
-def test_commas_in_brackets_part_no_names(text, names):
-    assert names_in(text) == names
-
-
-# Making -------------------------------------------------------------------------------------------
 
 
 def test_options_reach_the_builder(shapes):
@@ -256,52 +190,38 @@ def test_options_reach_the_builder(shapes):
     assert shapes.make("box(width=3)", height=4).size == (3, 4)
 
 
+def call(*arguments, **keywords):
+    return arguments, keywords
+
+
 @pytest.mark.parametrize(
-    ("spec", "arguments", "keywords", "message"),
+    ("spec", "given", "message"),
     [
-        (
-            "box(widht=3)",
-            (),
-            {},
-            "no option 'widht'; expected width or height. Did you mean 'width'",
-        ),
-        (
-            "box(far=3)",
-            (),
-            {},
-            "the shape 'box' has no option 'far'; expected width or height$",
-        ),
-        ("box(width=3)", (5,), {}, "the shape 'box' has no option 'width'; expected height"),
-        ("box(height=3)", (5,), {"height": 2}, "'box' has no option 'height'; it has none"),
-        (
-            "box",
-            (1, 2),
-            {},
-            r"the shape 'box' is built by .*, which takes \(width=1, .*; expected a",
-        ),
-        ("box", (), {"seed": 0}, r"which takes \(width=1, \*, height=1\); .* their options alone"),
-        ("needy", (), {}, r"the shape 'needy' needs a, b; expected 'needy\(a=\.\.\., b=\.\.\.\)'"),
-        ("needy(a=1)", (), {}, r"the shape 'needy' needs b; expected 'needy\(b=\.\.\.\)'"),
-        ("any(a=1)", (), {"a": 2}, "the shape 'any' has no option 'a'; it has none"),
-        (
-            "wrong",
-            (),
-            {},
-            "the shape 'wrong' made 5; expected an object of tests.core.test_registry.Shape",
-        ),
-        ("nothing", (), {}, "the shape 'nothing' made None; expected an object"),
+        ("box(widht=3)", call(), "'widht'; expected width or height. Did you mean 'width'"),
+        ("box(far=3)", call(), "the shape 'box' has no option 'far'; expected width or height$"),
+        ("box(width=3)", call(5), "the shape 'box' has no option 'width'; expected height"),
+        ("box(height=3)", call(5, height=2), "'box' has no option 'height'; it has none"),
+        ("box", call(1, 2), r"'box' is built by .*, which takes \(width=1, .*; expected a builder"),
+        ("box", call(seed=0), r"takes \(width=1, \*, height=1\); .* their options alone"),
+        ("needy", call(), r"'needy' needs a, b; expected 'needy\(a=\.\.\., b=\.\.\.\)'"),
+        ("needy(a=1)", call(), r"the shape 'needy' needs b; expected 'needy\(b=\.\.\.\)'"),
+        ("needy", call(seed=0), r"'needy' is built by .*, which takes \(a, \*, b\); expected a"),
+        ("any(a=1)", call(a=2), "the shape 'any' has no option 'a'; it has none"),
+        ("wrong", call(), "'wrong' made 5; expected an object of tests.core.test_registry.Shape"),
+        ("nothing", call(), "the shape 'nothing' made None; expected an object"),
     ],
 )
-def test_options_that_do_not_fit_are_named(shapes, spec, arguments, keywords, message):
+def test_options_that_do_not_fit_are_named(shapes, spec, given, message):
     shapes.register("needy", lambda a, *, b: Shape())
     shapes.register("any", lambda **options: Shape())
     shapes.register("wrong", lambda: 5)
     shapes.register("nothing", lambda: None)
+    arguments, keywords = given
     with pytest.raises(TypeError, match=message):
         shapes.make(spec, *arguments, **keywords)
 
 
-def test_an_error_of_the_builder_itself_is_told_as_it_is(shapes):
+def test_an_error_inside_a_builder_is_not_changed(shapes):
     @shapes.register("strict")
     def strict(width=1):
         raise TypeError(f"width is {width}; expected a text")
@@ -315,12 +235,12 @@ def test_a_builder_takes_any_option_if_it_says_so(shapes):
     assert shapes.make("any(a=7)").size == (7, 1)
 
 
-def test_what_python_cannot_look_into_is_called_all_the_same():
+def test_a_builder_without_a_signature_is_called():
     numbers = Registry("number", {"least": min})
     assert numbers.make("least", [3, 2]) == 2
 
 
-def test_options_are_filled_in_where_they_are_taken_and_not_said(shapes):
+def test_filled_adds_options_that_are_taken_and_not_set(shapes):
     assert shapes.filled("box", width=3, depth=5) == "box(width=3)"
     assert shapes.filled("box(width='a')", width=3, height=5.0) == "box(width='a', height=5.0)"
     assert shapes.filled("box") == "box"
@@ -375,13 +295,17 @@ def test_options_come_through_the_configuration(small_config, scaled):
     assert nf.EncoderConfig.from_dict(config.to_dict()) == config
 
 
-def test_wrong_options_are_said_when_the_model_is_built(small_config, scaled):
-    with pytest.raises(TypeError, match="the mixer 'scaled' has no option 'to'; expected by"):
-        nf.Encoder(small_config(mixer="scaled(to=2.0)"))
-    with pytest.raises(TypeError, match="the mixer 'scaled' has no option 'seed'; expected by"):
-        nf.Encoder(small_config(mixer="scaled(seed=1)"))
-    with pytest.raises(TypeError, match="the mixer 'attention' has no option 'heads'; it has none"):
-        nf.Encoder(small_config(mixer="attention(heads=2)"))
+@pytest.mark.parametrize(
+    ("mixer", "message"),
+    [
+        ("scaled(to=2.0)", "the mixer 'scaled' has no option 'to'; expected by"),
+        ("scaled(seed=1)", "the mixer 'scaled' has no option 'seed'; expected by"),
+        ("attention(heads=2)", "the mixer 'attention' has no option 'heads'; it has none"),
+    ],
+)
+def test_wrong_options_are_refused_when_the_model_is_built(small_config, scaled, mixer, message):
+    with pytest.raises(TypeError, match=message):
+        nf.Encoder(small_config(mixer=mixer))
 
 
 def test_mixers_are_made_by_their_build(scaled):

@@ -1,0 +1,117 @@
+"""Builders, which are the classes and functions of a registry: which are refused, and why."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from npformer.core.checks import did_you_mean
+
+
+def builder_problem(name: str, builder: Any, makes: type | None, method: str) -> str:
+    """Return why `builder` cannot make objects of the class `makes`; "" if it can.
+
+    If the class method `method` makes them, the builder has to be a subclass of `makes`.
+    """
+    is_class = isinstance(builder, type)
+    it_is = f"is {described(builder)}"
+    if not is_class and makes is not None and isinstance(builder, makes):
+        kind = type(builder).__name__
+        return (
+            f"is an object, of the class {kind}; expected the class or a function that makes one, "
+            f"for each model has its own: register({name!r}, {kind})"
+        )
+    if not callable(builder):
+        return f"{it_is}; expected a class or a function to call"
+    if makes is None:
+        return ""
+    wanted = full_name(makes)
+    if is_class and not issubclass(builder, makes):
+        return (
+            f"{it_is}, which is not derived from {wanted}; expected a class that is: "
+            f"class {builder.__name__}({wanted})"
+        )
+    if method and not is_class:
+        return (
+            f"{it_is}; expected a class derived from {wanted}, whose class method {method} makes it"
+        )
+    attributes = ((name, getattr(builder, name, None)) for name in dir(builder))
+    left_out = [name for name, a in attributes if getattr(a, "__isabstractmethod__", False)]
+    if left_out:
+        return f"{it_is}, which has no {', '.join(left_out)}; expected all that {wanted} asks for"
+    return ""
+
+
+def call_problem(
+    name: str,
+    build: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    options: Mapping[str, Any],
+    gets: str,
+) -> str:
+    """Return why ``build(*arguments, **keywords, **options)`` cannot be called; "" if it can.
+
+    All builders of a table get `arguments` and `keywords`, which `gets` describes in words; `name`
+    and `options` are what the user wrote. Errors inside `build` are no concern of this function.
+    """
+    try:
+        signature = inspect.signature(build)
+    except (TypeError, ValueError):  # it may have none if it is not written in Python
+        return ""
+    try:
+        signature.bind(*arguments, **keywords, **options)
+        return ""
+    except TypeError:
+        pass
+    takes = signature.parameters
+    by_place = [p.name for p in takes.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    named = by_place + [p.name for p in takes.values() if p.kind is p.KEYWORD_ONLY]
+    any_name = any(p.kind is p.VAR_KEYWORD for p in takes.values())
+    given = {*by_place[: len(arguments)], *keywords}
+    own = [key for key in named if key not in given]
+    unknown = [key for key in options if key in given or not (key in own or any_name)]
+    if unknown:
+        has = f"expected {' or '.join(own)}" if own else "it has none"
+        return f"has no option {unknown[0]!r}; {has}{did_you_mean(unknown[0], own)}"
+    required = [key for key in own if takes[key].default is inspect.Parameter.empty]
+    missing = [key for key in required if key not in options]
+    if missing and (any_name or set(keywords) <= set(named)):
+        example = ", ".join(f"{key}=..." for key in missing)
+        return (
+            f"needs {', '.join(missing)}; expected '{name}({example})'. (Builders of this table "
+            f"are called with {gets}.)"
+        )
+    return (
+        f"is built by {build!r}, which takes {signature}; expected a builder that takes what this "
+        f"table's are called with: {gets}"
+    )
+
+
+def same_definition(one: Any, other: Any) -> bool:
+    """Whether two classes or functions are the same, or one definition that was run twice."""
+    if one is other:
+        return True
+    if isinstance(one, partial) and isinstance(other, partial):
+        return same_definition(one.func, other.func)
+    first, second = (
+        [getattr(item, name, None) for name in ("__module__", "__qualname__")]
+        for item in (one, other)
+    )
+    return first == second and None not in first
+
+
+def described(value: Any) -> str:
+    """Return what something is, in words."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
+        return repr(value)
+    if inspect.isfunction(value) or inspect.isbuiltin(value):
+        return f"the function {value.__name__}"
+    return f"a {type(value).__name__}"
+
+
+def full_name(kind: type) -> str:
+    """Return the dotted name of a class: ``npformer.core.layer.Layer``."""
+    return f"{kind.__module__}.{kind.__name__}"
