@@ -35,6 +35,8 @@ B = np.array(
     ]
 )
 SCORES = np.log(B)
+SHIFTED = SCORES + np.array([[3.0], [-1.0], [0.5], [8.0]])
+"""Other scores with the same weights. Their exponentials are no weights before the division."""
 DIGITS = 1e-4  # four decimals were printed
 
 
@@ -43,14 +45,14 @@ def miss(y):
 
 
 def synthesize(x, value):
-    """Run the Dense Synthesizer with maps under which x = identity has the scores log B."""
+    """Run the Dense Synthesizer with maps under which x = identity has the scores SHIFTED."""
     identity, zeros = np.eye(4), np.zeros(4)
-    y, _ = F.dense_synthesizer(x, value, identity, zeros, SCORES, zeros)
+    y, _ = F.dense_synthesizer(x, value, identity, zeros, SHIFTED, zeros)
     return y
 
 
 def test_softmax_over_the_last_axis_gives_the_printed_digits():
-    weights, _ = F.softmax(SCORES)
+    weights, _ = F.softmax(SHIFTED)
     assert miss(weights @ V) <= DIGITS
 
 
@@ -59,31 +61,27 @@ def test_softmax_over_the_first_axis_does_not():
     assert miss(weights @ V) == pytest.approx(5e-2, rel=0.2)
 
 
-def test_the_dense_synthesizer_gives_the_printed_digits():
-    assert miss(synthesize(np.eye(4), V)) <= DIGITS
-
-
-def test_the_dense_synthesizer_gives_them_in_a_batch_too():
-    y = synthesize(np.stack([np.eye(4)] * 3), np.stack([V] * 3))
-    assert y.shape == (3, 4, 5)
-    assert miss(y) <= DIGITS
-
-
-def test_a_batch_of_samples_is_each_of_them_alone():
+def test_the_dense_synthesizer_gives_the_printed_digits_alone_and_in_a_batch():
     # Row i of x picks row i of B: permuted tokens are permuted rows of the result.
     order = [2, 0, 3, 1]
     y = synthesize(np.stack([np.eye(4), np.eye(4)[order]]), np.stack([V, V]))
+    assert miss(synthesize(np.eye(4), V)) <= DIGITS
+    assert miss(y[0]) <= DIGITS
     np.testing.assert_allclose(y[1], y[0][order], rtol=1e-15)
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 4), (2, 4, 4), (2, 3, 4, 4)])
 def test_softmax_takes_the_last_axis_however_many_there_are(shape):
-    weights, _ = F.softmax(np.broadcast_to(SCORES[0], shape))
-    np.testing.assert_allclose(weights, np.broadcast_to(B[0], shape), rtol=1e-6)
+    weights, _ = F.softmax(np.broadcast_to(SHIFTED[0], shape))
+    np.testing.assert_allclose(weights, np.broadcast_to(B[0], shape), rtol=1e-5)
 
 
-def test_softmax_over_the_batch_would_compare_samples_and_no_tokens():
-    # This is what a softmax that guesses axis 0 for three axes does: of two equal samples each
-    # gets one half, whatever its scores say.
-    weights, _ = F.softmax(np.stack([SCORES, SCORES]), axis=0)
-    np.testing.assert_array_equal(weights, 0.5)
+def test_softmax_over_the_batch_compares_samples_and_no_tokens():
+    # This is what a softmax that guesses axis 0 for three axes does: a sample's weights depend on
+    # the other sample, here on how much lower its scores are, and no more on its own tokens.
+    batch = np.stack([SCORES, SCORES + 1.0])
+    guessed, _ = F.softmax(batch, axis=0)
+    np.testing.assert_allclose(guessed[0], 1.0 / (1.0 + np.e), rtol=1e-12)
+    assert miss(guessed @ V) > 0.1
+    by_token, _ = F.softmax(batch)
+    assert miss(by_token @ V) <= DIGITS

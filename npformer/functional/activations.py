@@ -1,6 +1,4 @@
-"""Elementwise non-linear maps: ReLU, GELU, tanh, sigmoid."""
-
-from __future__ import annotations
+"""Elementwise non-linear maps: ReLU, GELU, tanh, sigmoid. y and dx have the shape of x."""
 
 import math
 from typing import Any
@@ -9,39 +7,14 @@ from npformer.core import Array, array_module, checks, erf
 
 
 def relu(x: Array) -> tuple[Array, Any]:
-    """y = max(0, x).
-
-    Parameters
-    ----------
-    x : array, any shape
-
-    Returns
-    -------
-    y : array, same shape
-    cache : opaque
-        For `relu_backward`.
-    """
+    """y = max(0, x)."""
     xp = checks.floating(x=x)
     y = xp.maximum(x, 0.0)
     return y, y
 
 
 def relu_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `relu`: dy where x > 0, else 0.
-
-    At x = 0 there is no derivative; this takes 0, as PyTorch does.
-
-    Parameters
-    ----------
-    dy : array
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `relu`.
-
-    Returns
-    -------
-    dx : array, same shape
-    """
+    """dx = dy where x > 0, else 0. At x = 0, which has no derivative, dx = 0 as in PyTorch."""
     y = cache
     return dy * (y > 0.0)  # y > 0 exactly where x > 0
 
@@ -53,15 +26,9 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
     ----------
     x : array, any shape
     approximate : {"none", "tanh"}
-        "none": Phi is the normal distribution function, Phi(x) = (1 + erf(x / sqrt 2)) / 2.
-        "tanh": y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the form that BERT's and
+        "none": Phi(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution function.
+        "tanh": Phi(x) = (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the form that BERT's and
         FNet's published code uses.
-
-    Returns
-    -------
-    y : array, same shape
-    cache : opaque
-        For `gelu_backward`.
     """
     xp = checks.floating(x=x)
     checks.choice("approximate", approximate, ("none", "tanh"))
@@ -73,23 +40,10 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
 
 
 def gelu_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `gelu`.
+    """dx = dy (Phi(x) + x Phi'(x)), the product rule.
 
-    Parameters
-    ----------
-    dy : array
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `gelu`.
-
-    Returns
-    -------
-    dx : array, same shape
-
-    Notes
-    -----
-    (x Phi(x))' = Phi(x) + x Phi'(x), and Phi' is the normal density exp(-x^2 / 2) / sqrt(2 pi).
-    For the tanh form with t = tanh(u): (1 + t) / 2 + x (1 - t^2) u' / 2.
+    Phi' is the normal density exp(-x^2 / 2) / sqrt(2 pi); in the tanh form, with t = tanh(u), it is
+    (1 - t^2) u' / 2.
     """
     form, x, saved = cache
     xp = array_module(dy)
@@ -106,76 +60,28 @@ def gelu_backward(dy: Array, cache: Any) -> Array:
 
 
 def tanh(x: Array) -> tuple[Array, Any]:
-    """y = tanh(x).
-
-    Parameters
-    ----------
-    x : array, any shape
-
-    Returns
-    -------
-    y : array, same shape
-    cache : opaque
-        For `tanh_backward`.
-    """
+    """y = tanh(x)."""
     xp = checks.floating(x=x)
     y = xp.tanh(x)
     return y, y
 
 
 def tanh_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `tanh`: dy (1 - y^2).
-
-    Parameters
-    ----------
-    dy : array
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `tanh`.
-
-    Returns
-    -------
-    dx : array, same shape
-    """
+    """dx = dy (1 - y^2): tanh = sinh / cosh, whose derivative is (cosh^2 - sinh^2) / cosh^2."""
     y = cache
     return dy * (1.0 - y * y)
 
 
 def sigmoid(x: Array) -> tuple[Array, Any]:
-    """y = 1 / (1 + exp(-x)).
-
-    Written with exp(-|x|), which cannot overflow and keeps all digits of a y near 0: for x < 0 it
-    is exp(x) / (1 + exp(x)).
-
-    Parameters
-    ----------
-    x : array, any shape
-
-    Returns
-    -------
-    y : array, same shape
-    cache : opaque
-        For `sigmoid_backward`.
-    """
+    """y = 1 / (1 + exp(-x))."""
     xp = checks.floating(x=x)
+    # exp(-|x|) cannot overflow. For x < 0, y = exp(x) / (1 + exp(x)) keeps all digits near 0.
     e = xp.exp(-xp.abs(x))
     y = xp.where(x >= 0.0, 1.0, e) / (1.0 + e)
     return y, y
 
 
 def sigmoid_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `sigmoid`: dy y (1 - y).
-
-    Parameters
-    ----------
-    dy : array
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `sigmoid`.
-
-    Returns
-    -------
-    dx : array, same shape
-    """
+    """dx = dy y (1 - y): the derivative is exp(-x) / (1 + exp(-x))^2, and 1 - y = exp(-x) y."""
     y = cache
     return dy * (y * (1.0 - y))

@@ -1,9 +1,7 @@
-"""Tokens averaged by weights: Y = softmax(S) V, wherever the scores S come from.
+"""Weighted averages of tokens: Y = softmax(S) V, for any scores S.
 
-Attention compares tokens to make S, synthesizers do not. What follows is the same for all of them.
+Attention and the synthesizers compute S in different ways, and share the rest.
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -20,56 +18,39 @@ def average(
     Parameters
     ----------
     scores : array, shape (..., query_length, key_length)
-        Its leading axes may be 1 or missing: one table of scores for the whole batch.
+        Leading axes may be 1 or missing, to use the same scores for the whole batch.
     value : array, shape (..., key_length, d_value)
     mask : bool array, broadcastable to (..., query_length, key_length), optional
         True = keep.
     causal : bool
-        Query i sees the keys 0 to i only.
+        Query i sees only keys 0 to i.
 
     Returns
     -------
     y : array, shape (..., query_length, d_value)
-        A query with nothing to see gives 0, and so do its gradients.
-    cache : opaque
-        For `average_backward`.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit.
+        0 for a query that sees no key; its gradients are 0 too.
     """
     checks.floating(scores=scores, value=value)
     checks.shape("scores", scores, (None, "query_length", "key_length"))
     by_column = None, scores.shape[-1], "d_value"
     checks.shape("value", value, by_column, "One value for each column of scores")
-    leading = broadcast_shape(scores.shape[:-2], value.shape[:-2])
+    leading = broadcast_shape(scores.shape[:-2], value.shape[:-2], reference=scores)
     if leading is None:
         raise ValueError(
             f"scores has shape {tuple(scores.shape)} and value has shape {tuple(value.shape)}; "
-            "expected the same axes before the last two, or 1 or none where one serves all"
+            "expected the same axes before the last two; an axis may be 1 or missing to broadcast"
         )
     if mask is not None:
-        check_mask(mask, (*leading, *scores.shape[-2:]), near=scores)
-    weights, softmax_cache = _weights(scores, mask, causal)
+        check_mask(mask, (*leading, *scores.shape[-2:]), reference=scores)
+    weights, softmax_cache = softmax(scores, mask=allowed_pairs(mask, causal, scores))
     y = weights @ value  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
     return y, (weights, value, softmax_cache, scores.shape)
 
 
 def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
-    """Gradients of `average`.
+    """dV = W^T dY and dW = dY V^T for the weights W = softmax(S); dS follows from dW.
 
-    Parameters
-    ----------
-    dy : array, shape (..., query_length, d_value)
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `average`.
-
-    Returns
-    -------
-    dscores, dvalue : array
-        In the shapes of scores and value: what was shared by a batch is summed over it.
+    Scores or values that were broadcast in the forward pass get the sum of their gradients.
     """
     weights, value, softmax_cache, scores_shape = cache
     # y = weights @ value
@@ -83,74 +64,34 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
 def averaging_weights(
     scores: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
-    """Weights = softmax(S), 0 where the mask or the causal triangle forbids.
+    """W = softmax(S), as in `average`: a row sums to 1, or is 0 if its query sees no key.
 
-    Parameters
-    ----------
-    scores, mask, causal
-        As in `average`.
-
-    Returns
-    -------
-    weights : array, shape (..., query_length, key_length)
-        Rows sum to 1; a query with nothing to see has a row of 0.
-    cache : opaque
-        For `softmax_backward`.
+    `softmax_backward` is its backward pass.
     """
     checks.floating(scores=scores)
     checks.shape("scores", scores, (None, "query_length", "key_length"))
     if mask is not None:
         backend_of(scores=scores, mask=mask)
-        # Scores that a batch shares have fewer axes than the batch's mask.
-        leading = broadcast_shape(scores.shape[:-2], mask.shape[:-2]) or scores.shape[:-2]
-        check_mask(mask, (*leading, *scores.shape[-2:]), near=scores)
-    return _weights(scores, mask, causal)
-
-
-def _weights(scores: Array, mask: Array | None, causal: bool) -> tuple[Array, Any]:
+        # Scores that a whole batch uses have fewer axes than the mask.
+        leading = broadcast_shape(scores.shape[:-2], mask.shape[:-2], reference=scores)
+        expected = scores.shape if leading is None else (*leading, *scores.shape[-2:])
+        check_mask(mask, expected, reference=scores)
     return softmax(scores, mask=allowed_pairs(mask, causal, scores))
 
 
 def allowed_pairs(mask: Array | None, causal: bool, scores: Array) -> Array | None:
-    """Return which query may see which key: `mask` and the causal triangle; None for all.
-
-    Parameters
-    ----------
-    mask : bool array, broadcastable to (..., query_length, key_length), or None
-        True = keep.
-    causal : bool
-        Query i sees the keys 0 to i.
-    scores : array, shape (..., query_length, key_length)
-        Gives the size of the triangle, and its backend.
-    """
+    """Combine `mask` with the causal triangle; None lets every query see every key."""
     if not causal:
         return mask
-    xp = array_module(scores)
-    triangle = xp.tril(xp.ones(scores.shape[-2:], dtype=bool))
+    triangle = array_module(scores).tri(*scores.shape[-2:], dtype=bool)
     return triangle if mask is None else mask & triangle
 
 
-def check_mask(mask: Array, scores_shape: tuple[int, ...], near: Array) -> None:
-    """Check that a mask is boolean, on `near`'s backend, and fits scores of a shape.
-
-    Parameters
-    ----------
-    mask : bool array
-    scores_shape : tuple of int
-        (..., query_length, key_length).
-    near : array
-        Any of the arrays that it masks.
-
-    Raises
-    ------
-    TypeError
-        The mask is no array, not boolean, or of another backend.
-    ValueError
-        It does not broadcast to that shape.
-    """
-    backend_of(scores=near, mask=mask)
+def check_mask(mask: Array, scores_shape: tuple[int, ...], reference: Array) -> None:
+    """Check that a mask is boolean, on `reference`'s backend, and broadcasts to the scores."""
+    backend_of(scores=reference, mask=mask)
     checks.boolean("mask", mask)
-    if broadcast_shape(mask.shape, scores_shape) != scores_shape:
+    if broadcast_shape(mask.shape, scores_shape, reference) != scores_shape:
         raise ValueError(
             f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to the scores, "
             f"{tuple(scores_shape)}. For a (batch, key_length) padding mask over heads write "

@@ -1,20 +1,10 @@
-"""Broadcasting: which shapes fit, and its gradient: what was repeated is summed."""
+"""Broadcasting, and its gradient: a sum over the axes that were repeated."""
 
-from __future__ import annotations
-
-from npformer.core import Array
+from npformer.core import Array, array_module
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
-    """Return `gradient` summed over the axes along which an array of `shape` was repeated.
-
-    Parameters
-    ----------
-    gradient : array
-        With respect to the broadcast array.
-    shape : tuple of int
-        Of the array before it was broadcast.
-    """
+    """Sum `gradient` over the axes along which an array of `shape` was broadcast."""
     if gradient.shape == shape:
         return gradient
     extra = gradient.ndim - len(shape)
@@ -24,16 +14,11 @@ def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
     return gradient.sum(axis=repeated, keepdims=True) if repeated else gradient
 
 
-def broadcast_shape(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape that arrays of two shapes have together; None if they do not fit.
-
-    Parameters
-    ----------
-    one, other : tuple of int
-    """
-    if one == other:
-        return one
-    n = max(len(one), len(other))
-    pairs = zip((1,) * (n - len(one)) + one, (1,) * (n - len(other)) + other, strict=True)
-    sizes = [(a, b) if b == 1 else (b, a) for a, b in pairs]
-    return tuple(a for a, _ in sizes) if all(b in (1, a) for a, b in sizes) else None
+def broadcast_shape(
+    one: tuple[int, ...], other: tuple[int, ...], reference: Array
+) -> tuple[int, ...] | None:
+    """Return the shape that two shapes broadcast to, or None, by `reference`'s library."""
+    try:
+        return tuple(array_module(reference).broadcast_shapes(one, other))
+    except ValueError:
+        return None

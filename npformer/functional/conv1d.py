@@ -1,10 +1,8 @@
 """One-dimensional convolution over the sequence, channels last.
 
-With a kernel of size 1 it *is* the linear map of every position: the "two convolutions with kernel
-size 1" by which Vaswani et al. (2017, section 3.3) describe the feed-forward network.
+With a kernel of size 1 it is a linear map of every position. So Vaswani et al. (2017, section 3.3)
+describe the feed-forward network as "two convolutions with kernel size 1".
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -12,37 +10,21 @@ from npformer.core import Array, array_module, checks
 
 
 def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") -> tuple[Array, Any]:
-    """y_t = sum_k x_{t+k-p} W_k + b, cross-correlation as in every deep-learning library.
-
-    p is (kernel - 1) // 2 with padding "same", 0 with "valid".
+    """y_t = sum_k x_{t+k-p} W_k + b, a cross-correlation as in all deep-learning libraries.
 
     Parameters
     ----------
     x : array, shape (batch, length, d_in)
-        Channels last.
     W : array, shape (kernel, d_in, d_out)
         One matrix for each offset k.
     b : array, shape (d_out,), optional
-        Bias.
     padding : {"same", "valid"}
-        "same": zeros around the sequence, (kernel - 1) // 2 of them in front and the others
-        behind, so that the length stays. "valid": no padding, length - kernel + 1 remain.
+        "same": kernel - 1 zeros around the sequence, p = (kernel - 1) // 2 of them in front, and
+        length_out = length. "valid": p = 0, and length_out = length - kernel + 1 > 0.
 
     Returns
     -------
     y : array, shape (batch, length_out, d_out)
-    cache : opaque
-        For `conv1d_backward`.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, or "valid" is left with no position.
-
-    Notes
-    -----
-    The sum over k is kernel-many linear maps, each of a shifted view of x. With kernel
-    size 1 there is a single one, of x itself: this is `linear`.
     """
     xp = checks.floating(x=x, W=W, b=b)
     checks.choice("padding", padding, ("same", "valid"))
@@ -62,6 +44,7 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     padded = xp.zeros((batch, before + length + after, d_in), dtype=x.dtype)
     padded[:, before : before + length] = x
 
+    # For each offset, a linear map of a shifted view of x.
     y = padded[:, :length_out].reshape(-1, d_in) @ W[0]  # [batch * length_out, d_out]
     for k in range(1, kernel):
         y += padded[:, k : k + length_out].reshape(-1, d_in) @ W[k]
@@ -71,21 +54,9 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
 
 
 def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients of `conv1d`.
+    """Gradients of x, W and, if there was a bias, b: for each offset as in `linear_backward`.
 
-    Parameters
-    ----------
-    dy : array, shape (batch, length_out, d_out)
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `conv1d`.
-
-    Returns
-    -------
-    dx : array, shape (batch, length, d_in)
-    dW : array, shape (kernel, d_in, d_out)
-    db : array, shape (d_out,)
-        Only if the forward pass had a bias.
+    Every offset uses the same entries of x, so the gradients of the shifted views add up in dx.
     """
     padded, W, has_bias, before, length = cache
     xp = array_module(dy)
@@ -103,4 +74,5 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dx = dpadded[:, before : before + length]
     if not has_bias:
         return dx, dW
+    # y += b
     return dx, dW, drows.sum(axis=0)

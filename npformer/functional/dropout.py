@@ -1,14 +1,12 @@
-"""Dropout, inverted: scaled while training, nothing at evaluation."""
-
-from __future__ import annotations
+"""Inverted dropout: it scales in training and does nothing at evaluation."""
 
 import math
 from typing import Any
 
-from npformer.core import Array, checks, draws_on_host, is_array, like
+from npformer.core import Array, checks, is_array, is_numpy_generator, like
 
 ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
-"""The largest number of 64 bits: eight random bytes at once."""
+"""The largest number of 64 bits, so that one random number gives eight random bytes."""
 
 
 def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
@@ -18,22 +16,15 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
     ----------
     x : array, any shape
     rate : float
-        Probability, from 0 up to 1, that an entry is dropped. 0 does nothing.
+        Probability, from 0 up to 1, that an entry is dropped.
     generator : numpy.random.Generator, or CuPy's
-        Draws m. None means evaluation: y = x, whatever the rate. A NumPy generator beside a CuPy
-        array draws on the host, so that a seed means the same run on every backend.
-
-    Returns
-    -------
-    y : array, same shape
-        Its expectation is x, so nothing is rescaled at evaluation.
-    cache : opaque
-        For `dropout_backward`. The mask lives here, not in a layer: one dropout may be applied
-        twice.
+        Draws m. None means evaluation: y = x, whatever the rate. With a NumPy generator and a CuPy
+        array, m is drawn on the host, so the same seed gives the same run on every backend.
 
     Notes
     -----
-    Srivastava et al. (2014) scale at evaluation instead; the two differ by a constant factor.
+    The expectation of y is x, so evaluation needs no scaling. Srivastava et al. (2014) scale at
+    evaluation instead.
     """
     check_dropout(x, rate, generator)
     if generator is None or rate == 0.0:
@@ -47,45 +38,20 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `dropout`: the same mask and scale, of dy.
-
-    Parameters
-    ----------
-    dy : array
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `dropout`.
-
-    Returns
-    -------
-    dx : array, same shape
-    """
+    """dx = dy m / (1 - rate): the factors are constants."""
     scaled = cache
     # y = x * scaled
     return dy if scaled is None else dy * scaled
 
 
 def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
-    """Return which entries stay: each is dropped with probability `rate`.
+    """Return which entries are kept: each is dropped with probability `rate`.
 
-    Parameters
-    ----------
-    shape : tuple of int
-    rate : float
-    generator : numpy.random.Generator, or CuPy's
-
-    Returns
-    -------
-    kept : bool array
-        Where the generator draws.
-
-    Notes
-    -----
-    NumPy draws a random byte for each entry and compares it with a threshold, in a fifth of the
-    time that uniform numbers take. 256 rate is hardly ever a whole number, so the threshold of a
-    call is drawn from the two next to it, in such shares that the probability is `rate` exactly.
+    NumPy draws a random byte for each entry and compares it with a threshold, which takes a fifth
+    of the time of uniform numbers. The threshold should be 256 rate, usually not a whole number. So
+    each call rounds it up or down at random, such that the expected probability is exactly `rate`.
     """
-    if not draws_on_host(generator):
+    if not is_numpy_generator(generator):
         kept: Array = generator.random(shape, dtype="float32") >= rate
         return kept
     n = math.prod(shape)

@@ -1,55 +1,30 @@
 """Mixing tokens with a Fourier transform (Lee-Thorp et al., 2021, arXiv 2105.03824)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer.core import Array, checks, fft_module
 
 
 def fourier_mixing(x: Array) -> tuple[Array, Any]:
-    """y = Re(F_seq x F_hidden): the 2-D discrete Fourier transform, real part, no parameters.
+    """y = Re(F_seq x F_hidden): the real part of the 2-D discrete Fourier transform, unnormalised.
 
     Parameters
     ----------
     x : array, shape (..., length, d_model)
-
-    Returns
-    -------
-    y : array, same shape
-        Not normalised: y[0, 0] is the sum of x.
-    cache : opaque
-        For `fourier_mixing_backward`. Empty: the map is linear and has no parameters.
-
-    Notes
-    -----
-    With C and S the cosine and sine matrices of each axis, y = C_seq x C_hid - S_seq x S_hid. The
-    real part is taken once, after both transforms. All length x d_model entries of x are mixed:
-    padding is a token like any other, which is why the mixer refuses it.
+        All tokens are mixed, padding too. That is why the mixer refuses padding.
     """
     checks.floating(x=x)
     checks.shape("x", x, (None, "length", "d_model"))
+    # F = C - iS for each of the two axes, with its matrices of cosines C and of sines S:
+    # (C - iS) x (C - iS) = C x C - iC x S - iS x C + i^2 S x S
+    #                     = (C x C - S x S) - i (C x S + S x C), and y = C x C - S x S.
+    # The real part is taken once, after both transforms.
     return fft_module(x).fft2(x, axes=(-2, -1)).real, ()
 
 
 def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `fourier_mixing`: the same transform, of dy.
-
-    Parameters
-    ----------
-    dy : array, shape (..., length, d_model)
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `fourier_mixing`.
-
-    Returns
-    -------
-    dx : array, same shape
-
-    Notes
-    -----
-    The gradient of a linear map is its transpose. C and S are symmetric, so the transpose of
-    x -> C x C - S x S is the map itself.
-    """
+    """dx = Re(F_seq dy F_hidden): the forward map, which is its own transpose."""
+    # y = C x C - S x S, so dx = C^T dy C^T - S^T dy S^T. The entries of C, cos(2 pi j k / n), stay
+    # the same when j and k are swapped: C^T = C and, likewise, S^T = S.
     dx, _ = fourier_mixing(dy)
     return dx

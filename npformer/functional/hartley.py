@@ -1,6 +1,4 @@
-"""Mixing tokens with a Hartley transform: real numbers in, real numbers out, nothing lost."""
-
-from __future__ import annotations
+"""Mixing tokens with a Hartley transform, which is real and invertible."""
 
 from typing import Any
 
@@ -8,49 +6,25 @@ from npformer.core import Array, checks, fft_module
 
 
 def hartley_mixing(x: Array) -> tuple[Array, Any]:
-    """y = Re(F x) - Im(F x), F the 2-D discrete Fourier transform over sequence and features.
+    """y = Re(F x) - Im(F x), where F is the 2-D discrete Fourier transform, unnormalised.
 
     Parameters
     ----------
     x : array, shape (..., length, d_model)
-
-    Returns
-    -------
-    y : array, same shape
-        Not normalised.
-    cache : opaque
-        For `hartley_mixing_backward`. Empty: the map is linear and has no parameters.
-
-    Notes
-    -----
-    Each entry of the transform is a sum over x of cas(t) = cos t + sin t, where t is the sum of
-    both axes' angles. Applied twice it gives length * d_model * x, so no information is lost; the
-    real part alone, `fourier_mixing`, keeps only about half of the dimensions.
     """
     checks.floating(x=x)
     checks.shape("x", x, (None, "length", "d_model"))
+    # With cosines C and sines S of each axis, as in `fourier_mixing`:
+    # y = C x C - S x S + C x S + S x C. Each entry of y is a sum over x times cos t + sin t, where
+    # t is the sum of the two axes' angles. Applied twice, the transform gives length * d_model * x,
+    # so no information is lost. The real part alone keeps about half of the dimensions.
     transform = fft_module(x).fft2(x, axes=(-2, -1))
     return transform.real - transform.imag, ()
 
 
 def hartley_mixing_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `hartley_mixing`: the same transform, of dy.
-
-    Parameters
-    ----------
-    dy : array, shape (..., length, d_model)
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `hartley_mixing`.
-
-    Returns
-    -------
-    dx : array, same shape
-
-    Notes
-    -----
-    cas of the summed angles does not change when input and output indices swap places: the matrix
-    of the map is symmetric, and its transpose is the map itself.
-    """
+    """dx = Re(F dy) - Im(F dy): the forward map, which is its own transpose."""
+    # y = C x C - S x S + C x S + S x C, and C^T = C, S^T = S as in `fourier_mixing_backward`: each
+    # term is its own transpose, and dx = C dy C - S dy S + C dy S + S dy C.
     dx, _ = hartley_mixing(dy)
     return dx

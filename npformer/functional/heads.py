@@ -1,6 +1,4 @@
-"""Heads: features shared out, and put side by side again."""
-
-from __future__ import annotations
+"""Attention heads: features split into heads, and merged again."""
 
 from npformer.core import Array, checks
 
@@ -17,6 +15,6 @@ def split_heads(x: Array, n_heads: int) -> Array:
 
 
 def merge_heads(x: Array) -> Array:
-    """(batch, heads, length, d_head) -> (batch, length, d_model): `split_heads` undone."""
+    """(batch, heads, length, d_head) -> (batch, length, d_model), the inverse of `split_heads`."""
     batch, n_heads, length, d_head = x.shape
     return x.transpose(0, 2, 1, 3).reshape(batch, length, n_heads * d_head)

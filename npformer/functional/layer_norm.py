@@ -1,7 +1,5 @@
 """Layer normalisation over the features of each position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer.core import Array, Module, checks
@@ -15,22 +13,12 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     x : array, shape (..., d)
         Mean and variance are taken over the last axis.
     gamma, beta : array, shape (d,)
-        Scale and shift.
     eps : float
         Keeps a constant row finite. BERT and FNet use 1e-12, PyTorch 1e-5.
-
-    Returns
-    -------
-    y : array, shape (..., d)
-    cache : opaque
-        For `layer_norm_backward`.
-
-    Notes
-    -----
-    The variance is that of the row itself (divided by d, not d - 1), computed in two passes: the
-    short cut E[x^2] - E[x]^2 loses every digit in float32 once the mean is large.
     """
     xp = check_layer_norm(x, gamma, beta, eps)
+    # The variance is divided by d, not d - 1. It is computed from x - mean, because E[x^2] - E[x]^2
+    # loses all digits in float32 if the mean is large.
     centred = x - x.mean(axis=-1, keepdims=True)  # [..., d]
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
     inverse_std = 1.0 / xp.sqrt(variance + float(eps))  # [..., 1]
@@ -40,36 +28,24 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
-    """Gradients of `layer_norm`.
+    """Gradients of `layer_norm`. With n = (x - mean) / s, s = sqrt(var + eps) and g = dy gamma:
 
-    Parameters
-    ----------
-    dy : array, shape (..., d)
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `layer_norm`.
+        dx = (g - mean(g) - n mean(g n)) / s.
 
-    Returns
-    -------
-    dx : array, shape (..., d)
-    dgamma, dbeta : array, shape (d,)
+    In a row of d features, n_j depends on x_i directly (if i = j), through the mean and through s:
 
-    Notes
-    -----
-    Write n for the normalised row and g for the gradient that reaches it. n does not change when x
-    is shifted, nor (up to eps) when it is scaled, so the gradient that reaches x can have no part
-    along a constant row and none along n: both are taken out of g,
+        dmean/dx_i = 1 / d
+        ds/dx_i    = (1 / 2s) dvar/dx_i = (1 / 2s) (2 / d) (x_i - mean) = n_i / d
+        dn_j/dx_i  = ([i = j] - dmean/dx_i) / s - (x_j - mean) / s^2 ds/dx_i
+                   = ([i = j] - 1 / d - n_i n_j / d) / s.
 
-        dx = (g - mean(g) - n mean(g n)) / sqrt(var + eps).
-
-    Term by term: x_i moves n_i itself, and every n_j through the mean and through the variance,
-
-        dn_j / dx_i = ([i = j] - 1 / d - n_i n_j / d) / sqrt(var + eps).
+    Multiplied by g_j, the loss's gradient with respect to n_j, and summed over j, this is the
+    formula above.
     """
     normalised, inverse_std, gamma = cache
     d = normalised.shape[-1]
 
-    # y = gamma * normalised + beta
+    # y = gamma * normalised + beta, the same gamma and beta in every row
     dbeta = dy.reshape(-1, d).sum(axis=0)
     dgamma = (dy * normalised).reshape(-1, d).sum(axis=0)
     g = dy * gamma
@@ -84,7 +60,7 @@ def check_layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Module:
     """Check that scale and shift fit the features of x; return the module of the arrays."""
     xp = checks.floating(x=x, gamma=gamma, beta=beta)
     if x.shape[-1:] == gamma.shape == beta.shape and eps >= 0.0:
-        return xp  # as it is nearly always: what follows says what is wrong
+        return xp  # the usual case; otherwise find out what is wrong
     if not eps >= 0.0:
         raise ValueError(f"eps is {eps!r}; expected 0 or more, such as 1e-5")
     d = x.shape[-1] if x.ndim else 0

@@ -1,43 +1,25 @@
 """Linear map: y = x W + b, the same for every position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer.core import Array, checks
 
 
 def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
-    """y = x W + b.
+    """y_j = sum_i x_i W_ij + b_j for each row of x.
 
     Parameters
     ----------
     x : array, shape (..., d_in)
-        Any number of leading axes.
     W : array, shape (d_in, d_out)
-        Weights.
     b : array, shape (d_out,), optional
-        Bias.
 
     Returns
     -------
     y : array, shape (..., d_out)
-    cache : opaque
-        For `linear_backward`.
-
-    Raises
-    ------
-    TypeError
-        Dtypes or backends differ.
-    ValueError
-        The last axis of `x` is not W's first.
-
-    Notes
-    -----
-    One row: y_j = sum_i x_i W_ij + b_j. With the leading axes folded into rows it is one matrix
-    product, which a BLAS runs faster than a stack of small ones.
     """
     check_linear(x, W, b)
+    # One matrix product, which a BLAS runs faster than a stack of small ones.
     rows = x.reshape(-1, W.shape[0])  # [..., d_in] -> [rows, d_in]
     y = rows @ W  # [rows, d_in], [d_in, d_out] -> [rows, d_out]
     if b is not None:
@@ -46,35 +28,20 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
 
 
 def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients of `linear`.
+    """dx = dy W^T, dW = x^T dy and, if there was a bias, db = the sum of dy's rows.
 
-    Parameters
-    ----------
-    dy : array, shape (..., d_out)
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `linear`.
-
-    Returns
-    -------
-    dx : array, shape (..., d_in)
-    dW : array, shape (d_in, d_out)
-    db : array, shape (d_out,)
-        Only if the forward pass had a bias.
-
-    Notes
-    -----
-    dL/dx_i = sum_j dL/dy_j W_ij, and W_ij is used once by every row: its gradient is the sum over
-    rows of x_i dL/dy_j.
+    y_j contains x_i W_ij, so dx_i = sum_j dy_j W_ij. Every row uses the same W and b, so dW_ij is
+    the sum of x_i dy_j over all rows, and db_j is the sum of dy_j.
     """
     rows, W, has_bias, x_shape = cache
     drows = dy.reshape(-1, W.shape[1])  # [rows, d_out]
 
-    # y = rows @ W + b
+    # y = rows @ W
     dx = (drows @ W.T).reshape(x_shape)  # [rows, d_out], [d_out, d_in] -> [rows, d_in]
     dW = rows.T @ drows  # [d_in, rows], [rows, d_out] -> [d_in, d_out]
     if not has_bias:
         return dx, dW
+    # y += b
     return dx, dW, drows.sum(axis=0)
 
 

@@ -1,10 +1,8 @@
 """Mixing tokens with two matrices, one over the sequence and one over the features.
 
-The "Linear" encoder of Lee-Thorp et al., 2021, arXiv 2105.03824, section 3.3; with matrices that
-are drawn once and left alone, their "Random" encoder.
+The "Linear" encoder of Lee-Thorp et al., 2021, arXiv 2105.03824, section 3.3, or their "Random"
+encoder if the matrices are random and never trained.
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -18,20 +16,9 @@ def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array
     ----------
     x : array, shape (batch, length, d_model)
     W_sequence : array, shape (max_len, max_len)
-        Row t says how much output t takes from each token. A shorter sequence uses its first rows
+        Row t holds the weights of all tokens in output t. A sequence uses the first `length` rows
         and columns.
     W_features : array, shape (d_model, d_model)
-
-    Returns
-    -------
-    y : array, same shape as x
-    cache : opaque
-        For `linear_mixing_backward`.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, or the sequence is longer than max_len.
     """
     checks.floating(x=x, W_sequence=W_sequence, W_features=W_features)
     checks.shape("x", x, ("batch", "length", "d_model"))
@@ -51,19 +38,9 @@ def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array
 
 
 def linear_mixing_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
-    """Gradients of `linear_mixing`.
+    """dx, dW_sequence, dW_features: back through two matrix products, as in `linear_backward`.
 
-    Parameters
-    ----------
-    dy : array, shape (batch, length, d_model)
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `linear_mixing`.
-
-    Returns
-    -------
-    dx, dW_sequence, dW_features : array
-        Rows and columns of W_sequence that were not used have gradient 0.
+    The whole batch shares W_sequence, so its gradient is a sum; unused rows and columns get 0.
     """
     x, mixed, cropped, W_features, table_shape = cache
     length, d_model = x.shape[1:]

@@ -1,6 +1,7 @@
-"""Losses: logits in, a mean out."""
+"""Losses: means, as arrays without axes.
 
-from __future__ import annotations
+In the backward passes, dloss is the gradient with respect to the mean: 1.0 if it is the final loss.
+"""
 
 from numbers import Real
 from typing import Any
@@ -10,37 +11,22 @@ from npformer.functional.activations import sigmoid
 from npformer.functional.embedding import check_ids
 
 NO_LABEL = -1
-"""A label of -1 says that this position has none: it counts in neither loss nor mean."""
+"""The label -1 marks a position without a label, which the mean leaves out."""
 
 
 def softmax_cross_entropy(
     logits: Array, labels: Array, label_smoothing: float = 0.0
 ) -> tuple[Array, Any]:
-    """Mean over labels of -sum_c q_c log softmax(logits)_c.
+    """Mean over labels of -sum_c q_c log softmax(logits)_c, in nats; 0 if there is no label.
 
     Parameters
     ----------
     logits : array, shape (..., n_classes)
-        Scores before the softmax.
     labels : int array, shape (...)
         The right class, from 0 to n_classes - 1, or -1 for a position that has no label.
     label_smoothing : float
         q is 1 - label_smoothing at the right class, plus label_smoothing / n_classes everywhere
         (Szegedy et al., 2016; 0.1 in Vaswani et al., 2017).
-
-    Returns
-    -------
-    loss : array of no axes
-        In nats. 0 if there is no label at all.
-    cache : opaque
-        For `softmax_cross_entropy_backward`.
-
-    Raises
-    ------
-    TypeError
-        Labels are not whole numbers.
-    ValueError
-        A label is out of range, or the shapes do not fit.
     """
     xp = checks.floating(logits=logits)
     backend_of(logits=logits, labels=labels)
@@ -60,7 +46,7 @@ def softmax_cross_entropy(
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
     of_right = xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
     each = -(1.0 - label_smoothing) * of_right
-    if label_smoothing > 0.0:  # 0 times a class that is ruled out, at -inf, would be NaN
+    if label_smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
         each = each - label_smoothing * log_p.mean(axis=-1)
     count = xp.maximum(has_label.sum(), 1).astype(logits.dtype)
     loss = xp.where(has_label, each, 0.0).sum() / count
@@ -68,22 +54,10 @@ def softmax_cross_entropy(
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
-    """Gradient of `softmax_cross_entropy` with respect to the logits.
+    """dlogits = (p - q) dloss / number of labels, with p = softmax(logits).
 
-    Parameters
-    ----------
-    dloss : float
-        Gradient of whatever comes after with respect to the loss: 1.0 if nothing does.
-    cache : opaque
-        From `softmax_cross_entropy`.
-
-    Returns
-    -------
-    dlogits : array, shape (..., n_classes)
-
-    Notes
-    -----
-    For one row, d(-sum_c q_c log p_c) / dlogits = p - q, because q sums to 1.
+    In one row, -sum_c q_c log p_c = log sum_k exp(z_k) - sum_c q_c z_c, because q sums to 1. By
+    z_i, the derivative of the first term is p_i, and that of the second sum is q_i.
     """
     log_p, right, has_label, count, label_smoothing = cache
     xp = array_module(log_p)
@@ -96,7 +70,7 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
 
 
 def binary_cross_entropy_with_logits(logits: Array, targets: Array) -> tuple[Array, Any]:
-    """Mean of -t log sigmoid(z) - (1 - t) log(1 - sigmoid(z)).
+    """Mean of -t log sigmoid(z) - (1 - t) log(1 - sigmoid(z)), in nats.
 
     Parameters
     ----------
@@ -104,42 +78,18 @@ def binary_cross_entropy_with_logits(logits: Array, targets: Array) -> tuple[Arr
         z, before the sigmoid.
     targets : array, same shape and dtype
         t, from 0 to 1.
-
-    Returns
-    -------
-    loss : array of no axes
-        In nats.
-    cache : opaque
-        For `binary_cross_entropy_with_logits_backward`.
-
-    Raises
-    ------
-    ValueError
-        Shapes differ.
-
-    Notes
-    -----
-    The same as max(z, 0) - z t + log(1 + exp(-|z|)), in which no exponential can overflow.
     """
     xp = checks.floating(logits=logits, targets=targets)
     checks.shape("targets", targets, logits.shape, "One target for each logit")
+    # The same as max(z, 0) - z t + log(1 + exp(-|z|)), in which no exponential can overflow.
     each = xp.maximum(logits, 0.0) - logits * targets + xp.log1p(xp.exp(-xp.abs(logits)))
     return each.mean(), (logits, targets)
 
 
 def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) -> Array:
-    """Gradient of `binary_cross_entropy_with_logits`: (sigmoid(z) - t) / number of logits.
+    """dlogits = (sigmoid(z) - t) dloss / number of logits.
 
-    Parameters
-    ----------
-    dloss : float
-        Gradient of whatever comes after with respect to the loss: 1.0 if nothing does.
-    cache : opaque
-        From `binary_cross_entropy_with_logits`.
-
-    Returns
-    -------
-    dlogits : array, shape of logits
+    Each is log(1 + exp(z)) - t z, and the derivative of the logarithm is sigmoid(z).
     """
     logits, targets = cache
     p, _ = sigmoid(logits)
@@ -153,19 +103,7 @@ def mean_squared_error(prediction: Array, target: Array) -> tuple[Array, Any]:
     ----------
     prediction : array, any shape
     target : array, same shape and dtype
-
-    Returns
-    -------
-    loss : array of no axes
-        In the square of the target's unit.
-    cache : opaque
-        For `mean_squared_error_backward`.
-
-    Raises
-    ------
-    ValueError
-        Shapes differ: nothing is broadcast, for that is how a (n, 1) prediction meets a (n,)
-        target and learns nothing.
+        Nothing is broadcast: a prediction (n, 1) with a target (n,) would compare every pair.
     """
     checks.floating(prediction=prediction, target=target)
     checks.shape("target", target, prediction.shape, "One target for each prediction")
@@ -174,23 +112,12 @@ def mean_squared_error(prediction: Array, target: Array) -> tuple[Array, Any]:
 
 
 def mean_squared_error_backward(dloss: Array | float, cache: Any) -> Array:
-    """Gradient of `mean_squared_error` with respect to the prediction: 2 (prediction - target) / n.
-
-    Parameters
-    ----------
-    dloss : float
-        Gradient of whatever comes after with respect to the loss: 1.0 if nothing does.
-    cache : opaque
-        From `mean_squared_error`.
-
-    Returns
-    -------
-    dprediction : array, shape of prediction
-    """
+    """dprediction = 2 (prediction - target) dloss / n, the derivative of a square."""
     difference = cache
+    # loss = (difference * difference).mean()
     return difference * (_number(dloss) * (2.0 / difference.size))
 
 
 def _number(dloss: Array | float) -> Array | float:
-    """Return Python's number for NumPy's, which would make float64 of float32."""
+    """Return a NumPy number as Python's, because NumPy's would turn float32 arrays into float64."""
     return float(dloss) if isinstance(dloss, Real) else dloss

@@ -1,27 +1,22 @@
 """From a sequence to one vector: the mean of its tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer.core import Array, array_module, backend_of, checks
 
 
 def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
-    """y = the mean of the tokens that the mask keeps.
+    """y = the mean of the tokens that the mask keeps; 0 for a sequence without any.
 
     Parameters
     ----------
     x : array, shape (batch, length, d_model)
     mask : bool array, shape (batch, length), optional
-        True = keep. Padding is neither summed nor counted.
+        True = keep.
 
     Returns
     -------
     y : array, shape (batch, d_model)
-        0 for a sequence without a token to keep.
-    cache : opaque
-        For `mean_pooling_backward`.
     """
     xp = checks.floating(x=x)
     checks.shape("x", x, ("batch", "length", "d_model"))
@@ -36,19 +31,7 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
 
 
 def mean_pooling_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `mean_pooling`: each kept token gets an equal share.
-
-    Parameters
-    ----------
-    dy : array, shape (batch, d_model)
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `mean_pooling`.
-
-    Returns
-    -------
-    dx : array, shape (batch, length, d_model)
-    """
+    """dx = dy / count for each kept token, and 0 for padding."""
     share, mask, length = cache
     xp = array_module(dy)
     # y = sum over kept tokens of x / count

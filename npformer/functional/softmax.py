@@ -1,6 +1,4 @@
-"""Softmax, with a mask that is exact."""
-
-from __future__ import annotations
+"""Softmax, with an optional mask."""
 
 from typing import Any
 
@@ -12,24 +10,11 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
 
     Parameters
     ----------
-    x : array
-        Scores.
+    x : array, any shape
     axis : int
-        The axis that sums to 1. There is no other default than the last: a softmax that guesses
-        its axis normalises over the batch as soon as there is one.
+        The axis along which y sums to 1.
     mask : bool array, broadcastable to x, optional
-        True = keep. The others get exactly 0. A row with nothing to keep is all 0.
-
-    Returns
-    -------
-    y : array, same shape
-        Non-negative; sums to 1 along `axis`, or to 0 where everything is masked.
-    cache : opaque
-        For `softmax_backward`.
-
-    Notes
-    -----
-    The maximum is subtracted first, which changes nothing in y and keeps exp from overflowing.
+        True = keep. Other entries get exactly 0, even if nothing is kept along the axis.
     """
     xp = checks.floating(x=x)
     if mask is not None:
@@ -39,7 +24,7 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
     top = x.max(axis=axis, keepdims=True)
     if mask is not None:
         top = xp.where(top == -xp.inf, 0.0, top)  # nothing kept: exp(-inf - 0) = 0, never NaN
-    y = xp.exp(x - top)
+    y = xp.exp(x - top)  # changes nothing in y / total, and cannot overflow
     total = y.sum(axis=axis, keepdims=True)
     if mask is not None:
         total = xp.where(total == 0.0, 1.0, total)
@@ -48,23 +33,14 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
 
 
 def softmax_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of `softmax`.
+    """dx_i = y_i (dy_i - sum_j dy_j y_j), which is 0 where y is.
 
-    Parameters
-    ----------
-    dy : array
-        Gradient of the loss with respect to y.
-    cache : opaque
-        From `softmax`.
+    Every y_j = exp(x_j) / Z depends on x_i through the sum of exponentials Z. By the quotient rule,
 
-    Returns
-    -------
-    dx : array, same shape
+        dy_j/dx_i = [i = j] exp(x_j) / Z - exp(x_j) exp(x_i) / Z^2 = y_j ([i = j] - y_i).
 
-    Notes
-    -----
-    dy_j / dx_i = y_j ([i = j] - y_i), hence dx_i = y_i (dy_i - sum_j dy_j y_j). Where y is 0, by a
-    mask, so is the gradient.
+    Multiplied by the loss's gradient with respect to y_j and summed over j, this is the formula
+    above.
     """
     y, axis = cache
     return y * (dy - (dy * y).sum(axis=axis, keepdims=True))

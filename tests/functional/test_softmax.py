@@ -5,21 +5,10 @@ from npformer import functional as F
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
-def test_sums_to_1_along_its_axis_and_along_no_other(rng, axis):
-    y, _ = F.softmax(rng.normal(size=(3, 4, 5)), axis=axis)
-    for other in range(3):
-        ones = np.abs(y.sum(axis=other) - 1.0).max() < 1e-12
-        assert ones == (other == axis % 3)
-
-
-def test_takes_the_last_axis_whatever_the_number_of_axes(rng):
-    for shape in ((5,), (4, 5), (3, 4, 5), (2, 3, 4, 5)):
-        np.testing.assert_allclose(F.softmax(rng.normal(size=shape))[0].sum(axis=-1), 1.0)
-
-
-def test_is_the_ratio_of_exponentials(rng):
-    x = rng.normal(size=(3, 4))
-    np.testing.assert_allclose(F.softmax(x)[0], np.exp(x) / np.exp(x).sum(-1, keepdims=True))
+def test_is_the_ratio_of_exponentials_along_its_axis(rng, axis):
+    x = rng.normal(size=(3, 4, 5))
+    expected = np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
+    np.testing.assert_allclose(F.softmax(x, axis=axis)[0], expected, rtol=1e-12)
 
 
 def test_huge_scores_neither_overflow_nor_change_the_result(rng):
@@ -28,15 +17,13 @@ def test_huge_scores_neither_overflow_nor_change_the_result(rng):
     np.testing.assert_array_equal(F.softmax(np.array([0.0, 1e308]))[0], [0.0, 1.0])
 
 
-def test_masked_entries_are_exactly_0_and_the_others_sum_to_1(rng):
+def test_masked_entries_are_exactly_0_and_the_others_their_softmax(rng):
     x, mask = rng.normal(size=(6, 5)), rng.random((6, 5)) < 0.6
     mask[:, 2] = True
-
     y, _ = F.softmax(x, mask=mask)
-
     assert (y[~mask] == 0.0).all()
-    np.testing.assert_allclose(y.sum(axis=-1), 1.0)
-    np.testing.assert_allclose(y[0, mask[0]], F.softmax(x[0, mask[0]])[0])
+    for row, kept, of in zip(y, mask, x, strict=True):
+        np.testing.assert_allclose(row[kept], F.softmax(of[kept])[0])
 
 
 def test_a_row_with_nothing_to_keep_is_0_and_so_is_its_gradient(rng):
@@ -44,7 +31,6 @@ def test_a_row_with_nothing_to_keep_is_0_and_so_is_its_gradient(rng):
     y, cache = F.softmax(rng.normal(size=(2, 3)), mask=mask)
     dx = F.softmax_backward(rng.normal(size=(2, 3)), cache)
     np.testing.assert_array_equal(y[1], 0.0)
-    np.testing.assert_array_equal(dx[1], 0.0)
     assert (dx[~mask] == 0.0).all()
     assert np.isfinite(dx).all()
 
@@ -53,13 +39,6 @@ def test_masked_scores_may_hold_anything():
     x = np.array([[1.0, np.nan, 2.0, np.inf]])
     y, _ = F.softmax(x, mask=np.array([[True, False, True, False]]))
     np.testing.assert_allclose(y, [[1 / (1 + np.e), 0.0, np.e / (1 + np.e), 0.0]])
-
-
-def test_the_gradient_sums_to_0_for_a_shift_changes_nothing(rng):
-    y, cache = F.softmax(rng.normal(size=(3, 4)))
-    np.testing.assert_allclose(
-        F.softmax_backward(rng.normal(size=y.shape), cache).sum(-1), 0, atol=1e-15
-    )
 
 
 def test_a_rows_gradient_does_not_depend_on_the_batch_around_it(rng):

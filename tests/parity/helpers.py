@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from npformer.core import Layer
+import npformer as nf
 
 torch = pytest.importorskip(
     "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
@@ -46,31 +46,34 @@ def assert_close(ours: Any, theirs: Any, what: str = "y", agreement: float = AGR
     assert apart < agreement, f"{what}: relative disagreement {apart:.2e}, allowed {agreement:.0e}"
 
 
-def assert_pair_agrees(
-    forward: Callable[..., tuple[Any, Any]],
-    backward: Callable[..., Any],
-    reference: Callable[..., torch.Tensor],
-    *arrays: np.ndarray,
-) -> None:
-    """Assert that a pair's result and every gradient are those of `reference` under autograd."""
-    leaves = [leaf(x) for x in arrays]
-    y, cache = forward(*arrays)
-    y_reference = reference(*leaves)
-    assert_close(y, y_reference)
-
-    (dy,) = normals(y.shape, seed=99)
-    ours = backward(dy, cache)
-    theirs = torch.autograd.grad(y_reference, leaves, torch.tensor(dy))
-    ours = ours if isinstance(ours, tuple) else (ours,)
-    for i, (gradient, expected) in enumerate(zip(ours, theirs, strict=True)):
-        assert_close(gradient, expected, f"gradient of argument {i}")
-
-
-def randomise(layer: Layer, seed: int = 1) -> None:
+def randomise(layer: nf.Layer, seed: int = 1) -> None:
     """Give every trained parameter random values, so that no bias is 0 and no scale is 1."""
     rng = np.random.default_rng(seed)
     for value in layer.parameters().values():
         value[...] = 0.4 * rng.standard_normal(value.shape)
+
+
+def torch_block(config: nf.EncoderConfig) -> torch.nn.TransformerEncoderLayer:
+    """Return PyTorch's block of these settings."""
+    return torch.nn.TransformerEncoderLayer(
+        config.d_model,
+        config.n_heads,
+        config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        batch_first=True,
+        norm_first=config.norm == "pre",
+        dtype=torch.float64,
+    )
+
+
+def torch_encoder(config: nf.EncoderConfig) -> torch.nn.TransformerEncoder:
+    """Return PyTorch's encoder of these settings; with the norm first it ends in a norm."""
+    norm = torch.nn.LayerNorm(config.d_model, dtype=torch.float64) if config.norm == "pre" else None
+    # Nested tensors only speed up PyTorch's inference; asked for with the norm first it warns.
+    return torch.nn.TransformerEncoder(
+        torch_block(config), config.n_layers, norm=norm, enable_nested_tensor=False
+    )
 
 
 # Layouts: the same functions carry weights over and bring gradients beside PyTorch's. -----------
@@ -117,9 +120,10 @@ def encoder_as_torch(named: Named, n_layers: int, prefix: str = "") -> dict[str,
     return laid_out
 
 
-def load(module: torch.nn.Module, weights: Named) -> None:
+def load(module: torch.nn.Module, weights: Named) -> torch.nn.Module:
     """Copy weights, laid out as PyTorch's, into a module; none may be missing or left over."""
     module.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+    return module
 
 
 def assert_gradients_agree(ours: Named, module: torch.nn.Module) -> None:
@@ -128,3 +132,32 @@ def assert_gradients_agree(ours: Named, module: torch.nn.Module) -> None:
     assert ours.keys() == theirs.keys()
     for name, gradient in ours.items():
         assert_close(gradient, theirs[name], f"gradient of {name}")
+
+
+def assert_layer_agrees(
+    ours: nf.Layer,
+    theirs: torch.nn.Module,
+    as_torch: Callable[[Named], Named],
+    x: np.ndarray,
+    dy: np.ndarray,
+    call: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    mask: np.ndarray | None = None,
+    padding_counts: bool = False,
+) -> None:
+    """Assert that y, dx and the gradients of parameters agree, given the same weights.
+
+    `theirs` runs as `call`, if that is not its forward method. Unless `padding_counts`, nothing
+    reads what comes out at padding: there y is not compared and dy is 0.
+    """
+    load(theirs, as_torch(ours.parameters()))
+    kept = np.ones(1) if mask is None or padding_counts else mask[..., None].astype("float64")
+    x_torch = leaf(x)
+    y_torch = (theirs if call is None else call)(x_torch)
+    y_torch.backward(torch.tensor(dy * kept))
+
+    gradients = nf.Gradients(ours)
+    y, cache = ours.forward(x, nf.Context(mask=mask))
+    dx = ours.backward(dy * kept, cache, gradients)
+    assert_close(y * kept, y_torch * torch.tensor(kept))
+    assert_close(dx, x_torch.grad, "dx")
+    assert_gradients_agree(as_torch(gradients), theirs)

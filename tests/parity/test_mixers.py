@@ -1,85 +1,67 @@
 """Every mixer beside its formula, head by head, written in PyTorch: y, dx, all parameters."""
 
-import math
-
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings, WholeSequenceMixer
 
-from .helpers import assert_close, leaf, normals, randomise
-
-torch = pytest.importorskip(
-    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
-)
+from . import formulas
+from .helpers import assert_close, leaf, normals, randomise, torch
 
 D, N_HEADS, LENGTH, MAX_LEN = 8, 2, 5, 7
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], dtype=bool)
 
-# Scores of one head: named parameters of a mixer, the tokens, which head --------------------------
+# Scores of every head, by the named parameters of a mixer ----------------------------------------
 
 
-def columns(head):
-    return slice(head * D // N_HEADS, (head + 1) * D // N_HEADS)
+def by_head(x):
+    return x.unflatten(-1, (N_HEADS, -1)).transpose(1, 2)
 
 
-def attention(p, x, h):
-    query = (x @ p["query.weight"] + p["query.bias"])[..., columns(h)]
-    key = (x @ p["key.weight"] + p["key.bias"])[..., columns(h)]
-    return query @ key.mT / math.sqrt(D // N_HEADS)
+def projected(p, name, x):
+    return x @ p[f"{name}.weight"] + p[f"{name}.bias"]
 
 
-def row(p, x, h, W1="W1", b1="b1", W2="W2", b2="b2"):
-    hidden = torch.relu(x @ p[W1][:, columns(h)] + p[b1][columns(h)])
-    return hidden @ p[W2][h] + p[b2][h]
+def attention(p, x):
+    query, key = (by_head(projected(p, name, x)) for name in ("query", "key"))
+    return formulas.attention_scores(query, key)
 
 
-def dense_synthesizer(p, x, h):
-    return row(p, x, h)[..., : x.shape[1]]
+def scores_of(formula, *names):
+    """Return a formula of named parameters: of tokens if it has any, of their number if not."""
+    if formula in (formulas.random_scores, formulas.factorized_random_scores):
+        return lambda p, x: formula(*(p[name] for name in names), x.shape[1])
+    return lambda p, x: formula(x, *(p[name] for name in names), x.shape[1])
 
 
-def factorized_dense_synthesizer(p, x, h):
-    short, long = row(p, x, h), row(p, x, h, "V1", "c1", "V2", "c2")
-    tiled = torch.tile(short, (1, 1, long.shape[-1]))
-    return (tiled * torch.repeat_interleave(long, short.shape[-1], dim=-1))[..., : x.shape[1]]
-
-
-def random_synthesizer(p, x, h):
-    return p["R"][h, : x.shape[1], : x.shape[1]].expand(len(x), -1, -1)
-
-
-def factorized_random_synthesizer(p, x, h):
-    return (p["R1"][h] @ p["R2"][h].T)[: x.shape[1], : x.shape[1]].expand(len(x), -1, -1)
-
-
-def mixture(p, x, h):
-    alpha, total = torch.softmax(p["logits"], dim=0), 0.0
+def mixture(p, x):
+    parts = []
     for i, name in enumerate(SCORES):
         prefix = f"parts.{i}."
         own = {key.removeprefix(prefix): v for key, v in p.items() if key.startswith(prefix)}
-        total = total + alpha[i] * FORMULAS[name](own, x, h)
-    return total
+        parts.append(FORMULAS[name](own, x))
+    return formulas.mixture_scores(p["logits"], *parts)
 
 
+DENSE, RANDOM = ("W1", "b1", "W2", "b2"), scores_of(formulas.random_scores, "R")
 FORMULAS = {
     "attention": attention,
-    "dense_synthesizer": dense_synthesizer,
-    "random_synthesizer": random_synthesizer,
-    "fixed_random_synthesizer": random_synthesizer,
-    "factorized_dense_synthesizer": factorized_dense_synthesizer,
-    "factorized_random_synthesizer": factorized_random_synthesizer,
+    "dense_synthesizer": scores_of(formulas.dense_scores, *DENSE),
+    "random_synthesizer": RANDOM,
+    "fixed_random_synthesizer": RANDOM,
+    "factorized_dense_synthesizer": scores_of(
+        formulas.factorized_dense_scores, *DENSE, "V1", "c1", "V2", "c2"
+    ),
+    "factorized_random_synthesizer": scores_of(formulas.factorized_random_scores, "R1", "R2"),
     "mixture": mixture,
 }
 
 
 def averaged(name, p, x, keep):
-    value = x @ p["value.weight"] + p["value.bias"]
-    heads = []
-    for h in range(N_HEADS):
-        scores = FORMULAS[name](p, x, h).masked_fill(~torch.tensor(keep), -math.inf)
-        heads.append(torch.softmax(scores, dim=-1) @ value[..., columns(h)])
-    return torch.cat(heads, dim=-1) @ p["output.weight"] + p["output.bias"]
+    value = by_head(projected(p, "value", x))
+    y = formulas.average(FORMULAS[name](p, x), value, mask=np.expand_dims(keep, -3))
+    return projected(p, "output", y.transpose(1, 2).flatten(-2))
 
 
 # Beside ours --------------------------------------------------------------------------------------
@@ -141,20 +123,16 @@ def test_attention_in_blocks_agrees_with_its_formula():
     )
 
 
-def fourier(p, x):
-    return torch.fft.fft2(x).real
-
-
-def hartley(p, x):
-    return torch.fft.fft2(x).real - torch.fft.fft2(x).imag
-
-
 def linear(p, x):
-    length = x.shape[1]
-    return p["W_sequence"][:length, :length] @ x @ p["W_features"]
+    return formulas.linear_mixing(x, p["W_sequence"], p["W_features"])
 
 
-WHOLE = {"fourier": fourier, "hartley": hartley, "linear": linear, "random": linear}
+WHOLE = {
+    "fourier": lambda p, x: formulas.REFERENCES["fourier_mixing"](x),
+    "hartley": lambda p, x: formulas.hartley_mixing(x),
+    "linear": linear,
+    "random": linear,
+}
 
 
 def test_every_mixer_of_whole_sequences_has_a_formula():

@@ -8,11 +8,7 @@ import pytest
 import npformer as nf
 from npformer import optim
 
-from .helpers import assert_close, leaf
-
-torch = pytest.importorskip(
-    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
-)
+from .helpers import assert_close, leaf, torch
 
 STEPS = 100
 

@@ -4,22 +4,23 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.models import published as seeds
+from npformer.models import published
 
-from .helpers import assert_close, leaf, normals, randomise
-
-torch = pytest.importorskip(
-    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
+from .formulas import conv1d
+from .helpers import (
+    assert_close,
+    assert_gradients_agree,
+    assert_layer_agrees,
+    leaf,
+    load,
+    normals,
+    randomise,
+    torch,
 )
+
 functional = torch.nn.functional
 
 BATCH, LENGTH, D, D_FF = 3, 5, 8, 12
-
-
-def copy(weights, module):
-    """Copy arrays into a module under the names of its parameters; none may be left over."""
-    module.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
-    return module.double()
 
 
 # A blog's FNet ------------------------------------------------------------------------------------
@@ -78,52 +79,32 @@ def block_as_torch(named, prefix=""):
     }
 
 
-def assert_gradients_agree(ours, module):
-    theirs = dict(module.named_parameters())
-    assert ours.keys() == theirs.keys()
-    for name, gradient in ours.items():
-        assert_close(gradient, theirs[name].grad, f"gradient of {name}")
-
-
 @pytest.mark.parametrize("length", [1, 5, 20])
 def test_the_blogs_layer_agrees(length):
-    block = seeds.BlogFNetBlock(D, D_FF, 0.5, seed=0, dtype="float64")
+    block = published.BlogFNetBlock(D, D_FF, 0.5, seed=0, dtype="float64")
     randomise(block)
-    theirs = copy(block_as_torch(block.parameters()), FNetLayer(D, D_FF, 0.5).double()).eval()
+    theirs = FNetLayer(D, D_FF, 0.5).double().eval()
     x, dy = normals((BATCH, length, D), (BATCH, length, D))
-    x_leaf = leaf(x)
-    expected = theirs(x_leaf)
-    expected.backward(torch.tensor(dy))
-    y, cache = block.forward(x, nf.Context())
-    gradients = nf.Gradients(block)
-    dx = block.backward(dy, cache, gradients)
-    assert_close(y, expected)
-    assert_close(dx, x_leaf.grad, "dx")
-    assert_gradients_agree(block_as_torch(gradients), theirs)
+    assert_layer_agrees(block, theirs, block_as_torch, x, dy)
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 4])
 def test_the_blogs_model_agrees(n_layers):
     """The weights are tied across depth there, and so are the gradients here."""
-    model = seeds.blog_fnet(D, D_FF, 0.5, n_layers, dtype="float64")
+    model = published.blog_fnet(D, D_FF, 0.5, n_layers, dtype="float64")
     randomise(model)
     theirs = FNet(D, D_FF, 0.5, n_layers).double().eval()
-    copy(block_as_torch(model.parameters(), "chain.0."), theirs.encoder)
     x, dy = normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
-    expected = theirs(torch.tensor(x))
-    expected.backward(torch.tensor(dy))
-    y, cache = model.forward(x, nf.Context())
-    gradients = nf.Gradients(model)
-    model.backward(dy, cache, gradients)
-    assert_close(y, expected)
-    assert_gradients_agree(block_as_torch(gradients, "chain.0."), theirs.encoder)
+    assert_layer_agrees(
+        model, theirs.encoder, lambda named: block_as_torch(named, "chain.0."), x, dy, call=theirs
+    )
 
 
 def test_the_blogs_example_agrees():
     """Its input: whole numbers from 1 to 19, one sequence of 20 tokens with 256 features."""
-    model = seeds.blog_fnet(256, 512, 0.5, 2, dtype="float64")
+    model = published.blog_fnet(256, 512, 0.5, 2, dtype="float64")
     theirs = FNet(256, 512, 0.5, 2).double().eval()
-    copy(block_as_torch(model.parameters(), "chain.0."), theirs.encoder)
+    load(theirs.encoder, block_as_torch(model.parameters(), "chain.0."))
     x = np.random.default_rng(0).integers(1, 20, (20, 256)).astype("float64")
     with torch.no_grad():
         assert_close(model(x[None])[0], theirs(torch.tensor(x)))
@@ -133,15 +114,14 @@ def test_the_blogs_example_agrees():
 
 
 def keras_block(x, w_1, b_1, w_2, b_2, gamma, beta, eps):
-    """Conv1D(d_ff, 1, relu), Conv1D(d, 1), add, layer norm, with Keras's channels last."""
-    output = functional.conv1d(x.mT, w_1.permute(2, 1, 0), b_1).relu()
-    output = functional.conv1d(output, w_2.permute(2, 1, 0), b_2).mT
+    """Conv1D(d_ff, 1, relu), Conv1D(d, 1), add, layer norm."""
+    output = conv1d(conv1d(x, w_1, b_1).relu(), w_2, b_2)
     return functional.layer_norm(output + x, x.shape[-1:], gamma, beta, eps)
 
 
 @pytest.mark.parametrize("ffn", ["conv1d", "linear"])
 def test_the_keras_block_agrees(ffn):
-    block = seeds.KerasFeedForward(D, D_FF, 0.0, ffn=ffn, seed=0, dtype="float64")
+    block = published.KerasFeedForward(D, D_FF, 0.0, ffn=ffn, seed=0, dtype="float64")
     randomise(block)
     named = block.parameters()
     assert list(named) == [
@@ -202,8 +182,8 @@ def benchmark_as_torch(named):
 @pytest.mark.parametrize("ffn", ["conv1d", "linear"])
 def test_the_benchmark_trains_alike(ffn):
     """Losses and weights of ten steps of Adam, with Keras's epsilon."""
-    model = seeds.benchmark_model(LENGTH, D, D_FF, ffn=ffn, dtype="float64")
-    theirs = copy(benchmark_as_torch(model.parameters()), Benchmark().double())
+    model = published.benchmark_model(LENGTH, D, D_FF, ffn=ffn, dtype="float64")
+    theirs = load(Benchmark().double(), benchmark_as_torch(model.parameters()))
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(16, LENGTH, D)), rng.integers(0, 2, 16)
     target = torch.tensor(y[:, None].astype("float64"))
@@ -211,7 +191,7 @@ def test_the_benchmark_trains_alike(ffn):
     their_optimizer = torch.optim.Adam(theirs.parameters(), lr=1e-2, eps=1e-7)
     losses = []
     for _ in range(10):
-        loss, gradients = seeds.benchmark_loss_and_gradients(model, x, y)
+        loss, gradients = published.benchmark_loss_and_gradients(model, x, y)
         optimizer.step(gradients)
         their_optimizer.zero_grad()
         expected = functional.binary_cross_entropy(theirs(torch.tensor(x)), target)
@@ -246,9 +226,9 @@ def synthesizer_as_torch(named):
 
 @pytest.mark.parametrize("leading", [(), (BATCH,), (2, BATCH)], ids=["one", "batch", "two axes"])
 def test_the_askers_synthesizer_agrees(leading):
-    layer = seeds.AskersSynthesizer(4, 5, seed=0, dtype="float64")
+    layer = published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
     randomise(layer)
-    theirs = copy(synthesizer_as_torch(layer.parameters()), Synthesizer(4, 5).double())
+    theirs = load(Synthesizer(4, 5).double(), synthesizer_as_torch(layer.parameters()))
     x, v, dy = normals((*leading, 4, 5), (*leading, 4, 5), (*leading, 4, 5))
     leaves = [leaf(x), leaf(v)]
     expected = theirs(*leaves)
@@ -278,5 +258,5 @@ def test_the_papers_synthesizer_has_another_first_map():
     t = [torch.tensor(a) for a in (x, v, W1, b1, W2, b2)]
     scores = (t[0] @ t[2] + t[3]).relu() @ t[4] + t[5]
     assert_close(y, torch.softmax(scores, dim=-1) @ t[1])
-    asker = seeds.AskersSynthesizer(4, 5, seed=0, dtype="float64")
+    asker = published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
     assert asker.linear1.weight.shape == (5, 4)

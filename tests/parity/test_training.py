@@ -5,11 +5,7 @@ import pytest
 
 import npformer as nf
 
-from .helpers import assert_close, encoder_as_torch, load
-
-torch = pytest.importorskip(
-    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
-)
+from .helpers import assert_close, encoder_as_torch, load, torch, torch_encoder
 
 STEPS, LENGTH, D, VOCABULARY, FEATURES, CLASSES = 20, 7, 8, 11, 5, 3
 BATCH = 5  # odd: two workers get unequal parts
@@ -29,22 +25,7 @@ class TorchClassifier(torch.nn.Module):
         else:
             self.tokens = torch.nn.Linear(FEATURES, D, dtype=torch.float64)
             tokens = {"weight": tokens["weight"].T, "bias": named["embed.tokens.bias"]}
-        pre = config.norm == "pre"
-        layer = torch.nn.TransformerEncoderLayer(
-            D,
-            config.n_heads,
-            config.d_ff,
-            dropout=0.0,
-            activation=config.activation,
-            batch_first=True,
-            norm_first=pre,
-            dtype=torch.float64,
-        )
-        final_norm = torch.nn.LayerNorm(D, dtype=torch.float64) if pre else None
-        # Nested tensors only speed up PyTorch's inference; asked for with a pre-norm it warns.
-        self.encoder = torch.nn.TransformerEncoder(
-            layer, config.n_layers, norm=final_norm, enable_nested_tensor=False
-        )
+        self.encoder = torch_encoder(config)
         self.classify = torch.nn.Linear(D, CLASSES, dtype=torch.float64)
         load(self.tokens, tokens)
         load(self.encoder, encoder_as_torch(named, config.n_layers, "encoder."))

@@ -1,0 +1,116 @@
+"""The Factorized Dense Synthesizer: a row of scores is the outer product of two short rows.
+
+Tay et al., 2020, arXiv 2005.00743, section 3.1.
+"""
+
+from typing import Any
+
+from npformer.core import Array, array_module, checks
+from npformer.functional.averaging import average, average_backward
+from npformer.functional.dense_synthesizer import check_value, dense_scores, dense_scores_backward
+
+
+def factorized_dense_scores(
+    x: Array,
+    W1: Array,
+    b1: Array,
+    W2: Array,
+    b2: Array,
+    V1: Array,
+    c1: Array,
+    V2: Array,
+    c2: Array,
+    columns: int,
+) -> tuple[Array, Any]:
+    """S_i = tile(F(X_i)) * repeat(G(X_i)): a * b scores from a row of a and a row of b.
+
+    Parameters
+    ----------
+    x, W1, b1, W2, b2
+        The map F with a columns, as in `dense_scores`.
+    V1, c1, V2, c2
+        The map G with b columns, likewise.
+    columns : int
+        Only the first so many of the a * b scores are used.
+
+    Returns
+    -------
+    scores : array, shape (batch, length, columns), or (batch, heads, length, columns)
+    """
+    short, short_cache = dense_scores(x, W1, b1, W2, b2, W2.shape[-1])  # [.., length, a]
+    long, long_cache = dense_scores(x, V1, c1, V2, c2, V2.shape[-1])  # [.., length, b]
+    a, b = short.shape[-1], long.shape[-1]
+    if columns > a * b:
+        raise ValueError(
+            f"x has length {columns}; expected at most {a * b}, the product of W2's {a} and V2's "
+            f"{b} columns. Cut the sequence, or build the synthesizer with a larger max_len"
+        )
+    # The paper tiles F(X_i) b times, repeats each entry of G(X_i) a times, and multiplies. Score j
+    # is then F_(j mod a) G_(j div a): the outer product, read row by row.
+    outer = long[..., :, None] * short[..., None, :]  # [.., length, b, a]
+    scores = outer.reshape(*outer.shape[:-2], b * a)[..., :columns]
+    return scores, (short, long, short_cache, long_cache)
+
+
+def factorized_dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, ...]:
+    """dx, dW1 to db2 and dV1 to dc2: back through an outer product and both maps.
+
+    An entry of F is a factor of b scores, and an entry of G of a scores. Its gradient is the sum of
+    their gradients, each times the other factor. Both maps use x, so dx is the sum of two terms.
+    """
+    short, long, short_cache, long_cache = cache
+    a, b = short.shape[-1], long.shape[-1]
+    whole = array_module(dscores).zeros((*dscores.shape[:-1], b * a), dtype=dscores.dtype)
+    # scores = outer, flattened, [..., :columns]
+    whole[..., : dscores.shape[-1]] = dscores
+    douter = whole.reshape(*whole.shape[:-1], b, a)
+    # outer = long[..., :, None] * short[..., None, :]
+    dshort = (douter * long[..., :, None]).sum(axis=-2)
+    dlong = (douter * short[..., None, :]).sum(axis=-1)
+    # long, short = dense_scores(x, V1, c1, V2, c2), dense_scores(x, W1, b1, W2, b2)
+    dx_long, *dG = dense_scores_backward(dlong, long_cache)
+    dx_short, *dF = dense_scores_backward(dshort, short_cache)
+    return dx_short + dx_long, *dF, *dG
+
+
+def factorized_dense_synthesizer(
+    x: Array,
+    value: Array,
+    W1: Array,
+    b1: Array,
+    W2: Array,
+    b2: Array,
+    V1: Array,
+    c1: Array,
+    V2: Array,
+    c2: Array,
+    mask: Array | None = None,
+    causal: bool = False,
+) -> tuple[Array, Any]:
+    """Y = softmax(tile(F(X)) * repeat(G(X))) V: the Factorized Dense Synthesizer.
+
+    Parameters
+    ----------
+    x, W1, b1, W2, b2, V1, c1, V2, c2
+        As in `factorized_dense_scores`.
+    value : array, shape (batch, length, d_value), or (batch, heads, length, d_value)
+        What is averaged. y has the same shape.
+    mask, causal
+        As in `average`.
+    """
+    checks.floating(x=x, value=value)
+    checks.shape("x", x, (None, "length", "d_model"))
+    scores, scores_cache = factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, x.shape[-2])
+    check_value(value, scores)
+    y, average_cache = average(scores, value, mask, causal)
+    return y, (scores_cache, average_cache)
+
+
+def factorized_dense_synthesizer_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """dx, dvalue, dW1 to db2, dV1 to dc2: back through the average, then through the scores."""
+    scores_cache, average_cache = cache
+    # y = average(scores, value)
+    dscores, dvalue = average_backward(dy, average_cache)
+    # scores = factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2)
+    dx, *dmaps = factorized_dense_scores_backward(dscores, scores_cache)
+    return dx, dvalue, *dmaps

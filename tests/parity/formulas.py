@@ -1,0 +1,161 @@
+"""Every pair of `npformer.functional` in PyTorch, forward only, under the same arguments."""
+
+import math
+
+import numpy as np
+
+from npformer import functional as F
+
+from .helpers import torch
+
+
+def conv1d(x, W, b=None, padding="same"):
+    """(batch, length, in), (kernel, in, out) -> PyTorch's channels first, and back."""
+    y = torch.nn.functional.conv1d(x.transpose(1, 2), W.permute(2, 1, 0), b, padding=padding)
+    return y.transpose(1, 2)
+
+
+def softmax(x, axis=-1, mask=None):
+    """The weights of what is masked underflow to 0; a row with nothing to keep is made 0."""
+    keep = torch.ones(x.shape, dtype=bool) if mask is None else torch.as_tensor(mask)
+    return torch.softmax(torch.where(keep, x, -1e300), dim=axis) * keep
+
+
+def allowed(scores, mask, causal):
+    keep = np.tri(*scores.shape[-2:], dtype=bool) if causal else np.True_
+    return keep if mask is None else keep & mask
+
+
+def average(scores, value, mask=None, causal=False):
+    return softmax(scores, mask=allowed(scores, mask, causal)) @ value
+
+
+def attention_scores(query, key):
+    return query @ key.mT / math.sqrt(query.shape[-1])
+
+
+def attention(query, key, value, mask=None, causal=False, block=None):
+    attend = torch.nn.functional.scaled_dot_product_attention
+    if mask is None:
+        return attend(query, key, value, is_causal=causal)
+    keep = torch.tensor(allowed(attention_scores(query, key), mask, causal))
+    return attend(query, key, value, attn_mask=keep)
+
+
+def dense_scores(x, W1, b1, W2, b2, columns):
+    hidden = torch.relu(x @ W1 + b1)
+    if W2.ndim == 2:
+        return (hidden @ W2 + b2)[..., :columns]
+    parts = hidden.chunk(len(W2), dim=-1)
+    by_head = [part @ W2[h] + b2[h] for h, part in enumerate(parts)]
+    return torch.stack(by_head, dim=1)[..., :columns]
+
+
+def factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, columns):
+    """H_B(F(x)) * H_C(G(x)): F(x) tiled as often as G(x) is long, G(x) repeated likewise."""
+    a, b = W2.shape[-1], V2.shape[-1]
+    short, long = dense_scores(x, W1, b1, W2, b2, a), dense_scores(x, V1, c1, V2, c2, b)
+    tiled = torch.tile(short, (*[1] * (short.ndim - 1), b))
+    return (tiled * torch.repeat_interleave(long, a, dim=-1))[..., :columns]
+
+
+def dense_synthesizer(x, value, *maps, mask=None, causal=False):
+    return average(dense_scores(x, *maps, x.shape[-2]), value, mask, causal)
+
+
+def factorized_dense_synthesizer(x, value, *maps, mask=None, causal=False):
+    return average(factorized_dense_scores(x, *maps, x.shape[-2]), value, mask, causal)
+
+
+def random_scores(R, length):
+    return R[..., :length, :length]
+
+
+def factorized_random_scores(R1, R2, length):
+    return random_scores(R1 @ R2.mT, length)
+
+
+def random_synthesizer(value, R, mask=None, causal=False):
+    return average(random_scores(R, value.shape[-2]), value, mask, causal)
+
+
+def factorized_random_synthesizer(value, R1, R2, mask=None, causal=False):
+    return random_synthesizer(value, R1 @ R2.mT, mask, causal)
+
+
+def mixture_scores(logits, *scores):
+    alpha = torch.softmax(logits, dim=0)
+    return sum(share * part for share, part in zip(alpha, scores, strict=True))
+
+
+def hartley_mixing(x):
+    transform = torch.fft.fft2(x)
+    return transform.real - transform.imag
+
+
+def linear_mixing(x, W, V):
+    length = x.shape[1]
+    return W[:length, :length] @ x @ V
+
+
+def dropout(x, rate, generator):
+    scaled, _ = F.dropout(np.ones(x.shape), rate, generator)
+    assert set(np.unique(scaled)) <= {0.0, 1.0 / (1.0 - rate)}
+    return x * torch.tensor(scaled)
+
+
+def mean_pooling(x, mask=None):
+    if mask is None:
+        return x.mean(dim=1)
+    kept = [row[torch.tensor(keep)] for row, keep in zip(x, mask, strict=True)]
+    return torch.stack([row.sum(dim=0) / max(1, len(row)) for row in kept])
+
+
+def softmax_cross_entropy(logits, labels, label_smoothing=0.0):
+    return torch.nn.functional.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]),
+        torch.tensor(labels).flatten(),
+        ignore_index=F.NO_LABEL,
+        label_smoothing=label_smoothing,
+    )
+
+
+def binary_cross_entropy_with_logits(logits, targets):
+    targets = torch.tensor(targets)
+    return torch.nn.functional.binary_cross_entropy_with_logits(logits, targets)
+
+
+REFERENCES = {
+    "linear": lambda x, W, b=None: torch.nn.functional.linear(x, W.T, b),
+    "conv1d": conv1d,
+    "relu": torch.relu,
+    "gelu": torch.nn.functional.gelu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "layer_norm": lambda x, gamma, beta, eps=1e-5: torch.nn.functional.layer_norm(
+        x, gamma.shape, gamma, beta, eps
+    ),
+    "softmax": softmax,
+    "attention_scores": attention_scores,
+    "average": average,
+    "scaled_dot_product_attention": attention,
+    "blockwise_attention": attention,
+    "dense_scores": dense_scores,
+    "dense_synthesizer": dense_synthesizer,
+    "factorized_dense_scores": factorized_dense_scores,
+    "factorized_dense_synthesizer": factorized_dense_synthesizer,
+    "random_scores": random_scores,
+    "random_synthesizer": random_synthesizer,
+    "factorized_random_scores": factorized_random_scores,
+    "factorized_random_synthesizer": factorized_random_synthesizer,
+    "mixture_scores": mixture_scores,
+    "fourier_mixing": lambda x: torch.fft.fft2(x).real,
+    "hartley_mixing": hartley_mixing,
+    "linear_mixing": linear_mixing,
+    "dropout": dropout,
+    "embedding": lambda ids, table: torch.nn.functional.embedding(torch.tensor(ids), table),
+    "mean_pooling": mean_pooling,
+    "softmax_cross_entropy": softmax_cross_entropy,
+    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+    "mean_squared_error": lambda x, target: torch.nn.functional.mse_loss(x, torch.tensor(target)),
+}
