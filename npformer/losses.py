@@ -1,6 +1,6 @@
-"""Losses as objects: what the outputs of a model are measured by.
+"""Losses of a model's outputs, as objects.
 
-A loss of one's own is a subclass of `Loss` with a `forward` and a `backward`, as a layer has::
+A loss of your own is a subclass of `Loss` with a `forward` and a `backward`::
 
     class MeanAbsoluteError(npformer.losses.Loss):
         def forward(self, outputs, y):
@@ -12,8 +12,6 @@ A loss of one's own is a subclass of `Loss` with a `forward` and a `backward`, a
 
     npformer.fit(model, (x, y), loss=MeanAbsoluteError())
 """
-
-from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -28,21 +26,11 @@ from npformer.functional.embedding import check_ids
 
 @dataclass(frozen=True)
 class Measured:
-    """What a loss says of the outputs for some data.
+    """The loss of some data."""
 
-    Attributes
-    ----------
-    total : float
-        Sum of the losses.
-    hits : int or None
-        How many classes were predicted right; None where there are no classes.
-    n : int
-        How many targets there were.
-    """
-
-    total: float
-    hits: int | None
-    n: int
+    total: float  # the sum over all targets
+    hits: int | None  # how many classes were predicted right; None if there are no classes
+    n: int  # how many targets
 
 
 class Loss(ABC):
@@ -50,52 +38,30 @@ class Loss(ABC):
 
     @abstractmethod
     def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
-        """Return the mean loss of a batch and what `backward` needs.
+        """Return the mean loss of a batch, an array with no axes, and what `backward` needs.
 
         Parameters
         ----------
         outputs : array, shape (batch, n_outputs), or (batch, length, n_outputs) without pooling
         y : array
-            Targets, checked and where the outputs are.
-
-        Returns
-        -------
-        loss : array of no axes
-        cache : opaque
+            Targets, checked and on the backend of the outputs.
         """
 
     @abstractmethod
     def backward(self, dloss: float, cache: Any) -> Array:
         """Return the gradient of ``dloss * loss`` with respect to the outputs.
 
-        Parameters
-        ----------
-        dloss : float
-            A part of a batch has its share of the whole batch's loss.
-        cache : opaque
-            From `forward`.
+        `dloss` is 1, or the share of these samples if they are part of a larger batch.
         """
 
     def n_outputs(self, n_classes: int) -> int:
-        """Return how many outputs a model of so many classes has for each answer."""
+        """Return how many outputs a model needs for each answer."""
         return n_classes
 
     def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
-        """Check targets before anything is computed.
+        """Check the targets; on a GPU, their values are not checked.
 
-        Parameters
-        ----------
-        y : array
-            On the host, or on a GPU, where values are not looked at.
-        answers : tuple of int
-            (batch,), or (batch, length) without pooling.
-        n_classes : int
-            Of the model.
-
-        Raises
-        ------
-        TypeError, ValueError
-            They do not fit.
+        `answers` is (batch,), or (batch, length) without pooling.
         """
         if y.ndim == 0 or len(y) != answers[0]:
             raise ValueError(
@@ -103,12 +69,9 @@ class Loss(ABC):
             )
 
     def without_padding(self, y: Array, mask: Array) -> Array:
-        """Return targets of tokens, (batch, length, ...), of which those at padding do not count.
+        """Return the targets of tokens, changed so that padding does not count.
 
-        Raises
-        ------
-        ValueError
-            This loss counts every token.
+        Raises ValueError if this loss counts every token.
         """
         raise ValueError(
             f"{type(self).__name__} counts every token, and pooling='none' came with a padding "
@@ -116,62 +79,44 @@ class Loss(ABC):
         )
 
     def counts(self, y: Array) -> np.ndarray:
-        """Return how many targets each sample has: its weight in the mean over the batch.
-
-        Parameters
-        ----------
-        y : array
-            Targets of a batch.
-        """
+        """Return how many targets each sample has, which is its weight in the mean loss."""
         return np.ones(len(y), dtype="int64")
 
     def measure(self, outputs: np.ndarray, y: np.ndarray) -> Measured:
-        """Return the loss of a whole data set, on the host.
-
-        Parameters
-        ----------
-        outputs, y : numpy array
-        """
+        """Return the loss of a whole data set, given as NumPy arrays."""
         loss, _ = self.forward(outputs, y)
         n = int(self.counts(y).sum())
         return Measured(float(loss) * n, None, n)
 
     def probabilities(self, outputs: Array) -> np.ndarray:
-        """Return the probability of each class, on the host.
+        """Return the probability of each class, (..., n_classes), on the host.
 
-        Parameters
-        ----------
-        outputs : array, shape (..., n_outputs)
-
-        Raises
-        ------
-        TypeError
-            There are no classes.
+        Raises TypeError if this loss has no classes.
         """
         raise TypeError(
             f"{type(self).__name__} knows no classes; expected a loss of a classifier, such as "
-            "output='softmax'. What the model says itself is model(x)"
+            "output='softmax'. The model's own outputs are model(x)"
         )
 
 
 class Classification(Loss):
-    """What losses of classes share: labels are whole numbers from 0 to n_classes - 1.
+    """A loss of classes: labels are whole numbers from 0 to n_classes - 1.
 
     Parameters
     ----------
     label_smoothing : float
-        See `functional.softmax_cross_entropy`.
+        The share of each target that is spread evenly over all classes.
     """
 
     def __init__(self, label_smoothing: float = 0.0) -> None:
         checks.rate("label_smoothing", label_smoothing)
-        self.label_smoothing = float(label_smoothing)  # NumPy's would make float64 of float32
+        self.label_smoothing = float(label_smoothing)  # a NumPy number would widen float32
 
     @abstractmethod
     def log_probabilities(self, outputs: Array) -> np.ndarray:
-        """Return the logarithms of the probabilities of all classes, in float64 on the host.
+        """Return the log-probability of each class, in float64 on the host.
 
-        A probability too small for the model's dtype still has one.
+        It is finite even where the probability is too small for the model's dtype.
         """
 
     def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
@@ -194,7 +139,7 @@ class Classification(Loss):
     def counts(self, y: Array) -> np.ndarray:
         if y.ndim == 1:
             return np.ones(len(y), dtype="int64")
-        return np.asarray(to_numpy((y != F.NO_LABEL).sum(axis=1)))
+        return to_numpy((y != F.NO_LABEL).sum(axis=1))
 
     def measure(self, outputs: np.ndarray, y: np.ndarray) -> Measured:
         log_p = self.log_probabilities(outputs)  # [..., n_classes]
@@ -205,12 +150,7 @@ class Classification(Loss):
 
 
 class SoftmaxCrossEntropy(Classification):
-    """One logit a class: see `functional.softmax_cross_entropy`.
-
-    Parameters
-    ----------
-    label_smoothing : float
-    """
+    """One logit a class: see `functional.softmax_cross_entropy`."""
 
     def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
         return F.softmax_cross_entropy(outputs, y, self.label_smoothing)
@@ -228,13 +168,7 @@ class SoftmaxCrossEntropy(Classification):
 
 
 class BinaryCrossEntropy(Classification):
-    """Two classes and one logit, of class 1: see `functional.binary_cross_entropy_with_logits`.
-
-    Parameters
-    ----------
-    label_smoothing : float
-        The targets of the two classes are so much nearer to each other.
-    """
+    """Two classes, one logit for class 1: `functional.binary_cross_entropy_with_logits`."""
 
     def n_outputs(self, n_classes: int) -> int:
         return 1
@@ -253,16 +187,16 @@ class BinaryCrossEntropy(Classification):
         return np.concatenate(both, axis=-1)
 
     def log_probabilities(self, outputs: Array) -> np.ndarray:
-        # softmax of (0, z) is sigmoid
+        # softmax of (0, z) is (sigmoid(-z), sigmoid(z))
         z = to_numpy(outputs)
         both = np.concatenate((np.zeros_like(z), z), axis=-1)
         return SoftmaxCrossEntropy().log_probabilities(both)
 
 
 class MeanSquaredError(Loss):
-    """(outputs - y)^2, the mean over all entries: for numbers instead of classes.
+    """(outputs - y)^2, the mean over all entries, for numbers instead of classes.
 
-    y has the shape of the outputs and the model's dtype.
+    y has the shape of the outputs and the dtype of the model.
     """
 
     def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
@@ -286,5 +220,5 @@ LOSSES: Registry[Loss] = Registry(
     table="npformer.losses.LOSSES",
     makes=Loss,
 )
-"""What ``SequenceClassifier(output=...)`` takes. Builders are called with their options alone and
-return a `Loss`."""
+"""What ``SequenceClassifier(output=...)`` takes. Builders get nothing but their options, and return
+a `Loss`."""

@@ -1,7 +1,5 @@
 """Adam by hand, learning-rate schedules, clipping."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 
@@ -18,7 +16,7 @@ from npformer.core import (
 from npformer.engine.updates import update as kernel_of
 
 Schedule = Callable[[int], float]
-"""From the number of a step, counted from 1, to a factor on the learning rate."""
+"""Takes the number of a step, counted from 1, and returns a factor for the learning rate."""
 
 
 def constant() -> Schedule:
@@ -27,32 +25,20 @@ def constant() -> Schedule:
 
 
 def warmup_inverse_sqrt(warmup: int) -> Schedule:
-    """Linear warm-up, then decay with the inverse square root of the step.
+    """Return a linear warm-up over `warmup` steps, then decay with the inverse square root.
 
     factor(s) = min(s / warmup, sqrt(warmup / s)), which is 1 at s = warmup. Vaswani et al. (2017,
-    section 5.3) write lr = d_model^-0.5 min(s^-0.5, s warmup^-1.5): that is this schedule with
-    ``lr = (d_model * warmup) ** -0.5``.
-
-    Parameters
-    ----------
-    warmup : int
-        Steps; 4000 in the paper.
+    section 5.3) have lr = d_model^-0.5 min(s^-0.5, s warmup^-1.5) with warmup = 4000. This is the
+    same with ``lr = (d_model * warmup) ** -0.5``.
     """
     checks.positive("warmup", warmup)
     return lambda step: min(step / warmup, math.sqrt(warmup / step))
 
 
 def cosine(total: int, warmup: int = 0, final: float = 0.0) -> Schedule:
-    """Linear warm-up, then half a cosine from 1 down to `final`.
+    """Return a linear warm-up over `warmup` steps, then half a cosine from 1 down to `final`.
 
-    Parameters
-    ----------
-    total : int
-        Steps in all. Later ones keep the last value.
-    warmup : int
-        Steps of the warm-up.
-    final : float
-        The factor at the end, of step `total`: with 0 that step changes nothing.
+    Step `total` and all later ones have the factor `final`; if it is 0, they change nothing.
     """
     checks.positive("total", total)
     if total == 1 and final == 0.0:
@@ -78,25 +64,12 @@ SCHEDULES: Registry[Schedule] = Registry(
     table="npformer.optim.SCHEDULES",
     function="a function of the step that returns a factor",
 )
-"""What ``Adam(schedule=...)`` takes by name. Builders are called with their options alone and
-return a function from the step, counted from 1, to a factor."""
+"""What ``Adam(schedule=...)`` takes by name. Builders get nothing but their options, and return a
+`Schedule`."""
 
 
 def schedule_of(schedule: Schedule | str | None) -> Schedule:
-    """Return a schedule from what a user gives: a function, a name with options, or nothing.
-
-    Parameters
-    ----------
-    schedule : callable or str, optional
-        ``"cosine(total=1000, warmup=100)"``: a name in `SCHEDULES`. None is `constant`.
-
-    Raises
-    ------
-    TypeError
-        Neither of them, or options that the schedule does not have.
-    ValueError
-        The name is not registered.
-    """
+    """Return the schedule that `Adam` was given as a function, as a name, or as None."""
     if schedule is None:
         return constant()
     if isinstance(schedule, str):
@@ -120,19 +93,10 @@ def adam_update(
     eps: float,
     shrink: float,
 ) -> None:
-    """Move a parameter and its moments by one step of Adam, in place.
+    """Update a parameter `theta` and its moments `m` and `v` with a gradient `g`, in place.
 
-    Parameters
-    ----------
-    theta, g, m, v : array
-        Parameter, gradient, and the running means of g and g^2.
-    step_size : float
-        lr sqrt(1 - beta2^t) / (1 - beta1^t).
-    betas : (float, float)
-    eps : float
-        Adam's eps times sqrt(1 - beta2^t).
-    shrink : float
-        1 - lr weight_decay.
+    `step_size` is lr sqrt(1 - beta2^t) / (1 - beta1^t), `eps` is Adam's times sqrt(1 - beta2^t),
+    and `shrink` is 1 - lr weight_decay.
     """
     xp = array_module(theta)
     beta1, beta2 = betas
@@ -145,22 +109,22 @@ def adam_update(
 
 
 class Adam:
-    """Adam (Kingma and Ba, 2015, algorithm 1), with AdamW's decoupled weight decay as an option.
+    """Adam (Kingma and Ba, 2015, algorithm 1), optionally with the weight decay of AdamW.
 
-    With g the gradient at step t::
+    At step t, with gradient g::
 
         m = beta1 m + (1 - beta1) g
         v = beta2 v + (1 - beta2) g^2
         theta = theta - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
 
-    m and v begin at 0 and are therefore too small at first; the divisions undo exactly that. t
-    counts calls of `step`, and nothing else.
+    m and v are 0 before the first step, and so too small in the first ones; the two divisions undo
+    exactly that.
 
     Parameters
     ----------
     parameters : mapping of str to array
-        From ``model.parameters()``; updated in place. If they are views of one flat buffer, as a
-        model's are, the update runs over that buffer at once.
+        From ``model.parameters()``; updated in place. If they are views of one flat buffer, as in a
+        model, the buffer is updated as a whole.
     lr : float
         Learning rate.
     betas : (float, float)
@@ -168,11 +132,10 @@ class Adam:
     eps : float
         Keeps the division finite. Vaswani et al. use 1e-9.
     weight_decay : float
-        theta shrinks by lr * weight_decay at each step, apart from the gradient (Loshchilov and
-        Hutter, 2019).
+        Independently of the gradient, each step multiplies theta by 1 - lr weight_decay (Loshchilov
+        and Hutter, 2019).
     schedule : callable or str, optional
-        Step, from 1, to a factor on `lr`; or the name of one in `SCHEDULES` with its options, such
-        as "cosine(total=1000, warmup=100)".
+        A `Schedule`, or a name in `SCHEDULES` with its options: "cosine(total=1000, warmup=100)".
 
     Attributes
     ----------
@@ -203,14 +166,13 @@ class Adam:
         for beta in betas:
             checks.rate("betas", beta)
         checks.not_negative("weight_decay", weight_decay)
-        schedule = schedule_of(schedule)
+        self.schedule = schedule_of(schedule)
         self.parameters = parameters
-        # Python's numbers: NumPy's beside arrays would make float64 of float32.
+        # Python's numbers, because NumPy's would turn float32 arrays into float64.
         self.lr = float(lr)
         self.betas = (float(betas[0]), float(betas[1]))
         self.eps = float(eps)
         self.weight_decay = float(weight_decay)
-        self.schedule = schedule
         self.steps = 0
         self._moments: dict[str, tuple[Array, Array]] = {}
 
@@ -221,24 +183,15 @@ class Adam:
     def step(self, gradients: Mapping[str, Array]) -> None:
         """Update every parameter once, in place.
 
-        Parameters
-        ----------
-        gradients : mapping of str to array
-            One for each parameter, under the same name and in the same shape.
-
-        Raises
-        ------
-        KeyError
-            A parameter has no gradient.
-        ValueError
-            A gradient has another shape.
+        `gradients` holds one for each parameter, under the same name and of the same shape; if not,
+        this raises KeyError or ValueError and changes nothing.
         """
-        pieces = self._pieces(gradients)  # all of them checked before anything changes
+        pieces = self._pieces(gradients)
         lr = self.current_lr()
         self.steps += 1
         beta1, beta2 = self.betas
-        # m / (1 - beta1^t) and v / (1 - beta2^t), with the second one's root taken out of the
-        # fraction: lr m' / (sqrt(v') + eps) = size m / (sqrt(v) + eps root)
+        # The step of the docstring, multiplied above and below by root = sqrt(1 - beta2^t), is
+        # size m / (sqrt(v) + eps root).
         root = math.sqrt(1.0 - beta2**self.steps)
         size, eps = lr * root / (1.0 - beta1**self.steps), self.eps * root
         shrink = 1.0 - lr * self.weight_decay
@@ -258,9 +211,8 @@ class Adam:
         return self._moments[name]
 
     def _pieces(self, gradients: Mapping[str, Array]) -> list[tuple[str, Array, Array]]:
-        """Return (name, parameter, gradient): one of all where parameters share one buffer."""
-        flat = self.parameters.flat if isinstance(self.parameters, Parameters) else None
-        if flat is None or not isinstance(self.parameters, Parameters):
+        """Return (name, parameter, gradient) of each parameter, or of the one flat buffer."""
+        if not isinstance(self.parameters, Parameters) or (flat := self.parameters.flat) is None:
             self._check(gradients)
             return [(name, theta, gradients[name]) for name, theta in self.parameters.items()]
         if isinstance(gradients, Gradients) and gradients.shapes == self.parameters.shapes:
@@ -270,10 +222,9 @@ class Adam:
         return [("", flat, self.parameters.gather(gradients))]
 
     def _check(self, gradients: Mapping[str, Array]) -> None:
-        """Check that there is one gradient for each parameter, like it in all respects."""
-        both = set(self.parameters) & set(gradients)
-        missing = [name for name in self.parameters if name not in both]
-        unknown = [name for name in gradients if name not in both]
+        """Check that there is one gradient for each parameter, of its shape, dtype and backend."""
+        missing = [name for name in self.parameters if name not in gradients]
+        unknown = [name for name in gradients if name not in self.parameters]
         for names, problem in ((missing, "no gradient for"), (unknown, "no parameter called")):
             if names:
                 raise KeyError(
@@ -292,12 +243,7 @@ class Adam:
 
 
 def global_norm(gradients: Mapping[str, Array]) -> Array:
-    """Return the square root of the sum of all squares, as an array of no axes.
-
-    Parameters
-    ----------
-    gradients : mapping of str to array
-    """
+    """Return the square root of the sum of all squares, as an array with no axes."""
     flat = getattr(gradients, "flat", None)
     pieces = list(gradients.values()) if flat is None else [flat]
     if not pieces:
@@ -309,18 +255,8 @@ def global_norm(gradients: Mapping[str, Array]) -> Array:
 def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Array:
     """Scale all gradients, in place, so that their global norm is at most `max_norm`.
 
-    Directions stay as they are (Pascanu et al., 2013).
-
-    Parameters
-    ----------
-    gradients : mapping of str to array
-    max_norm : float
-        Above 0.
-
-    Returns
-    -------
-    norm : array of no axes
-        The global norm before clipping. On a GPU it stays there: nothing waits.
+    The direction does not change (Pascanu et al., 2013). Returns the norm before clipping, an array
+    with no axes. On a GPU it stays there, so nothing waits for it.
     """
     checks.number("max_norm", max_norm, above=0.0)
     flat = getattr(gradients, "flat", None)
@@ -329,7 +265,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
         return kernel(flat, float(max_norm))
     norm = global_norm(gradients)
     xp = array_module(norm)
-    # The small number keeps a norm of 0 finite; it is PyTorch's, so that results compare.
+    # The small number, which is PyTorch's, keeps the factor finite for a norm of 0.
     factor = xp.minimum(float(max_norm) / (norm + 1e-6), 1.0)
     for piece in gradients.values() if flat is None else [flat]:
         piece *= factor

@@ -1,4 +1,8 @@
-"""Layers: the mathematics of `functional` with parameters of their own."""
+"""Layers: the mathematics of `functional` with parameters of their own.
+
+A layer that draws weights takes a `seed`, which is a whole number or a NumPy generator, and a
+`dtype`, "float32" or "float64".
+"""
 
 from npformer.layers.activation import ACTIVATIONS, GELU, ReLU, Tanh
 from npformer.layers.conv1d import Conv1d

@@ -1,6 +1,4 @@
-"""Activations as layers, and the table of their names."""
-
-from __future__ import annotations
+"""Activations as layers, and the table that names them."""
 
 from typing import Any
 
@@ -24,7 +22,7 @@ class GELU(Layer):
     Parameters
     ----------
     approximate : {"none", "tanh"}
-        "none" uses erf; "tanh" is what BERT's and FNet's published code computes.
+        "none" is exact, with erf; "tanh" is what the published code of BERT and FNet computes.
     """
 
     def __init__(self, approximate: str = "none") -> None:
@@ -50,14 +48,9 @@ class Tanh(Layer):
 
 ACTIVATIONS: Registry[Layer] = Registry(
     "activation",
-    {
-        "relu": ReLU,
-        "gelu": GELU,
-        "gelu_tanh": lambda: GELU(approximate="tanh"),
-        "tanh": Tanh,
-    },
+    {"relu": ReLU, "gelu": GELU, "gelu_tanh": lambda: GELU("tanh"), "tanh": Tanh},
     table="npformer.layers.ACTIVATIONS",
     makes=Layer,
 )
-"""What ``EncoderConfig(activation=...)`` takes. Builders are called with their options alone and
-return a layer."""
+"""What ``EncoderConfig(activation=...)`` takes. Builders get nothing but their options, and return
+a layer."""

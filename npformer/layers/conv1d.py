@@ -1,21 +1,9 @@
 """Conv1d: a convolution over the sequence, channels last."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import (
-    Array,
-    Context,
-    Gradients,
-    Initializer,
-    Layer,
-    Parameter,
-    Seed,
-    checks,
-    initializers,
-)
+from npformer.core import Array, Context, Gradients, Layer, Parameter, Seed, checks, initializers
 
 
 class Conv1d(Layer):
@@ -25,19 +13,12 @@ class Conv1d(Layer):
 
     Parameters
     ----------
-    d_in, d_out : int
-        Channels in and out.
-    kernel : int
-        How many positions one output sees.
+    d_in, d_out, kernel : int
+        Channels in and out, and how many positions one output sees.
     padding : {"same", "valid"}
-        "same" keeps the length; "valid" uses no padding.
-    bias : bool
-        Whether there is a b.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-    init : callable
-        ``init(generator, shape) -> array`` for the weights; Glorot's uniform if not given.
+        "same" keeps the length; "valid" does not pad.
+    bias, init
+        As in `Linear`.
 
     Attributes
     ----------
@@ -55,7 +36,7 @@ class Conv1d(Layer):
         bias: bool = True,
         seed: Seed,
         dtype: str = "float32",
-        init: Initializer = initializers.xavier_uniform,
+        init: initializers.Initializer = initializers.xavier_uniform,
     ) -> None:
         for name, value in (("d_in", d_in), ("d_out", d_out), ("kernel", kernel)):
             checks.positive(name, value)
@@ -63,9 +44,8 @@ class Conv1d(Layer):
         rng = initializers.generator(seed)
         self.padding = padding
         self.weight = Parameter(initializers.draw(init, rng, (kernel, d_in, d_out), dtype))
-        self.bias = (
-            Parameter(initializers.draw(initializers.zeros, rng, (d_out,), dtype)) if bias else None
-        )
+        b = initializers.draw(initializers.zeros, rng, (d_out,), dtype)
+        self.bias = Parameter(b) if bias else None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         b = None if self.bias is None else self.bias.value

@@ -1,7 +1,5 @@
 """Dropout: entries set to 0 at random while training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer import functional as F
@@ -11,7 +9,7 @@ from npformer.core import Array, Context, Gradients, Layer, checks
 class Dropout(Layer):
     """y = x m / (1 - rate) while training, y = x at evaluation.
 
-    The mask m is in the cache, not in the layer, and its generator in the context.
+    m is a random mask of ones and zeros, drawn with the generator of the context.
 
     Parameters
     ----------
@@ -24,7 +22,7 @@ class Dropout(Layer):
         self.rate = float(rate)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.dropout(x, self.rate, context.draws() if self.rate > 0.0 else None)
+        return F.dropout(x, self.rate, context.dropout_generator() if self.rate > 0.0 else None)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return F.dropout_backward(dy, cache)

@@ -1,6 +1,4 @@
-"""Embedding and positions: where a sequence becomes vectors that know their place."""
-
-from __future__ import annotations
+"""Embeddings: rows of a table for token ids, positions and token types."""
 
 import math
 from typing import Any
@@ -15,6 +13,7 @@ from npformer.core import (
     Seed,
     array_module,
     checks,
+    constants,
     initializers,
 )
 
@@ -24,17 +23,12 @@ class Embedding(Layer):
 
     Parameters
     ----------
-    vocab_size : int
-        Ids run from 0 to vocab_size - 1.
-    d_model : int
-        Features.
+    vocab_size, d_model : int
+        Ids run from 0 to vocab_size - 1; each has d_model features.
     scale : bool
-        Multiply by sqrt(d_model) (Vaswani et al., 2017, section 3.4). Rows are drawn from
-        N(0, 1 / d_model) and so come out with variance 1, beside positions of about that size.
-        Without it they are drawn from N(0, 0.02^2), as BERT's are.
-    seed : int or numpy.random.Generator
-        Draws the table.
-    dtype : {"float32", "float64"}
+        Whether to multiply by sqrt(d_model) (Vaswani et al., 2017, section 3.4). If so, rows are
+        drawn from N(0, 1 / d_model), and y has variance 1. If not, they are drawn from
+        N(0, 0.02^2), as in BERT.
 
     Attributes
     ----------
@@ -71,23 +65,18 @@ class Positions(Layer):
 
     Parameters
     ----------
-    max_len : int
-        The longest sequence.
-    d_model : int
-        Features.
+    max_len, d_model : int
+        Length of the longest sequence, and features of a token.
     kind : {"sinusoidal", "learned"}
         Sinusoids of Vaswani et al. (2017), or a table that is trained.
     std : float
-        A learned table is first drawn from N(0, std^2). It should be about as large as what it is
-        added to: positions that are lost beside the tokens are learned late or never.
-    seed : int or numpy.random.Generator
-        Draws a learned table.
-    dtype : {"float32", "float64"}
+        A learned table is drawn from N(0, std^2). Its entries should be about as large as those of
+        x: positions that are much smaller than the tokens are learned late or never.
 
     Attributes
     ----------
     table : Parameter, shape (max_len, d_model)
-        A constant if sinusoidal.
+        Not trained if sinusoidal.
     """
 
     def __init__(
@@ -103,35 +92,26 @@ class Positions(Layer):
         checks.positive("max_len", max_len)
         checks.positive("d_model", d_model)
         checks.choice("positions", kind, ("sinusoidal", "learned"))
+        checks.choice("dtype", dtype, checks.FLOATS)
         if kind == "learned":
-            rng = initializers.generator(seed)
-            self.table = Parameter(
-                initializers.draw(initializers.normal(std), rng, (max_len, d_model), dtype)
-            )
+            rng, init = initializers.generator(seed), initializers.normal(std)
+            self.table = Parameter(initializers.draw(init, rng, (max_len, d_model), dtype))
         else:
-            checks.choice("dtype", dtype, checks.FLOATS)
-            table = initializers.sinusoids(max_len, d_model).astype(dtype)
+            table = constants.sinusoids(max_len, d_model).astype(dtype)
             self.table = Parameter(table, trainable=False)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        length = self.length_of(x)
-        return x + self.table.value[:length], length
+        return x + self.table.value[: self.length_of(x)], None
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        length = cache
         if self.table.trainable:
             # y = x + table[:length], the same rows for the whole batch
-            used = gradients.of(self.table)[:length]
+            used = gradients.of(self.table)[: dy.shape[1]]
             used += dy.sum(axis=0)
         return dy
 
     def length_of(self, x: Array) -> int:
-        """Return the length of x after checking that there is a position for each token.
-
-        Parameters
-        ----------
-        x : array, shape (batch, length, d_model)
-        """
+        """Return the length of x after checking that there is a position for each token."""
         checks.floating(x=x, table=self.table.value)
         checks.shape("x", x, ("batch", "length", self.table.shape[1]))
         checks.at_most(x, self.table.shape[0], "model")
@@ -139,13 +119,9 @@ class Positions(Layer):
 
 
 class TokenTypes(Embedding):
-    """y_t = x_t + scale table[types_t], with the types of ``context.types``; all 0 if there are
-    none.
+    """y_t = x_t + scale table[type_t]. The types are ``context.types``, or 0 if there are none.
 
-    Parameters
-    ----------
-    vocab_size, d_model, scale, seed, dtype
-        As in `Embedding`; vocab_size is the number of types.
+    Its parameters are those of `Embedding`; `vocab_size` is the number of types.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -153,11 +129,12 @@ class TokenTypes(Embedding):
         return x + of_type, cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        # y = x + of_type: both terms get the gradient of the sum
         super().backward(dy, cache, gradients)
-        return dy  # y = x + of_type: each term gets the whole gradient
+        return dy
 
     def types_of(self, x: Array, context: Context) -> Array:
-        """Return the types of x's tokens."""
-        if context.types is not None:
-            return context.types
-        return array_module(x).zeros(x.shape[:2], dtype="int64")
+        """Return the type of each token of x."""
+        if context.types is None:
+            return array_module(x).zeros(x.shape[:2], dtype="int64")
+        return context.types

@@ -1,21 +1,9 @@
 """The position-wise feed-forward network."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
-from npformer.core import (
-    INITIALIZERS,
-    Array,
-    Context,
-    Gradients,
-    Layer,
-    Registry,
-    Seed,
-    checks,
-    initializers,
-)
+from npformer.core import Array, Context, Gradients, Layer, Registry, Seed, checks, initializers
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.conv1d import Conv1d
 from npformer.layers.linear import Linear
@@ -27,24 +15,19 @@ class PositionwiseFeedForward(Layer):
     """FFN(x) = activation(x W1 + b1) W2 + b2, for each position separately and identically.
 
     Equation (2) of Vaswani et al. (2017), who add: "Another way of describing this is as two
-    convolutions with kernel size 1." Both ways are here. They have the same weights up to an axis
-    of length 1, are drawn alike from a seed, and give the same numbers at the same cost.
+    convolutions with kernel size 1." `ffn` chooses between the two. For one seed they have the same
+    weights, up to an axis of length 1, and give the same numbers at the same cost.
 
     Parameters
     ----------
-    d_model : int
-        Features in and out.
-    d_ff : int
-        Features between.
+    d_model, d_ff : int
+        Features in and out, and features in between.
     activation : str
-        A name in `ACTIVATIONS`; the paper's is "relu".
+        A name in `ACTIVATIONS`; the paper has "relu".
     ffn : {"linear", "conv1d"}
         Linear maps, or convolutions with kernel size 1.
     initializer : str
         A name in `INITIALIZERS`: what both matrices are drawn from.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
     """
 
     def __init__(
@@ -59,7 +42,7 @@ class PositionwiseFeedForward(Layer):
         dtype: str = "float32",
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
-        rng, init = initializers.generator(seed), INITIALIZERS.make(initializer)
+        rng, init = initializers.generator(seed), initializers.INITIALIZERS.make(initializer)
         self.expand = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype, init=init)
         self.activation = ACTIVATIONS.make(activation)
         self.contract = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype, init=init)
@@ -79,14 +62,10 @@ class PositionwiseFeedForward(Layer):
 
 FFNS: Registry[Layer] = Registry(
     "feed-forward network",
-    {
-        "linear": PositionwiseFeedForward,
-        "conv1d": partial(PositionwiseFeedForward, ffn="conv1d"),
-    },
+    {"linear": PositionwiseFeedForward, "conv1d": partial(PositionwiseFeedForward, ffn="conv1d")},
     table="npformer.layers.FFNS",
     makes=Layer,
     gets="d_model, d_ff, activation, seed=, dtype=, initializer= and their options",
 )
-"""What ``EncoderConfig(ffn=...)`` takes. Builders are called with d_model, d_ff, the activation's
-name and, as keywords, seed, dtype and the initializer's name; they return a layer that keeps the
-shape."""
+"""What ``EncoderConfig(ffn=...)`` takes. Builders get d_model, d_ff, the activation's name and, as
+keywords, seed, dtype and the initializer's name. They return a layer that keeps the shape."""

@@ -1,6 +1,4 @@
-"""LayerNorm: each position to mean 0 and variance 1, then scale and shift."""
-
-from __future__ import annotations
+"""LayerNorm: each position gets mean 0 and variance 1, then a scale and a shift."""
 
 from typing import Any
 
@@ -14,21 +12,19 @@ class LayerNorm(Layer):
     Parameters
     ----------
     d_model : int
-        Features.
     eps : float
         Keeps a constant row finite.
-    dtype : {"float32", "float64"}
 
     Attributes
     ----------
     gamma, beta : Parameter, shape (d_model,)
-        Scale, first 1; shift, first 0.
+        The scale, initially 1, and the shift, initially 0.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5, *, dtype: str = "float32") -> None:
         checks.positive("d_model", d_model)
         checks.number("eps", eps, above=0.0)
-        self.eps = float(eps)  # NumPy's would make float64 of float32
+        self.eps = float(eps)  # a NumPy number would turn float32 into float64
         self.gamma = Parameter(initializers.draw(initializers.ones, None, (d_model,), dtype))
         self.beta = Parameter(initializers.draw(initializers.zeros, None, (d_model,), dtype))
 

@@ -1,21 +1,9 @@
 """Linear: y = x W + b."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import (
-    Array,
-    Context,
-    Gradients,
-    Initializer,
-    Layer,
-    Parameter,
-    Seed,
-    checks,
-    initializers,
-)
+from npformer.core import Array, Context, Gradients, Layer, Parameter, Seed, checks, initializers
 
 
 class Linear(Layer):
@@ -26,12 +14,9 @@ class Linear(Layer):
     d_in, d_out : int
         Features in and out.
     bias : bool
-        Whether there is a b.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+        Whether there is a b. It is 0 at first.
     init : callable
-        ``init(generator, shape) -> array`` for the weights; Glorot's uniform if not given.
+        ``init(generator, shape) -> array`` draws the weights.
 
     Attributes
     ----------
@@ -47,15 +32,14 @@ class Linear(Layer):
         bias: bool = True,
         seed: Seed,
         dtype: str = "float32",
-        init: Initializer = initializers.xavier_uniform,
+        init: initializers.Initializer = initializers.xavier_uniform,
     ) -> None:
         checks.positive("d_in", d_in)
         checks.positive("d_out", d_out)
         rng = initializers.generator(seed)
         self.weight = Parameter(initializers.draw(init, rng, (d_in, d_out), dtype))
-        self.bias = (
-            Parameter(initializers.draw(initializers.zeros, rng, (d_out,), dtype)) if bias else None
-        )
+        b = initializers.draw(initializers.zeros, rng, (d_out,), dtype)
+        self.bias = Parameter(b) if bias else None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         b = None if self.bias is None else self.bias.value

@@ -1,7 +1,5 @@
 """Pooling: from a sequence to what the classifier sees."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer import functional as F
@@ -18,17 +16,18 @@ from npformer.core import (
 )
 from npformer.layers.activation import Tanh
 from npformer.layers.linear import Linear
+from npformer.layers.sequential import backward_chain, forward_chain
 
 
 class Pooling(Layer):
-    """What turns (batch, length, d) into what a classifier sees.
+    """A layer from (batch, length, d) to what the classifier sees.
 
     Attributes
     ----------
     per_token : bool
-        Whether each token keeps an answer of its own.
+        Whether there is one answer for each token.
     full_length : bool
-        Whether every sequence has to have max_len tokens.
+        Whether every sequence must have max_len tokens.
     """
 
     per_token = False
@@ -50,20 +49,20 @@ class MeanPooling(Pooling):
 
 
 class FirstToken(Pooling):
-    """The first token, as BERT's [CLS]: (batch, length, d) -> (batch, d)."""
+    """The first token, such as BERT's [CLS]: (batch, length, d) -> (batch, d)."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.shape("x", x, ("batch", "length", "d_model"))
         return x[:, 0], x.shape
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx = array_module(dy).zeros(cache, dtype=dy.dtype)
+        dx = array_module(dy).zeros(cache, dtype=dy.dtype)  # of the shape of x
         dx[:, 0] = dy
         return dx
 
 
 class Flatten(Pooling):
-    """All tokens side by side, padding as 0: (batch, length, d) -> (batch, length d)."""
+    """All tokens side by side, with 0 for padding: (batch, length, d) -> (batch, length d)."""
 
     full_length = True
 
@@ -93,39 +92,28 @@ class EveryToken(Pooling):
 
 
 class Pooler(Pooling):
-    """y = tanh(x_first W + b), BERT's pooler: (batch, length, d) -> (batch, d).
-
-    Parameters
-    ----------
-    d_model : int
-        Features in and out.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-    """
+    """y = tanh(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d)."""
 
     def __init__(self, d_model: int, *, seed: Seed, dtype: str = "float32") -> None:
         self.first = FirstToken()
         self.dense = Linear(d_model, d_model, seed=seed, dtype=dtype)
         self.activation = Tanh()
 
+    def chain(self) -> list[Layer]:
+        """Return the layers in the order in which they act."""
+        return [self.first, self.dense, self.activation]
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        first, first_cache = self.first.forward(x, context)  # [batch, d_model]
-        before, dense_cache = self.dense.forward(first, context)
-        y, activation_cache = self.activation.forward(before, context)
-        return y, (first_cache, dense_cache, activation_cache)
+        return forward_chain(self.chain(), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        first_cache, dense_cache, activation_cache = cache
-        dbefore = self.activation.backward(dy, activation_cache, gradients)
-        dfirst = self.dense.backward(dbefore, dense_cache, gradients)
-        return self.first.backward(dfirst, first_cache, gradients)
+        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 def without_padding(x: Array, mask: Array | None) -> Array:
     """Return x, (batch, length, features), with 0 at padding.
 
-    Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
+    Padding may hold NaN, and a weight of 0 would not keep it out of the result: 0 * NaN is NaN.
     """
     if mask is None:
         return x
@@ -147,5 +135,5 @@ POOLINGS: Registry[Layer] = Registry(
     makes=Layer,
     gets="d_model, seed, dtype and their options",
 )
-"""What ``SequenceClassifier(pooling=...)`` takes. Builders are called with d_model, seed and dtype,
-and return a layer, a `Pooling` if its output is not (batch, d_model)."""
+"""What ``SequenceClassifier(pooling=...)`` takes. Builders get d_model, seed and dtype. They return
+a layer, which is a `Pooling` if its output is not (batch, d_model)."""

@@ -1,7 +1,6 @@
 """Sequential: layers one after another."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer
@@ -13,7 +12,7 @@ class Sequential(Layer):
     Parameters
     ----------
     *chain : Layer
-        In the order in which they act. The same layer may stand in two places.
+        f_1 to f_n. The same layer may occur twice.
     """
 
     def __init__(self, *chain: Layer) -> None:
@@ -26,13 +25,23 @@ class Sequential(Layer):
         self.chain = list(chain)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        caches = []
-        for layer in self.chain:
-            x, cache = layer.forward(x, context)
-            caches.append(cache)
-        return x, caches
+        return forward_chain(self.chain, x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        for layer, layer_cache in zip(reversed(self.chain), reversed(cache), strict=True):
-            dy = layer.backward(dy, layer_cache, gradients)
-        return dy
+        return backward_chain(self.chain, dy, cache, gradients)
+
+
+def forward_chain(chain: Sequence[Layer], x: Array, context: Context) -> tuple[Array, Any]:
+    """Apply layers one after another; the cache is the list of theirs."""
+    caches = []
+    for layer in chain:
+        x, cache = layer.forward(x, context)
+        caches.append(cache)
+    return x, caches
+
+
+def backward_chain(chain: Sequence[Layer], dy: Array, caches: Any, gradients: Gradients) -> Array:
+    """Gradient of `forward_chain`: the layers from the last to the first."""
+    for layer, cache in zip(reversed(chain), reversed(caches), strict=True):
+        dy = layer.backward(dy, cache, gradients)
+    return dy

@@ -1,7 +1,5 @@
 """TimeDistributed: one layer applied to every time step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, checks
@@ -10,9 +8,9 @@ from npformer.core import Array, Context, Gradients, Layer, checks
 class TimeDistributed(Layer):
     """y[:, t] = layer(x[:, t]) for every t, with the same weights.
 
-    Time steps are folded into the batch and unfolded again. For `Linear`, which sees any number of
-    leading axes as rows, this changes nothing: a dense layer over a sequence, a time-distributed
-    one and a convolution with kernel size 1 are one and the same map.
+    Time steps become part of the batch, and are taken apart again afterwards. Around a `Linear`
+    this changes nothing, for it treats all leading axes as rows: a dense layer over a sequence, a
+    time-distributed one and a convolution with kernel size 1 are the same map.
 
     Parameters
     ----------
@@ -27,7 +25,7 @@ class TimeDistributed(Layer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if x.ndim < 2:
-            checks.shape("x", x, ("batch", "length", "..."))
+            checks.shape("x", x, ("batch", "length", "..."))  # raises
         y, cache = self.layer.forward(_folded(x), context.without_mask())
         return y.reshape(*x.shape[:2], *y.shape[1:]), cache
 

@@ -1,4 +1,4 @@
-"""Token mixers: layers in which tokens see each other, behind one signature."""
+"""Token mixers: layers in which tokens see each other. All have the same signature."""
 
 from npformer.core import Registry
 from npformer.mixers.attention import Attention, AttentionScores, BlockwiseAttention
@@ -50,8 +50,8 @@ MIXERS: Registry[Mixer] = Registry(
     gets="MixerSettings, seed=, dtype= and their options",
     method="build",
 )
-"""What ``EncoderConfig(mixer=...)`` takes: subclasses of `Mixer`, whose `build` is called with
-`MixerSettings` and, as keywords, seed, dtype and what options it has."""
+"""What ``EncoderConfig(mixer=...)`` takes: subclasses of `Mixer`. Their `build` is called with
+`MixerSettings` and, as keywords, seed, dtype and options."""
 
 __all__ = [
     "LAYOUTS",

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from npformer import functional as F
-from npformer.core import INITIALIZERS, Array, Context, Gradients, Seed, checks, initializers
-from npformer.layers.linear import Linear
+from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.mixers.averaging import AveragingMixer, Scores, over_heads
 from npformer.mixers.mixer import MixerSettings, check_heads
 
 LONG = 2048
-"""From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`: about where
-computing the weights twice costs no more time than moving them through memory (`python -m
+"""From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`. From about
+there on, computing the weights twice takes no longer than moving them through memory (`python -m
 benchmarks blockwise`)."""
 
 
 class AttentionScores(Scores):
-    """S = Q K^T / sqrt(d_head), Q = x W_Q, K = x W_K, by head.
+    """S = Q K^T / sqrt(d_head), Q = x W_Q, K = x W_K, for each head.
 
-    The heads' projections lie side by side in one matrix each, so that all heads are one product.
-
-    Parameters
-    ----------
-    d_model : int
-        Features of a token.
-    n_heads : int
-        Heads; each has d_model / n_heads features.
-    initializer : str
-        A name in `INITIALIZERS`: what the projections are drawn from.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+    W_Q and W_K hold the columns of all heads side by side, so one product serves all heads.
     """
 
     def __init__(
@@ -45,15 +33,11 @@ class AttentionScores(Scores):
         dtype: str = "float32",
     ) -> None:
         check_heads(d_model, n_heads)
-        rng, init = initializers.generator(seed), INITIALIZERS.make(initializer)
+        init = initializers.INITIALIZERS.make(initializer)
+        rng = initializers.generator(seed)
         self.n_heads = n_heads
         self.query = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
         self.key = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
-
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        sizes = settings.d_model, settings.n_heads
-        return cls(*sizes, initializer=settings.initializer, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
@@ -65,7 +49,7 @@ class AttentionScores(Scores):
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         query_cache, key_cache, scores_cache = cache
         dquery, dkey = F.attention_scores_backward(dy, scores_cache)
-        # x is used twice: its gradients add up
+        # x is used twice, so its gradient is a sum
         dx_key = self.key.backward(F.merge_heads(dkey), key_cache, gradients)
         return dx_key + self.query.backward(F.merge_heads(dquery), query_cache, gradients)
 
@@ -75,25 +59,16 @@ class Attention(AveragingMixer):
 
     Parameters
     ----------
-    d_model : int
-        Features of a token.
-    n_heads : int
-        Heads; each has d_model / n_heads features.
-    causal : bool
-        Token i sees the tokens 0 to i only.
     memory : {"auto", "stored"}
-        Whether the weights, (batch, heads, length, length), stay for the backward pass. They do
-        here; what runs this layer in another way may compute those of long sequences again, unless
-        it is told "stored". `BlockwiseAttention` never stores them.
-    initializer : str
-        A name in `INITIALIZERS`: what the projections are drawn from.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+        Whether to keep the weights, (batch, heads, length, length), for the backward pass. This
+        class always does; `npformer.fast` may compute those of long sequences again, unless this is
+        "stored". `BlockwiseAttention` never keeps them.
+    d_model, n_heads, causal, initializer
+        As in `AveragingMixer`.
     """
 
     scores: AttentionScores
-    memories: tuple[str, ...] = ("auto", "stored")
+    memories: tuple[str, ...] = ("auto", "stored")  # the first is the default
 
     def __init__(
         self,
@@ -101,7 +76,7 @@ class Attention(AveragingMixer):
         n_heads: int = 1,
         *,
         causal: bool = False,
-        memory: str = "auto",
+        memory: str | None = None,
         initializer: str = "xavier_uniform",
         seed: Seed,
         dtype: str = "float32",
@@ -111,6 +86,7 @@ class Attention(AveragingMixer):
                 "memory is 'blocks'; expected 'auto' or 'stored'. Attention in blocks is a class "
                 "of its own, with the same parameters: BlockwiseAttention"
             )
+        memory = self.memories[0] if memory is None else memory
         checks.choice("memory", memory, self.memories)
         rng = initializers.generator(seed)
         drawn: dict[str, Any] = {"initializer": initializer, "seed": rng, "dtype": dtype}
@@ -123,53 +99,25 @@ class Attention(AveragingMixer):
         in_blocks = settings.memory == "blocks"
         in_blocks |= settings.memory == "auto" and settings.max_len >= LONG
         kind = BlockwiseAttention if cls is Attention and in_blocks else cls
-        return kind(
-            settings.d_model,
-            settings.n_heads,
-            causal=settings.causal,
-            memory=settings.memory,
-            initializer=settings.initializer,
-            seed=seed,
-            dtype=dtype,
-        )
+        given = settings.only("d_model", "n_heads", "causal", "memory", "initializer")
+        return kind(**given, seed=seed, dtype=dtype)
 
 
 class BlockwiseAttention(Attention):
     """`Attention` that takes some queries at a time, and computes their weights twice.
 
-    The same numbers, more work, and memory that grows with the length and not with its square: see
-    `functional.blockwise_attention`.
+    It gives the same numbers with more work, in memory that grows with the length instead of its
+    square: see `functional.blockwise_attention`.
 
     Parameters
     ----------
     memory : {"blocks", "auto"}
-        "auto" allows what runs this layer in another way to store the weights after all.
-    d_model, n_heads, causal, initializer, seed, dtype
-        As in `Attention`.
+        With "auto", `npformer.fast` may store the weights.
+    d_model, n_heads, causal, initializer
+        As in `AveragingMixer`.
     """
 
     memories = ("blocks", "auto")
-
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 1,
-        *,
-        causal: bool = False,
-        memory: str = "blocks",
-        initializer: str = "xavier_uniform",
-        seed: Seed,
-        dtype: str = "float32",
-    ) -> None:
-        super().__init__(
-            d_model,
-            n_heads,
-            causal=causal,
-            memory=memory,
-            initializer=initializer,
-            seed=seed,
-            dtype=dtype,
-        )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         query, query_cache = self.scores.query.forward(x, context)  # [batch, length, d_model]
@@ -187,10 +135,9 @@ class BlockwiseAttention(Attention):
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
         query_cache, key_cache, value_cache, heads_cache = cache
-        dquery, dkey, dvalue = F.blockwise_attention_backward(
-            F.split_heads(dmerged, self.n_heads), heads_cache
-        )
-        # x is used three times: its gradients add up
+        dheads = F.split_heads(dmerged, self.n_heads)
+        dquery, dkey, dvalue = F.blockwise_attention_backward(dheads, heads_cache)
+        # x is used three times, so its gradient is a sum
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
         dx_key = self.scores.key.backward(F.merge_heads(dkey), key_cache, gradients)
         dx_query = self.scores.query.backward(F.merge_heads(dquery), query_cache, gradients)

@@ -1,18 +1,15 @@
-"""What attention and all synthesizers share: y = softmax(scores) G, by head.
+"""What attention and all synthesizers share: each head is softmax(scores) times its values.
 
-They differ in where the scores come from. That is a layer of its own, from (batch, length, d_model)
-to scores; the mixer around it is always the same.
+They differ in where the scores come from. A layer of the class `Scores` computes these, and
+`AveragingMixer` does the rest.
 """
 
-from __future__ import annotations
-
-from abc import abstractmethod
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any, Self
 
 from npformer import functional as F
 from npformer.core import (
-    INITIALIZERS,
     Array,
     Context,
     Gradients,
@@ -22,30 +19,23 @@ from npformer.core import (
     array_module,
     initializers,
 )
-from npformer.layers.linear import Linear
+from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
 
 
 class Scores(Layer):
-    """Scores of the tokens for each other: what a softmax makes weights of.
+    """Scores of the tokens for each other, which a softmax turns into weights.
 
-    (batch, length, d_model) -> (batch, heads, length, length), or (heads, length, length) where the
-    tokens have no say in them; `backward` then returns None for x.
+    (batch, length, d_model) -> (batch, heads, length, length). Scores that do not depend on x are
+    (heads, length, length), and their `backward` returns None.
     """
 
     @classmethod
-    @abstractmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        """Make these scores for an encoder.
-
-        Parameters
-        ----------
-        settings : MixerSettings
-        seed : int or numpy.random.Generator
-            Draws the weights.
-        dtype : {"float32", "float64"}
-        """
+        """Make these scores for an encoder, with those settings that ``__init__`` names."""
+        given = settings.only(*signature(cls).parameters)
+        return cls(**given, seed=seed, dtype=dtype)  # type: ignore[call-arg]
 
 
 class AveragingMixer(Mixer):
@@ -56,22 +46,17 @@ class AveragingMixer(Mixer):
     scores : Scores
         Their parameters are named as if they were the mixer's own: ``mixer.query.weight``, not
         ``mixer.scores.query.weight``.
-    d_model : int
-        Features of a token.
-    n_heads : int
-        Heads; each averages d_model / n_heads features with weights of its own.
+    d_model, n_heads : int
+        Each head averages d_model / n_heads features with weights of its own.
     causal : bool
-        Token i sees the tokens 0 to i only.
+        Whether token i sees only the tokens 0 to i.
     initializer : str
-        A name in `INITIALIZERS`: what the two projections are drawn from.
-    seed : int or numpy.random.Generator
-        Draws the weights of the two projections.
-    dtype : {"float32", "float64"}
+        A name in `INITIALIZERS`: what the projections are drawn from.
 
     Attributes
     ----------
     value, output : Linear
-        W_V (G in the synthesizers' paper) and W_O.
+        W_V, which the paper on synthesizers calls G, and W_O.
     """
 
     def __init__(
@@ -86,7 +71,8 @@ class AveragingMixer(Mixer):
         dtype: str = "float32",
     ) -> None:
         check_heads(d_model, n_heads)
-        rng, init = initializers.generator(seed), INITIALIZERS.make(initializer)
+        init = initializers.INITIALIZERS.make(initializer)
+        rng = initializers.generator(seed)
         self.n_heads = n_heads
         self.causal = causal
         self.scores = scores
@@ -94,14 +80,14 @@ class AveragingMixer(Mixer):
         self.output = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
 
     def __getattr__(self, name: str) -> Any:
-        # ``mixer.query``, as the parameters' names say. Asked only for what is not an attribute.
+        # ``mixer.query`` finds the projection of the scores: parameters are named like that.
         scores = self.__dict__.get("scores")
         if scores is None or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(scores, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # ``mixer.query = ...`` replaces the projection that the scores use, as its name says.
+        # ``mixer.query = ...`` replaces the projection that the scores use.
         scores = self.__dict__.get("scores")
         if scores is not None and name in vars(scores):
             setattr(scores, name, value)
@@ -126,13 +112,7 @@ class AveragingMixer(Mixer):
         return self.heads_backward(dmerged, heads_cache, gradients)
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return the heads side by side, before W_O, and a cache for `heads_backward`.
-
-        Parameters
-        ----------
-        x : array, shape (batch, length, d_model)
-        context : Context
-        """
+        """Return the heads side by side, (batch, length, d_model), and `heads_backward`'s cache."""
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         value = without_padding(value, context.mask)
@@ -141,22 +121,12 @@ class AveragingMixer(Mixer):
         return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
-        """Add the parameters' gradients and return x's.
-
-        Parameters
-        ----------
-        dmerged : array, shape (batch, length, d_model)
-            Gradient of the loss with respect to the heads side by side.
-        cache : opaque
-            From `heads`.
-        gradients : Gradients
-            Added to.
-        """
+        """Gradient of `heads`: add those of the parameters and return dx."""
         scores_cache, value_cache, average_cache = cache
         dscores, dvalue = F.average_backward(F.split_heads(dmerged, self.n_heads), average_cache)
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
         dx_scores = self.scores.backward(dscores, scores_cache, gradients)
-        # x is used twice, unless the tokens have no say in the scores: its gradients add up
+        # x is used once or, where the scores depend on it, twice
         return dx_value if dx_scores is None else dx_value + dx_scores
 
     def explain(self, x: Array, context: Context) -> Array:
@@ -166,34 +136,23 @@ class AveragingMixer(Mixer):
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
         if context.mask is None:
             return weights.copy()
-        return xp.where(context.mask[:, None, :, None], weights, 0.0)  # padding asks nothing
+        return xp.where(context.mask[:, None, :, None], weights, 0.0)  # padding gets nothing
 
 
 class Synthesizer(AveragingMixer):
-    """head_i = softmax(scores_i(x)) x W_V^i, with scores that compare no two tokens.
+    """head_i = softmax(scores_i(x)) x W_V^i, with scores that do not compare tokens.
 
     Parameters
     ----------
-    d_model : int
-        Features of a token.
-    n_heads : int
-        Heads; each has scores of its own.
-    max_len : int
-        The longest sequence, which tables are made for.
-    rank : int
-        Of factorized tables.
-    causal : bool
-        Token i sees the tokens 0 to i only.
-    initializer : str
-        A name in `INITIALIZERS`: what projections are drawn from.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+    max_len, rank : int
+        Length of the longest sequence, and rank of factorized tables.
+    d_model, n_heads, causal, initializer
+        As in `AveragingMixer`.
 
     Attributes
     ----------
     scores_type : type of Scores
-        The class of its scores; each subclass sets it.
+        Set by each subclass.
     """
 
     scores_type: type[Scores]
@@ -213,28 +172,13 @@ class Synthesizer(AveragingMixer):
         rng = initializers.generator(seed)
         settings = MixerSettings(d_model, n_heads, max_len, rank=rank, initializer=initializer)
         scores = self.scores_type.build(settings, seed=rng, dtype=dtype)
-        super().__init__(
-            scores,
-            d_model,
-            n_heads,
-            causal=causal,
-            initializer=initializer,
-            seed=rng,
-            dtype=dtype,
-        )
+        drawn: dict[str, Any] = {"initializer": initializer, "seed": rng, "dtype": dtype}
+        super().__init__(scores, d_model, n_heads, causal=causal, **drawn)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(
-            settings.d_model,
-            settings.n_heads,
-            settings.max_len,
-            rank=settings.rank,
-            causal=settings.causal,
-            initializer=settings.initializer,
-            seed=seed,
-            dtype=dtype,
-        )
+        given = settings.only("d_model", "n_heads", "max_len", "rank", "causal", "initializer")
+        return cls(**given, seed=seed, dtype=dtype)
 
 
 def over_heads(mask: Array | None) -> Array | None:

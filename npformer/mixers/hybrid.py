@@ -1,9 +1,7 @@
-"""Hybrid layouts: some layers of attention among those of another mixer.
+"""Hybrid layouts: attention in some layers, another mixer in the rest.
 
-Lee-Thorp et al., 2021, arXiv 2105.03824, section 4.3 and appendix: BOTTOM, MIDDLE, MIXED, TOP.
+The layouts are those of Lee-Thorp et al., 2021, arXiv 2105.03824, section 4.3 and appendix.
 """
-
-from __future__ import annotations
 
 from numbers import Integral
 
@@ -19,18 +17,17 @@ def hybrid(
     mixer: str = "fourier",
     attention: str = "attention",
 ) -> tuple[str, ...]:
-    """Return one mixer a layer, for ``EncoderConfig(mixer=...)``.
+    """Return the name of each layer's mixer, for ``EncoderConfig(mixer=...)``.
 
     Parameters
     ----------
     n_layers : int
-        Blocks; block 0 is at the bottom, where the input enters.
+        Layer 0 is the bottom one, where the input enters.
     n_attention : int
-        How many of them have attention; FNet-Hybrid has 2 of 12.
+        How many layers have attention; FNet-Hybrid has 2 of 12.
     layout : {"bottom", "middle", "mixed", "top"}
-        Where they are. "mixed" spreads them evenly, from the bottom on. The paper found "top" best.
-    mixer, attention : str
-        Names of the two mixers.
+        Which layers have attention. "mixed" spreads them evenly, beginning at the bottom. The paper
+        found "top" best.
 
     Examples
     --------
@@ -46,14 +43,11 @@ def hybrid(
             f"n_attention is {n_attention!r}; expected a whole number from 0 to n_layers, "
             f"which is {n_layers}"
         )
-    first, last = 0, n_attention  # "bottom"
-    if layout == "top":
-        first, last = n_layers - n_attention, n_layers
-    elif layout == "middle":
-        first = (n_layers - n_attention + 1) // 2
-        last = first + n_attention
-    places = set(range(first, last))
-    if layout == "mixed":
-        apart = n_layers // max(n_attention, 1)
-        places = {i * apart for i in range(n_attention)}
+    middle, apart = (n_layers - n_attention + 1) // 2, n_layers // max(n_attention, 1)
+    places = {
+        "bottom": range(n_attention),
+        "middle": range(middle, middle + n_attention),
+        "mixed": range(0, n_attention * apart, apart),
+        "top": range(n_layers - n_attention, n_layers),
+    }[layout]
     return tuple(attention if i in places else mixer for i in range(n_layers))

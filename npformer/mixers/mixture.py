@@ -1,6 +1,4 @@
-"""A mixture of attention and synthesizers as a mixer (Tay et al., 2020, section 3.3)."""
-
-from __future__ import annotations
+"""A mixture of attention and synthesizers (Tay et al., 2020, section 3.3)."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -29,18 +27,12 @@ SCORES: dict[str, type[Scores]] = {
 
 
 class MixtureScores(Scores):
-    """S = sum_i alpha_i S_i, alpha = softmax(logits), trained.
-
-    Parameters
-    ----------
-    *parts : Scores
-    dtype : {"float32", "float64"}
+    """S = sum_i alpha_i S_i, alpha = softmax(logits), where S_i are the scores of the parts.
 
     Attributes
     ----------
     logits : Parameter, shape (n,)
-        First 0: equal shares.
-    parts : list of Scores
+        0 at first, which gives each part the same share.
     """
 
     def __init__(self, *parts: Scores, dtype: str = "float32") -> None:
@@ -57,9 +49,9 @@ class MixtureScores(Scores):
         return cls(*parts, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        made = [part.forward(x, context) for part in self.parts]
-        scores, cache = F.mixture_scores(self.logits.value, *(scores for scores, _ in made))
-        return scores, (cache, [part_cache for _, part_cache in made])
+        parts, part_caches = zip(*(part.forward(x, context) for part in self.parts), strict=True)
+        scores, mixture_cache = F.mixture_scores(self.logits.value, *parts)
+        return scores, (mixture_cache, part_caches)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array | None:
         mixture_cache, part_caches = cache
@@ -67,35 +59,20 @@ class MixtureScores(Scores):
         gradients.add(self.logits, dlogits)
         dx = None
         for part, dpart, part_cache in zip(self.parts, dparts, part_caches, strict=True):
-            more = part.backward(dpart, part_cache, gradients)
-            if more is not None:  # None: the tokens have no say in this part
-                dx = more if dx is None else dx + more
+            dx_part = part.backward(dpart, part_cache, gradients)
+            if dx_part is not None:  # the part depends on x
+                dx = dx_part if dx is None else dx + dx_part
         return dx
 
 
 class Mixture(AveragingMixer):
-    """head_i = softmax(sum_k alpha_k S_k^i(x)) x W_V^i.
-
-    Parameters
-    ----------
-    settings : MixerSettings
-        ``settings.mixture`` names the parts.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-    """
+    """head_i = softmax(sum_k alpha_k S_k^i(x)) x W_V^i; ``settings.mixture`` names the parts."""
 
     def __init__(self, settings: MixerSettings, *, seed: Seed, dtype: str = "float32") -> None:
         rng = initializers.generator(seed)
-        super().__init__(
-            MixtureScores.build(settings, seed=rng, dtype=dtype),
-            settings.d_model,
-            settings.n_heads,
-            causal=settings.causal,
-            initializer=settings.initializer,
-            seed=rng,
-            dtype=dtype,
-        )
+        scores = MixtureScores.build(settings, seed=rng, dtype=dtype)
+        given = settings.only("d_model", "n_heads", "causal", "initializer")
+        super().__init__(scores, **given, seed=rng, dtype=dtype)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:

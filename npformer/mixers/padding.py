@@ -1,29 +1,21 @@
-"""Padding for mixers that see every position: refuse it, or go round it in a way that is named.
+"""Padding for mixers that see every position: refuse it, mix it as zeros, or mix without it.
 
-Each way is a pair: ``way(mix, x, padding, name) -> (y, cache)`` and ``way_backward(mix_backward,
-dy, cache) -> dx``, where `mix` and `mix_backward` mix whole sequences, and `name` is what the user
-calls the mixer.
+Each of these strategies is a pair of functions. `mix` and `mix_backward` are the two passes of a
+mixer over whole sequences, and `name` is what the user calls that mixer.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
 from npformer.core import Array, Padding, array_module, backend_of, checks
+from npformer.layers.pooling import without_padding
 
 Mix = Callable[[Array], tuple[Array, Any]]
 MixBackward = Callable[[Array, Any], Array]
 
 
 def refuse(mix: Mix, x: Array, padding: Padding | None, name: str) -> tuple[Array, Any]:
-    """Mix sequences that have no padding.
-
-    Raises
-    ------
-    ValueError
-        There is a mask.
-    """
+    """Mix sequences that have no padding; a mask is an error."""
     if padding is not None:
         _check(x, padding)
         raise ValueError(
@@ -42,60 +34,48 @@ def refuse_backward(mix_backward: MixBackward, dy: Array, cache: Any) -> Array:
 
 def zero(mix: Mix, x: Array, padding: Padding | None, name: str) -> tuple[Array, Any]:
     """Set padding to 0 and mix it with the rest."""
-    mask = None if padding is None else _check(x, padding)
-    y, cache = mix(_with_zeros(x, mask))
-    return y, (cache, mask)
+    mask = None if padding is None else padding.mask
+    y, mix_cache = mix(without_padding(x, mask))
+    return y, (mix_cache, mask)
 
 
 def zero_backward(mix_backward: MixBackward, dy: Array, cache: Any) -> Array:
     """Gradient of `zero`: 0 at padding."""
     mix_cache, mask = cache
-    return _with_zeros(mix_backward(dy, mix_cache), mask)
+    return without_padding(mix_backward(dy, mix_cache), mask)
 
 
 def per_length(mix: Mix, x: Array, padding: Padding | None, name: str) -> tuple[Array, Any]:
-    """Mix every sequence at its own length; padding gives 0.
-
-    Raises
-    ------
-    ValueError
-        A sequence does not end in its padding.
-    """
+    """Mix each sequence at its own length, with its padding at the end; there y is 0."""
     if padding is None:
-        y, cache = mix(x)
-        return y, [(x.shape[1], slice(None), cache)]
+        y, mix_cache = mix(x)
+        return y, [(x.shape[1], slice(None), mix_cache)]
     _check(x, padding)
     y = array_module(x).zeros_like(x)
     groups = []
     for length, rows in padding.rows_of_length():
-        y[rows, :length], cache = mix(x[rows, :length])
-        groups.append((length, rows, cache))
+        y[rows, :length], mix_cache = mix(x[rows, :length])
+        groups.append((length, rows, mix_cache))
     return y, groups
 
 
 def per_length_backward(mix_backward: MixBackward, dy: Array, cache: Any) -> Array:
     """Gradient of `per_length`: 0 at padding."""
-    groups = cache
     dx = array_module(dy).zeros_like(dy)
-    for length, rows, mix_cache in reversed(groups):  # cuFFT still has the plans of the last ones
+    for length, rows, mix_cache in reversed(cache):  # cuFFT still has the plans of the last ones
         dx[rows, :length] = mix_backward(dy[rows, :length], mix_cache)
     return dx
 
 
-WAYS_ROUND_PADDING: dict[str, tuple[Callable[..., tuple[Array, Any]], Callable[..., Array]]] = {
+STRATEGIES: dict[str, tuple[Callable[..., tuple[Array, Any]], Callable[..., Array]]] = {
     "refuse": (refuse, refuse_backward),
     "per_length": (per_length, per_length_backward),
     "zero": (zero, zero_backward),
 }
-"""By what ``EncoderConfig(padding=...)`` takes."""
+"""What ``EncoderConfig(padding=...)`` takes."""
 
 
-def _check(x: Array, padding: Padding) -> Array:
-    """Return the mask after a check that it fits x, (batch, length, d_model)."""
+def _check(x: Array, padding: Padding) -> None:
+    """Check that the mask fits x, (batch, length, d_model)."""
     backend_of(x=x, mask=padding.mask)
     checks.mask("mask", padding.mask, tuple(x.shape[:2]))
-    return padding.mask
-
-
-def _with_zeros(x: Array, mask: Array | None) -> Array:
-    return x if mask is None else array_module(x).where(mask[..., None], x, 0.0)

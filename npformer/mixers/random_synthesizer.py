@@ -1,52 +1,31 @@
-"""The Random Synthesizers as mixers: trained, fixed, factorized (Tay et al., 2020)."""
+"""The Random Synthesizers: trained, fixed, factorized (Tay et al., 2020)."""
 
-from __future__ import annotations
-
-from typing import Any, Self
+from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
 from npformer.mixers.averaging import Scores, Synthesizer
-from npformer.mixers.mixer import MixerSettings
 
 
 class RandomScores(Scores):
-    """S_i = R^i: one table for every sequence, cropped to its length.
-
-    Parameters
-    ----------
-    n_heads : int
-        Heads; each has a table of its own.
-    max_len : int
-        Rows and columns of the table.
-    seed : int or numpy.random.Generator
-        Draws the table from N(0, 1).
-    dtype : {"float32", "float64"}
+    """S_i = R^i: one table for all sequences, cropped to their length.
 
     Attributes
     ----------
     R : Parameter, shape (n_heads, max_len, max_len)
+        Drawn from N(0, 1).
     """
 
     trained = True
 
     def __init__(
-        self,
-        n_heads: int = 1,
-        max_len: int = 128,
-        *,
-        seed: Seed,
-        dtype: str = "float32",
+        self, n_heads: int = 1, max_len: int = 128, *, seed: Seed, dtype: str = "float32"
     ) -> None:
         checks.positive("n_heads", n_heads)
         checks.positive("max_len", max_len)
         rng = initializers.generator(seed)
         table = initializers.draw(initializers.normal(1.0), rng, (n_heads, max_len, max_len), dtype)
         self.R = Parameter(table, trainable=self.trained)
-
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(settings.n_heads, settings.max_len, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.random_scores(self.R.value, x.shape[1])
@@ -56,30 +35,23 @@ class RandomScores(Scores):
 
 
 class FixedRandomScores(RandomScores):
-    """`RandomScores` that stay as they were drawn.
-
-    Parameters
-    ----------
-    n_heads, max_len, seed, dtype
-        As in `RandomScores`.
-    """
+    """`RandomScores` that stay as they were drawn."""
 
     trained = False
 
 
 class FactorizedRandomScores(Scores):
-    """S_i = R1^i (R2^i)^T, cropped: a table of rank k.
+    """S_i = R1^i (R2^i)^T: a table of low rank, cropped.
 
     Parameters
     ----------
-    n_heads, max_len, seed, dtype
-        As in `RandomScores`; the product's entries have variance 1.
     rank : int
-        k: 8 in the paper, 16 in its code.
+        8 in the paper, 16 in its code.
 
     Attributes
     ----------
     R1, R2 : Parameter, shape (n_heads, max_len, rank)
+        Drawn so that the entries of the product have variance 1.
     """
 
     def __init__(
@@ -94,13 +66,9 @@ class FactorizedRandomScores(Scores):
         for name, size in (("n_heads", n_heads), ("max_len", max_len), ("rank", rank)):
             checks.positive(name, size)
         rng = initializers.generator(seed)
-        init = initializers.normal(rank**-0.25)  # a sum of `rank` products of two such
+        init = initializers.normal(rank**-0.25)  # the product is a sum of `rank` terms
         self.R1 = Parameter(initializers.draw(init, rng, (n_heads, max_len, rank), dtype))
         self.R2 = Parameter(initializers.draw(init, rng, (n_heads, max_len, rank), dtype))
-
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(settings.n_heads, settings.max_len, settings.rank, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.factorized_random_scores(self.R1.value, self.R2.value, x.shape[1])

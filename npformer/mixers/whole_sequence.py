@@ -1,6 +1,4 @@
-"""Mixers that see every position at once and cannot skip padding: Fourier, Hartley, linear."""
-
-from __future__ import annotations
+"""Mixers that see all positions at once and cannot skip padding: Fourier, Hartley, linear."""
 
 from abc import abstractmethod
 from typing import Any, Self
@@ -14,11 +12,12 @@ from npformer.core import (
     Seed,
     array_module,
     checks,
+    constants,
     initializers,
     like,
 )
 from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings
-from npformer.mixers.padding import WAYS_ROUND_PADDING
+from npformer.mixers.padding import STRATEGIES
 
 
 class WholeSequenceMixer(Mixer):
@@ -28,21 +27,11 @@ class WholeSequenceMixer(Mixer):
     ----------
     padding : {"refuse", "per_length", "zero"}
         "refuse": a padding mask is an error. "per_length": each sequence is mixed at its own
-        length, so padding changes nothing. "zero": padding is set to 0 and mixed with the rest;
-        close to the published code, which ignores padding, and the result then depends on how much
-        of it there is.
-
-    Attributes
-    ----------
-    name : str
-        What the user calls this mixer.
-
-    Notes
-    -----
-    The paper has no dropout between the mixing and the residual connection.
+        length, so padding changes nothing. "zero": padding is set to 0 and mixed with the rest, so
+        the result depends on how much padding there is. (The published code ignores padding.)
     """
 
-    name = ""
+    name = ""  # what the user calls this mixer
     dropout_follows = False
 
     def __init__(self, padding: str = "refuse") -> None:
@@ -51,67 +40,47 @@ class WholeSequenceMixer(Mixer):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        if settings.causal:
-            raise ValueError(
-                f"causal=True with mixer {cls.name!r}; expected False, for it sees all of a "
-                "sequence at once. Use 'attention' or a synthesizer"
-            )
-        return cls._build(settings, seed, dtype)
-
-    @classmethod
-    def _build(cls, settings: MixerSettings, seed: Seed, dtype: str) -> Self:
+        _refuse_causal(settings, cls.name)
         return cls(settings.padding)
 
     @abstractmethod
     def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return the whole sequences, mixed, and a cache."""
+        """Return whole sequences mixed, and a cache."""
 
     @abstractmethod
     def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Add the parameters' gradients and return x's."""
+        """Gradient of `mix`: add those of the parameters and return dx."""
 
     @abstractmethod
-    def sequence_matrix(self, length: int, near: Array) -> Array:
-        """Return the matrix that mixes `length` tokens."""
+    def sequence_matrix(self, length: int, reference: Array) -> Array:
+        """Return the matrix that mixes `length` tokens, on the backend of `reference`."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        way_round, _ = WAYS_ROUND_PADDING[self.padding]
-
-        def mix(x: Array) -> tuple[Array, Any]:
-            return self.mix(x, context)
-
-        return way_round(mix, x, context.padding, self.name)
+        strategy, _ = STRATEGIES[self.padding]
+        return strategy(lambda x: self.mix(x, context), x, context.padding, self.name)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        _, way_back = WAYS_ROUND_PADDING[self.padding]
-
-        def mix_backward(dy: Array, cache: Any) -> Array:
-            return self.mix_backward(dy, cache, gradients)
-
-        return way_back(mix_backward, dy, cache)
+        _, strategy_backward = STRATEGIES[self.padding]
+        return strategy_backward(
+            lambda dy, cache: self.mix_backward(dy, cache, gradients), dy, cache
+        )
 
     def explain(self, x: Array, context: Context) -> Array:
         batch, length = x.shape[:2]
-        whole = self.sequence_matrix(length, near=x)
+        whole = self.sequence_matrix(length, x)
         xp = array_module(x)
         matrices = xp.broadcast_to(whole, (batch, 1, length, length)).copy()
         if context.padding is None:
             return matrices
         if self.padding == "per_length":
             for n, rows in context.padding.rows_of_length():
-                matrices[rows, :, :n, :n] = self.sequence_matrix(n, near=x)
+                matrices[rows, :, :n, :n] = self.sequence_matrix(n, x)
         kept = context.padding.mask
         return xp.where(kept[:, None, :, None] & kept[:, None, None, :], matrices, 0.0)
 
 
 class Fourier(WholeSequenceMixer):
-    """y = Re(F_seq x F_hidden); no parameters (Lee-Thorp et al., 2021, arXiv 2105.03824).
-
-    Parameters
-    ----------
-    padding : {"refuse", "per_length", "zero"}
-        See `WholeSequenceMixer`.
-    """
+    """y = Re(F_seq x F_hidden); no parameters (Lee-Thorp et al., 2021, arXiv 2105.03824)."""
 
     name = "fourier"
 
@@ -121,18 +90,13 @@ class Fourier(WholeSequenceMixer):
     def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return F.fourier_mixing_backward(dy, cache)
 
-    def sequence_matrix(self, length: int, near: Array) -> Array:
-        return _fourier_matrix(length, near)
+    def sequence_matrix(self, length: int, reference: Array) -> Array:
+        dtype = "complex64" if reference.dtype.name == "float32" else "complex128"
+        return like(constants.fourier_matrix(length).astype(dtype), reference)
 
 
 class Hartley(WholeSequenceMixer):
-    """y = Re(F x) - Im(F x), F the 2-D Fourier transform: full rank, no parameters.
-
-    Parameters
-    ----------
-    padding : {"refuse", "per_length", "zero"}
-        See `WholeSequenceMixer`.
-    """
+    """y = Re(F x) - Im(F x), F the 2-D Fourier transform: full rank, no parameters."""
 
     name = "hartley"
 
@@ -142,8 +106,8 @@ class Hartley(WholeSequenceMixer):
     def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return F.hartley_mixing_backward(dy, cache)
 
-    def sequence_matrix(self, length: int, near: Array) -> Array:
-        return _fourier_matrix(length, near)
+    def sequence_matrix(self, length: int, reference: Array) -> Array:
+        return Fourier().sequence_matrix(length, reference)
 
 
 class LinearMixing(WholeSequenceMixer):
@@ -151,20 +115,17 @@ class LinearMixing(WholeSequenceMixer):
 
     Parameters
     ----------
-    d_model : int
-        Features of a token.
-    max_len : int
-        The longest sequence; a shorter one uses the first rows and columns of W_sequence.
+    d_model, max_len : int
+        Features of a token, and length of the longest sequence.
     padding : {"refuse", "per_length", "zero"}
-        See `WholeSequenceMixer`.
-    seed : int or numpy.random.Generator
-        Draws both matrices from N(0, 1 / size), which keeps the variance of what they mix.
-    dtype : {"float32", "float64"}
+        As in `WholeSequenceMixer`.
 
     Attributes
     ----------
     W_sequence : Parameter, shape (max_len, max_len)
+        A shorter sequence uses its first rows and columns.
     W_features : Parameter, shape (d_model, d_model)
+        Both are drawn from N(0, 1 / size), which keeps the variance of x.
     """
 
     name = "linear"
@@ -180,20 +141,20 @@ class LinearMixing(WholeSequenceMixer):
         dtype: str = "float32",
     ) -> None:
         super().__init__(padding)
+        checks.positive("max_len", max_len)
+        checks.positive("d_model", d_model)
         rng = initializers.generator(seed)
-        self.W_sequence, self.W_features = (
-            Parameter(
-                initializers.draw(
-                    initializers.normal(checks.positive(name, n) ** -0.5), rng, (n, n), dtype
-                ),
-                trainable=self.trained,
-            )
-            for name, n in (("max_len", max_len), ("d_model", d_model))
-        )
+
+        def drawn(n: int) -> Parameter:
+            matrix = initializers.draw(initializers.normal(n**-0.5), rng, (n, n), dtype)
+            return Parameter(matrix, trainable=self.trained)
+
+        self.W_sequence, self.W_features = drawn(max_len), drawn(d_model)
 
     @classmethod
-    def _build(cls, settings: MixerSettings, seed: Seed, dtype: str) -> Self:
-        return cls(settings.d_model, settings.max_len, settings.padding, seed=seed, dtype=dtype)
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        _refuse_causal(settings, cls.name)
+        return cls(**settings.only("d_model", "max_len", "padding"), seed=seed, dtype=dtype)
 
     def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.linear_mixing(x, self.W_sequence.value, self.W_features.value)
@@ -204,24 +165,20 @@ class LinearMixing(WholeSequenceMixer):
         gradients.add(self.W_features, dW_features)
         return dx
 
-    def sequence_matrix(self, length: int, near: Array) -> Array:
+    def sequence_matrix(self, length: int, reference: Array) -> Array:
         return self.W_sequence.value[:length, :length]
 
 
 class RandomMixing(LinearMixing):
-    """y = W_sequence x W_features, both left as they were drawn: FNet's "Random" encoder.
-
-    Parameters
-    ----------
-    d_model, max_len, padding, seed, dtype
-        As in `LinearMixing`.
-    """
+    """`LinearMixing` whose matrices are not trained: FNet's "Random" encoder."""
 
     name = "random"
     trained = False
 
 
-def _fourier_matrix(length: int, near: Array) -> Array:
-    """Return the transform's matrix where `near` lives, in complex numbers of its precision."""
-    dtype = "complex64" if near.dtype.name == "float32" else "complex128"
-    return like(initializers.fourier_matrix(length).astype(dtype), near)
+def _refuse_causal(settings: MixerSettings, name: str) -> None:
+    if settings.causal:
+        raise ValueError(
+            f"causal=True with mixer {name!r}; expected False, for it sees all of a sequence at "
+            "once. Use 'attention' or a synthesizer"
+        )

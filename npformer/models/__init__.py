@@ -1,4 +1,4 @@
-"""The encoder and the models around it: plain forward and backward passes."""
+"""The encoder and the models around it, forward and backward."""
 
 from npformer.models.batch import Batch, accumulate
 from npformer.models.block import (

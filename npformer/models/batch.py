@@ -1,4 +1,4 @@
-"""A batch: what is known of some samples, checked once."""
+"""A batch of samples, and the two passes of a training step."""
 
 from __future__ import annotations
 
@@ -11,42 +11,27 @@ from npformer.losses import Loss
 
 @dataclass(frozen=True)
 class Batch:
-    """Samples that are ready to compute with: checked, and on the model's backend.
+    """Samples that have been checked and are on the model's backend."""
 
-    Attributes
-    ----------
-    x : array
-        As the model takes it.
-    y : array or None
-        Targets, as the loss takes them.
-    padding : Padding or None
-    types : int array, shape (batch, length), or None
-        Types of the tokens.
-    weights : numpy array, shape (batch,), or None
-        How much each sample counts in the mean loss: how many targets it has.
-    """
-
-    x: Array
-    y: Array | None = None
+    x: Array  # as the model takes it
+    y: Array | None = None  # targets, as the loss takes them
     padding: Padding | None = None
-    types: Array | None = None
-    weights: Array | None = None
+    types: Array | None = None  # of the tokens: whole numbers, (batch, length)
+    weights: Array | None = None  # how many targets each sample has: NumPy array, (batch,)
 
     def __len__(self) -> int:
         return len(self.x)
 
     def of_rows(self, rows: Any) -> Batch:
-        """Return some samples: a slice of the batch, or those of an array of numbers."""
-        return Batch(
-            self.x[rows],
-            None if self.y is None else self.y[rows],
-            None if self.padding is None else self.padding.of_rows(rows),
-            None if self.types is None else self.types[rows],
-            None if self.weights is None else self.weights[rows],
+        """Return some samples: a slice, or an array of row numbers."""
+        y, types, weights = (
+            None if array is None else array[rows] for array in (self.y, self.types, self.weights)
         )
+        padding = None if self.padding is None else self.padding.of_rows(rows)
+        return Batch(self.x[rows], y, padding, types, weights)
 
     def within(self, context: Context) -> Context:
-        """Return a context of the same kind with this batch's padding and types."""
+        """Return `context` with the padding and types of this batch."""
         if self.padding is None and self.types is None:
             return context
         return replace(context, padding=self.padding, types=self.types)
@@ -62,22 +47,9 @@ def accumulate(
 ) -> Any:
     """Add the gradients of ``weight * loss`` to `gradients` and return ``weight * loss``.
 
-    This is a training step up to the optimizer: forward, loss, and both backward.
-
-    Parameters
-    ----------
-    model : Layer
-    loss : Loss
-    batch : Batch
-    context : Context
-    gradients : Gradients
-    weight : float
-        This batch's share of the mean, if it is a part of one.
-
-    Returns
-    -------
-    loss : array of no axes
-        On the model's backend.
+    This is a training step without the optimizer: model and loss forward, then both backward. If
+    the batch is part of a larger one, `weight` is its share of the mean. The result is an array
+    with no axes, on the model's backend.
     """
     outputs, cache = model.forward(batch.x, batch.within(context))
     value, loss_cache = loss.forward(outputs, batch.y)

@@ -1,6 +1,4 @@
-"""A block of the encoder, and the two ways to connect what is in it."""
-
-from __future__ import annotations
+"""A block of the encoder, and the two kinds of residual connection in it."""
 
 from typing import Any
 
@@ -13,7 +11,7 @@ from npformer.models.config import EncoderConfig
 def post_norm(
     sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
 ) -> tuple[Array, Any]:
-    """z = norm(x + dropout(sublayer(x))): a residual connection, and a norm of the sum."""
+    """z = norm(x + dropout(sublayer(x))): the norm is applied to the sum."""
     y, sublayer_cache = sublayer.forward(x, context)
     dropped, dropout_cache = dropout.forward(y, context)
     z, norm_cache = norm.forward(x + dropped, context)
@@ -23,7 +21,7 @@ def post_norm(
 def post_norm_backward(
     sublayer: Layer, dropout: Layer, norm: Layer, dz: Array, cache: Any, gradients: Gradients
 ) -> Array:
-    """Gradient of `post_norm`: the sum hands its own to both terms."""
+    """Gradient of `post_norm`: both terms of the sum get the gradient of the sum."""
     sublayer_cache, dropout_cache, norm_cache = cache
     dsum = norm.backward(dz, norm_cache, gradients)
     dy = dropout.backward(dsum, dropout_cache, gradients)
@@ -33,7 +31,7 @@ def post_norm_backward(
 def pre_norm(
     sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
 ) -> tuple[Array, Any]:
-    """z = x + dropout(sublayer(norm(x))): x itself goes through untouched."""
+    """z = x + dropout(sublayer(norm(x))): the norm is applied to what the sublayer takes."""
     n, norm_cache = norm.forward(x, context)
     y, sublayer_cache = sublayer.forward(n, context)
     dropped, dropout_cache = dropout.forward(y, context)
@@ -43,7 +41,7 @@ def pre_norm(
 def pre_norm_backward(
     sublayer: Layer, dropout: Layer, norm: Layer, dz: Array, cache: Any, gradients: Gradients
 ) -> Array:
-    """Gradient of `pre_norm`: the sum hands its own to both terms."""
+    """Gradient of `pre_norm`: both terms of the sum get the gradient of the sum."""
     sublayer_cache, dropout_cache, norm_cache = cache
     dy = dropout.backward(dz, dropout_cache, gradients)
     dn = sublayer.backward(dy, sublayer_cache, gradients)
@@ -58,28 +56,19 @@ RESIDUALS: dict[str, tuple[Any, Any]] = {
 
 
 class EncoderBlock(Layer):
-    """One block: a mixer, then a feed-forward network, each with a residual connection and a norm.
+    """A mixer, then a feed-forward network, each with a residual connection and a norm.
 
-    Post-norm (Vaswani et al., 2017): x = norm(x + dropout(sublayer(x))).
-    Pre-norm: x = x + dropout(sublayer(norm(x))).
+    ``config.norm`` chooses between `post_norm` (Vaswani et al., 2017) and `pre_norm`.
 
     Parameters
     ----------
     config : EncoderConfig
     mixer : str
-        This block's mixer, a name in `MIXERS`, with options if it has any.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+        The mixer of this block: a name in `MIXERS`, with options if it has any.
     """
 
     def __init__(
-        self,
-        config: EncoderConfig,
-        mixer: str = "attention",
-        *,
-        seed: Seed,
-        dtype: str = "float32",
+        self, config: EncoderConfig, mixer: str = "attention", *, seed: Seed, dtype: str = "float32"
     ) -> None:
         rng = initializers.generator(seed)
         d_model, rate = config.d_model, config.dropout
@@ -87,15 +76,9 @@ class EncoderBlock(Layer):
         self.mixer = MIXERS.make(mixer, config.mixer_settings(), seed=rng, dtype=dtype)
         self.mixer_dropout = Dropout(rate if self.mixer.dropout_follows else 0.0)
         self.mixer_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
-        self.feed_forward = FFNS.make(
-            config.ffn,
-            d_model,
-            config.d_ff,
-            config.activation,
-            seed=rng,
-            dtype=dtype,
-            initializer=config.initializer,
-        )
+        sizes = d_model, config.d_ff, config.activation
+        drawn = {"seed": rng, "dtype": dtype, "initializer": config.initializer}
+        self.feed_forward = FFNS.make(config.ffn, *sizes, **drawn)
         self.feed_forward_dropout = Dropout(rate)
         self.feed_forward_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
 
@@ -114,10 +97,10 @@ class EncoderBlock(Layer):
         return residual_backward(*mix, dy, mix_cache, gradients)
 
     def parts(self) -> tuple[tuple[Layer, Layer, Layer], ...]:
-        """Return what mixes tokens, and what feeds each forward: sublayer, dropout and norm."""
+        """Return sublayer, dropout and norm of both halves of the block."""
         feed = self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm
         return (self.mixer, self.mixer_dropout, self.mixer_norm), feed
 
     def residual(self) -> tuple[Any, Any]:
-        """Return the pair that connects each part with what goes past it."""
+        """Return the forward and the backward function of the residual connections."""
         return RESIDUALS[self.norm]

@@ -1,32 +1,23 @@
 """The encoder: blocks of a token mixer and a feed-forward network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, backend_of, checks, initializers
 from npformer.layers import LayerNorm
-from npformer.models.block import EncoderBlock as EncoderBlock
-from npformer.models.config import POSITIONS as POSITIONS
-from npformer.models.config import EncoderConfig as EncoderConfig
+from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.models.block import EncoderBlock
+from npformer.models.config import EncoderConfig
 
 
 class Encoder(Layer):
     """A stack of blocks: (batch, length, d_model) to the same shape.
 
-    Parameters
-    ----------
-    config : EncoderConfig
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-
     Attributes
     ----------
     blocks : list of EncoderBlock
-        With ``share_layers`` the same block n_layers times.
+        With ``config.share_layers``, the same block n_layers times.
     final_norm : LayerNorm or None
-        Pre-norm encoders end in one.
+        Only in pre-norm encoders.
     """
 
     def __init__(self, config: EncoderConfig, seed: Seed = 0, dtype: str = "float32") -> None:
@@ -43,34 +34,24 @@ class Encoder(Layer):
             self.blocks = [block] * config.n_layers
         else:
             self.blocks = [EncoderBlock(config, m, seed=rng, dtype=dtype) for m in mixers]
-        self.final_norm = (
-            LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
-            if config.norm == "pre"
-            else None
-        )
+        self.final_norm: LayerNorm | None = None
+        if config.norm == "pre":
+            self.final_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
         self.flatten()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         self.check(x, context)
-        caches = []
-        for block in self.blocks:
-            x, cache = block.forward(x, context)
-            caches.append(cache)
-        if self.final_norm is None:
-            return x, (caches, None)
-        x, norm_cache = self.final_norm.forward(x, context)
-        return x, (caches, norm_cache)
+        return forward_chain(self.chain(), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        caches, norm_cache = cache
-        if self.final_norm is not None:
-            dy = self.final_norm.backward(dy, norm_cache, gradients)
-        for block, block_cache in zip(reversed(self.blocks), reversed(caches), strict=True):
-            dy = block.backward(dy, block_cache, gradients)
-        return dy
+        return backward_chain(self.chain(), dy, cache, gradients)
+
+    def chain(self) -> list[Layer]:
+        """Return the blocks, and the final norm if there is one."""
+        return [*self.blocks] if self.final_norm is None else [*self.blocks, self.final_norm]
 
     def check(self, x: Array, context: Context) -> None:
-        """Check that x, (batch, length, d_model), and its padding mask are what `forward` takes."""
+        """Check x, (batch, length, d_model), and its padding mask."""
         checks.floating(x=x)
         checks.shape("x", x, ("batch", "length", self.config.d_model), "Features are the last axis")
         checks.at_most(x, self.config.max_len, "encoder")

@@ -1,47 +1,27 @@
-"""InputEmbedding: what stands before an encoder, and the model's edge, where inputs are checked."""
-
-from __future__ import annotations
+"""InputEmbedding: what a model does before its encoder, and the checks of its inputs."""
 
 from typing import Any
 
-from npformer.core import (
-    Array,
-    Context,
-    Gradients,
-    Layer,
-    Seed,
-    array_module,
-    asarray,
-    checks,
-    initializers,
-)
+from npformer.core import Array, Context, Gradients, Layer, Seed, asarray, checks, initializers
 from npformer.functional.embedding import check_ids
 from npformer.layers import Dropout, Embedding, LayerNorm, Linear, Positions, TokenTypes
+from npformer.layers.pooling import without_padding
+from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.config import EncoderConfig
 
 
 class InputEmbedding(Layer):
-    """Token ids or feature vectors to d_model features: y = dropout(projection(norm(sum))).
+    """y = dropout(projection(norm(token + position + token type))), from ids or feature vectors.
 
-    The sum is token + position + token type; the configuration says which of these parts there are.
-    Vaswani et al. (2017) have tokens, positions and dropout. BERT (Devlin et al., 2019) has token
-    types and the norm too, FNet (Lee-Thorp et al., 2021) also the projection.
+    The configuration says which of these parts there are. Vaswani et al. (2017) have tokens,
+    positions and dropout, BERT (Devlin et al., 2019) also token types and the norm, and FNet
+    (Lee-Thorp et al., 2021) the projection too.
 
     Parameters
     ----------
     config : EncoderConfig
-    vocab_size : int or None
-        For token ids: the size of the table.
-    n_features : int or None
-        For feature vectors: their size. Exactly one of the two is given.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-
-    Raises
-    ------
-    ValueError
-        Neither or both of vocab_size and n_features.
+    vocab_size, n_features : int or None
+        Exactly one of the two: the number of token ids, or the size of feature vectors.
     """
 
     def __init__(
@@ -69,7 +49,7 @@ class InputEmbedding(Layer):
         self.n_features = n_features
         self.max_len = config.max_len
         self.n_token_types = config.n_token_types
-        # Scaled embeddings have variance 1, unscaled ones 0.02^2: what is added is to match.
+        # Scaled embeddings have variance 1, others 0.02^2. What is added to them has the same.
         scaled = config.scale_embeddings and vocab_size is not None
         self.tokens: Embedding | Linear
         if vocab_size is not None:
@@ -78,19 +58,12 @@ class InputEmbedding(Layer):
             self.tokens = Linear(n_features, d_model, seed=rng, dtype=dtype)
         self.positions: Positions | None = None
         if config.positions != "none":
-            self.positions = Positions(
-                config.max_len,
-                d_model,
-                config.positions,
-                std=1.0 if scaled else 0.02,
-                seed=rng,
-                dtype=dtype,
-            )
+            sizes, std = (config.max_len, d_model), 1.0 if scaled else 0.02
+            self.positions = Positions(*sizes, config.positions, std=std, seed=rng, dtype=dtype)
         self.types: TokenTypes | None = None
         if config.n_token_types > 0:
-            self.types = TokenTypes(
-                config.n_token_types, d_model, scale=scaled, seed=rng, dtype=dtype
-            )
+            sizes = config.n_token_types, d_model
+            self.types = TokenTypes(*sizes, scale=scaled, seed=rng, dtype=dtype)
         self.norm: LayerNorm | None = None
         if config.embedding_norm:
             self.norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
@@ -105,92 +78,45 @@ class InputEmbedding(Layer):
         return [part for part in parts if part is not None]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        caches = []
-        for layer in self.chain():
-            x, cache = layer.forward(x, context)
-            caches.append(cache)
-        return x, caches
+        return forward_chain(self.chain(), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        for layer, layer_cache in zip(reversed(self.chain()), reversed(cache), strict=True):
-            dy = layer.backward(dy, layer_cache, gradients)
-        return dy
+        return backward_chain(self.chain(), dy, cache, gradients)
 
-    # The model's edge: what comes in is checked here, and uploaded --------------------------------
+    # Checks, and moves to the model's backend ---------------------------------------------------
 
     def prepare(self, x: Array, mask: Array | None = None) -> tuple[Array, Array | None]:
-        """Check inputs and bring them to the model's backend, padding's features as 0.
-
-        Parameters
-        ----------
-        x, mask : array
-            As in `check`.
-        """
+        """Check x and its mask and bring them to the model's backend, with 0 at padding."""
         self.check(x, mask)
         x = asarray(x, self.backend)
         mask = None if mask is None else asarray(mask, self.backend)
         return self.without_padding(x, mask), mask
 
     def check(self, x: Array, mask: Array | None = None) -> None:
-        """Check inputs.
-
-        Parameters
-        ----------
-        x : int array (batch, length), or float array (batch, length, n_features)
-        mask : bool array, shape (batch, length), optional
-            Padding: True = keep.
-
-        Raises
-        ------
-        TypeError
-            Not an array, or of the wrong dtype.
-        ValueError
-            A wrong shape, a token id out of range, a sequence longer than max_len.
-        """
+        """Check x, ids (batch, length) or vectors (batch, length, n_features), and its mask."""
         checks.on_host_or("x", x, self)
-        if self.vocab_size is not None:
-            self.check_shape(x)
-            check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
-        else:
+        if self.vocab_size is None:
             checks.floating(x=x)
-            self.check_shape(x)
-            if x.dtype.name != self.dtype:
-                raise TypeError(
-                    f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. "
-                    f"Nothing is cast silently: write x.astype({self.dtype!r}), or build the "
-                    f"model with dtype={x.dtype.name!r}"
-                )
+        self.check_shape(x)
+        if self.vocab_size is not None:
+            check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
+        elif x.dtype.name != self.dtype:
+            raise TypeError(
+                f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. Nothing is "
+                f"cast silently: write x.astype({self.dtype!r}), or build the model with "
+                f"dtype={x.dtype.name!r}"
+            )
         checks.at_most(x, self.max_len, "model")
         if mask is not None:
             checks.on_host_or("mask", mask, self)
             checks.mask("mask", mask, tuple(x.shape[:2]))
 
     def without_padding(self, x: Array, mask: Array | None) -> Array:
-        """Return x with the features of padding as 0.
-
-        Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
-
-        Parameters
-        ----------
-        x, mask : array
-            Checked, and on the model's backend.
-        """
-        if mask is None or self.n_features is None:
-            return x
-        return array_module(x).where(mask[..., None], x, 0.0)
+        """Return feature vectors with 0 at padding; token ids stay as they are."""
+        return x if self.n_features is None else without_padding(x, mask)
 
     def check_shape(self, x: Array) -> None:
-        """Check that x holds what the model takes, token ids or feature vectors.
-
-        Parameters
-        ----------
-        x : array
-
-        Raises
-        ------
-        ValueError
-            Another number of axes, or of features.
-        """
+        """Check that x has the shape of token ids, or of feature vectors of the right size."""
         if self.vocab_size is not None:
             checks.shape("x", x, ("batch", "length"), "This model takes token ids")
         else:
@@ -198,22 +124,7 @@ class InputEmbedding(Layer):
             checks.shape("x", x, expected, "This model takes feature vectors")
 
     def check_types(self, types: Array | None, x: Array) -> None:
-        """Check token types.
-
-        Parameters
-        ----------
-        types : int array, shape (batch, length), or None
-            From 0 to n_token_types - 1. None: every token is of type 0.
-        x : array
-            What they belong to.
-
-        Raises
-        ------
-        TypeError
-            Not an array, or not whole numbers.
-        ValueError
-            The model has no token types, a wrong shape, a type out of range.
-        """
+        """Check the types of the tokens of x, from 0 to n_token_types - 1; None means all are 0."""
         if types is None:
             return
         if self.n_token_types == 0:
@@ -226,12 +137,6 @@ class InputEmbedding(Layer):
         check_ids("types", types, self.n_token_types, f"n_token_types is {self.n_token_types}")
 
     def prepare_types(self, types: Array | None, x: Array) -> Array | None:
-        """Check token types and bring them to the model's backend.
-
-        Parameters
-        ----------
-        types, x : array
-            As in `check_types`.
-        """
+        """Check token types and bring them to the model's backend."""
         self.check_types(types, x)
         return None if types is None else asarray(types, self.backend)

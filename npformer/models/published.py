@@ -1,20 +1,16 @@
-"""The systems that npformer grew from, as they were written, with the backward pass by hand.
+"""Published snippets as they were written, mistakes included, with backward passes by hand.
 
-Five texts on the web, questions, answers and an article, are about the Transformer's feed-forward
-network, the Dense Synthesizer and FNet. Their code is kept here to be run and compared, with its
-mistakes; each docstring names what to use instead.
+They come from questions, answers and an article on the web about the feed-forward network of the
+Transformer, the Dense Synthesizer and FNet. They are here to be run and compared; each docstring
+says what to use instead.
 """
-
-from __future__ import annotations
 
 from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Layer, Seed, asarray, checks, initializers
-from npformer.functional.embedding import check_ids
 from npformer.layers import (
     GELU,
-    Conv1d,
     Dropout,
     Flatten,
     LayerNorm,
@@ -24,33 +20,28 @@ from npformer.layers import (
     Sequential,
 )
 from npformer.layers.feed_forward import MAPS
+from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.losses import BinaryCrossEntropy
+from npformer.models.batch import Batch, accumulate
 
 
 class KerasFeedForward(Layer):
     """y = norm(x + dropout(w_2(relu(w_1(x))))): the block of attention-is-all-you-need-keras.
 
-    The question was why it uses convolutions, if two dense layers compute the same. They do, number
-    for number: with equal weights both values of `ffn` give equal outputs and gradients.
+    The question was why it uses convolutions, if two dense layers compute the same. They do: with
+    equal weights both values of `ffn` give equal outputs and gradients, number for number. Use
+    `EncoderBlock`; this is its second half.
 
     Parameters
     ----------
-    d_model : int
-        ``d_hid`` there.
-    d_ff : int
-        ``d_inner_hid`` there.
+    d_model, d_ff : int
+        ``d_hid`` and ``d_inner_hid`` in the original.
     dropout : float
-        Probability of dropping an entry of what w_2 gives.
+        Probability of dropping an entry of the output of w_2.
     ffn : {"conv1d", "linear"}
         Convolutions with kernel size 1, or linear maps.
     eps : float
-        Of the layer norm, added to the variance. Theirs adds 1e-6 to the standard deviation.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-
-    Notes
-    -----
-    In an encoder: `EncoderBlock`, whose second half this is.
+        Added to the variance in the layer norm. The original adds it to the standard deviation.
     """
 
     def __init__(
@@ -66,28 +57,26 @@ class KerasFeedForward(Layer):
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
         rng = initializers.generator(seed)
-        self.w_1: Linear | Conv1d = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype)
+        self.w_1 = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype)
         self.relu = ReLU()
-        self.w_2: Linear | Conv1d = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype)
+        self.w_2 = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype)
         self.dropout = Dropout(dropout)
         self.layer_norm = LayerNorm(d_model, eps, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        before, first_cache = self.w_1.forward(x, context)  # [batch, length, d_ff]
-        hidden, relu_cache = self.relu.forward(before, context)
-        output, second_cache = self.w_2.forward(hidden, context)  # [batch, length, d_model]
-        output, dropout_cache = self.dropout.forward(output, context)
+        output, chain_cache = forward_chain(self.chain(), x, context)  # [batch, length, d_model]
         y, norm_cache = self.layer_norm.forward(output + x, context)
-        return y, (first_cache, relu_cache, second_cache, dropout_cache, norm_cache)
+        return y, (chain_cache, norm_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        first_cache, relu_cache, second_cache, dropout_cache, norm_cache = cache
-        # y = norm(output + x): the sum hands its gradient to both terms
+        chain_cache, norm_cache = cache
+        # y = norm(output + x): both terms of the sum get the gradient of the sum
         dsum = self.layer_norm.backward(dy, norm_cache, gradients)
-        doutput = self.dropout.backward(dsum, dropout_cache, gradients)
-        dhidden = self.w_2.backward(doutput, second_cache, gradients)
-        dbefore = self.relu.backward(dhidden, relu_cache, gradients)
-        return dsum + self.w_1.backward(dbefore, first_cache, gradients)
+        return dsum + backward_chain(self.chain(), dsum, chain_cache, gradients)
+
+    def chain(self) -> list[Layer]:
+        """Return the layers before the residual connection, in the order in which they act."""
+        return [self.w_1, self.relu, self.w_2, self.dropout]
 
 
 def benchmark_model(
@@ -99,26 +88,10 @@ def benchmark_model(
     seed: Seed = 0,
     dtype: str = "float32",
 ) -> Sequential:
-    """Return the model of the benchmark under that question: FFN, flatten, one logit.
+    """Return the model of a benchmark in the answers to that question: FFN, flatten, one logit.
 
-    Parameters
-    ----------
-    length : int
-        Tokens of each sequence; 32 in the benchmark.
-    d_model : int
-        Features of a token; 512 in the benchmark.
-    d_ff : int
-        Features inside; 4 d_model in the benchmark.
-    ffn : {"linear", "conv1d"}
-        What was compared.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-
-    Returns
-    -------
-    model : Sequential
-        (batch, length, d_model) -> (batch, 1). The sigmoid is in the loss.
+    (batch, length, d_model) -> (batch, 1); the sigmoid is part of the loss. In the benchmark,
+    `length`, `d_model` and `d_ff` are 32, 512 and 2048. It compares the two values of `ffn`.
 
     Examples
     --------
@@ -144,59 +117,32 @@ def benchmark_model(
 
 
 def benchmark_loss_and_gradients(model: Layer, x: Array, y: Array) -> tuple[float, Gradients]:
-    """Return the binary cross-entropy of a model with one logit, and its gradients.
+    """Return the binary cross-entropy of a `benchmark_model` and its gradients.
 
-    Parameters
-    ----------
-    model : Layer
-        (batch, length, d_model) -> (batch, 1), such as `benchmark_model` makes.
-    x : array, shape (batch, length, d_model)
-        On the model's backend.
-    y : int array, shape (batch,)
-        0 or 1.
-
-    Returns
-    -------
-    loss : float
-        Mean over the batch, in nats.
-    gradients : Gradients
+    x is on the model's backend; y, shape (batch,), holds 0 and 1.
     """
-    checks.shape("y", y, (x.shape[0],), "One label for each sequence")
-    check_ids("y", y, 2, "there are two classes")
-    logits, cache = model.forward(x, Context(training=True))  # [batch, 1]
-    targets = asarray(y, model.backend).reshape(-1, 1).astype(logits.dtype)
-    loss, loss_cache = F.binary_cross_entropy_with_logits(logits, targets)
-    gradients = Gradients(model)
-    dlogits = F.binary_cross_entropy_with_logits_backward(1.0, loss_cache)
-    model.backward(dlogits, cache, gradients)
-    return float(loss), gradients
+    loss, gradients = BinaryCrossEntropy(), Gradients(model)
+    loss.check(y, x.shape[:1], n_classes=2)
+    batch, context = Batch(x, asarray(y, model.backend)), Context(training=True)
+    return float(accumulate(model, loss, batch, context, gradients)), gradients
 
 
 class AskersSynthesizer(Layer):
     """y = softmax(relu(x W1 + b1) W2 + b2) v with W1 (d_model, length), W2 (length, length).
 
-    The Dense Synthesizer as a forum question wrote it. It is a position-wise map and can be
-    trained, but it is not the paper's, whose W1 is (d_model, d_model) and whose W2 is (d_model,
-    length); the answer there says so. That `x` would have to be taken row by row, as the answer
-    says too, is wrong: both are matrix products, for a whole batch at once.
+    The Dense Synthesizer of a forum question. It can be trained, but it is not that of the paper,
+    as the answer notes: there W1 is (d_model, d_model) and W2 is (d_model, length). The answer also
+    says that `x` has to be taken row by row, which is wrong: both maps are matrix products, for a
+    whole batch at once. Use ``EncoderConfig(mixer="dense_synthesizer")`` or
+    `functional.dense_synthesizer`.
 
-    Parameters
-    ----------
-    length : int
-        ``l`` there: every sequence has this length.
-    d_model : int
-        ``d`` there.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+    All sequences have the same `length`, which is ``l`` in the question; `d_model` is ``d``.
 
     Notes
     -----
-    The question calls softmax without an axis. PyTorch then takes the last one for two axes, which
-    is right, and the first one for three, which is not: over a batch, the weights of a token would
-    not sum to 1. Here it is always the last.
-
-    The paper's: `functional.dense_synthesizer`, and ``EncoderConfig(mixer="dense_synthesizer")``.
+    The question calls softmax without an axis. PyTorch then chooses the last of two axes, which is
+    right, but the first of three: the weights of a token in a batch would not sum to 1. Here it is
+    always the last axis.
     """
 
     def __init__(self, length: int, d_model: int, *, seed: Seed, dtype: str = "float32") -> None:
@@ -205,15 +151,9 @@ class AskersSynthesizer(Layer):
         self.linear2 = Linear(length, length, seed=rng, dtype=dtype)
 
     def forward(self, x: tuple[Array, Array], context: Context) -> tuple[Array, Any]:
-        """Return y and what `backward` needs.
+        """Return y for x = (tokens, v). Tokens are (..., length, d_model); v is averaged.
 
-        Parameters
-        ----------
-        x : (x, v)
-            Tokens, (..., length, d_model), and what is averaged, (..., length, d_value); with a
-            batch or without one.
-        context : Context
-            With a mask, padding is not averaged.
+        A mask in the context leaves padding out of the averages.
         """
         tokens, v = x
         before, first_cache = self.linear1.forward(tokens, context)  # [.., length, length]
@@ -224,7 +164,7 @@ class AskersSynthesizer(Layer):
         return y, (first_cache, relu_cache, second_cache, average_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
-        """Add the parameters' gradients to `gradients` and return (dx, dv)."""
+        """Add the parameters' gradients and return (dtokens, dv)."""
         first_cache, relu_cache, second_cache, average_cache = cache
         # y = softmax(b) @ v
         db, dv = F.average_backward(dy, average_cache)
@@ -233,60 +173,41 @@ class AskersSynthesizer(Layer):
         return self.linear1.backward(dbefore, first_cache, gradients), dv
 
     def __call__(self, x: Array, v: Array) -> Array:  # type: ignore[override]
-        """Return y, as in the question.
-
-        Parameters
-        ----------
-        x : array, shape (..., length, d_model)
-        v : array, shape (..., length, d_value)
-        """
+        """Return y, as in the question."""
         y, _ = self.forward((x, v), Context())
         return y
 
 
 class BlogFNetBlock(Layer):
-    """h = norm(fourier(x) + x), y = norm(ffn(h) + x): a blog's FNet layer.
+    """h = norm(fourier(x) + x), y = norm(ffn(h) + x): the FNet layer of a blog.
 
-    The paper's is h = norm_1(fourier(x) + x), y = norm_2(ffn(h) + h). Here a single layer norm does
-    the work of two, and the second residual connection adds the block's *input* again, so that
-    what the tokens said to each other reaches the output through the feed-forward network alone.
+    In the paper it is h = norm_1(fourier(x) + x), y = norm_2(ffn(h) + h). The blog has one norm in
+    place of two. Its second residual connection adds the *input* of the block again, so the mixing
+    reaches the output only through the feed-forward network.
 
     Parameters
     ----------
-    d_model : int
-        ``dim`` there.
-    d_ff : int
-        ``hidden_dim`` there.
+    d_model, d_ff : int
+        ``dim`` and ``hidden_dim`` in the blog.
     dropout : float
-        After both layers of the feed-forward network; the paper has it after the second.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+        After both layers of the feed-forward network; in the paper only after the second.
 
     Notes
     -----
-    The blog appends one and the same layer object to its list again and again: see `blog_fnet`. The
-    feed-forward network's GELU is the exact one, where FNet's published code has the tanh form.
-
-    What it should have meant, the tied layers included, on sequences of 20 tokens::
+    The blog appends the same layer object to its list n times: see `blog_fnet`. Its GELU is the
+    exact one; FNet's published code has the tanh form. What the blog probably meant, with the tied
+    layers and sequences of 20 tokens, is::
 
         npformer.EncoderConfig(
             d_model=256, d_ff=512, n_layers=2, max_len=20, mixer="fourier", dropout=0.5,
             activation="gelu", share_layers=True,
         )
 
-    and the paper's FNet, with ``activation="gelu_tanh"``, ``norm_eps=1e-12`` and without
-    ``share_layers``.
+    FNet itself has ``activation="gelu_tanh"``, ``norm_eps=1e-12`` and no ``share_layers``.
     """
 
     def __init__(
-        self,
-        d_model: int,
-        d_ff: int,
-        dropout: float = 0.0,
-        *,
-        seed: Seed,
-        dtype: str = "float32",
+        self, d_model: int, d_ff: int, dropout: float = 0.0, *, seed: Seed, dtype: str = "float32"
     ) -> None:
         rng = initializers.generator(seed)
         self.norm = LayerNorm(d_model, dtype=dtype)
@@ -306,18 +227,18 @@ class BlogFNetBlock(Layer):
             )
         mixed, mixing_cache = F.fourier_mixing(x)  # [batch, length, d_model]
         h, first_cache = self.norm.forward(mixed + x, context)
-        thought, feed_forward_cache = self.feed_forward.forward(h, context)
-        y, second_cache = self.norm.forward(thought + x, context)
+        output, feed_forward_cache = self.feed_forward.forward(h, context)
+        y, second_cache = self.norm.forward(output + x, context)
         return y, (mixing_cache, first_cache, feed_forward_cache, second_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         mixing_cache, first_cache, feed_forward_cache, second_cache = cache
-        # y = norm(thought + x)
+        # y = norm(output + x)
         dsecond = self.norm.backward(dy, second_cache, gradients)
         dh = self.feed_forward.backward(dsecond, feed_forward_cache, gradients)
         # h = norm(mixed + x)
         dfirst = self.norm.backward(dh, first_cache, gradients)
-        # x goes three ways: into both sums and into the mixing
+        # x is used three times: in both sums and in the mixing
         return dsecond + dfirst + F.fourier_mixing_backward(dfirst, mixing_cache)
 
 
@@ -330,19 +251,7 @@ def blog_fnet(
     seed: Seed = 0,
     dtype: str = "float32",
 ) -> Sequential:
-    """Return the blog's FNet: one `BlogFNetBlock` applied n_layers times.
-
-    Parameters
-    ----------
-    d_model, d_ff : int
-        Features of a token, and inside the feed-forward network.
-    dropout : float
-    n_layers : int
-        How many times. The weights are those of a single block, whatever the number.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
-    """
+    """Return the FNet of the blog: one `BlogFNetBlock`, applied n_layers times."""
     checks.positive("n_layers", n_layers)
     block = BlogFNetBlock(d_model, d_ff, dropout, seed=seed, dtype=dtype)
     model = Sequential(*[block] * n_layers)

@@ -1,6 +1,4 @@
-"""SequenceModel: embed, encode, pool, classify. What a `SequenceClassifier` is below its face."""
-
-from __future__ import annotations
+"""SequenceModel: the mathematics of a `SequenceClassifier`."""
 
 from typing import Any
 
@@ -19,16 +17,11 @@ class SequenceModel(Layer):
     ----------
     config : EncoderConfig
     n_classes : int
-        At least 2; where the loss knows no classes, how many numbers are predicted.
+        At least 2; for a loss without classes, how many numbers are predicted.
     vocab_size, n_features : int, optional
-        What x holds: token ids, or feature vectors. Exactly one of the two is given.
-    pooling : str
-        A name in `POOLINGS`.
-    output : str
-        A name in `LOSSES`.
-    seed : int or numpy.random.Generator
-        Draws the weights.
-    dtype : {"float32", "float64"}
+        Exactly one of the two: x holds token ids, or feature vectors.
+    pooling, output : str
+        Names in `POOLINGS` and in `LOSSES`.
     """
 
     def __init__(
@@ -54,7 +47,7 @@ class SequenceModel(Layer):
         self.pooling = pooling
         self.output = output
         self.loss = loss
-        # The encoder is made first: the same seed means the same blocks, whatever the input.
+        # The encoder is made first, so the same seed means the same blocks for any input.
         encoder = Encoder(config, seed=rng, dtype=dtype)
         self.embed = InputEmbedding(
             config, vocab_size=vocab_size, n_features=n_features, seed=rng, dtype=dtype
@@ -70,7 +63,7 @@ class SequenceModel(Layer):
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:
-        """Return what `__init__` was given beside the configuration and the seed."""
+        """Return the arguments of `__init__` except the configuration and the seed."""
         return {
             "n_classes": self.n_classes,
             "vocab_size": self.vocab_size,

@@ -2,17 +2,16 @@ import math
 
 import numpy as np
 
-from npformer import Context, Gradients
+from npformer import Context
 from npformer.layers import Embedding, Positions, TokenTypes
+from tests.passes import both_passes
 
 
 def test_scaling_multiplies_rows_and_gradients_by_the_root_of_d_model(either, rng):
     layer, ids = either(Embedding(7, 16, scale=True, seed=0, dtype="float64")), np.array([[3, 5]])
-    y, cache = layer.forward(ids, Context())
+    y, _, of_table = both_passes(layer, ids, dy=np.ones((1, 2, 16)))
     np.testing.assert_array_equal(y, 4.0 * layer.weight.value[ids])
-    gradients = Gradients(layer)
-    layer.backward(np.ones_like(y), cache, gradients)
-    np.testing.assert_array_equal(gradients["weight"][[3, 5]], 4.0)
+    np.testing.assert_array_equal(of_table[[3, 5]], 4.0)
 
 
 def test_scaled_embeddings_begin_with_a_variance_of_about_1(either):
@@ -41,34 +40,31 @@ def test_sinusoids_are_a_constant_and_a_learned_table_is_trained():
 
 
 def test_positions_are_added_alike_to_every_sequence(either, rng):
-    layer, x = (
-        either(Positions(9, 4, "learned", seed=0, dtype="float64")),
-        rng.normal(size=(3, 5, 4)),
-    )
+    layer = either(Positions(9, 4, "learned", seed=0, dtype="float64"))
+    x = rng.normal(size=(3, 5, 4))
     added = layer(x) - x
     np.testing.assert_allclose(added, np.tile(layer.table.value[:5], (3, 1, 1)), atol=1e-15)
 
 
 def test_a_learned_table_sums_the_gradients_of_the_batch(either, rng):
     layer = either(Positions(9, 4, "learned", seed=0, dtype="float64"))
-    _, cache = layer.forward(np.zeros((3, 5, 4)), Context())
-    dy, gradients = rng.normal(size=(3, 5, 4)), Gradients(layer)
-    np.testing.assert_array_equal(layer.backward(dy, cache, gradients), dy)
-    np.testing.assert_allclose(gradients["table"][:5], dy.sum(axis=0), rtol=1e-14)
-    np.testing.assert_array_equal(gradients["table"][5:], 0.0)
+    dy = rng.normal(size=(3, 5, 4))
+    _, dx, of_table = both_passes(layer, np.zeros((3, 5, 4)), dy=dy)
+    np.testing.assert_array_equal(dx, dy)
+    np.testing.assert_allclose(of_table[:5], dy.sum(axis=0), rtol=1e-14)
+    np.testing.assert_array_equal(of_table[5:], 0.0)
 
 
 def test_the_vector_of_each_tokens_type_is_added(either, rng):
     layer, x = either(TokenTypes(3, 4, seed=0, dtype="float64")), rng.normal(size=(2, 5, 4))
-    types, kept = rng.integers(0, 3, (2, 5)), x.copy()
-    y, cache = layer.forward(x, Context(types=types))
+    types, kept, dy = rng.integers(0, 3, (2, 5)), x.copy(), rng.normal(size=(2, 5, 4))
+    y, dx, of_table = both_passes(layer, x, Context(types=types), dy)
     np.testing.assert_allclose(y, x + layer.weight.value[types], rtol=1e-14)
     np.testing.assert_array_equal(x, kept)
-    dy, gradients = rng.normal(size=(2, 5, 4)), Gradients(layer)
-    np.testing.assert_array_equal(layer.backward(dy, cache, gradients), dy)
+    np.testing.assert_array_equal(dx, dy)
     by_hand = np.zeros((3, 4))
     np.add.at(by_hand, types, dy)
-    np.testing.assert_allclose(gradients["weight"], by_hand, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(of_table, by_hand, rtol=0, atol=1e-14)
 
 
 def test_without_types_all_are_the_first(either, rng):

@@ -9,6 +9,7 @@ from npformer import Context, Encoder, EncoderConfig, Gradients, fast, use_kerne
 from npformer import layers as L
 from npformer.engine import EngineContext, Workspace, cpu
 from npformer.mixers import MIXERS, MixerSettings
+from tests.passes import assert_same, both_passes
 
 X = np.ones((4, 5, 8), np.float32)
 CONFIG = EncoderConfig(d_model=8, n_layers=2, n_heads=2, d_ff=12, max_len=6, mixer="attention")
@@ -51,23 +52,13 @@ def make(make_plain, either):
     return lambda dtype: either(make_plain(dtype))
 
 
-def forward_and_backward(layer, x, workspace=None):
-    """Return y, dx and the parameters' gradients, as copies."""
-    y, cache = layer.forward(x, EngineContext(workspace=workspace) if workspace else Context())
-    dy = np.cos(np.arange(y.size)).reshape(y.shape).astype(y.dtype)
-    gradients = Gradients(layer)
-    dx = layer.backward(dy, cache, gradients)
-    return [a.copy() for a in (y, dx, *gradients.values())]
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_twin_gives_the_numbers_of_its_layer(make_plain, rng, dtype):
     layer, x = make_plain(dtype), rng.normal(size=(4, 5, 8)).astype(dtype)
-    near = 1e-12 if dtype == "float64" else 1e-5
-    expected = forward_and_backward(layer, x)
-    for one, other in zip(forward_and_backward(fast(layer), x), expected, strict=True):
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    for one, other in zip(both_passes(fast(layer), x), both_passes(layer, x), strict=True):
         assert one.dtype == dtype
-        np.testing.assert_allclose(one, other, rtol=0, atol=near * (1.0 + np.abs(other).max()))
+        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * (1 + np.abs(other).max()))
 
 
 # The first layer of a model -----------------------------------------------------------------------
@@ -143,31 +134,22 @@ def gradients_of_inputs(monkeypatch):
     return seen
 
 
-def test_a_first_layer_saves_the_product_for_its_input(first, rng, gradients_of_inputs):
+def test_a_first_layer_saves_the_product_for_its_input(first, gradients_of_inputs):
     chain = L.Sequential(first, L.Tanh(), L.Linear(first(X).shape[-1], 4, seed=0))
-    twin, gradients, expected = fast(chain, of_data=True), Gradients(chain), Gradients(chain)
-    y, cache = twin.forward(X, Context())
-    dy = rng.normal(size=y.shape).astype(y.dtype)
-    assert twin.backward(dy, cache, gradients) is None
+    _, dx, *gradients = both_passes(fast(chain, of_data=True), X)
+    assert dx is None
     assert all(dx is not None for dx in gradients_of_inputs[:-1])  # the later layers'
     assert len(gradients_of_inputs) >= 2
     assert gradients_of_inputs[-1] is None
-    chain.backward(dy, chain.forward(X, Context())[1], expected)
-    np.testing.assert_allclose(gradients.flat, expected.flat, rtol=0, atol=1e-5)
+    for one, other in zip(gradients, both_passes(chain, X)[2:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
 
 
-def test_alone_as_well(first, gradients_of_inputs):
-    twin = fast(first, of_data=True)
-    y, cache = twin.forward(X, Context())
-    assert twin.backward(y, cache, Gradients(first)) is None
+def test_alone_as_well_and_only_where_it_is_not_asked_for(first, gradients_of_inputs):
+    assert both_passes(fast(first, of_data=True), X)[1] is None
     assert gradients_of_inputs[-1] is None
-
-
-def test_and_gives_it_where_it_is_asked_for(first, gradients_of_inputs):
-    fast(first, of_data=True)  # one twin does not stand in for the other
-    twin = fast(first)
-    y, cache = twin.forward(X, Context())
-    assert twin.backward(y, cache, Gradients(first)).shape == X.shape
+    gradients_of_inputs.clear()
+    assert both_passes(fast(first), X)[1].shape == X.shape  # a twin of its own
     assert all(dx is not None for dx in gradients_of_inputs)
 
 
@@ -177,9 +159,7 @@ def test_a_first_layer_does_one_product_less(first, monkeypatch):
     products = []
     for of_data in (False, True):
         calls.clear()
-        twin = fast(first, of_data=of_data)
-        y, cache = twin.forward(X, Context())
-        twin.backward(y, cache, Gradients(first))
+        both_passes(fast(first, of_data=of_data), X)
         products.append(len(calls))
     assert products[1] == products[0] - 1
 
@@ -189,13 +169,12 @@ def test_a_first_layer_that_acts_again_later_gets_its_gradient_there(rng, wrappe
     tied = L.Linear(8, 8, seed=0, dtype="float64")
     again = L.Sequential(tied) if wrapped else tied
     chain = L.Sequential(tied, L.Linear(8, 8, seed=1, dtype="float64"), again)
-    x, dy = rng.normal(size=(4, 5, 8)), rng.normal(size=(4, 5, 8))
-    expected, gradients = Gradients(chain), Gradients(chain)
-    chain.backward(dy, chain.forward(x, Context())[1], expected)
-    twin = fast(chain, of_data=True)
-    assert twin.backward(dy, twin.forward(x, Context())[1], gradients) is None
-    for name, gradient in expected.items():
-        np.testing.assert_allclose(gradients[name], gradient, rtol=0, atol=1e-12, err_msg=name)
+    x = rng.normal(size=(4, 5, 8))
+    _, dx, *found = both_passes(fast(chain, of_data=True), x)
+    _, _, *expected = both_passes(chain, x)
+    assert dx is None
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
 
 def test_a_subclass_with_a_backward_pass_of_its_own_has_no_other():
@@ -203,35 +182,23 @@ def test_a_subclass_with_a_backward_pass_of_its_own_has_no_other():
         def backward(self, dy, cache, gradients):
             return super().backward(0.5 * dy, cache, gradients)
 
-    layer = Halved(8, 6, seed=0)
+    layer, plain = Halved(8, 6, seed=0), L.Linear(8, 6, seed=0)
     assert fast(layer, of_data=True) is layer
     chain = L.Sequential(layer)
-    twin = fast(chain, of_data=True)
-    y, cache = twin.forward(X, Context())
-    gradients = [Gradients(chain), Gradients(chain)]
-    chain.backward(y, cache, gradients[0])
-    twin.backward(y, cache, gradients[1])
-    assert_same(gradients[1].values(), gradients[0].values())
-    plain = L.Linear(8, 6, seed=0)
-    whole = Gradients(plain)
-    plain.backward(y, plain.forward(X, Context())[1], whole)
-    np.testing.assert_allclose(gradients[1]["chain.0.weight"], 0.5 * whole["weight"], rtol=1e-6)
+    _, _, *gradients = both_passes(fast(chain, of_data=True), X)
+    assert_same(gradients, both_passes(chain, X)[2:])
+    np.testing.assert_allclose(gradients[0], 0.5 * both_passes(plain, X)[2], rtol=1e-6)
 
 
 # All of them --------------------------------------------------------------------------------------
 
 
-def assert_same(some, others):
-    for one, other in zip(some, others, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_a_workspace_changes_no_number(make, rng):
     layer, x = make("float64"), rng.normal(size=(4, 5, 8))
-    plain = forward_and_backward(layer, x)
-    workspace = Workspace()
+    plain = [a.copy() for a in both_passes(layer, x)]
+    context = EngineContext(workspace=Workspace())
     for _ in range(3):
-        assert_same(forward_and_backward(layer, x, workspace), plain)
+        assert_same(both_passes(layer, x, context), plain)
 
 
 def test_without_a_workspace_a_later_call_overwrites_no_earlier_result(make, rng):
@@ -239,24 +206,24 @@ def test_without_a_workspace_a_later_call_overwrites_no_earlier_result(make, rng
     y, cache = layer.forward(x, Context())
     dx = layer.backward(np.ones_like(y), cache, Gradients(layer))
     kept = y.copy(), dx.copy()
-    forward_and_backward(layer, rng.normal(size=(4, 5, 8)))
+    both_passes(layer, rng.normal(size=(4, 5, 8)))
     assert_same((y, dx), kept)
 
 
 def test_two_threads_at_once_get_what_each_gets_alone(make, rng):
     layer = make("float64")
     batches = [rng.normal(size=(4, 5, 8)) for _ in range(8)]
-    alone = [forward_and_backward(layer, x) for x in batches]
+    alone = [both_passes(layer, x) for x in batches]
     with ThreadPoolExecutor(2) as pool:
-        together = list(pool.map(lambda x: forward_and_backward(layer, x), batches * 3))
+        together = list(pool.map(lambda x: both_passes(layer, x), batches * 3))
     for i, results in enumerate(together):
         assert_same(results, alone[i % 8])
 
 
 def test_float32_in_float32_out_and_close_to_float64(make, rng):
     x = rng.normal(size=(4, 5, 8))
-    single = forward_and_backward(make("float32"), x.astype("float32"))
-    double = forward_and_backward(make("float64"), x)
+    single = both_passes(make("float32"), x.astype("float32"))
+    double = both_passes(make("float64"), x)
     for one, other in zip(single, double, strict=True):
         assert one.dtype == "float32"
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5 * (1.0 + np.abs(other).max()))
@@ -265,7 +232,7 @@ def test_float32_in_float32_out_and_close_to_float64(make, rng):
 def test_neither_input_nor_parameters_change(make, rng):
     layer, x = make("float64"), rng.normal(size=(4, 5, 8))
     before = [x.copy(), *(a.copy() for a in layer.parameters().values())]
-    forward_and_backward(layer, x)
+    both_passes(layer, x)
     assert_same([x, *layer.parameters().values()], before)
 
 

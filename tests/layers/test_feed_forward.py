@@ -1,25 +1,25 @@
 import numpy as np
 import pytest
 
-from npformer import Context, Gradients
 from npformer.layers import ACTIVATIONS, PositionwiseFeedForward
+from tests.passes import assert_same, both_passes
+
+
+def network(activation="relu", ffn="linear"):
+    return PositionwiseFeedForward(4, 6, activation, ffn=ffn, seed=0, dtype="float64")
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_linear_maps_and_convolutions_of_one_seed_agree_bit_for_bit(either, rng, activation):
-    x, dy = rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 4))
-    results = []
-    for ffn in ("linear", "conv1d"):
-        layer = either(PositionwiseFeedForward(4, 6, activation, ffn=ffn, seed=0, dtype="float64"))
-        y, cache = layer.forward(x, Context())
-        gradients = Gradients(layer)
-        results.append((y, layer.backward(dy, cache, gradients), *gradients.values()))
-    for of_linear, of_conv1d in zip(*results, strict=True):
-        np.testing.assert_array_equal(of_conv1d.reshape(of_linear.shape), of_linear)
+    x = rng.normal(size=(2, 5, 4))
+    of_linear, of_conv1d = (
+        both_passes(either(network(activation, ffn=ffn)), x) for ffn in ("linear", "conv1d")
+    )
+    assert_same(of_conv1d, of_linear)
 
 
 def test_is_the_papers_equation(either, rng):
-    layer = either(PositionwiseFeedForward(4, 6, "relu", seed=0, dtype="float64"))
+    layer = either(network())
     W1, b1, W2, b2 = layer.parameters().values()
     b1[...], b2[...] = rng.normal(size=6), rng.normal(size=4)
     x = rng.normal(size=(2, 5, 4))
@@ -27,16 +27,13 @@ def test_is_the_papers_equation(either, rng):
 
 
 def test_positions_do_not_see_each_other(either, rng):
-    layer, x = (
-        either(PositionwiseFeedForward(4, 6, seed=0, dtype="float64")),
-        rng.normal(size=(2, 5, 4)),
-    )
+    layer, x = either(network()), rng.normal(size=(2, 5, 4))
     y = layer(x)
     x[:, 2] += 1.0
     np.testing.assert_array_equal(np.delete(layer(x), 2, axis=1), np.delete(y, 2, axis=1))
 
 
 def test_equal_tokens_stay_equal(either, rng):
-    layer = either(PositionwiseFeedForward(4, 6, seed=0, dtype="float64"))
+    layer = either(network())
     y = layer(np.tile(rng.normal(size=4), (1, 5, 1)))
     np.testing.assert_allclose(y, np.tile(y[:, :1], (1, 5, 1)), rtol=1e-14)

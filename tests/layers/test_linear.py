@@ -10,12 +10,9 @@ def test_is_the_function_with_parameters_of_its_own(either, rng):
     np.testing.assert_array_equal(layer(x), y)
 
 
-def test_without_a_bias_there_is_no_parameter_for_one():
-    assert list(Linear(4, 3, bias=False, seed=0).parameters()) == ["weight"]
-
-
-def test_a_bias_begins_at_0_and_leaves_the_weights_as_they_are_without_it():
+def test_a_bias_is_0_at_first_and_does_not_change_the_weights():
     with_bias, without = Linear(4, 3, seed=0), Linear(4, 3, bias=False, seed=0)
+    assert list(without.parameters()) == ["weight"]
     np.testing.assert_array_equal(with_bias.bias.value, 0.0)
     np.testing.assert_array_equal(with_bias.weight.value, without.weight.value)
 

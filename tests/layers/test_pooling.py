@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from npformer import Context, Gradients
+from npformer import Context
 from npformer.layers import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling, Pooler
+from tests.passes import both_passes
 
 
 def test_flatten_lays_tokens_side_by_side(rng):
@@ -11,9 +12,8 @@ def test_flatten_lays_tokens_side_by_side(rng):
 
 
 def test_first_token_is_the_first_and_alone_gets_the_gradient(rng):
-    layer, x, dy = FirstToken(), rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4))
-    y, cache = layer.forward(x, Context())
-    dx = layer.backward(dy, cache, Gradients(layer))
+    x, dy = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4))
+    y, dx = both_passes(FirstToken(), x, dy=dy)
     np.testing.assert_array_equal(y, x[:, 0])
     np.testing.assert_array_equal(dx[:, 0], dy)
     np.testing.assert_array_equal(dx[:, 1:], 0.0)
@@ -25,21 +25,13 @@ def test_every_token_hands_everything_through(rng):
 
 
 @pytest.mark.parametrize("pooling", [MeanPooling, FirstToken, Flatten])
-def test_what_padding_holds_changes_nothing(rng, padding, pooling):
+def test_what_padding_holds_changes_nothing_and_gets_no_gradient(rng, padding, pooling):
     padding[2, 0] = True  # every sequence has a first token
     x, layer = rng.normal(size=(3, 4, 5)), pooling()
-    y = layer(x, padding)
+    y, dx = both_passes(layer, x, Context(mask=padding))
+    np.testing.assert_array_equal(dx[~padding], 0.0)
     x[~padding] = np.nan
     np.testing.assert_array_equal(layer(x, padding), y)
-
-
-@pytest.mark.parametrize("pooling", [MeanPooling, FirstToken, Flatten])
-def test_padding_gets_no_gradient(rng, padding, pooling):
-    padding[2, 0] = True
-    layer = pooling()
-    y, cache = layer.forward(rng.normal(size=(3, 4, 5)), Context(mask=padding))
-    dx = layer.backward(np.ones_like(y), cache, Gradients(layer))
-    np.testing.assert_array_equal(dx[~padding], 0.0)
 
 
 def test_the_table_names_every_pooling():
@@ -59,11 +51,6 @@ def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):
     layer.dense.bias.value[...] = rng.normal(size=4)
     expected = np.tanh(x[:, 0] @ layer.dense.weight.value + layer.dense.bias.value)
     np.testing.assert_allclose(layer(x), expected, rtol=1e-14)
-
-
-def test_the_pooler_sends_its_gradient_to_the_first_token_alone(either, rng):
-    layer = either(Pooler(4, seed=0, dtype="float64"))
-    _, cache = layer.forward(rng.normal(size=(2, 3, 4)), Context())
-    dx = layer.backward(np.ones((2, 4)), cache, Gradients(layer))
+    _, dx, *_ = both_passes(layer, x, dy=np.ones((2, 4)))
     assert (dx[:, 0] != 0.0).all()
     np.testing.assert_array_equal(dx[:, 1:], 0.0)

@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 
-from npformer import Context, Gradients
+from npformer import Context
 from npformer import functional as F
-from npformer.layers import Linear
-from npformer.mixers import (
-    MIXERS,
-    Attention,
-    AttentionScores,
-    AveragingMixer,
-    MixerSettings,
-    Scores,
-    Synthesizer,
-)
+from npformer.mixers import MIXERS, AveragingMixer, MixerSettings, Scores, Synthesizer
+from tests.passes import both_passes
 
 D, N, K = 16, 24, 3
+SYNTHESIZERS = ["dense", "factorized_dense", "random", "factorized_random"]
 AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, AveragingMixer)]
 
 
@@ -32,6 +25,21 @@ def test_is_average_of_the_values_by_the_scores(either, name, rng, padding):
     heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
     by_hand = mixer.output(F.merge_heads(heads))
     np.testing.assert_allclose(mixer(x, padding), by_hand, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [f"{kind}_synthesizer" for kind in SYNTHESIZERS], ids=SYNTHESIZERS)
+def test_one_head_is_the_papers_equation(either, rng, name):
+    mixer, x = either(build(name)), rng.normal(size=(2, 5, D))
+    of_all_heads = {"W1", "b1", "V1", "c1"}
+    own = [
+        parameter.value if key in of_all_heads else parameter.value[0]
+        for key, parameter in mixer.scores.named_parameters().items()
+    ]
+    inputs = (x, mixer.value(x)) if "dense" in name else (mixer.value(x),)
+    y, _ = getattr(F, name)(*inputs, *own)
+    np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
+    shifted = mixer(np.roll(x, 1, axis=1))  # unlike in attention, it matters where a token is
+    assert np.abs(shifted - np.roll(mixer(x), 1, axis=1)).max() > 1e-3
 
 
 @pytest.mark.parametrize("name", AVERAGING)
@@ -94,18 +102,7 @@ def test_scores_of_ones_own_make_a_mixer(either, rng):
     mixer, x = either(Neighbours(8, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
     (weights,) = mixer.explain(x[:1], Context())[0]
     assert (weights.argmax(axis=-1) == np.arange(5)).all()
-    y, cache = mixer.forward(x, Context())
-    assert mixer.backward(y, cache, Gradients(mixer)).shape == x.shape
-
-
-def test_attention_in_parts_is_attention(either, rng):
-    whole, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
-    assert isinstance(whole.scores, AttentionScores)
-    assert isinstance(whole.value, Linear)
-    heads, _ = F.scaled_dot_product_attention(
-        *(F.split_heads(p(x), 2) for p in (whole.scores.query, whole.scores.key, whole.value))
-    )
-    np.testing.assert_allclose(whole(x), whole.output(F.merge_heads(heads)), rtol=1e-12)
+    assert both_passes(mixer, x)[1].shape == x.shape
 
 
 @pytest.mark.parametrize("name", AVERAGING)

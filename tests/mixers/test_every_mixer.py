@@ -1,10 +1,11 @@
-"""What every token mixer keeps to: one signature, and one truth about masks."""
+"""What is true of every token mixer, above all about masks."""
 
 import numpy as np
 import pytest
 
-from npformer import Context, Gradients
-from npformer.mixers import MIXERS, SCORES, AveragingMixer, Mixer, MixerSettings
+from npformer import Context
+from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings
+from tests.passes import both_passes
 
 VARIANTS = {
     **{name: (name, {}) for name in MIXERS},
@@ -18,12 +19,12 @@ VARIANTS = {
 AVERAGING = [
     name for name, (kind, _) in VARIANTS.items() if issubclass(MIXERS[kind], AveragingMixer)
 ]
-OWN_LENGTH = {"padding": "per_length"}
 
 
 def build(name, dtype="float64", **settings):
     kind, variant = VARIANTS[name]
-    chosen = {"d_model": 8, "n_heads": 2, "max_len": 6, "rank": 2} | variant | settings
+    usual = {"d_model": 8, "n_heads": 2, "max_len": 6, "rank": 2, "padding": "per_length"}
+    chosen = usual | variant | settings
     return MIXERS[kind].build(MixerSettings(**chosen), seed=0, dtype=dtype)
 
 
@@ -32,62 +33,53 @@ def name(request):
     return request.param
 
 
-def test_the_shape_stays(either, name, rng):
+@pytest.fixture
+def mixer(name, either):
+    return either(build(name))
+
+
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=(3, 4, 8))
+
+
+def test_the_shape_stays(mixer, rng):
     for length in (1, 2, 5, 6):
         x = rng.normal(size=(3, length, 8))
-        assert either(build(name))(x).shape == x.shape
+        assert mixer(x).shape == x.shape
 
 
-def test_is_a_mixer(name):
-    assert isinstance(build(name), Mixer)
-
-
-def test_sequences_of_a_batch_do_not_see_each_other(either, name, rng):
-    mixer, x = either(build(name)), rng.normal(size=(3, 5, 8))
+def test_sequences_of_a_batch_do_not_see_each_other(mixer, x):
     y = mixer(x)
     x[1] += 1.0
     np.testing.assert_allclose(mixer(x)[[0, 2]], y[[0, 2]], rtol=1e-12)
 
 
-def test_what_padding_holds_changes_no_kept_token(either, name, rng, padding):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
+def test_what_padding_holds_changes_no_kept_token(mixer, x, rng, padding):
     y = mixer(x, padding)
-    x[~padding] = 1e3 * rng.normal(size=x[~padding].shape)
-    np.testing.assert_allclose(mixer(x, padding)[padding], y[padding], rtol=1e-12)
+    for held in (1e3 * rng.normal(size=x[~padding].shape), np.nan):
+        x[~padding] = held
+        np.testing.assert_allclose(mixer(x, padding)[padding], y[padding], rtol=1e-12)
 
 
-def test_padding_may_hold_nan(either, name, rng, padding):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
-    y = mixer(x, padding)
-    x[~padding] = np.nan
-    np.testing.assert_allclose(mixer(x, padding)[padding], y[padding], rtol=1e-12)
-
-
-def test_a_padded_sequence_is_the_sequence_alone(either, name, rng, padding):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
+def test_a_padded_sequence_is_the_sequence_alone(mixer, x, padding):
     padded, alone = mixer(x, padding), mixer(x[1:2, :2])
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
 
 
-def test_kept_tokens_send_no_gradient_into_padding(either, name, rng, padding):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
-    _, cache = mixer.forward(x, Context(mask=padding))
-    dy = rng.normal(size=x.shape) * padding[..., None]
-    dx = mixer.backward(dy, cache, Gradients(mixer))
+@pytest.mark.parametrize("strategy", ["per_length", "zero"])
+def test_kept_tokens_send_no_gradient_into_padding(either, name, x, rng, padding, strategy):
+    mixer, dy = either(build(name, padding=strategy)), rng.normal(size=x.shape) * padding[..., None]
+    _, dx, *_ = both_passes(mixer, x, Context(mask=padding), dy)
     np.testing.assert_allclose(dx[~padding], 0.0, atol=1e-15)
     assert np.abs(dx[padding]).max() > 0.0
 
 
-def test_a_sequence_of_padding_alone_is_finite(either, name, rng, padding):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
-    y, cache = mixer.forward(x, Context(mask=padding))
-    gradients = Gradients(mixer)
-    dx = mixer.backward(np.ones_like(y), cache, gradients)
-    assert all(np.isfinite(a).all() for a in (y, dx, gradients.flat))
+def test_a_sequence_of_padding_alone_is_finite(mixer, x, padding):
+    assert all(np.isfinite(a).all() for a in both_passes(mixer, x, Context(mask=padding)))
 
 
-def test_a_mask_that_keeps_everything_is_no_mask(either, name, rng):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
+def test_a_mask_that_keeps_everything_is_no_mask(mixer, x):
     masked = mixer(x, np.ones((3, 4), dtype=bool))
     np.testing.assert_allclose(masked, mixer(x), rtol=1e-12)
 
@@ -115,20 +107,17 @@ def test_causal_and_padding_hold_both(either, name, rng, padding):
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
 
 
-def test_added_padding_changes_no_kept_token(either, name, rng, padding):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
+def test_added_padding_changes_no_kept_token(mixer, x, rng, padding):
     longer = np.concatenate([x, rng.normal(size=(3, 2, 8))], axis=1)
-    longer_mask = np.concatenate([padding, np.zeros((3, 2), dtype=bool)], axis=1)
+    longer_mask = np.pad(padding, ((0, 0), (0, 2)))
     before, after = mixer(x, padding), mixer(longer, longer_mask)
     np.testing.assert_allclose(after[:, :4][padding], before[padding], rtol=0, atol=1e-12)
 
 
-def test_a_shorter_sequence_needs_no_other_weights(either, name, rng):
+def test_a_shorter_sequence_needs_no_other_weights(mixer, x):
     """What is made for max_len is cropped at the top left: the parameters beyond change nothing."""
-    mixer, x = either(build(name)), rng.normal(size=(2, 4, 8))
-    y, cache = mixer.forward(x, Context())
-    gradients = Gradients(mixer)
-    mixer.backward(rng.normal(size=y.shape), cache, gradients)
+    y, _, *gradients = both_passes(mixer, x)
+    gradients = dict(zip(mixer.parameters(), gradients, strict=True))
     for key, parameter in mixer.named_parameters().items():
         beyond = unused(key.rpartition(".")[-1], parameter.shape)
         if beyond is None:
@@ -153,8 +142,8 @@ def unused(key, shape):
     return beyond
 
 
-def test_longer_than_max_len_is_refused_where_something_was_made_for_it(either, name, rng):
-    mixer, x = either(build(name)), rng.normal(size=(2, 7, 8))
+def test_longer_than_max_len_is_refused_where_something_was_made_for_it(mixer, rng):
+    x = rng.normal(size=(2, 7, 8))
     sized = {"R", "R1", "W_sequence", "W2"}
     if sized & {key.rpartition(".")[-1] for key in mixer.named_parameters()}:
         with pytest.raises(ValueError, match="length 7; expected at most 6"):
@@ -166,37 +155,31 @@ def test_longer_than_max_len_is_refused_where_something_was_made_for_it(either, 
 # What they mixed with -----------------------------------------------------------------------------
 
 
-def test_explain_gives_a_matrix_a_head(either, name, rng):
-    mixer, x = either(build(name)), rng.normal(size=(3, 5, 8))
-    matrices = mixer.explain(x, Context())
-    assert matrices.shape == (3, 2 if name in AVERAGING else 1, 5, 5)
+def test_explain_gives_a_matrix_a_head(mixer, name, x):
+    assert mixer.explain(x, Context()).shape == (3, 2 if name in AVERAGING else 1, 4, 4)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_explain_gives_numbers_of_the_tokens_precision(either, name, rng, dtype):
-    matrices = either(build(name, dtype)).explain(
-        rng.normal(size=(3, 5, 8)).astype(dtype), Context()
-    )
-    assert matrices.real.dtype == dtype
+    x = rng.normal(size=(3, 5, 8)).astype(dtype)
+    assert either(build(name, dtype)).explain(x, Context()).real.dtype == dtype
 
 
-@pytest.mark.parametrize("way", ["per_length", "zero"])
-def test_explain_rows_and_columns_of_padding_are_0(either, name, rng, padding, way):
-    mixer, x = either(build(name, padding=way)), rng.normal(size=(3, 4, 8))
+@pytest.mark.parametrize("strategy", ["per_length", "zero"])
+def test_explain_rows_and_columns_of_padding_are_0(either, name, rng, padding, strategy):
+    mixer, x = either(build(name, padding=strategy)), rng.normal(size=(3, 4, 8))
     matrices = mixer.explain(x, Context(mask=padding))
     pairs = padding[:, None, :, None] & padding[:, None, None, :]
     np.testing.assert_array_equal(matrices[~np.broadcast_to(pairs, matrices.shape)], 0.0)
     assert np.abs(matrices[:2]).max() > 0.0
 
 
-def test_explain_a_padded_sequence_is_the_sequence_alone(either, name, rng, padding):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
+def test_explain_a_padded_sequence_is_the_sequence_alone(mixer, x, padding):
     padded, alone = mixer.explain(x, Context(mask=padding)), mixer.explain(x[1:2, :2], Context())
     np.testing.assert_allclose(padded[1, :, :2, :2], alone[0], rtol=1e-12)
 
 
-def test_explain_changes_neither_x_nor_the_mixer(either, name, rng, padding):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
+def test_explain_changes_neither_x_nor_the_mixer(mixer, x, padding):
     arrays = [x, padding, *(p.value for p in mixer.named_parameters().values())]
     before = [a.copy() for a in arrays]
     mixer.explain(x, Context(mask=padding))[...] = 7.0  # what came back is the caller's
@@ -205,8 +188,7 @@ def test_explain_changes_neither_x_nor_the_mixer(either, name, rng, padding):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_explain_weights_are_positive_and_rows_of_tokens_sum_to_1(either, name, rng, padding):
-    mixer, x = either(build(name)), rng.normal(size=(3, 4, 8))
+def test_explain_weights_are_positive_and_rows_of_tokens_sum_to_1(mixer, x, padding):
     weights = mixer.explain(x, Context(mask=padding))
     assert (weights >= 0.0).all()
     sums = weights.sum(axis=-1)
@@ -223,42 +205,29 @@ def test_explain_causal_weights_are_lower_triangles(either, name, rng):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_explain_weights_times_values_is_what_the_mixer_does(either, name, rng, padding):
-    mixer, x = either(build(name)), rng.normal(size=(3, 4, 8))
-    heads = mixer.explain(x, Context(mask=padding)) @ split(mixer.value(x))
+def test_explain_weights_times_values_is_what_the_mixer_does(mixer, x, padding):
+    value = mixer.value(x).reshape(3, 4, 2, 4).transpose(0, 2, 1, 3)
+    heads = mixer.explain(x, Context(mask=padding)) @ value
     by_hand = mixer.output(heads.transpose(0, 2, 1, 3).reshape(x.shape))
     np.testing.assert_allclose(mixer(x, padding)[padding], by_hand[padding], rtol=1e-12)
 
 
-def split(value):
-    return value.reshape(*value.shape[:2], 2, 4).transpose(0, 2, 1, 3)
-
-
 @pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
-@pytest.mark.parametrize("name", ["fourier", "hartley"])
-def test_explain_a_transforms_matrix_and_the_hidden_transform_are_the_mixing(
-    either, name, rng, padding, masked
-):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
+@pytest.mark.parametrize("name", ["fourier", "hartley", "linear", "random"])
+def test_explain_the_matrix_and_the_map_of_features_are_the_mixing(mixer, x, name, padding, masked):
     mask = padding if masked else None
-    (over_sequence,) = np.moveaxis(mixer.explain(x, Context(mask=mask)), 1, 0)
-    transform = np.fft.fft(over_sequence @ x, axis=-1)
-    by_hand = transform.real - (transform.imag if name == "hartley" else 0.0)
+    mixed = mixer.explain(x, Context(mask=mask))[:, 0] @ x
+    if name in ("fourier", "hartley"):
+        transform = np.fft.fft(mixed, axis=-1)
+        by_hand = transform.real - (transform.imag if name == "hartley" else 0.0)
+    else:
+        by_hand = mixed @ mixer.W_features.value
     np.testing.assert_allclose(mixer(x, mask), by_hand, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
-@pytest.mark.parametrize("name", ["linear", "random"])
-def test_explain_linear_mixings_matrix_and_that_of_features_are_the_mixing(
-    either, name, rng, padding, masked
-):
-    mixer, x = either(build(name, **OWN_LENGTH)), rng.normal(size=(3, 4, 8))
-    mask = padding if masked else None
-    (over_sequence,) = np.moveaxis(mixer.explain(x, Context(mask=mask)), 1, 0)
-    by_hand = over_sequence @ x @ mixer.W_features.value
-    np.testing.assert_allclose(mixer(x, mask), by_hand, rtol=0, atol=1e-12)
-
-
-def test_explain_no_mixing_is_the_identity(either, rng):
-    matrices = either(build("identity")).explain(rng.normal(size=(2, 5, 8)), Context())
-    np.testing.assert_array_equal(matrices, np.broadcast_to(np.eye(5), (2, 1, 5, 5)))
+def test_no_mixing_is_the_identity(either, x, padding):
+    mixer = either(build("identity"))
+    for mask in (None, padding):
+        np.testing.assert_array_equal(mixer(x, mask), x)
+    matrices = mixer.explain(x, Context())
+    np.testing.assert_array_equal(matrices, np.broadcast_to(np.eye(4), (3, 1, 4, 4)))

@@ -3,6 +3,7 @@ import pytest
 
 from npformer import Context, Gradients
 from npformer.mixers import SCORES, Attention, MixerSettings, Mixture, RandomSynthesizer
+from tests.passes import both_passes
 
 SIX = tuple(SCORES)
 
@@ -33,13 +34,12 @@ def test_a_huge_logit_is_that_part_alone(either, chosen, rng):
 def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(either, chosen, kind, rng, padding):
     mixer, x = either(build("attention", "random_synthesizer")), rng.normal(size=(3, 4, 8))
     mixer.scores.logits.value[chosen] = 1e4
-    sizes = (8, 2) if kind is Attention else (8, 2, 6)
-    alone = kind(*sizes, seed=1, dtype="float64")
-    for name, parameter in mixer.scores.parts[chosen].named_parameters().items():
-        alone.named_parameters()[name].value[...] = parameter.value
-    for part in ("value", "output"):
-        for name, parameter in getattr(mixer, part).named_parameters().items():
-            getattr(alone, part).named_parameters()[name].value[...] = parameter.value
+    alone = kind.build(MixerSettings(8, 2, 6), seed=1, dtype="float64")
+    pairs = [(mixer.scores.parts[chosen], alone.scores)]
+    pairs += [(mixer.value, alone.value), (mixer.output, alone.output)]
+    for source, target in pairs:
+        for name, parameter in source.named_parameters().items():
+            target.named_parameters()[name].value[...] = parameter.value
     np.testing.assert_allclose(mixer(x, padding), alone(x, padding), rtol=1e-12)
 
 
@@ -61,20 +61,13 @@ def test_parts_of_one_kind_have_weights_of_their_own():
 
 def test_tables_alone_give_x_a_gradient_through_the_values(either, rng):
     mixer = either(build("random_synthesizer", "factorized_random_synthesizer"))
-    x, dy, gradients = rng.normal(size=(2, 5, 8)), rng.normal(size=(2, 5, 8)), Gradients(mixer)
-    assert mixer.scores.backward(*scores_and_cache(mixer, x), gradients) is None
-    dx = mixer.backward(dy, mixer.forward(x, Context())[1], gradients)
-    assert np.abs(dx).max() > 0.0
-
-
-def scores_and_cache(mixer, x):
-    return mixer.scores.forward(x, Context())
+    x = rng.normal(size=(2, 5, 8))
+    assert mixer.scores.backward(*mixer.scores.forward(x, Context()), Gradients(mixer)) is None
+    assert np.abs(both_passes(mixer, x)[1]).max() > 0.0
 
 
 def test_shares_learn(either, rng):
     mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
-    y, cache = mixer.forward(x, Context())
-    gradients = Gradients(mixer)
-    mixer.backward(rng.normal(size=y.shape), cache, gradients)
-    assert np.abs(gradients["logits"]).max() > 0.0
-    assert abs(gradients["logits"].sum()) < 1e-13  # shares sum to 1: what one gains, others lose
+    _, _, dlogits, *_ = both_passes(mixer, x)
+    assert np.abs(dlogits).max() > 0.0
+    assert abs(dlogits.sum()) < 1e-13  # shares sum to 1: what one gains, others lose

@@ -2,14 +2,15 @@ import numpy as np
 import pytest
 
 from npformer import Context, Gradients
-from npformer import functional as F
 from npformer.mixers import (
     FactorizedRandomScores,
     FactorizedRandomSynthesizer,
+    FixedRandomScores,
     FixedRandomSynthesizer,
     RandomScores,
     RandomSynthesizer,
 )
+from tests.passes import both_passes
 
 KINDS = [RandomSynthesizer, FixedRandomSynthesizer, FactorizedRandomSynthesizer]
 
@@ -19,45 +20,25 @@ def kind(request):
     return request.param
 
 
-def test_one_head_is_the_papers_equation(either, rng):
-    mixer, x = (
-        either(RandomSynthesizer(8, max_len=6, seed=0, dtype="float64")),
-        rng.normal(size=(2, 5, 8)),
-    )
-    assert mixer.scores.R.shape == (1, 6, 6)
-    y, _ = F.random_synthesizer(mixer.value(x), mixer.scores.R.value[0])
-    np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
+@pytest.fixture
+def mixer(kind, either):
+    return either(kind(8, 2, 6, seed=0, dtype="float64"))
 
 
-def test_factorized_one_head_is_the_papers_equation(either, rng):
-    mixer = either(FactorizedRandomSynthesizer(8, max_len=6, rank=3, seed=0, dtype="float64"))
-    x, own = rng.normal(size=(2, 5, 8)), mixer.scores
-    assert own.R1.shape == own.R2.shape == (1, 6, 3)
-    y, _ = F.factorized_random_synthesizer(mixer.value(x), own.R1.value[0], own.R2.value[0])
-    np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=(2, 5, 8))
 
 
-def test_the_tokens_have_no_say_in_the_weights(either, kind, rng):
-    mixer = either(kind(8, 2, 6, seed=0, dtype="float64"))
+def test_the_weights_do_not_depend_on_the_tokens(mixer, rng):
     one, other = (mixer.explain(rng.normal(size=(2, 5, 8)), Context()) for _ in range(2))
     np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(one[0], one[1])
 
 
-def test_the_gradient_goes_through_the_values_alone(either, kind, rng):
-    mixer, x = either(kind(8, 2, 6, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
-    (_, cache), (_, other) = (mixer.forward(a, Context()) for a in (x, 2.0 * x))
-    dy, gradients = rng.normal(size=x.shape), Gradients(mixer)
+def test_the_gradient_goes_through_the_values_alone(mixer, x):
     # a map that is linear in x: its derivative is the same everywhere
-    np.testing.assert_array_equal(
-        mixer.backward(dy, cache, gradients), mixer.backward(dy, other, gradients)
-    )
-
-
-def test_where_a_token_stands_matters(either, kind, rng):
-    mixer, x = either(kind(8, 2, 6, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
-    order = np.array([1, 2, 3, 4, 0])
-    assert np.abs(mixer(x[:, order]) - mixer(x)[:, order]).max() > 1e-3
+    np.testing.assert_array_equal(both_passes(mixer, x)[1], both_passes(mixer, 2.0 * x)[1])
 
 
 def test_a_fixed_table_has_no_gradient_and_is_still_a_parameter():
@@ -68,16 +49,9 @@ def test_a_fixed_table_has_no_gradient_and_is_still_a_parameter():
     assert set(mixer.parameters()) == {"value.weight", "value.bias", "output.weight", "output.bias"}
 
 
-def test_a_fixed_table_is_drawn_as_a_trained_one():
-    fixed, trained = (kind(8, 2, 6, seed=3) for kind in (FixedRandomSynthesizer, RandomSynthesizer))
-    np.testing.assert_array_equal(fixed.scores.R.value, trained.scores.R.value)
-
-
 def test_a_table_sums_the_gradients_of_its_batch(either, rng):
-    mixer, x = (
-        either(RandomSynthesizer(8, 2, 6, seed=0, dtype="float64")),
-        rng.normal(size=(3, 5, 8)),
-    )
+    mixer = either(RandomSynthesizer(8, 2, 6, seed=0, dtype="float64"))
+    x = rng.normal(size=(3, 5, 8))
     dy, both = rng.normal(size=x.shape), Gradients(mixer)
     mixer.backward(dy, mixer.forward(x, Context())[1], both)
     single = Gradients(mixer)
@@ -95,5 +69,7 @@ def test_scores_have_at_most_rank_k_and_variance_1(rank):
     assert 0.8 < table.std() < 1.2
 
 
-def test_a_table_of_scores_has_variance_1():
-    assert 0.98 < RandomScores(2, 200, seed=0).R.value.std() < 1.02
+def test_a_fixed_table_is_drawn_as_a_trained_one_with_variance_1():
+    fixed, trained = (kind(2, 200, seed=3).R.value for kind in (FixedRandomScores, RandomScores))
+    np.testing.assert_array_equal(fixed, trained)
+    assert 0.98 < trained.std() < 1.02

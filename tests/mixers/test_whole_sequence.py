@@ -6,6 +6,7 @@ import pytest
 from npformer import Context, Gradients
 from npformer import functional as F
 from npformer.mixers import Fourier, Hartley, LinearMixing, MixerSettings, RandomMixing
+from tests.passes import both_passes
 
 KINDS = [Fourier, Hartley, LinearMixing, RandomMixing]
 
@@ -59,33 +60,23 @@ def test_a_mask_is_refused_by_name_with_both_ways_out(either, kind, rng, padding
         assert words in str(caught.value)
 
 
-def test_per_length_mixes_each_sequence_by_itself(either, kind, rng):
-    lengths = [4, 2, 0, 1, 2]
-    mask, x = np.arange(4) < np.array(lengths)[:, None], rng.normal(size=(5, 4, 8))
-    mixer = either(build(kind, "per_length"))
-    y = mixer(x, mask)
-    for n, length in enumerate(lengths):
-        if length:
-            alone = function_of(mixer)(x[n : n + 1, :length])
-            np.testing.assert_allclose(y[n : n + 1, :length], alone, rtol=0, atol=1e-12)
-        np.testing.assert_array_equal(y[n, length:], 0.0)
+LENGTHS = [4, 2, 0, 1, 2]
 
 
-def test_per_length_sends_each_gradient_back_by_itself(either, kind, rng):
-    lengths = [4, 2, 0, 1, 2]
-    mask, dy = np.arange(4) < np.array(lengths)[:, None], rng.normal(size=(5, 4, 8))
-    mixer = either(build(kind, "per_length"))
-    _, cache = mixer.forward(rng.normal(size=(5, 4, 8)), Context(mask=mask))
-    dx = mixer.backward(dy, cache, Gradients(mixer))
-    for n, length in enumerate(lengths):
-        if length:
-            alone = transpose_of(mixer)(dy[n : n + 1, :length])
-            np.testing.assert_allclose(dx[n : n + 1, :length], alone, rtol=0, atol=1e-12)
-        np.testing.assert_array_equal(dx[n, length:], 0.0)
+def test_per_length_mixes_each_sequence_by_itself_forward_and_backward(either, kind, rng):
+    mask, x = np.arange(4) < np.array(LENGTHS)[:, None], rng.normal(size=(5, 4, 8))
+    mixer, dy = either(build(kind, "per_length")), rng.normal(size=(5, 4, 8))
+    y, dx, *_ = both_passes(mixer, x, Context(mask=mask), dy)
+    for found, given, mix in ((y, x, function_of(mixer)), (dx, dy, transpose_of(mixer))):
+        for n, length in enumerate(LENGTHS):
+            if length:
+                alone = mix(given[n : n + 1, :length])
+                np.testing.assert_allclose(found[n : n + 1, :length], alone, rtol=0, atol=1e-12)
+            np.testing.assert_array_equal(found[n, length:], 0.0)
 
 
 def test_per_length_the_matrices_collect_every_length(either, rng):
-    mask, x = np.arange(4) < np.array([4, 2, 0, 1, 2])[:, None], rng.normal(size=(5, 4, 8))
+    mask, x = np.arange(4) < np.array(LENGTHS)[:, None], rng.normal(size=(5, 4, 8))
     mixer, dy = either(build(LinearMixing, "per_length")), rng.normal(size=(5, 4, 8))
     together, alone = Gradients(mixer), Gradients(mixer)
     mixer.backward(dy, mixer.forward(x, Context(mask=mask))[1], together)
@@ -107,11 +98,8 @@ def test_zero_mixes_zeros_and_depends_on_how_many_there_are(either, kind, rng, p
         np.testing.assert_allclose(fewer[1, :2], y[1, :2], rtol=0, atol=1e-12)
 
 
-def test_transforms_have_no_parameters():
+def test_only_linear_mixing_trains_parameters():
     assert Fourier().n_parameters() == Hartley().n_parameters() == 0
-
-
-def test_linear_mixing_trains_two_matrices_and_random_mixing_none():
     linear, random = LinearMixing(8, 6, seed=0), RandomMixing(8, 6, seed=0)
     assert linear.n_parameters() == 6 * 6 + 8 * 8
     assert random.n_parameters() == 0

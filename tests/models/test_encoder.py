@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer import layers as L
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, WholeSequenceMixer
+from npformer.models.config import FLAGS
+from tests.passes import assert_same, both_passes
 
 AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, AveragingMixer)]
 WHOLE = [name for name, kind in MIXERS.items() if issubclass(kind, WholeSequenceMixer)]
@@ -20,13 +23,6 @@ def x(rng):
 def encoder(small_config):
     """Make a float64 encoder with changes to the small configuration."""
     return lambda seed=0, **changes: nf.Encoder(small_config(**changes), seed, dtype="float64")
-
-
-def gradients_of(model, x):
-    y, cache = model.forward(x, nf.Context())
-    gradients = nf.Gradients(model)
-    dx = model.backward(np.cos(np.arange(y.size)).reshape(y.shape), cache, gradients)
-    return y, dx, gradients
 
 
 # What a block computes ----------------------------------------------------------------------------
@@ -54,8 +50,7 @@ def test_an_encoder_ends_in_a_norm(encoder, x, norm):
 
 
 def test_blocks_act_in_turn(encoder, x):
-    model = encoder(n_layers=3)
-    y = x
+    model, y = encoder(n_layers=3), x
     for block in model.blocks:
         y = block(y)
     np.testing.assert_array_equal(model(x), y)
@@ -81,47 +76,28 @@ def test_dropout_acts_in_training_alone(encoder, x):
 
 @pytest.mark.parametrize("mixer", MIXERS)
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_what_padding_holds_changes_no_kept_token(encoder, x, rng, padding, mixer, norm):
+def test_a_padded_sequence_is_the_sequence_alone(encoder, x, padding, mixer, norm):
     model = encoder(mixer=mixer, norm=norm, padding="per_length")
-    y = model(x, padding)
-    x[~padding] = rng.normal(size=x[~padding].shape)
-    np.testing.assert_allclose(model(x, padding)[padding], y[padding], rtol=1e-11)
-
-
-@pytest.mark.parametrize("mixer", MIXERS)
-def test_a_padded_sequence_is_the_sequence_alone(encoder, x, padding, mixer):
-    model = encoder(mixer=mixer, padding="per_length")
     np.testing.assert_allclose(model(x, padding)[1, :2], model(x[1:2, :2])[0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("mixer", AVERAGING)
-def test_causal_a_later_token_changes_no_earlier_result(encoder, x, mixer):
-    model = encoder(mixer=mixer, causal=True)
-    y = model(x)
-    x[:, 2, 0] += 1.0  # one feature: a layer norm takes a shift of all of them out again
-    np.testing.assert_allclose(model(x)[:, :2], y[:, :2], rtol=1e-12)
-    assert np.abs(model(x)[:, 2:] - y[:, 2:]).max() > 1e-3
-
-
-def test_attention_without_positions_follows_a_permutation_of_the_tokens(encoder, x, rng):
-    model, order = encoder(mixer="attention"), rng.permutation(4)
-    np.testing.assert_allclose(model(x[:, order]), model(x)[:, order], rtol=1e-10)
-
-
-def test_fourier_mixing_knows_where_a_token_stands(encoder, x):
-    model, order = encoder(mixer="fourier"), np.array([1, 3, 0, 2])
-    assert np.abs(model(x[:, order]) - model(x)[:, order]).max() > 0.1
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_x_gets_a_gradient_past_the_sublayers(encoder, x, norm):
+    """Sublayers that give 0 leave norms and residual connections."""
+    (block,) = encoder(n_layers=1, norm=norm).blocks
+    for name, array in block.parameters().items():
+        if name.startswith(("mixer.output", "feed_forward.contract")):
+            array[...] = 0.0
+    alone = L.Sequential(block.mixer_norm, block.feed_forward_norm) if norm == "post" else None
+    expected = np.cos(np.arange(x.size)).reshape(x.shape)
+    expected = expected if alone is None else both_passes(alone, x)[1]
+    np.testing.assert_allclose(both_passes(block, x)[1], expected, rtol=1e-12)
 
 
 def test_convolutions_and_linear_maps_give_one_model(encoder, x):
     linear, conv1d = encoder(ffn="linear"), encoder(ffn="conv1d")
-    y, dx, gradients = gradients_of(linear, x)
-    other_y, other_dx, other_gradients = gradients_of(conv1d, x)
-    np.testing.assert_array_equal(other_y, y)
-    np.testing.assert_array_equal(other_dx, dx)
-    assert list(other_gradients) == list(gradients)
-    for name, gradient in gradients.items():
-        np.testing.assert_array_equal(other_gradients[name].reshape(gradient.shape), gradient)
+    assert list(conv1d.parameters()) == list(linear.parameters())
+    assert_same(both_passes(conv1d, x), both_passes(linear, x))
 
 
 # Shared layers ------------------------------------------------------------------------------------
@@ -134,21 +110,19 @@ def test_shared_layers_have_the_sum_of_the_gradients_of_equal_ones(encoder, x, n
     for name, array in separate.parameters().items():
         array[...] = shared.parameters()[name.replace(".1.", ".0.", 1).replace(".2.", ".0.", 1)]
 
-    y, dx, gradients = gradients_of(shared, x)
-    other_y, other_dx, others = gradients_of(separate, x)
-
-    np.testing.assert_array_equal(other_y, y)
-    np.testing.assert_array_equal(other_dx, dx)
-    for name, gradient in gradients.items():
+    y, dx, *gradients = both_passes(shared, x)
+    other_y, other_dx, *others = both_passes(separate, x)
+    assert_same([other_y, other_dx], [y, dx])
+    others = dict(zip(separate.parameters(), others, strict=True))
+    for name, gradient in zip(shared.parameters(), gradients, strict=True):
         places = {name.replace("blocks.0.", f"blocks.{i}.") for i in range(3)}
         total = sum(others[place] for place in places)
         np.testing.assert_allclose(gradient, total, rtol=0, atol=1e-12)
 
 
 def test_shared_layers_are_one_block_at_any_depth(encoder):
-    assert (
-        encoder(n_layers=5, share_layers=True).n_parameters() == encoder(n_layers=1).n_parameters()
-    )
+    shared = encoder(n_layers=5, share_layers=True)
+    assert shared.n_parameters() == encoder(n_layers=1).n_parameters()
 
 
 def test_blocks_that_are_not_shared_share_nothing(encoder):
@@ -171,19 +145,18 @@ def test_a_seed_gives_one_model_bit_for_bit(encoder, mixer):
 
 def test_float32_and_float64_are_one_model_up_to_rounding(small_config, x):
     single, double = (nf.Encoder(small_config(), 0, dtype) for dtype in ("float32", "float64"))
-    np.testing.assert_array_equal(
-        single.parameters().flat, double.parameters().flat.astype("float32")
-    )
+    rounded = double.parameters().flat.astype("float32")
+    np.testing.assert_array_equal(single.parameters().flat, rounded)
     np.testing.assert_allclose(single(x.astype("float32")), double(x), atol=1e-5)
 
 
 def test_a_generator_goes_on_where_it_was(small_config):
     generator = np.random.default_rng(0)
-    first, second = (nf.Encoder(small_config(), generator) for _ in range(2))
-    np.testing.assert_array_equal(
-        first.parameters().flat, nf.Encoder(small_config(), 0).parameters().flat
+    first, second, seeded = (
+        nf.Encoder(small_config(), seed).parameters().flat for seed in (generator, generator, 0)
     )
-    assert (first.parameters().flat != second.parameters().flat).any()
+    np.testing.assert_array_equal(first, seeded)
+    assert (first != second).any()
 
 
 # Configuration ------------------------------------------------------------------------------------
@@ -233,6 +206,18 @@ def test_options_reach_the_mixers(encoder):
 
 def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(small_config):
     assert small_config(mixer="mixture").mixture == ("attention", "random_synthesizer")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "expected"),
+    [
+        *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
+        *((name, 1, TypeError, "True or False") for name in FLAGS),
+    ],
+)
+def test_wrong_values_are_refused_by_name(name, value, error, expected):
+    with pytest.raises(error, match=rf"{name} is {value!r}; expected {expected}"):
+        nf.EncoderConfig(**{name: value})
 
 
 def test_a_configuration_cannot_be_changed(small_config):

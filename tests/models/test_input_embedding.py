@@ -1,11 +1,12 @@
-"""What stands before an encoder: tokens, positions, types, norm and projection."""
+"""What a model does before its encoder: tokens, positions, types, norm and projection."""
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.engine.workers import Team
+from npformer.engine.team import Team
 from npformer.models import InputEmbedding
+from tests.passes import assert_same, both_passes
 
 BERT = {
     "positions": "learned",
@@ -50,25 +51,16 @@ def normed(x, norm):
 # What it computes ---------------------------------------------------------------------------------
 
 
-def test_without_the_new_parts_nothing_is_added(embed):
-    plain = embed(positions="learned")
-    assert list(plain.parameters()) == ["tokens.weight", "positions.table"]
-
-
 def test_the_names_of_all_parts(embed):
-    assert list(embed(**FNET).parameters()) == [
-        "tokens.weight",
-        "positions.table",
-        "types.weight",
-        "norm.gamma",
-        "norm.beta",
-        "projection.weight",
-        "projection.bias",
-    ]
+    first = ["tokens.weight", "positions.table"]
+    others = ["types.weight", "norm.gamma", "norm.beta", "projection.weight", "projection.bias"]
+    assert list(embed(positions="learned").parameters()) == first
+    assert list(embed(**FNET).parameters()) == first + others
 
 
 def test_it_is_the_formula(embed, token_batch, types):
-    layer, ids = embed(**FNET), token_batch[0]
+    layer, ids = embed(**FNET, norm_eps=1e-12), token_batch[0]
+    assert layer.norm.eps == 1e-12
     y, _ = layer.forward(ids, nf.Context(types=types))
     named = layer.parameters()
     total = named["tokens.weight"][ids] + named["positions.table"] + named["types.weight"][types]
@@ -76,30 +68,19 @@ def test_it_is_the_formula(embed, token_batch, types):
     np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-13)
 
 
-def test_the_norm_has_the_epsilon_of_the_configuration(embed):
-    assert embed(**BERT, norm_eps=1e-12).norm.eps == 1e-12
-
-
 def test_no_types_means_type_0(embed, token_batch):
     layer, ids = embed(**BERT), token_batch[0]
-    given, given_cache = layer.forward(ids, nf.Context(types=np.zeros_like(ids)))
-    absent, absent_cache = layer.forward(ids, nf.Context())
-    np.testing.assert_array_equal(given, absent)
-    found = []
-    for cache in (given_cache, absent_cache):
-        gradients = nf.Gradients(layer)
-        layer.backward(np.cos(np.arange(given.size)).reshape(given.shape), cache, gradients)
-        found.append(gradients.flat)
-    np.testing.assert_array_equal(*found)
+    given, _, *of_given = both_passes(layer, ids, nf.Context(types=np.zeros_like(ids)))
+    absent, _, *of_absent = both_passes(layer, ids)
+    assert_same([given, *of_given], [absent, *of_absent])
 
 
 def test_each_type_gets_the_gradient_of_its_tokens(embed, token_batch, types, rng):
     layer, ids = embed(n_token_types=3), token_batch[0]
-    y, cache = layer.forward(ids, nf.Context(types=types))
-    gradients, dy = nf.Gradients(layer), rng.normal(size=y.shape)
-    layer.backward(dy, cache, gradients)
+    dy = rng.normal(size=(*ids.shape, 8))
+    *_, of_types = both_passes(layer, ids, nf.Context(types=types), dy)
     expected = [layer.types.scale * dy[types == k].sum(axis=0) for k in range(3)]
-    np.testing.assert_allclose(gradients["types.weight"], expected, rtol=1e-12)
+    np.testing.assert_allclose(of_types, expected, rtol=1e-12)
 
 
 def test_feature_vectors_have_types_too(embed, types, rng):
@@ -111,11 +92,13 @@ def test_feature_vectors_have_types_too(embed, types, rng):
 
 
 @pytest.mark.parametrize(("scaled", "std"), [(True, 1.0), (False, 0.02)])
-def test_types_are_drawn_as_large_as_tokens(scaled, std):
-    config = nf.EncoderConfig(d_model=64, n_token_types=200, scale_embeddings=scaled)
+def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
+    sizes = {"d_model": 64, "max_len": 200, "n_token_types": 200}
+    config = nf.EncoderConfig(**sizes, scale_embeddings=scaled, positions="learned")
     layer = InputEmbedding(config, vocab_size=200, n_features=None, seed=0)
     for part in (layer.tokens, layer.types):
         assert np.std(part.weight.value * part.scale) == pytest.approx(std, rel=0.05)
+    assert layer.positions.table.value.std() == pytest.approx(std, rel=0.05)
 
 
 def test_the_new_parts_change_nothing_that_was_drawn_before(small_model):
@@ -262,18 +245,6 @@ def test_predict_refuses_rows_that_belong_to_no_sequence(small_model, token_batc
     given = {"mask": mask, "types": types}[name]
     with pytest.raises(ValueError, match=rf"{name} has shape \(8, 6\); expected \(4, 6\)"):
         model.predict(ids[:4], batch_size=2, **{name: given})
-
-
-@pytest.mark.parametrize("value", [-1, 1.5, True, "2", None])
-def test_a_number_of_types_is_a_whole_number(value):
-    with pytest.raises(ValueError, match=r"n_token_types is .*; expected a whole number"):
-        nf.EncoderConfig(n_token_types=value)
-
-
-@pytest.mark.parametrize("name", ["embedding_norm", "embedding_projection"])
-def test_flags_are_true_or_false(name):
-    with pytest.raises(TypeError, match=f"{name} is 1; expected True or False"):
-        nf.EncoderConfig(**{name: 1})
 
 
 def test_ids_or_features_and_not_both(small_config):

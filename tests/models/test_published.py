@@ -1,4 +1,4 @@
-"""What is true of the systems that npformer grew from; their numbers are in tests/parity."""
+"""What is true of published snippets; their numbers are compared in tests/parity."""
 
 import doctest
 
@@ -6,46 +6,34 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.models import published as seeds
-
-
-def copy_by_order(source, target):
-    """Copy parameters one by one; a convolution's kernel has an axis of length 1 more."""
-    pairs = zip(source.parameters().values(), target.parameters().values(), strict=True)
-    for ours, theirs in pairs:
-        theirs[...] = ours.reshape(theirs.shape)
-
-
-def run(layer, x):
-    y, cache = layer.forward(x, nf.Context())
-    gradients = nf.Gradients(layer)
-    dx = layer.backward(np.cos(np.arange(y.size)).reshape(y.shape), cache, gradients)
-    return [y, dx, *(g.reshape(-1) for g in gradients.values())]
-
+from npformer.models import published
+from tests.passes import assert_same, both_passes
 
 # A convolution with kernel size 1 is a dense layer ------------------------------------------------
 
 
 def test_convolutions_and_dense_layers_are_equal_number_for_number(rng):
     x = rng.normal(size=(3, 5, 8))
-    conv1d = seeds.KerasFeedForward(8, 12, ffn="conv1d", seed=0, dtype="float64")
-    linear = seeds.KerasFeedForward(8, 12, ffn="linear", seed=9, dtype="float64")
-    copy_by_order(conv1d, linear)
-    for one, other in zip(run(conv1d, x), run(linear, x), strict=True):
-        np.testing.assert_array_equal(one, other)
+    conv1d = published.KerasFeedForward(8, 12, ffn="conv1d", seed=0, dtype="float64")
+    linear = published.KerasFeedForward(8, 12, ffn="linear", seed=9, dtype="float64")
+    for source, target in zip(
+        conv1d.parameters().values(), linear.parameters().values(), strict=True
+    ):
+        target[...] = source.reshape(target.shape)
+    assert_same(both_passes(conv1d, x), both_passes(linear, x))
 
 
 def test_a_seed_draws_both_alike(rng):
     x = rng.normal(size=(3, 5, 8))
     one, other = (
-        seeds.KerasFeedForward(8, 12, ffn=f, seed=0, dtype="float64") for f in nf.layers.FFNS
+        published.KerasFeedForward(8, 12, ffn=f, seed=0, dtype="float64") for f in nf.layers.FFNS
     )
     np.testing.assert_array_equal(one(x), other(x))
 
 
 def test_the_keras_block_drops_before_the_residual_connection(rng):
     x = rng.normal(size=(2, 400, 8))
-    block = seeds.KerasFeedForward(8, 12, 0.5, seed=0, dtype="float64")
+    block = published.KerasFeedForward(8, 12, 0.5, seed=0, dtype="float64")
     block.w_2.bias.value[...] = 100.0
     context = nf.Context(training=True, generator=np.random.default_rng(0))
     y, _ = block.forward(x, context)
@@ -59,20 +47,17 @@ def test_both_benchmarks_take_the_same_steps(rng):
     x, y = rng.normal(size=(16, 4, 8)), rng.integers(0, 2, 16)
     losses = {}
     for ffn in nf.layers.FFNS:
-        model = seeds.benchmark_model(4, 8, 32, ffn=ffn, dtype="float64")
+        model = published.benchmark_model(4, 8, 32, ffn=ffn, dtype="float64")
         assert model(x).shape == (16, 1)
+        assert model.parameters().flat is not None
         optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-7)
         losses[ffn] = []
         for _ in range(20):
-            loss, gradients = seeds.benchmark_loss_and_gradients(model, x, y)
+            loss, gradients = published.benchmark_loss_and_gradients(model, x, y)
             optimizer.step(gradients)
             losses[ffn].append(loss)
     assert losses["linear"] == losses["conv1d"]
     assert losses["linear"][-1] < 0.3 * losses["linear"][0]
-
-
-def test_the_benchmark_is_one_flat_buffer():
-    assert seeds.benchmark_model(4, 8, 32).parameters().flat is not None
 
 
 @pytest.mark.parametrize(
@@ -84,15 +69,15 @@ def test_the_benchmark_is_one_flat_buffer():
     ],
 )
 def test_labels_that_do_not_fit_are_refused(y, error, message):
-    model = seeds.benchmark_model(4, 8, 32)
+    model = published.benchmark_model(4, 8, 32)
     with pytest.raises(error, match=message):
-        seeds.benchmark_loss_and_gradients(model, np.ones((2, 4, 8), "float32"), y)
+        published.benchmark_loss_and_gradients(model, np.ones((2, 4, 8), "float32"), y)
 
 
 def test_an_unknown_ffn_is_refused():
     for make in (
-        lambda: seeds.KerasFeedForward(8, 12, ffn="dense", seed=0),
-        lambda: seeds.benchmark_model(4, 8, 12, ffn="dense"),
+        lambda: published.KerasFeedForward(8, 12, ffn="dense", seed=0),
+        lambda: published.benchmark_model(4, 8, 12, ffn="dense"),
     ):
         with pytest.raises(ValueError, match="ffn is 'dense'; expected one of 'linear', 'conv1d'"):
             make()
@@ -103,7 +88,7 @@ def test_an_unknown_ffn_is_refused():
 
 @pytest.fixture
 def synthesizer():
-    return seeds.AskersSynthesizer(4, 5, seed=0, dtype="float64")
+    return published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
 
 
 def test_a_batch_is_each_sequence_by_itself(synthesizer, rng):
@@ -134,14 +119,14 @@ def test_a_shorter_sequence_is_refused(synthesizer):
 
 
 def test_the_blogs_layers_are_one_layer():
-    assert [seeds.blog_fnet(8, 12, 0.0, n_layers).n_parameters() for n_layers in (1, 2, 6)] == [
+    assert [published.blog_fnet(8, 12, 0.0, n_layers).n_parameters() for n_layers in (1, 2, 6)] == [
         2 * 8 + 2 * 8 * 12 + 12 + 8
     ] * 3
 
 
 def test_the_blogs_block_adds_its_input_twice(rng):
     """Without a feed-forward network, y = norm(x): the mixing is lost."""
-    block = seeds.BlogFNetBlock(8, 12, seed=0, dtype="float64")
+    block = published.BlogFNetBlock(8, 12, seed=0, dtype="float64")
     for name, array in block.parameters().items():
         if name.startswith("feed_forward"):
             array[...] = 0.0
@@ -152,37 +137,27 @@ def test_the_blogs_block_adds_its_input_twice(rng):
 
 def test_what_the_blog_should_have_meant_is_a_configuration(rng):
     """The docstring's, at a smaller size: as many layers in one, but two norms."""
-    meant = nf.Encoder(
-        nf.EncoderConfig(
-            d_model=8,
-            d_ff=12,
-            n_layers=2,
-            max_len=20,
-            mixer="fourier",
-            dropout=0.5,
-            activation="gelu",
-            share_layers=True,
-        ),
-        dtype="float64",
-    )
-    written = seeds.blog_fnet(8, 12, 0.5, 2, dtype="float64")
+    sizes = {"d_model": 8, "d_ff": 12, "n_layers": 2, "max_len": 20}
+    options = {"mixer": "fourier", "dropout": 0.5, "activation": "gelu", "share_layers": True}
+    meant = nf.Encoder(nf.EncoderConfig(**sizes, **options), dtype="float64")
+    written = published.blog_fnet(8, 12, 0.5, 2, dtype="float64")
     assert meant.n_parameters() == written.n_parameters() + 2 * 8
     x = rng.normal(size=(2, 5, 8))
     assert meant(x).shape == written(x).shape
 
 
 def test_a_padding_mask_is_refused():
-    block = seeds.BlogFNetBlock(8, 12, seed=0)
+    block = published.BlogFNetBlock(8, 12, seed=0)
     with pytest.raises(ValueError, match="got a padding mask, and it mixes every position"):
         block(np.ones((2, 3, 8), "float32"), np.ones((2, 3), dtype=bool))
 
 
 def test_a_model_has_layers():
     with pytest.raises(ValueError, match="n_layers is 0; expected a whole number"):
-        seeds.blog_fnet(8, 12, 0.0, 0)
+        published.blog_fnet(8, 12, 0.0, 0)
 
 
 def test_the_examples_of_the_docstrings_run():
-    found = doctest.testmod(seeds)
+    found = doctest.testmod(published)
     assert found.attempted > 0
     assert found.failed == 0
