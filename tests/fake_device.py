@@ -1,17 +1,15 @@
-"""A strict fake device: NumPy behind a wrapper that behaves as CuPy's arrays do, only less kindly.
+"""A strict fake device: NumPy behind a wrapper that does what CuPy's arrays do, only more strictly.
 
 It computes on the CPU and raises where a GPU would raise, would be silently wrong, or would do
-something slow that nobody asked for. It counts what a GPU would wait for::
+something slow that nobody asked for. It counts how often the host waits for it::
 
-    fake = fake_device.backend()
-    npformer.core.arrays.register(fake)
+    npformer.core.arrays.register(fake_device.backend())
     model.to("fake")
-    with fake_device.count() as counted:
-        loss, gradients = team.step(x, y, None, generator=None)
-    assert counted.synchronisations == 0, counted.waits
+    with fake_device.waits(0):
+        loss, gradients = team.step(batch, generator=None)
 
-Names and keywords are compared with the CuPy that is installed, which needs no GPU. Where there is
-no CuPy, that one check is left out and `NOT_CHECKED` says so.
+Names and keywords are compared with the CuPy that is installed, which needs no GPU. Without CuPy
+that check is left out, and `NOT_CHECKED` says so.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ class Counts:
     calls : int
         Functions, operators and indexing: on a GPU, about one launch each.
     copies : list of str
-        Products for which CuPy copies a factor, or multiplies by way of an array of pointers.
+        Products for which CuPy copies a factor, or goes through an array of pointers.
     frees : int
         Times that memory which was held for later was given back.
     precisions : list of bool
@@ -93,41 +91,39 @@ def count() -> Iterator[Counts]:
         _counting.remove(counts)
 
 
-def _note_wait(what: str) -> None:
+@contextmanager
+def waits(n: int = 0) -> Iterator[Counts]:
+    """Assert that the host waits for the device so many times inside."""
+    with count() as counts:
+        yield counts
+    assert counts.synchronisations == n, counts.waits
+
+
+def _note(**added: Any) -> None:
+    """Add to the numbers, or to the lists, of all `Counts` that are open."""
     for counts in _counting:
-        counts.waits.append(what)
-
-
-def _note_upload() -> None:
-    for counts in _counting:
-        counts.uploads += 1
-
-
-def _note_call() -> None:
-    for counts in _counting:
-        counts.calls += 1
+        for name, value in added.items():
+            setattr(counts, name, getattr(counts, name) + value)
 
 
 def _note_product(a: FakeArray, b: FakeArray) -> None:
     """Note what `matmul` in cupy/_core/_routines_linalg.pyx does beside multiplying."""
-    if max(a.ndim, b.ndim) <= 2:
-        return  # one matrix by another: cuBLAS takes transposed ones
+    stacks = max(a.ndim, b.ndim) > 2  # of one matrix by another cuBLAS takes transposed ones
     found = [
         f"a factor {x.shape} of {a.shape} @ {b.shape} is copied"
         for x in (a, b)
-        if not x.flags.c_contiguous
+        if not x.flags.c_contiguous and (stacks or not x.flags.f_contiguous)
     ]
-    if a.shape[:-2] != b.shape[:-2]:
+    if stacks and a.shape[:-2] != b.shape[:-2]:
         found.append(f"{a.shape} @ {b.shape} goes through pointers")
-    for counts in _counting:
-        counts.copies += found
+    _note(copies=found)
 
 
 _limit: list[int] = []
 
 
 class FakeOutOfMemoryError(MemoryError):
-    """CuPy's, with its words."""
+    """CuPy's error, with its message."""
 
 
 @contextmanager
@@ -275,13 +271,13 @@ def _function(name: str, ours: Callable[..., Any], theirs: Any) -> Callable[...,
         inputs = [_host(x) for x in args]
         options = {key: _host(value) for key, value in kwargs.items()}
         if name in WAITING_FUNCTIONS or (name == "where" and len(args) == 1):
-            _note_wait(name)
+            _note(waits=[name])
         out = kwargs.get("out")
         if name == "matmul":
             _note_product(*args[:2])
             if out is not None:
                 _check_matmul_out(args, out)
-        _note_call()
+        _note(calls=1)
         result = _device(ours(*inputs, **options))
         if "dtype" not in kwargs:
             _keep_precision(name, (*args, *kwargs.values()), result)
@@ -298,13 +294,13 @@ def _check_matmul_out(operands: tuple[Any, ...], out: FakeArray) -> None:
 
 
 def asarray(x: Any, dtype: Any = None) -> FakeArray:
-    """Bring `x` to the fake device; the one way in."""
+    """Bring `x` to the fake device, as nothing else does."""
     if isinstance(x, FakeArray):
         return x if dtype is None else x.astype(dtype, copy=False)
     host = np.array(x, dtype=dtype)  # a copy: the device does not see what the host writes later
     if host.dtype.kind not in "biufc":
         raise ValueError(f"Unsupported dtype {host.dtype}")
-    _note_upload()
+    _note(uploads=1)
     return FakeArray(host)
 
 
@@ -315,7 +311,7 @@ def download(x: FakeArray) -> np.ndarray:
 
 def add_at(target: FakeArray, indices: FakeArray, values: FakeArray) -> None:
     """``target[indices] += values``, once for every time that an index occurs."""
-    _note_call()
+    _note(calls=1)
     _keep_precision("add.at", (target, values))
     _in_range(np.add.at, _host(target), _host(indices), _host(values))
 
@@ -329,7 +325,7 @@ class FakeFeed:
 
     def __call__(self, *arrays: np.ndarray | None) -> tuple[FakeArray | None, ...]:
         assert not self.closed
-        for x in self._last:  # whoever looks at them now would see another batch on a GPU
+        for x in self._last:  # on a GPU they would hold another batch now
             x._host[...] = np.ones((), x.dtype) if x.dtype.kind == "b" else 99
         fed = tuple(None if x is None else asarray(x) for x in arrays)
         self._last = [x for x in fed if x is not None]
@@ -341,14 +337,12 @@ class FakeFeed:
 
 def free_memory() -> None:
     """Count that memory was given back."""
-    for counts in _counting:
-        counts.frees += 1
+    _note(frees=1)
 
 
 def set_tf32(on: bool) -> None:
     """Note the precision of products; the fake device computes them as before."""
-    for counts in _counting:
-        counts.precisions.append(on)
+    _note(precisions=[on])
 
 
 def _in_range(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -388,26 +382,20 @@ class FakeArray:
     def __init__(self, host: np.ndarray) -> None:
         self._host = host
 
-    # What is known without asking the device
+    # Known without asking the device
 
-    shape = property(lambda self: self._host.shape)
-    dtype = property(lambda self: self._host.dtype)
-    ndim = property(lambda self: self._host.ndim)
-    size = property(lambda self: self._host.size)
-    nbytes = property(lambda self: self._host.nbytes)
-    itemsize = property(lambda self: self._host.itemsize)
-    strides = property(lambda self: self._host.strides)
-    flags = property(lambda self: self._host.flags)
+    shape, dtype, ndim, size, nbytes, itemsize, strides, flags = (
+        property(operator.attrgetter(f"_host.{name}"))
+        for name in ("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags")
+    )
 
     def __len__(self) -> int:
         return len(self._host)
 
-    # Views
-
-    T = property(lambda self: FakeArray(self._host.T))
-    mT = property(lambda self: FakeArray(self._host.mT))
-    real = property(lambda self: FakeArray(self._host.real))
-    imag = property(lambda self: FakeArray(self._host.imag))
+    T, mT, real, imag = (
+        property(lambda self, name=name: FakeArray(getattr(self._host, name)))
+        for name in ("T", "mT", "real", "imag")
+    )
 
     # Methods: NumPy's, with the arguments that CuPy's have
 
@@ -423,7 +411,7 @@ class FakeArray:
             raise TypeError(f"cupy.ndarray.{name} takes no argument {', '.join(sorted(unknown))}")
         inputs = [_host(x) for x in args]
         options = {key: _host(value) for key, value in kwargs.items()}
-        _note_call()
+        _note(calls=1)
         result = _device(getattr(self._host, name)(*inputs, **options))
         if name != "astype" and "dtype" not in kwargs:
             _keep_precision(name, (self, *args, *kwargs.values()), result)
@@ -438,47 +426,11 @@ class FakeArray:
     def __reduce__(self) -> Any:
         raise TypeError("a device array in a pickle does not open on a machine without a GPU")
 
-    # The way back to the host: each of these waits for the device
-
-    def get(self) -> np.ndarray:
-        _note_wait("get()")
-        return self._host.copy()
-
-    def item(self) -> Any:
-        _note_wait("item()")
-        return self._host.item()
-
-    def tolist(self) -> Any:
-        _note_wait("tolist()")
-        return self._host.tolist()
-
-    def nonzero(self) -> tuple[FakeArray, ...]:
-        _note_wait("nonzero()")
-        return tuple(FakeArray(x) for x in self._host.nonzero())
+    # Back to the host; `_waiting` makes the others
 
     def __iter__(self) -> Iterator[FakeArray]:
-        _note_wait("iteration")
+        _note(waits=["iteration"])
         return (self[i] for i in range(len(self)))
-
-    def __bool__(self) -> bool:
-        _note_wait("bool()")
-        return bool(self._host)
-
-    def __int__(self) -> int:
-        _note_wait("int()")
-        return int(self._host)
-
-    def __float__(self) -> float:
-        _note_wait("float()")
-        return float(self._host)
-
-    def __repr__(self) -> str:
-        _note_wait("repr()")
-        return f"Fake{self._host!r}"
-
-    def __format__(self, specification: str) -> str:
-        _note_wait("format()")
-        return format(self._host if self.ndim else self._host.item(), specification)
 
     def __index__(self) -> int:
         raise TypeError("a device array cannot be used as a Python index; CuPy's have no __index__")
@@ -503,9 +455,9 @@ class FakeArray:
 
     def __getitem__(self, index: Any) -> FakeArray:
         index, kinds = _check_index(index)
-        _note_call()
+        _note(calls=1)
         if "b" in kinds:
-            _note_wait("a boolean mask as index")
+            _note(waits=["a boolean mask as index"])
         if not kinds:
             return FakeArray(self._host[index])
         return FakeArray(_in_range(operator.getitem, self._host, index))
@@ -516,9 +468,9 @@ class FakeArray:
             raise TypeError("a list assigned to a device array is an upload; use asarray")
         source = _host(value)
         _keep_precision("assignment", (self, value))
-        _note_call()
+        _note(calls=1)
         if "b" in kinds:
-            _note_wait("a boolean mask as index")
+            _note(waits=["a boolean mask as index"])
         elif kinds and isinstance(value, FakeArray):
             places = _in_range(operator.getitem, np.arange(self.size).reshape(self.shape), index)
             if np.unique(places).size < places.size:
@@ -556,7 +508,7 @@ def _operate(ufunc: np.ufunc, *operands: Any, out: FakeArray | None = None) -> A
         if not isinstance(x, FakeArray | np.ndarray | np.generic | bool | int | float | complex):
             return NotImplemented
     inputs = [_host(x) for x in operands]
-    _note_call()
+    _note(calls=1)
     if ufunc is np.matmul:
         _note_product(*operands)
     result = _device(ufunc(*inputs, out=None if out is None else out._host))
@@ -564,56 +516,58 @@ def _operate(ufunc: np.ufunc, *operands: Any, out: FakeArray | None = None) -> A
     return result if out is None else out
 
 
+BINARY = (
+    "add=add sub=subtract mul=multiply truediv=true_divide floordiv=floor_divide mod=remainder "
+    "pow=power matmul=matmul and=bitwise_and or=bitwise_or xor=bitwise_xor lshift=left_shift "
+    "rshift=right_shift"
+)
+COMPARISONS = "eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal"
+UNARY = "neg=negative pos=positive abs=absolute invert=invert"
+"""Python's names of operators, and NumPy's of the functions that compute them."""
+
+
+def _pairs(names: str) -> Iterator[tuple[str, np.ufunc]]:
+    for pair in names.split():
+        operator_name, _, ufunc = pair.partition("=")
+        yield operator_name, getattr(np, ufunc)
+
+
 def _add_operators() -> None:
-    binary = {
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "truediv": np.true_divide,
-        "floordiv": np.floor_divide,
-        "mod": np.remainder,
-        "pow": np.power,
-        "matmul": np.matmul,
-        "and": np.bitwise_and,
-        "or": np.bitwise_or,
-        "xor": np.bitwise_xor,
-        "lshift": np.left_shift,
-        "rshift": np.right_shift,
-    }
-    compare = {
-        "eq": np.equal,
-        "ne": np.not_equal,
-        "lt": np.less,
-        "le": np.less_equal,
-        "gt": np.greater,
-        "ge": np.greater_equal,
-    }
-    unary = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-
-    def forward(ufunc: np.ufunc) -> Any:
-        return lambda self, other: _operate(ufunc, self, other)
-
-    def reflected(ufunc: np.ufunc) -> Any:
-        return lambda self, other: _operate(ufunc, other, self)
-
-    def in_place(ufunc: np.ufunc) -> Any:
-        return lambda self, other: _operate(ufunc, self, other, out=self)
-
-    def alone(ufunc: np.ufunc) -> Any:
-        return lambda self: _operate(ufunc, self)
-
-    for name, ufunc in binary.items():
-        setattr(FakeArray, f"__{name}__", forward(ufunc))
-        setattr(FakeArray, f"__r{name}__", reflected(ufunc))
+    for name, ufunc in _pairs(f"{BINARY} {COMPARISONS}"):
+        setattr(FakeArray, f"__{name}__", lambda a, b, f=ufunc: _operate(f, a, b))
+    for name, ufunc in _pairs(BINARY):
+        setattr(FakeArray, f"__r{name}__", lambda a, b, f=ufunc: _operate(f, b, a))
         if name != "matmul":
-            setattr(FakeArray, f"__i{name}__", in_place(ufunc))
-    for name, ufunc in compare.items():
-        setattr(FakeArray, f"__{name}__", forward(ufunc))
-    for name, ufunc in unary.items():
-        setattr(FakeArray, f"__{name}__", alone(ufunc))
+            setattr(FakeArray, f"__i{name}__", lambda a, b, f=ufunc: _operate(f, a, b, out=a))
+    for name, ufunc in _pairs(UNARY):
+        setattr(FakeArray, f"__{name}__", lambda a, f=ufunc: _operate(f, a))
 
 
 _add_operators()
+
+
+def _waiting(name: str, compute: Callable[..., Any]) -> None:
+    """Add a method that waits for the device and computes something of the host's array."""
+
+    def method(self: FakeArray, *arguments: Any) -> Any:
+        _note(waits=[f"{name.strip('_')}()"])
+        return compute(self._host, *arguments)
+
+    setattr(FakeArray, name, method)
+
+
+for _name, _compute in {
+    "get": np.copy,
+    "item": np.ndarray.item,
+    "tolist": np.ndarray.tolist,
+    "nonzero": lambda host: _device(host.nonzero()),
+    "__bool__": bool,
+    "__int__": int,
+    "__float__": float,
+    "__repr__": lambda host: f"Fake{host!r}",
+    "__format__": lambda host, given: format(host if host.ndim else host.item(), given),
+}.items():
+    _waiting(_name, _compute)
 
 
 def backend() -> Backend:

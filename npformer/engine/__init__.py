@@ -1,11 +1,12 @@
-"""The engine: what runs a model fast, below a single seam, `fast`.
+"""The engine runs a model fast, and the rest of the package reaches it through `fast`.
 
-What people read is plain; what runs is the same tree of layers with other forward and backward
-passes. Kernels, in `cpu` and `gpu`, compute pairs of `npformer.functional` once more, each for one
-kind of array. Workspaces lend memory, workers share a batch, copies of the process share the cores.
+A model as written computes with the pairs of `npformer.functional`. Its fast version is the same
+tree of layers with other forward and backward passes, which call kernels: functions in `cpu` and
+`gpu` that compute the same as a pair, for NumPy's or CuPy's arrays. A `Workspace` lends them memory
+that is used again. A `Team` shares a batch among threads, or among copies of the process.
 """
 
-from npformer.engine import layers, mixers, models  # their classes, into the table of twins
+from npformer.engine import fast_layers, fast_linear, fast_mixers, fast_models  # they fill TABLE
 from npformer.engine.context import EngineContext
 from npformer.engine.switch import enabled, use_kernels
 from npformer.engine.twins import fast, has_twin
@@ -16,9 +17,10 @@ __all__ = [
     "Workspace",
     "enabled",
     "fast",
+    "fast_layers",
+    "fast_linear",
+    "fast_mixers",
+    "fast_models",
     "has_twin",
-    "layers",
-    "mixers",
-    "models",
     "use_kernels",
 ]

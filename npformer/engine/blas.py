@@ -1,21 +1,23 @@
-"""BLAS with one thread, where the cores are shared out by npformer: two who do so only collide."""
+"""How BLAS is held to one thread while npformer shares out the cores itself."""
 
-from __future__ import annotations
-
+import os
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+BLAS_SECONDS = 0.012
+"""A batch that costs at least this much gains from several BLAS threads, if one worker has it."""
 
 
 class OneBlasThread:
-    """Holds BLAS to one thread while anyone is inside; the limit is the process's, so they count.
+    """Holds BLAS to one thread inside a ``with`` statement.
 
-    ::
+    The limit holds for the whole process, and several threads may be inside at the same time: the
+    first one to enter sets the limit, and the last one to leave restores the old number.
 
-        with ONE_BLAS_THREAD:
-            ...
-
-    Whoever enters first sets it and whoever leaves last puts back what was there before. Without
-    the count, two threads that overlap would each restore what the other had set.
+    A copy of the process that is made inside keeps the limit, for it never leaves. Nothing calls
+    BLAS for that: after a fork, OpenBLAS answers any call by starting its threads, which then wait
+    busily for some hundredths of a second on cores that other processes need.
     """
 
     def __init__(self) -> None:
@@ -23,17 +25,19 @@ class OneBlasThread:
         self._inside = 0
         self._libraries: Any = None
         self._before: list[int] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew_lock)
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                if self._libraries is None:  # looks through what is loaded: once is enough
+                if self._libraries is None:  # the search through all loaded libraries is slow
                     from threadpoolctl import ThreadpoolController
 
                     found = ThreadpoolController().select(user_api="blas")
                     self._libraries = found.lib_controllers
-                # What `limit` does, in a third of its time: it asks for all that it could tell.
+                # threadpoolctl's own `limit` does the same, and takes three times as long.
                 self._before = [library.num_threads for library in self._libraries]
                 for library in self._libraries:
                     library.set_num_threads(1)
@@ -42,26 +46,32 @@ class OneBlasThread:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._free()  # whoever entered first may have been another thread
+                self._release_control()  # it may belong to another thread, which entered first
                 for library, number in zip(self._libraries, self._before, strict=True):
                     library.set_num_threads(number)
-                self._free()
+                self._release_control()
 
-    def stay(self) -> None:
-        """Stay inside for good, in a copy of the process that was made inside.
+    def _renew_lock(self) -> None:
+        """Make a new lock in a forked child, where a thread that held the old one is missing."""
+        self._lock = threading.Lock()
 
-        BLAS is not called: whatever it is told after a fork, OpenBLAS starts threads first, which
-        look for work for some hundredths of a second on cores that others need.
-        """
-        self._lock = threading.Lock()  # nobody is left who could open the other
-        self._inside += 1
-
-    def _free(self) -> None:
-        """Let any thread set limits: from 3.8 on, threadpoolctl listens to the first one alone."""
+    def _release_control(self) -> None:
+        """Let any thread set limits: from 3.8 on, threadpoolctl obeys only the first that did."""
         for library in self._libraries:
-            clear = getattr(library, "clear_controlling_thread", None)
-            if clear is not None:
-                clear(force=True)
+            release = getattr(library, "clear_controlling_thread", None)
+            if release is not None:
+                release(force=True)
 
 
 ONE_BLAS_THREAD = OneBlasThread()
+
+
+def one_blas_thread(backend: str, seconds: float, threads: int) -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread for a batch that costs so many seconds, unless more would help.
+
+    A product of two small matrices is over before a second thread has woken up, and on a busy
+    machine the first one then waits for it. `threads` that share a call fill the cores themselves.
+    """
+    if backend != "numpy" or (seconds >= BLAS_SECONDS and threads == 1):
+        return nullcontext()
+    return ONE_BLAS_THREAD

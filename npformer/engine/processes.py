@@ -1,10 +1,9 @@
 """Copies of this process that compute beside it.
 
-Threads of one interpreter take turns: each gives the lock away while NumPy computes, and has to
-wait for it between two calls. Where calls are short, the waiting is a third of the time. A copy of
-the whole process has a lock of its own. It begins with everything that this one has, at the cost
-of hundredths of a second, and sees nothing of what changes here afterwards but what it is sent, and
-arrays from `shared_array`.
+A thread needs the interpreter's lock between two calls of NumPy. If calls are short, waiting for it
+takes a third of the time. A copy of the whole process has a lock of its own. It takes hundredths of
+a second to make and begins with everything that this process has. Later changes reach it only as
+messages, or through arrays from `shared_array`.
 """
 
 from __future__ import annotations
@@ -17,20 +16,23 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+
+from npformer.engine.blas import ONE_BLAS_THREAD
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
 PATIENCE = 1.0
-"""Seconds that copies may take to end by themselves, all together."""
+"""Seconds that all copies together may take to end by themselves."""
 
 
 class CannotCopyError(OSError):
-    """The system makes no more processes: their number, or memory, is at its limit."""
+    """The system makes no more processes: there are too many, or there is no memory."""
 
 
 class CopyDiedError(RuntimeError):
@@ -40,14 +42,9 @@ class CopyDiedError(RuntimeError):
 def possible(asked_for: bool = False) -> bool:
     """Whether this process may be copied.
 
-    On Linux alone: macOS's own libraries do not survive it. From the main thread alone: other
-    threads are not copied, and what they hold locked at that moment stays so in the copy.
-
-    Parameters
-    ----------
-    asked_for : bool
-        False: not from a process that another one made by `multiprocessing` or a pool, either:
-        that is parallel enough. True: from one that may have children.
+    Only on Linux: macOS's own libraries do not survive it. Only from the main thread: no other one
+    is copied, and a lock that it holds stays locked in the copy. And only if it is asked for in a
+    process that `multiprocessing` or a pool made, because those are parallel enough.
     """
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return False
@@ -59,22 +56,14 @@ def possible(asked_for: bool = False) -> bool:
 
 
 refused = False
-"""Whether the system has refused to make a copy. Who does not have to have one asks no more: each
-attempt leaves files open, which Python forgets to close."""
+"""Whether the system has refused to make a copy. Then "auto" no longer tries, because Python leaves
+files open after each failed attempt."""
 
 
 def shared_array(size: int, dtype: Any) -> np.ndarray:
-    """Return a vector of zeros that this process and its later copies all see and write to.
+    """Return a vector of zeros that this process shares with its later copies.
 
-    Parameters
-    ----------
-    size : int
-    dtype : dtype
-
-    Raises
-    ------
-    CannotCopyError
-        The system has no memory for it.
+    Raises `CannotCopyError` if the system has no memory for it.
     """
     dtype = np.dtype(dtype)
     try:
@@ -87,29 +76,12 @@ def shared_array(size: int, dtype: Any) -> np.ndarray:
 class Copies:
     """Copies of this process, each of which answers requests until it is told to stop.
 
-    Parameters
-    ----------
-    n : int
-    begin : callable
-        ``begin()`` is called once in each copy.
-    answer : callable
-        ``answer(k, request)`` is called in copy k, from 0; whatever it returns or raises comes
-        back. Requests and answers are pickled.
-
-    Raises
-    ------
-    CannotCopyError
-        The system makes no more processes.
-
-    Notes
-    -----
-    They end with this process: a copy whose pipe is closed stops, and Ctrl-C is for the original.
-    In a ``with`` statement they end with its body: at once if that raised.
+    Copy k, counted from 0, calls ``answer(k, request)`` and sends back what that returns or raises;
+    both ways by pickle. Copies end with this process at the latest, and with the body of a ``with``
+    statement: at once if it raised. Raises `CannotCopyError` if the system makes no more processes.
     """
 
-    def __init__(
-        self, n: int, begin: Callable[[], None], answer: Callable[[int, Any], Any]
-    ) -> None:
+    def __init__(self, n: int, answer: Callable[[int, Any], Any]) -> None:
         import multiprocessing
 
         fork = multiprocessing.get_context("fork")
@@ -117,20 +89,20 @@ class Copies:
         self._processes: list[BaseProcess] = []
         try:
             for k in range(n):
-                ours, theirs = fork.Pipe()
-                self._pipes.append(ours)
+                here, there = fork.Pipe()
+                self._pipes.append(here)
                 process = fork.Process(
                     target=_serve,
-                    args=(k, theirs, list(self._pipes), begin, answer),
+                    args=(k, there, list(self._pipes), answer),
                     name=f"npformer-{k}",
-                    daemon=True,  # stopped if this process ends in an orderly way without `close`
+                    daemon=True,  # stopped by Python if this process exits without `close`
                 )
                 with warnings.catch_warnings():
-                    # From Python 3.12 on: other threads are not copied. `possible` is about that.
+                    # Python 3.12 and later warn that other threads are not copied: see `possible`.
                     warnings.simplefilter("ignore", DeprecationWarning)
                     process.start()
                 self._processes.append(process)
-                theirs.close()
+                there.close()
         except OSError as error:
             global refused
             refused = True
@@ -153,32 +125,14 @@ class Copies:
         return len(self._pipes)
 
     def ask(self, k: int, request: Any) -> None:
-        """Send a request to copy k, which begins to work on it.
-
-        Parameters
-        ----------
-        k : int
-        request : object
-            Can be pickled.
-
-        Raises
-        ------
-        CopyDiedError
-            The copy is no more.
-        """
+        """Send a request to copy k, or raise `CopyDiedError` if it has ended."""
         try:
             self._pipes[k].send(request)
         except OSError as error:
             raise self._died(k) from error
 
     def answer(self, k: int) -> Any:
-        """Return the answer of copy k to the request before, or raise what it raised.
-
-        Raises
-        ------
-        CopyDiedError
-            The copy is no more.
-        """
+        """Return copy k's answer, or raise what it raised, or `CopyDiedError` if it has ended."""
         try:
             result, error = self._pipes[k].recv()
         except (EOFError, OSError) as lost:
@@ -188,13 +142,7 @@ class Copies:
         return result
 
     def close(self, at_once: bool = False) -> None:
-        """Stop all copies.
-
-        Parameters
-        ----------
-        at_once : bool
-            Whether to end what they do in the middle; otherwise they have `PATIENCE` seconds.
-        """
+        """Stop all copies: at once, or within `PATIENCE` seconds, in which they may finish."""
         if self._closing.detach() is not None:
             _close(self._pipes, self._processes, at_once)
 
@@ -212,23 +160,26 @@ class Copies:
 def _serve(
     k: int,
     pipe: Connection,
-    not_ours: list[Connection],
-    begin: Callable[[], None],
+    ends_of_others: list[Connection],
     answer: Callable[[int, Any], Any],
 ) -> None:
     """Answer requests, in a copy, until the pipe is closed."""
     import signal
     import traceback
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began this decides what Ctrl-C means
-    for other in not_ours:  # as long as a copy holds the other end of a pipe, it never closes
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the original, which stops its copies
+    for other in ends_of_others:  # a pipe is closed only once no process has this end open
         other.close()
-    gc.freeze()  # what was made before is not this process's to clean up
-    begin()
+    gc.freeze()  # the collector need not look at older objects
     while True:
         try:
             request = pipe.recv()
-        except (EOFError, ConnectionError):  # closed, or gone with an answer that nobody has read
+        except (
+            EOFError,
+            ConnectionError,
+        ):  # the original has closed it, perhaps with an answer unread
             return
         try:
             reply: tuple[Any, BaseException | None] = (answer(k, request), None)
@@ -245,19 +196,19 @@ def _serve(
 
 
 def _sendable(error: Exception) -> Exception:
-    """Return an error that arrives as what it is, or else one that says what it was.
+    """Return the error itself if it survives pickling, else one that describes it.
 
-    An exception whose arguments are not those of its class is sent, and cannot be made again.
+    An exception that takes other arguments than its base class can be pickled but not unpickled.
     """
     import pickle
 
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        said = RuntimeError(f"{type(error).__name__}: {error}")
+        described = RuntimeError(f"{type(error).__name__}: {error}")
         for note in error.__notes__:
-            said.add_note(note)
-        return said
+            described.add_note(note)
+        return described
     return error
 
 
@@ -268,9 +219,34 @@ def _close(pipes: list[Connection], processes: list[BaseProcess], at_once: bool 
             pipe.close()
         for process in processes:
             process.join(max(0.0, until - time.monotonic()))
-    finally:  # also where Ctrl-C ends the waiting
+    finally:  # also if Ctrl-C ends the waiting
         for process in processes:
-            if process.is_alive():  # in the middle of something long
+            if process.is_alive():  # still busy
                 process.kill()
         for process in processes:
             process.join()
+
+
+_processes_on_the_cores = ContextVar("_processes_on_the_cores", default=1)
+
+
+def processes_on_the_cores() -> int:
+    """Return how many processes share the cores: inside of `in_processes` several, else 1."""
+    return _processes_on_the_cores.get()
+
+
+def in_processes(part: Callable[[int], Any], n: int) -> list[Any]:
+    """Return [part(0), ..., part(n - 1)], all but the first computed in copies of this process.
+
+    The copies live as long as this call. Each process has one BLAS thread, and workers="auto" is
+    one worker in each. Raises what `Copies` raises; `CannotCopyError` before anything is computed.
+    """
+    before = _processes_on_the_cores.set(n)
+    try:
+        with ONE_BLAS_THREAD, Copies(n - 1, lambda k, _: part(k + 1)) as copies:
+            for k in range(n - 1):
+                copies.ask(k, None)
+            first = part(0)
+            return [first, *(copies.answer(k) for k in range(n - 1))]
+    finally:
+        _processes_on_the_cores.reset(before)

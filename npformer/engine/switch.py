@@ -1,6 +1,4 @@
-"""Whether the engine is used at all."""
-
-from __future__ import annotations
+"""The switch that turns the engine on and off."""
 
 _enabled = True
 
@@ -11,9 +9,9 @@ class use_kernels:
     Parameters
     ----------
     enabled : bool
-        False: every model runs as it is written, with `npformer.functional`, one pair after
-        another, to read and to debug. The numbers agree up to rounding, unless a GPU draws
-        dropout's masks itself (``fit(masks="device")``): it then draws others.
+        False: every model runs as it is written, with the pairs of `npformer.functional`, to read
+        and to debug. The numbers agree up to rounding, except that a GPU which draws dropout's
+        masks itself (``fit(masks="device")``) draws others.
 
     Examples
     --------
@@ -37,5 +35,5 @@ class use_kernels:
 
 
 def enabled() -> bool:
-    """Return whether the engine is used at all: see `use_kernels`."""
+    """Return whether the engine is on."""
     return _enabled

@@ -1,8 +1,8 @@
-"""Threads that compute side by side: the samples of a batch, or the rows of one call.
+"""Threads that compute side by side: parts of a batch, or parts of one call.
 
-NumPy releases the interpreter's lock while it computes, so threads of one process do where calls
-are long. Each has one BLAS thread: a product that several share leaves BLAS's own threads looking
-for more work, for some hundredths of a second, on cores that others need.
+NumPy releases the interpreter's lock while it computes, so threads run in parallel if their calls
+are long. Meanwhile BLAS has one thread: after a product, BLAS's own threads would wait busily for
+some hundredths of a second, on cores that these threads need.
 """
 
 from __future__ import annotations
@@ -27,107 +27,99 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
 
 
-class _Inside(threading.local):
-    """Whether this thread is one of a pool's."""
+class _InPool(threading.local):
+    """Whether this thread belongs to a pool."""
 
-    threads = False
-
-
-_inside = _Inside()
+    yes = False
 
 
-def side_by_side(do: Callable[[Part], Result], parts: list[Part]) -> list[Result]:
-    """Return [do(part), ...], shared out among as many threads as there are parts.
+_in_pool = _InPool()
 
-    Parameters
-    ----------
-    do : callable
-        What it raises reaches the caller, once no thread is at work any more. If it asks for
-        threads itself, it gets none, and computes its parts one after another: those of the pool
-        may all be waiting for it.
-    parts : list
+
+def side_by_side(compute: Callable[[Part], Result], parts: list[Part]) -> list[Result]:
+    """Return [compute(part), ...], each part in a thread of its own.
+
+    An error reaches the caller once all threads have finished. A thread of a pool computes the
+    parts itself, one after another, because it could wait forever for the other threads.
     """
-    if _inside.threads:
-        return [do(part) for part in parts]
-    pool = threads(len(parts))
+    if _in_pool.yes:
+        return [compute(part) for part in parts]
+    pool = thread_pool(len(parts))
     with ONE_BLAS_THREAD:
-        # The context is the caller's: what it told NumPy to do about overflow holds there as well.
+        # In a copy of the caller's context, which includes NumPy's error settings.
         futures: list[Future[Result]] = []
         try:
             for part in parts:
-                futures.append(pool.submit(copy_context().run, _in_thread, do, part))
+                futures.append(pool.submit(copy_context().run, _run_in_pool, compute, part))
             return [future.result() for future in futures]
-        finally:  # nobody may still write when an error reaches the caller
+        finally:  # no thread may still be writing when an error reaches the caller
             for future in futures:
                 future.exception()
 
 
-def _in_thread(do: Callable[[Part], Result], part: Part) -> Result:
-    _inside.threads = True  # a thread of a pool is inside as long as it lives
-    return do(part)
+def _run_in_pool(compute: Callable[[Part], Result], part: Part) -> Result:
+    _in_pool.yes = True  # for good: a thread never leaves its pool
+    return compute(part)
 
 
 def slices(n: int, n_parts: int) -> list[slice]:
-    """Return slices that are range(n) together: so many, but no empty ones beside others."""
+    """Return `n_parts` slices that together are range(n); fewer if some would be empty."""
     n_parts = max(1, min(n_parts, n))
     return [slice(k * n // n_parts, (k + 1) * n // n_parts) for k in range(n_parts)]
 
 
-def threads(n: int) -> ThreadPoolExecutor:
-    """Return n threads that stay for the next call: starting them costs as much as a small step.
+def thread_pool(n: int) -> ThreadPoolExecutor:
+    """Return n threads, which later calls use again: starting them takes as long as a small step.
 
-    Raises
-    ------
-    RuntimeError
-        The system starts no more threads. None is left.
+    Raises RuntimeError, and leaves no thread behind, if the system does not start them all.
     """
     with _pools_lock:
         if n not in _pools:
-            _pools[n] = _started(n)
+            _pools[n] = _start_pool(n)
         return _pools[n]
 
 
-def _started(n: int) -> ThreadPoolExecutor:
-    """Return a pool whose threads are all there.
+def _start_pool(n: int) -> ThreadPoolExecutor:
+    """Return a pool whose threads have all been started.
 
-    A pool that cannot start a thread when it is given work keeps the work, and does it later.
+    Otherwise a task whose thread cannot be started would stay in the pool and run later.
     """
-    from concurrent.futures import ThreadPoolExecutor  # here, not above: it brings logging
+    from concurrent.futures import ThreadPoolExecutor  # imports logging: slow
 
     pool = ThreadPoolExecutor(
-        n, thread_name_prefix="npformer", initializer=_spread, initargs=(count(), n)
+        n, thread_name_prefix="npformer", initializer=_choose_cores, initargs=(count(), n)
     )
-    all_here = threading.Barrier(n)  # whoever waits is busy, so that the next one is started
+    all_running = threading.Barrier(n)  # while a thread waits here, the pool starts the next one
     try:
         for _ in range(n):
-            pool.submit(all_here.wait)
+            pool.submit(all_running.wait)
     except BaseException:
-        all_here.abort()
+        all_running.abort()
         pool.shutdown()
         raise
     return pool
 
 
-def _spread(numbers: Iterator[int], n: int) -> None:
+def _choose_cores(numbers: Iterator[int], n: int) -> None:
     """Give this thread every n-th core of those that the process may use.
 
-    Threads that wait for each other in turn, as threads of one interpreter do, are woken on one
-    core by Linux again and again, and then run one after another.
+    Threads of one interpreter keep waiting for each other. Linux tends to wake such threads on the
+    same core, where they run one after another.
     """
     if hasattr(os, "sched_setaffinity"):
-        ours = sorted(os.sched_getaffinity(0))
-        if len(ours) >= n:
-            with suppress(OSError):  # cores may be taken away meanwhile
-                os.sched_setaffinity(0, ours[next(numbers) % n :: n])  # 0: this thread alone
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) >= n:
+            with suppress(OSError):  # the process may have lost a core meanwhile
+                os.sched_setaffinity(0, cores[next(numbers) % n :: n])  # 0: this thread alone
 
 
-def _forget() -> None:
-    """Begin anew in a forked child: it has no threads but its own, and nobody to open a lock."""
+def _reset_after_fork() -> None:
+    """Forget pools and lock in a forked child: it has no copies of the threads behind them."""
     global _pools_lock
     _pools_lock = threading.Lock()
     _pools.clear()
-    _inside.threads = False
+    _in_pool.yes = False
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,6 +1,4 @@
-"""Kernels of functions without a backward pass: an optimizer's update, clipping, random masks."""
-
-from __future__ import annotations
+"""Kernels for the optimizer's update and for clipping, and the generator of masks on a GPU."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,18 +7,11 @@ import numpy as np
 
 from npformer.core import Array, backend_of, is_array
 from npformer.engine.switch import enabled
-from npformer.engine.twins import FLOATS
+from npformer.engine.twin_classes import FLOATS
 
 
 def update(name: str, x: Array) -> Callable[..., Any] | None:
-    """Return the kernel of a function such as ``"adam_update"``; None if there is none.
-
-    Parameters
-    ----------
-    name : str
-    x : array
-        Says which kernels fit; they are for vectors.
-    """
+    """Return the kernel for ``"adam_update"`` or another function of vectors like x, or None."""
     if not enabled() or x.ndim != 1 or x.dtype.char not in FLOATS:
         return None
     if type(x) is np.ndarray:
@@ -35,13 +26,9 @@ def update(name: str, x: Array) -> Callable[..., Any] | None:
 
 
 def device_generator(backend: str, seed: int) -> Any:
-    """Return a generator that draws dropout's masks on a device; None where NumPy's does.
+    """Return a generator that draws dropout's masks on a GPU; None if the backend is not CuPy.
 
-    Parameters
-    ----------
-    backend : str
-    seed : int
-        From 0 to 2^63 - 1.
+    `seed` is from 0 to 2^63 - 1.
     """
     if backend != "cupy":
         return None

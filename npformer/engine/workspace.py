@@ -1,8 +1,7 @@
-"""Memory that is used again from one step to the next.
+"""A pool of memory for NumPy, which is used again from one step to the next.
 
-Asking the system for a large array costs more than filling it: every page is fetched, cleared and
-given back a moment later. CuPy keeps a pool of memory for that reason, and NumPy has none. This is
-one: it lends arrays, and what it lent comes back when nobody holds it any more.
+Getting a large array from the system takes longer than filling it, because each page is mapped and
+cleared first, and unmapped a moment later. CuPy has a pool of its own.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ import numpy as np
 from npformer.core import Array, backend_of
 
 SMALL = 1 << 16
-"""Bytes below which an array is simply made: the C library keeps such small pieces itself."""
+"""Below this many bytes an array is newly made: the C library has a pool for small pieces."""
 
 LINE = 64
 """Arrays begin at a multiple of this many bytes: a cache line, and the widest vector register."""
 
 
 class _Lease:
-    """Who holds an array that was lent: its base. When the last view of it dies, so does this."""
+    """The base of a lent array. It is freed with the last view and then gives the block back."""
 
-    __slots__ = ("__array_interface__", "_block", "_home")
+    __slots__ = ("__array_interface__", "_block", "_free")
 
     def __init__(
-        self, block: _Block, home: list[_Block], shape: tuple[int, ...], dtype: np.dtype[Any]
+        self, block: _Block, free: list[_Block], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         self._block = block
-        self._home = home
+        self._free = free
         self.__array_interface__ = {
             "shape": shape,
             "typestr": dtype.str,
@@ -40,11 +39,11 @@ class _Lease:
         }
 
     def __del__(self) -> None:
-        self._home.append(self._block)  # one operation of a list: safe from any thread
+        self._free.append(self._block)  # a single operation: safe from any thread
 
 
 class _Block:
-    """A piece of memory, and where in it arrays begin."""
+    """A piece of memory, and the address where an array in it begins."""
 
     __slots__ = ("address", "memory")
 
@@ -58,43 +57,39 @@ _HOST = np.empty(0)
 
 
 class Workspace:
-    """Lends arrays and takes them back by itself, once nobody holds them or a view of them.
+    """Lends arrays. Their memory comes back by itself once nobody holds them or a view of them.
 
-    So an array that a caller keeps is never overwritten by a later call, and nothing has to be
-    given back by hand. Threads may ask at once, but not during `tidy`.
+    So nothing is given back by hand, and an array that a caller keeps is never overwritten by a
+    later call. Threads may borrow at the same time, but not during `tidy`.
 
     Attributes
     ----------
     n_bytes : int
-        Memory that it holds, lent or free.
+        Memory of the workspace, lent or free.
 
     Notes
     -----
-    Blocks are of a few sizes, eight between a power of two and the next, so that batches of
-    changing length share them. `tidy`, called once a step, lets go of blocks that nobody asked for
-    in some steps.
+    There are eight sizes of blocks from one power of two to the next, so that batches of changing
+    length share blocks. `tidy`, called once a step, frees those that the last steps did not need.
     """
 
     def __init__(self) -> None:
         self._free: dict[int, list[_Block]] = {}
-        self._least: dict[int, int] = {}  # free blocks of a size at the fullest moment since tidy
+        self._unused: dict[
+            int, int
+        ] = {}  # by size: the fewest free blocks since `tidy` last counted
         self._calls = 0
-        self._making = threading.Lock()
+        self._counting = threading.Lock()
         self.n_bytes = 0
 
-    def empty(self, shape: tuple[int, ...], near: Array, dtype: Any = None) -> Array:
-        """Lend an array, C-contiguous and not initialised.
+    def empty(self, shape: tuple[int, ...], reference: Array, dtype: Any = None) -> Array:
+        """Lend an array, C-contiguous and uninitialised, or make one on another backend.
 
-        Parameters
-        ----------
-        shape : tuple of int
-        near : array
-            Gives the backend, and the dtype if that is not given. CuPy has a pool of its own.
-        dtype : dtype, optional
+        Backend and dtype are those of `reference`, unless `dtype` is given.
         """
-        dtype = near.dtype if dtype is None else np.dtype(dtype)
-        if type(near) is not np.ndarray:
-            return backend_of(near=near).module.empty(shape, dtype=dtype)
+        dtype = reference.dtype if dtype is None else np.dtype(dtype)
+        if type(reference) is not np.ndarray:
+            return backend_of(reference=reference).module.empty(shape, dtype=dtype)
         size = math.prod(shape) * dtype.itemsize
         if size < SMALL:
             return np.empty(shape, dtype)
@@ -107,43 +102,32 @@ class Workspace:
             block = free.pop()
         except IndexError:
             block = _Block(size)
-            with self._making:
+            with self._counting:
                 self.n_bytes += size
-        if len(free) < self._least.get(size, size):
-            self._least[size] = len(free)
+        if len(free) < self._unused.get(size, size):
+            self._unused[size] = len(free)
         return np.asarray(_Lease(block, free, shape, dtype))
 
     def zeros(self, size: int, dtype: Any) -> Array:
-        """Lend a vector of zeros.
-
-        Parameters
-        ----------
-        size : int
-        dtype : dtype
-        """
+        """Lend a vector of zeros."""
         vector = self.empty((size,), _HOST, dtype)
         vector[...] = 0.0
         return vector
 
     def tidy(self, patience: int = 8) -> None:
-        """Let go of memory that nobody asked for in the last `patience` calls.
-
-        Parameters
-        ----------
-        patience : int
-        """
+        """Every `patience` calls, free the memory that was not lent since the last time."""
         self._calls += 1
         if self._calls < patience:
             return
         self._calls = 0
         for size, free in self._free.items():
-            for _ in range(min(self._least.get(size, len(free)), len(free))):
+            for _ in range(min(self._unused.get(size, len(free)), len(free))):
                 free.pop()
                 self.n_bytes -= size
-        self._least.clear()
+        self._unused.clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Workspace:
-        return Workspace()  # memory is nobody's property: a copy begins with none
+        return Workspace()  # a copy starts without memory
 
     def __reduce__(self) -> Any:
         return Workspace, ()

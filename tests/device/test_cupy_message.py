@@ -1,13 +1,13 @@
 """Asking for a GPU that is not there: one line says what is missing and what to do."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import npformer as nf
@@ -18,6 +18,15 @@ class CUDARuntimeError(RuntimeError):
     """Stands in for CuPy's."""
 
 
+def fails(error: Exception) -> Callable[..., Any]:
+    """Return a function that raises this."""
+
+    def fail(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    return fail
+
+
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> nf.layers.Linear:
     """A small model, on a machine that has not looked for CuPy yet."""
@@ -25,15 +34,14 @@ def model(monkeypatch: pytest.MonkeyPatch) -> nf.layers.Linear:
     return nf.layers.Linear(2, 2, seed=0)
 
 
-def cupy_that_finds(monkeypatch: pytest.MonkeyPatch, count: Any) -> None:
-    """Put in CuPy's place a module that finds so many devices."""
+def put_in(monkeypatch: pytest.MonkeyPatch, count: Any, ones: Any = np.ones) -> None:
+    """Put a module in CuPy's place that counts devices and makes arrays with these functions."""
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
-    names = ("cupy", "cupyx", "cupyx.scipy", "cupyx.scipy.special")
-    modules = {name: ModuleType(name) for name in names}
-    modules["cupy"].cuda = SimpleNamespace(runtime=runtime)  # type: ignore[attr-defined]
-    modules["cupy"].__version__ = "13.6.0"  # type: ignore[attr-defined]
-    for name, module in modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
+    cupy = ModuleType("cupy")
+    vars(cupy).update(__version__="13.6.0", cuda=SimpleNamespace(runtime=runtime), ones=ones)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    for name in ("cupyx", "cupyx.scipy", "cupyx.scipy.special"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
 
 def message(model: nf.Layer) -> str:
@@ -42,69 +50,46 @@ def message(model: nf.Layer) -> str:
     return str(raised.value)
 
 
-def test_without_cupy_the_error_says_how_to_install_it(model, monkeypatch) -> None:
+INSTALL = 'python -m pip install "npformer[cuda13]"'
+LIBRARIES = "backend 'cupy' needs CUDA's libraries; CuPy 13.6.0 finds the GPU and"
+NO_DRIVER = "cudaErrorInsufficientDriver: CUDA driver version is insufficient"
+NO_LIBRARY = 'Failure finding "libcublasLt.so.13": cannot open shared object file'
+NO_HEADERS = "Failed to find CUDA headers."
+PROBLEMS: dict[str, tuple[Any, str, tuple[str, ...]]] = {
+    "no driver": (
+        (fails(CUDARuntimeError(NO_DRIVER)),),
+        "backend 'cupy' needs an NVIDIA GPU and its driver; CuPy 13.6.0 is",
+        ("cudaErrorInsufficientDriver", "`nvidia-smi`", "stay on backend 'numpy'"),
+    ),
+    "no device": ((lambda: 0,), "backend 'cupy'", ("finds no device", "`nvidia-smi`")),
+    "no library": ((lambda: 1, fails(ImportError(NO_LIBRARY))), LIBRARIES, (NO_LIBRARY, INSTALL)),
+    "no headers": (
+        (lambda: 1, fails(RuntimeError(f"{NO_HEADERS}\nPlease set CUDA_PATH"))),
+        LIBRARIES,
+        (NO_HEADERS, INSTALL),
+    ),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_one_line_says_what_is_missing_and_what_to_do(model, monkeypatch, problem) -> None:
+    functions, begins, words = PROBLEMS[problem]
+    put_in(monkeypatch, *functions)
+    text = message(model)
+    assert text.startswith(begins)
+    assert all(word in text for word in words), text
+    assert "\n" not in text
+
+
+def test_without_cupy_it_says_how_to_install_it_and_the_model_stays(model, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     text = message(model)
     assert text.startswith("backend 'cupy' needs CuPy, which cannot be imported here")
-    assert 'python -m pip install "npformer[cuda13]"' in text
-    assert '"npformer[cuda12]"' in text
+    assert all(word in text for word in (INSTALL, '"npformer[cuda12]"'))
     assert "\n" not in text
-
-
-def test_without_a_driver_the_error_says_what_to_check(model, monkeypatch) -> None:
-    def count() -> int:
-        raise CUDARuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
-
-    cupy_that_finds(monkeypatch, count)
-    text = message(model)
-    assert text.startswith("backend 'cupy' needs an NVIDIA GPU and its driver; CuPy 13.6.0 is")
-    assert "cudaErrorInsufficientDriver" in text
-    assert "`nvidia-smi`" in text
-    assert "stay on backend 'numpy'" in text
-    assert "\n" not in text
-
-
-def test_with_a_driver_and_no_device_the_error_says_so(model, monkeypatch) -> None:
-    cupy_that_finds(monkeypatch, lambda: 0)
-    text = message(model)
-    assert "finds no device" in text
-    assert "`nvidia-smi`" in text
-    assert "\n" not in text
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ImportError('Failure finding "libcublasLt.so.13": cannot open shared object file'),
-        RuntimeError("Failed to find CUDA headers.\nPlease set CUDA_PATH"),
-    ],
-)
-def test_without_cudas_libraries_the_error_says_where_they_come_from(
-    model, monkeypatch, error
-) -> None:
-    def ones(*arguments: Any, **options: Any) -> None:
-        raise error
-
-    cupy_that_finds(monkeypatch, lambda: 1)
-    monkeypatch.setattr(sys.modules["cupy"], "ones", ones, raising=False)
-    text = message(model)
-    assert text.startswith("backend 'cupy' needs CUDA's libraries; CuPy 13.6.0 finds the GPU and")
-    assert str(error).splitlines()[0] in text
-    assert 'python -m pip install "npformer[cuda13]"' in text
-    assert "\n" not in text
-
-
-def test_the_model_stays_usable_where_it_was(model, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    message(model)
     assert model.backend == "numpy"
-
-
-def test_a_failure_is_not_remembered(model, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    message(model)
-    cupy_that_finds(monkeypatch, lambda: 0)
-    assert "finds no device" in message(model)
+    put_in(monkeypatch, lambda: 0)
+    assert "finds no device" in message(model), "a failure is not remembered"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed")

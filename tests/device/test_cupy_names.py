@@ -4,8 +4,6 @@ The fake device checks everything above core/cupy_backend.py and core/pinned_fee
 CUDA never run without a GPU.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

@@ -10,17 +10,8 @@ import pytest
 
 import npformer as nf
 from npformer.core import PinnedFeed
-from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, batch, classifier
+from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, batch, classifier, fit, flat
 from tests.fake_device import FakeFeed
-
-
-def fit(model: nf.SequenceClassifier, data: Any, **options: Any) -> nf.History:
-    usual = {"epochs": 2, "batch_size": 2, "progress": False}
-    return nf.fit(model, data, **(usual | options))
-
-
-def flat(model: nf.SequenceClassifier) -> np.ndarray:
-    return nf.to_numpy(model.parameters().flat)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Running out of memory says what to try, and lets go of what was computed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,17 +7,8 @@ import pytest
 
 import npformer as nf
 from npformer.core import explained_memory_error
-from tests.device.cases import IDS, LABELS, MASK, classifier
+from tests.device.cases import IDS, LABELS, MASK, classifier, fit, flat
 from tests.fake_device import FakeArray, FakeOutOfMemoryError, count, limit
-
-
-def fit(model: nf.SequenceClassifier, data: Any, **options: Any) -> nf.History:
-    usual = {"epochs": 2, "batch_size": 2, "progress": False}
-    return nf.fit(model, data, **(usual | options))
-
-
-def flat(model: nf.SequenceClassifier) -> np.ndarray:
-    return nf.to_numpy(model.parameters().flat)
 
 
 def assert_helpful(error: nf.BatchTooLargeError, *words: str) -> None:
@@ -42,18 +31,28 @@ ROOM = 5 * 64 * 4 * 16  # bytes of 16 sequences inside the feed-forward network;
 MANY = np.tile(IDS, (16, 1)), np.tile(LABELS, 16), np.tile(MASK, (16, 1))
 
 
-def test_fit_says_which_batch_size_to_try(wide) -> None:
+TOO_LARGE: dict[str, tuple[Any, int, tuple[str, ...]]] = {
+    "fit": (lambda m: fit(m, MANY, batch_size=48), 48, ("batch_size=24", "micro_batch=24")),
+    "fit in micro-batches": (
+        lambda m: fit(m, MANY, batch_size=48, micro_batch=20),
+        20,
+        ("batch_size=24", "micro_batch=10"),
+    ),
+    "gradients": (lambda m: m.loss_and_gradients(*MANY), 48, ("micro_batch=24",)),
+    "predict": (lambda m: m.predict(MANY[0]), 48, ("batch_size=24",)),
+}
+
+
+@pytest.mark.parametrize("what", TOO_LARGE)
+def test_the_error_says_what_to_try_and_the_model_stays_usable(wide, what) -> None:
+    run, n, words = TOO_LARGE[what]
     with count() as counted, limit(ROOM), pytest.raises(nf.BatchTooLargeError) as caught:
-        fit(wide, MANY, batch_size=48)
-    assert_helpful(caught.value, "with 48 sequences at a time", "batch_size=24", "micro_batch=24")
+        run(wide)
+    assert_helpful(caught.value, f"with {n} sequences at a time", *words)
+    assert ("micro_batch" in str(caught.value)) == (what != "predict")
     assert caught.value.batch_size == 48
     assert counted.frees == 1
-
-
-def test_fit_says_which_micro_batch_to_try(wide) -> None:
-    with limit(ROOM), pytest.raises(nf.BatchTooLargeError) as caught:
-        fit(wide, MANY, batch_size=48, micro_batch=20)
-    assert_helpful(caught.value, "with 20 sequences at a time", "batch_size=24", "micro_batch=10")
+    run(wide)
 
 
 def test_what_the_error_says_helps(wide) -> None:
@@ -62,27 +61,12 @@ def test_what_the_error_says_helps(wide) -> None:
             fit(wide, MANY, batch_size=24)
         fit(wide, MANY, batch_size=24, micro_batch=12)
         fit(wide, MANY, batch_size=12)
+        assert len(wide.predict(MANY[0], batch_size=16)) == 48
 
 
 def test_validation_fits_where_training_does(wide) -> None:
     with limit(4 * ROOM):
         fit(wide, MANY, batch_size=16, validation=MANY)
-
-
-def test_gradients_say_which_micro_batch_to_try(wide) -> None:
-    with limit(ROOM), pytest.raises(nf.BatchTooLargeError) as caught:
-        wide.loss_and_gradients(*MANY)
-    assert_helpful(caught.value, "with 48 sequences at a time", "micro_batch=24")
-    wide.loss_and_gradients(*MANY)
-
-
-def test_predict_says_which_batch_size_to_try(wide) -> None:
-    with limit(ROOM), pytest.raises(nf.BatchTooLargeError) as caught:
-        wide.predict(MANY[0])
-    assert_helpful(caught.value, "with 48 sequences at a time", "batch_size=24")
-    assert "micro_batch" not in str(caught.value)
-    with limit(ROOM):
-        assert len(wide.predict(MANY[0], batch_size=16)) == 48
 
 
 def test_a_single_sequence_that_does_not_fit_needs_something_else() -> None:
@@ -123,7 +107,7 @@ def test_the_host_runs_out_of_memory_in_the_same_words(monkeypatch) -> None:
     def accumulate(*arguments: Any, **options: Any) -> None:
         raise MemoryError("Unable to allocate 7.45 GiB for an array with shape (1000000000,)")
 
-    monkeypatch.setattr("npformer.engine.workers.accumulate", accumulate)
+    monkeypatch.setattr("npformer.engine.team.accumulate", accumulate)
     with pytest.raises(
         nf.BatchTooLargeError, match=r"'numpy' with 3 .* 7.45 GiB .*batch_size=1 or"
     ):

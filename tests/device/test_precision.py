@@ -1,22 +1,14 @@
 """TF32 is asked for, put back, and refused where there is none; half precision is refused."""
 
-from __future__ import annotations
-
 import threading
-from typing import Any
 
 import pytest
 
 import npformer as nf
 from npformer.core import precision
-from npformer.training import _at_precision
-from tests.device.cases import IDS, LABELS, X, classifier
+from npformer.training.arguments import precision_of
+from tests.device.cases import IDS, LABELS, X, classifier, fit
 from tests.fake_device import count
-
-
-def fit(model: nf.SequenceClassifier, data: Any, **options: Any) -> nf.History:
-    usual = {"epochs": 2, "batch_size": 2, "progress": False}
-    return nf.fit(model, data, **(usual | options))
 
 
 def test_precision_is_float32_unless_asked() -> None:
@@ -54,12 +46,16 @@ def test_precisions_nest() -> None:
     assert counted.precisions == [True, False, True, False]
 
 
-def test_each_thread_has_a_precision_of_its_own() -> None:
+@pytest.mark.parametrize(
+    ("asked", "switched"),
+    [("tf32", [True, True, False, False]), ("float32", [True, False, False])],
+)
+def test_each_thread_has_a_precision_of_its_own(asked, switched) -> None:
     seen: list[str] = []
 
     def elsewhere() -> None:
         seen.append(precision("fake"))
-        with nf.use_precision("tf32", "fake"):
+        with nf.use_precision(asked, "fake"):
             seen.append(precision("fake"))
 
     with count() as counted, nf.use_precision("tf32", "fake"):
@@ -67,20 +63,8 @@ def test_each_thread_has_a_precision_of_its_own() -> None:
         thread.start()
         thread.join()
         assert precision("fake") == "tf32"
-    assert seen == ["float32", "tf32"]
-    assert counted.precisions == [True, True, False, False]
-
-
-def test_a_thread_that_asks_for_float32_gets_it_whatever_another_has_asked_for() -> None:
-    def elsewhere() -> None:
-        with nf.use_precision("float32", "fake"):
-            pass
-
-    with count() as counted, nf.use_precision("tf32", "fake"):
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
-    assert counted.precisions == [True, False, False]  # CuPy keeps one setting for all threads
+    assert seen == ["float32", asked]
+    assert counted.precisions == switched  # CuPy keeps one setting for all threads
 
 
 def test_numpy_has_no_tf32() -> None:
@@ -93,7 +77,7 @@ def test_numpy_has_no_tf32() -> None:
 
 def test_float64_is_not_rounded_to_tf32() -> None:
     with pytest.raises(ValueError, match="the model's dtype is float64; expected float32"):
-        _at_precision(classifier("float64").to("fake"), "tf32")
+        precision_of(classifier("float64").to("fake"), "tf32")
 
 
 @pytest.mark.parametrize("wrong", ["float16", "bfloat16", "float64", "TF32", None])

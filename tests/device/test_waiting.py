@@ -1,6 +1,4 @@
-"""How often the host waits for the device: once a look at losses, once a batch of results."""
-
-from __future__ import annotations
+"""How often the host waits for the device, and what it uploads."""
 
 from typing import Any
 
@@ -9,42 +7,125 @@ import pytest
 
 import npformer as nf
 from npformer.core import to_numpy
-from npformer.engine.workers import Team
-from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, batch, classifier
-from tests.fake_device import asarray, count
+from npformer.engine.team import Team
+from npformer.layers import POOLINGS
+from tests.device.cases import (
+    IDS,
+    LABELS,
+    LABELS_OF_TOKENS,
+    MASK,
+    batch,
+    classifier,
+    fit,
+    on_device,
+)
+from tests.fake_device import FakeArray, count, waits
 
 
-def fit(model: nf.SequenceClassifier, data: Any, **options: Any) -> nf.History:
-    usual = {"epochs": 2, "batch_size": 2, "progress": False}
-    return nf.fit(model, data, **(usual | options))
+def one_step(team: Team, optimizer: nf.Adam, mask: Any = MASK) -> FakeArray:
+    given = team.model.batch(*batch(team.model), mask)
+    loss, gradients = team.step(given, generator=np.random.default_rng(0))
+    nf.clip_by_global_norm(gradients, 1.0)
+    optimizer.step(gradients)
+    return loss
 
 
-@pytest.mark.parametrize("mixer", ["fourier", "hartley", "linear", "random"])
-def test_a_step_waits_for_no_lengths(mixer) -> None:
-    model = classifier("float32", mixer=mixer, padding="per_length").to("fake")
+def training(**changes: Any) -> tuple[Team, nf.Adam]:
+    model = classifier("float32", **changes).to("fake")
+    loss = model.loss_with(label_smoothing=0.0 if model.output == "sigmoid" else 0.1)
+    return Team(model, workers="auto", loss=loss), nf.Adam(model.parameters())
+
+
+STEPS: list[dict[str, Any]] = [
+    *(
+        {"mixer": mixer, "pooling": pooling, "dropout": 0.1, "padding": "zero"}
+        for mixer in nf.MIXERS
+        for pooling in POOLINGS
+    ),
+    *(
+        {"mixer": mixer, "padding": "per_length"}
+        for mixer in ("fourier", "hartley", "linear", "random")
+    ),
+    {"features": True},
+    {"norm": "pre"},
+    {"share_layers": True},
+    {"ffn": "conv1d", "activation": "relu"},
+    {"positions": "learned"},
+    {"causal": True},
+    {"memory": "blocks"},
+    {"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES)},
+    {"output": "sigmoid"},
+]
+
+
+@pytest.mark.parametrize("changes", STEPS, ids=str)
+def test_a_step_waits_for_nothing(changes) -> None:
+    team, optimizer = training(**changes)
+    with waits():
+        one_step(team, optimizer)
+
+
+PER_LENGTH = {"mixer": "fourier", "padding": "per_length"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "mask", "n"),
+    [
+        (PER_LENGTH, lambda: None, 0),
+        (PER_LENGTH | {"n_layers": 3}, lambda: on_device(MASK), 1),  # its lengths, once a step
+    ],
+)
+def test_a_step_waits_for_the_lengths_of_a_mask_on_the_device_alone(changes, mask, n) -> None:
+    team, optimizer = training(**changes)
+    with waits(n):
+        loss = one_step(team, optimizer, mask())
+    with waits(1):
+        float(loss)
+
+
+@pytest.mark.parametrize(
+    ("changes", "uploads"),
+    [
+        ({}, 3),  # ids, labels, mask
+        ({"dropout": 0.1}, 3 + 1 + 2 * 2),  # and the mask of each dropout
+        # and the rows of length 5 and of length 2, once for all layers
+        (PER_LENGTH | {"n_layers": 3}, 3 + 2),
+    ],
+    ids=str,
+)
+def test_a_step_uploads_its_batch_and_what_the_host_draws_or_finds(changes, uploads) -> None:
+    team, optimizer = training(**changes)
     with count() as counted:
-        Team(model).step(model.batch(*batch(model), MASK), generator=None)
-    assert counted.synchronisations == 0, counted.waits
+        one_step(team, optimizer)
+    assert counted.uploads == uploads
 
 
-def test_a_mask_on_the_device_is_asked_for_lengths_once_a_step() -> None:
-    model = classifier("float32", mixer="fourier", padding="per_length", n_layers=3).to("fake")
+def test_a_batch_that_is_on_the_device_is_not_uploaded() -> None:
+    model = classifier("float32").to("fake")
+    x, y, mask = on_device(IDS), on_device(LABELS), on_device(MASK)
+    team = Team(model)
     with count() as counted:
-        Team(model).step(model.batch(*batch(model), asarray(MASK)), generator=None)
-    assert counted.synchronisations == 1, counted.waits
+        team.step(model.batch(x, y, mask), generator=None)
+    assert counted.uploads == 0
 
 
-def test_rows_of_each_length_are_uploaded_once_for_all_layers() -> None:
-    model = classifier("float32", mixer="fourier", padding="per_length", n_layers=3).to("fake")
-    with count() as counted:
-        Team(model).step(model.batch(*batch(model), MASK), generator=None)
-    assert counted.uploads == 3 + 2  # ids, labels, mask; rows of length 5 and of length 2
+@pytest.mark.parametrize("changes", [{}, PER_LENGTH], ids=str)
+def test_logits_stay_on_the_device(changes) -> None:
+    model = classifier("float32", **changes).to("fake")
+    with waits():
+        assert isinstance(model(IDS, MASK), FakeArray)
+
+
+def test_predictions_come_to_the_host_once_a_batch() -> None:
+    model = classifier("float32").to("fake")
+    with waits(2):
+        assert isinstance(model.predict(IDS, MASK, batch_size=2), np.ndarray)
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2])
 def test_parts_of_a_batch_weigh_as_much_as_they_have_labels_on_the_device(micro_batch) -> None:
     model = classifier("float64", pooling="none").to("fake")
-    given = asarray(IDS), asarray(LABELS_OF_TOKENS), asarray(MASK)
+    given = on_device(IDS), on_device(LABELS_OF_TOKENS), on_device(MASK)
     loss, gradients = model.loss_and_gradients(*given)
     in_parts, sums = model.loss_and_gradients(*given, micro_batch=micro_batch)
     assert in_parts == pytest.approx(loss, rel=1e-12)
@@ -52,20 +133,14 @@ def test_parts_of_a_batch_weigh_as_much_as_they_have_labels_on_the_device(micro_
         np.testing.assert_allclose(to_numpy(sums[name]), to_numpy(g), rtol=0, atol=1e-12)
 
 
-def test_logits_of_padded_sequences_wait_for_nothing() -> None:
-    model = classifier("float32", mixer="fourier", padding="per_length").to("fake")
-    with count() as counted:
-        model(IDS, MASK)
-    assert counted.synchronisations == 0, counted.waits
-
-
-@pytest.mark.parametrize("changes", [{}, {"mixer": "fourier", "padding": "per_length"}], ids=str)
-def test_fit_fetches_the_losses_every_so_many_steps_and_nothing_else(changes) -> None:
+@pytest.mark.parametrize("options", [{"epochs": 2}, {"epochs": 1, "check_every": 2}], ids=str)
+@pytest.mark.parametrize("changes", [{}, PER_LENGTH], ids=str)
+def test_fit_fetches_losses_once_an_epoch_or_every_so_many_steps(changes, options) -> None:
     model = classifier("float32", dropout=0.1, **changes).to("fake")
-    options = {"batch_size": 1, "clip_norm": 1.0, "label_smoothing": 0.1, "weight_decay": 0.1}
+    usual = {"batch_size": 1, "clip_norm": 1.0, "label_smoothing": 0.1, "weight_decay": 0.1}
     with count() as counted:
-        fit(model, (IDS, LABELS, MASK), epochs=1, check_every=2, **options)
-    # losses after steps 2 and 3, and once the weights that the last step left
+        fit(model, (IDS, LABELS, MASK), **usual, **options)
+    # losses of each epoch, or after steps 2 and 3; and at the end the weights of the last step
     assert counted.waits == ["get()", "get()", "bool()"]
 
 
@@ -77,15 +152,15 @@ def test_of_callbacks_only_a_look_at_the_loss_waits() -> None:
             assert state.step == state.step_in_epoch == state.optimizer.steps
             assert len({state.loss for _ in range(self.looks)}) <= 1
 
-    waits = []
+    seen = []
     for looks in (0, 1, 2):
         callback, model = Looking(), classifier("float32").to("fake")
         callback.looks = looks
         with count() as counted:
             fit(model, (IDS, LABELS, MASK), epochs=1, batch_size=1, callbacks=[callback])
-        waits.append(counted.synchronisations)
+        seen.append(counted.synchronisations)
     steps = len(IDS)
-    assert waits[1:] == [waits[0] + steps] * 2, "once a step, however often it is looked at"
+    assert seen[1:] == [seen[0] + steps] * 2, "once a step, however often it is looked at"
 
 
 def test_evaluation_fetches_probabilities_once_a_batch() -> None:
@@ -107,6 +182,22 @@ def test_evaluation_gives_the_numbers_of_numpy(output) -> None:
 
 def test_predictions_are_host_arrays_of_host_arrays() -> None:
     model = classifier("float32").to("fake")
-    for x, mask in ((IDS, MASK), (asarray(IDS), asarray(MASK))):
+    for x, mask in ((IDS, MASK), (on_device(IDS), on_device(MASK))):
         assert type(model.predict(x, mask)) is np.ndarray
         assert type(model.predict_probabilities(x, mask)) is np.ndarray
+
+
+def test_a_summary_does_not_wait() -> None:
+    model = classifier("float32").to("fake")
+    with waits():
+        assert "Attention" in nf.summary(model, on_device(IDS))
+
+
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_an_explanation_does_not_wait_and_stays_on_the_device(mixer) -> None:
+    model = classifier("float32", mixer=mixer, padding="zero").to("fake")
+    ids, mask = on_device(IDS), on_device(MASK)
+    with waits():
+        explanations = nf.explain(model, ids, mask)
+    assert all(isinstance(e.matrices, FakeArray) for e in explanations)
+    assert len(explanations) == model.config.n_layers

@@ -6,7 +6,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 
@@ -14,10 +13,10 @@ import numpy as np
 import pytest
 
 from npformer import BatchTooLargeError
-from npformer.engine import processes
+from npformer.engine import processes, threads
+from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.engine.processes import CannotCopyError, Copies, CopyDiedError, possible, shared_array
-
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
+from tests.engine.helpers import in_threads, linux_only, refused_memory
 
 
 @pytest.fixture
@@ -25,8 +24,8 @@ def copies():
     """Make copies that are stopped when the test ends."""
     made = []
 
-    def make(n, answer, begin=lambda: None):
-        made.append(Copies(n, begin, answer))
+    def make(n, answer):
+        made.append(Copies(n, answer))
         return made[-1]
 
     yield make
@@ -34,9 +33,15 @@ def copies():
         some.close()
 
 
-def gone(pid, seconds=10.0):
+def answer(some, request=None, k=0):
+    """Return what copy k answers."""
+    some.ask(k, request)
+    return some.answer(k)
+
+
+def gone(pid):
     """Whether a process ends within some seconds."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 10.0
     while time.monotonic() < until:
         try:
             os.kill(pid, 0)
@@ -51,9 +56,7 @@ def gone(pid, seconds=10.0):
 
 def test_not_from_a_thread_that_is_not_the_first():
     found = []
-    thread = threading.Thread(target=lambda: found.append(possible()))
-    thread.start()
-    thread.join()
+    in_threads(1, lambda _: found.append(possible()))
     assert found == [False]
 
 
@@ -66,9 +69,7 @@ def test_not_where_a_process_cannot_be_copied_safely(monkeypatch, platform):
 @linux_only
 def test_here_but_not_in_a_copy(copies):
     assert possible()
-    some = copies(1, lambda k, _: possible())
-    some.ask(0, None)
-    assert some.answer(0) is False
+    assert answer(copies(1, lambda k, _: possible())) is False
 
 
 @linux_only
@@ -106,11 +107,21 @@ def test_each_answers_what_it_was_asked(copies):
 @linux_only
 def test_they_begin_with_what_was_there_and_see_no_later_change(copies):
     seen = {"here": 1}
-    some = copies(1, lambda k, _: seen, begin=lambda: seen.update(begun=True))
+    some = copies(1, lambda k, _: seen)
     seen["here"] = 2
-    some.ask(0, None)
-    assert some.answer(0) == {"here": 1, "begun": True}
-    assert "begun" not in seen
+    assert answer(some) == {"here": 1}
+
+
+@linux_only
+@pytest.mark.parametrize(
+    ("holder", "name"),
+    [(ONE_BLAS_THREAD, "_lock"), (threads, "_pools_lock")],
+    ids=["BLAS", "pools"],
+)
+def test_a_lock_that_another_thread_holds_is_free_in_a_copy(copies, holder, name):
+    with getattr(holder, name):
+        some = copies(1, lambda k, _: getattr(holder, name).acquire(timeout=1.0))
+        assert answer(some)
 
 
 @linux_only
@@ -125,20 +136,18 @@ def test_a_shared_array_is_seen_from_both_sides(copies, dtype):
 
     some = copies(1, double)
     shared[...] = np.arange(1000)
-    some.ask(0, None)
-    some.answer(0)
+    answer(some)
     np.testing.assert_array_equal(shared, 2.0 * np.arange(1000))
     assert not own.any()
 
 
-def test_a_shared_array_that_there_is_no_memory_for_is_a_copy_that_cannot_be_made(monkeypatch):
-    def refused(*arguments):
-        raise OSError(12, "Cannot allocate memory")
+def test_a_shared_array_may_be_empty():
+    assert shared_array(0, "float32").shape == (0,)
 
-    monkeypatch.setattr("npformer.engine.processes.mmap.mmap", refused)
-    with pytest.raises(
-        CannotCopyError, match=r"no memory that copies could share \(.*Cannot alloc"
-    ):
+
+def test_a_shared_array_that_there_is_no_memory_for_is_a_copy_that_cannot_be_made(monkeypatch):
+    monkeypatch.setattr("npformer.engine.processes.mmap.mmap", refused_memory)
+    with pytest.raises(CannotCopyError, match=r"no memory .* share \(.*Cannot alloc"):
         shared_array(10, "float32")
 
 
@@ -153,24 +162,18 @@ def test_an_answer_that_nobody_reads_is_no_error(copies, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_shared_array_may_be_empty():
-    assert shared_array(0, "float32").shape == (0,)
-
-
 # Errors -------------------------------------------------------------------------------------------
 
 
 @linux_only
 def test_an_error_comes_back_with_its_traceback_and_the_copy_goes_on(copies):
     some = copies(1, lambda k, x: 1.0 / x)
-    some.ask(0, 0)
     with pytest.raises(ZeroDivisionError) as caught:
-        some.answer(0)
+        answer(some, 0)
     (note,) = caught.value.__notes__
     assert note.startswith("In a worker process:")
     assert "lambda k, x: 1.0 / x" in note
-    some.ask(0, 2)
-    assert some.answer(0) == 0.5
+    assert answer(some, 2) == 0.5
 
 
 class Particular(Exception):
@@ -186,9 +189,8 @@ def test_an_error_that_cannot_be_sent_comes_back_in_words(copies):
         raise Particular("a leak", "the cellar")
 
     some = copies(1, fail)
-    some.ask(0, None)
     with pytest.raises(RuntimeError, match="Particular: a leak in the cellar") as caught:
-        some.answer(0)
+        answer(some)
     assert "raise Particular" in caught.value.__notes__[0]
 
 
@@ -203,13 +205,9 @@ def test_an_error_about_memory_is_sent_whole():
 @linux_only
 def test_an_answer_that_cannot_be_sent_is_an_error_and_the_copy_goes_on(copies):
     some = copies(1, lambda k, hide: (lambda: None) if hide else 5)
-    some.ask(0, True)
-    with pytest.raises(
-        RuntimeError, match=r"an answer could not be sent \(.*\): <class 'function'>"
-    ):
-        some.answer(0)
-    some.ask(0, False)
-    assert some.answer(0) == 5
+    with pytest.raises(RuntimeError, match=r"could not be sent \(.*\): <class 'function'>"):
+        answer(some, True)
+    assert answer(some, False) == 5
 
 
 @linux_only
@@ -227,10 +225,8 @@ def test_a_copy_that_was_killed_is_named(copies):
 @linux_only
 def test_ctrl_c_is_for_the_original(copies):
     some = copies(1, lambda k, _: os.getpid())
-    some.ask(0, None)
-    os.kill(some.answer(0), signal.SIGINT)
-    some.ask(0, None)
-    assert some.answer(0)
+    os.kill(answer(some), signal.SIGINT)
+    assert answer(some)
 
 
 @linux_only
@@ -246,7 +242,7 @@ def test_if_one_cannot_be_made_the_others_end(monkeypatch):
     monkeypatch.setattr(os, "fork", fork_once)
     monkeypatch.setattr(processes, "refused", False)
     with pytest.raises(CannotCopyError, match="temporarily unavailable"):
-        Copies(2, lambda: None, lambda k, _: None)
+        Copies(2, lambda k, _: None)
     assert gone(made[0])
     assert processes.refused
 
@@ -259,9 +255,7 @@ def test_if_one_cannot_be_made_the_others_end(monkeypatch):
 def test_they_end_when_told_even_at_work(copies, monkeypatch, busy):
     monkeypatch.setattr(processes, "PATIENCE", 0.2)
     some = copies(2, lambda k, seconds: time.sleep(seconds) or os.getpid())
-    for k in range(2):
-        some.ask(k, 0)
-    pids = [some.answer(k) for k in range(2)]
+    pids = [answer(some, 0, k) for k in range(2)]
     if busy:
         some.ask(0, 60)
     some.close()
@@ -272,9 +266,8 @@ def test_they_end_when_told_even_at_work(copies, monkeypatch, busy):
 
 @linux_only
 def test_they_end_when_nobody_holds_them():
-    some = Copies(1, lambda: None, lambda k, _: os.getpid())
-    some.ask(0, None)
-    pid = some.answer(0)
+    some = Copies(1, lambda k, _: os.getpid())
+    pid = answer(some)
     del some
     assert gone(pid)
 
@@ -283,7 +276,7 @@ ABANDONED = """
 import os
 from npformer.engine.processes import Copies
 
-copies = Copies(2, lambda: None, lambda k, _: os.getpid())
+copies = Copies(2, lambda k, _: os.getpid())
 for k in range(2):
     copies.ask(k, None)
     print(copies.answer(k), flush=True)

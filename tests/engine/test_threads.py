@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from npformer.engine import EngineContext as Context
 from npformer.engine import threads
@@ -49,35 +48,7 @@ def test_one_thread_is_the_callers():
     assert Context(threads=4).in_parts(lambda rows: rows, 1) == [slice(0, 1)]
 
 
-def test_blas_has_one_thread_meanwhile():
-    def blas_threads(part):
-        """Of NumPy's BLAS; SciPy may bring another, which nobody calls."""
-        found = [entry for entry in threadpool_info() if entry["user_api"] == "blas"]
-        of_numpy = [entry for entry in found if "numpy" in entry["filepath"]]
-        return [entry["num_threads"] for entry in of_numpy or found]
-
-    with threadpool_limits(limits=2, user_api="blas"):
-        before = blas_threads(None)
-        for found in side_by_side(blas_threads, [0, 1]):
-            assert set(found) <= {1}
-        assert blas_threads(None) == before
-
-
-def test_an_error_reaches_the_caller_when_nobody_is_at_work_any_more():
-    done = []
-
-    def do(part):
-        if part == 0:
-            raise ZeroDivisionError("part 0")
-        time.sleep(0.2)
-        done.append(part)
-
-    with pytest.raises(ZeroDivisionError, match="part 0"):
-        side_by_side(do, [0, 1])
-    assert done == [1]
-
-
-def test_whoever_asks_for_threads_within_one_computes_there():
+def test_a_thread_of_a_pool_that_asks_for_threads_computes_there():
     """Threads of a pool that wait for others of it could wait for ever."""
 
     def here(part):
@@ -87,8 +58,8 @@ def test_whoever_asks_for_threads_within_one_computes_there():
     assert others == [mine, mine]
 
 
-def test_an_error_while_threads_are_asked_waits_for_those_at_work(monkeypatch):
-    done, asked, pool = [], count(), threads.threads(2)
+def test_an_error_while_threads_are_asked_waits_for_those_that_compute(monkeypatch):
+    done, asked, pool = [], count(), threads.thread_pool(2)
 
     def do(part):
         time.sleep(0.1)
@@ -99,7 +70,7 @@ def test_an_error_while_threads_are_asked_waits_for_those_at_work(monkeypatch):
             raise RuntimeError("can't start new thread")
         return pool.submit(*arguments)
 
-    monkeypatch.setattr(threads, "threads", lambda n: SimpleNamespace(submit=submit))
+    monkeypatch.setattr(threads, "thread_pool", lambda n: SimpleNamespace(submit=submit))
     with pytest.raises(RuntimeError, match="can't start new thread"):
         side_by_side(do, [0, 1])
     assert done == [0]
@@ -133,7 +104,7 @@ def test_a_child_forked_from_a_thread_of_a_pool_is_no_thread_of_it():
             warnings.simplefilter("ignore", DeprecationWarning)  # other threads are not copied
             child = os.fork()
         if child == 0:
-            os._exit(int(threads._inside.threads))
+            os._exit(int(threads._in_pool.yes))
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     assert side_by_side(inside_a_child, [0]) == [0]
@@ -167,7 +138,7 @@ def test_each_thread_gets_every_nth_core_if_there_are_enough(monkeypatch, cores,
     )
     numbers = count()
     for _ in range(n):
-        threads._spread(numbers, n)
+        threads._choose_cores(numbers, n)
     assert given == [(0, some) for some in expected]
 
 
@@ -177,9 +148,9 @@ def test_cores_that_are_taken_away_meanwhile_are_no_error(monkeypatch):
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0, 1}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
-    threads._spread(count(), 2)
+    threads._choose_cores(count(), 2)
 
 
 def test_where_threads_cannot_choose_their_cores_nothing_happens(monkeypatch):
     monkeypatch.delattr(os, "sched_setaffinity", raising=False)
-    threads._spread(count(), 2)
+    threads._choose_cores(count(), 2)

@@ -1,7 +1,5 @@
 """Tests for a machine with a GPU; elsewhere they are skipped, with the reason."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -15,7 +13,7 @@ def require_gpu() -> None:
     """Skip the module that calls this where there is no GPU, and say what is missing."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what CuPy says of an installation at its import
+            warnings.simplefilter("ignore")  # CuPy's, about an incomplete installation
             get_backend("cupy")
     except BackendUnavailableError as error:
         pytest.skip(str(error), allow_module_level=True)
@@ -32,7 +30,7 @@ CYCLES = 2_000_000_000
 
 
 def hold_up() -> Any:
-    """Keep the current stream busy for a second, and return it; nobody has to wait for that."""
+    """Keep the current stream busy for a second, and return it without waiting."""
     cupy = pytest.importorskip("cupy")
     spin = cupy.RawKernel(SPIN, "spin")
     spin((1,), (1,), (np.int64(0),))  # loads it

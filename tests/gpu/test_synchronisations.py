@@ -1,12 +1,10 @@
 """A training step never waits for the GPU.
 
 Three instruments. CuPy can raise wherever one of its own functions waits (`get`, `item`, `float`,
-`bool`, a boolean mask as index), which the first test verifies; it is blind to what happens inside
-cuFFT, cuBLAS and the driver. `Backend.download`, npformer's one way back to the host, is counted.
-And where the GPU is held up by a kernel that only counts, whoever waits for it is late.
+`bool`, a boolean mask as index), which the first test verifies; it does not see what happens inside
+cuFFT, cuBLAS and the driver. Calls of `Backend.download`, through which npformer fetches every
+array, are counted. And while a kernel that only counts keeps the GPU busy, any wait takes long.
 """
-
-from __future__ import annotations
 
 import time
 import warnings
@@ -20,7 +18,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
-from npformer.engine.workers import Team
+from npformer.engine.team import Team
 from npformer.layers import POOLINGS
 from tests.device.cases import IDS, LABELS, MASK, batch, classifier
 from tests.gpu import hold_up, require_gpu
@@ -95,10 +93,23 @@ def test_the_instrument_sees_a_wait(wait) -> None:
         wait(x)
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("mixer", nf.MIXERS)
-def test_a_step_waits_for_nothing(mixer, pooling) -> None:
-    made = training(mixer=mixer, pooling=pooling, dropout=0.1, padding="zero")
+STEPS: list[dict[str, Any]] = [
+    *(
+        {"mixer": mixer, "pooling": pooling, "dropout": 0.1, "padding": "zero"}
+        for mixer in nf.MIXERS
+        for pooling in POOLINGS
+    ),
+    *(
+        {"mixer": mixer, "padding": "per_length"}  # the host has the mask, and so the lengths
+        for mixer in ("fourier", "hartley", "linear", "random")
+    ),
+    {"features": True, "norm": "pre", "dropout": 0.1},
+]
+
+
+@pytest.mark.parametrize("changes", STEPS, ids=str)
+def test_a_step_waits_for_nothing(changes) -> None:
+    made = training(**changes)
     with waiting_raises():
         step(*made)
 
@@ -117,26 +128,12 @@ def test_reading_the_loss_waits_once() -> None:
     assert len(fetched) == 1
 
 
-@pytest.mark.parametrize("mixer", ["fourier", "hartley", "linear", "random"])
-def test_mixing_each_length_by_itself_waits_for_nothing(mixer) -> None:
-    """The host knows the lengths as long as the mask is there."""
-    made = training(mixer=mixer, padding="per_length")
-    with waiting_raises():
-        step(*made)
-
-
 def test_a_mask_on_the_device_is_fetched_once_a_step() -> None:
     team, _ = training(mixer="fourier", padding="per_length", n_layers=3)
     with counted_downloads() as fetched:
         given = team.model.batch(*batch(team.model), nf.asarray(MASK, "cupy"))
         team.step(given, generator=None)
     assert len(fetched) == 1
-
-
-def test_a_step_on_features_waits_for_nothing() -> None:
-    made = training(features=True, norm="pre", dropout=0.1)
-    with waiting_raises():
-        step(*made)
 
 
 def test_a_step_without_kernels_waits_for_nothing() -> None:
@@ -146,25 +143,18 @@ def test_a_step_without_kernels_waits_for_nothing() -> None:
             step(*made)
 
 
-def test_fit_fetches_losses_only_every_so_many_steps() -> None:
+@pytest.mark.parametrize(
+    ("copies", "options"),
+    [
+        (4, {"epochs": 1, "batch_size": 2, "check_every": 3, "clip_norm": 1.0}),  # twice in 6 steps
+        (1, {"epochs": 2, "batch_size": 1}),
+    ],
+)
+def test_fit_fetches_losses_once_an_epoch_or_every_so_many_steps(copies, options) -> None:
     model = classifier("float32").to("cupy")
+    data = np.tile(IDS, (copies, 1)), np.tile(LABELS, copies), np.tile(MASK, (copies, 1))
     with counted_downloads() as fetched:
-        nf.fit(
-            model,
-            (np.tile(IDS, (4, 1)), np.tile(LABELS, 4), np.tile(MASK, (4, 1))),
-            epochs=1,
-            batch_size=2,
-            check_every=3,
-            clip_norm=1.0,
-            progress=False,
-        )
-    assert len(fetched) == 2  # of six steps
-
-
-def test_fit_reads_its_losses_once_an_epoch() -> None:
-    model = classifier("float32").to("cupy")
-    with counted_downloads() as fetched:
-        nf.fit(model, (IDS, LABELS, MASK), epochs=2, batch_size=1, progress=False)
+        nf.fit(model, data, progress=False, **options)
     assert len(fetched) == 2
 
 

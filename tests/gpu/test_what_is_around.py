@@ -1,6 +1,4 @@
-"""Precision, files, memory and the way of batches to the GPU."""
-
-from __future__ import annotations
+"""Precision, files, memory, and how batches get to the GPU."""
 
 import gc
 from typing import Any
@@ -10,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
-from npformer.tools.doctor import diagnose
+from npformer.tools.cli.doctor import diagnose
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.gpu import hold_up, require_gpu
 
@@ -82,7 +80,7 @@ def test_a_file_of_one_side_opens_on_the_other(tmp_path, written, read) -> None:
     np.testing.assert_allclose(there, here, rtol=1e-10, atol=1e-12)
 
 
-# Batches on their way
+# Feeding batches
 
 
 def test_batches_that_are_fed_arrive_whole() -> None:

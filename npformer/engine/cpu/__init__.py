@@ -1,6 +1,7 @@
-"""Kernels for NumPy arrays: memory that is lent, sums as products, one trip over what is in cache.
+"""Kernels for NumPy arrays: they reuse memory, sum by matrix products, and work in the cache.
 
-The sources of speed, and what each one gained, are in docs/performance.md.
+A kernel takes the arguments of the function in `npformer.functional` that it replaces, and a
+context that lends memory and threads. docs/performance.md says what each idea gained.
 """
 
 from typing import Any
@@ -31,7 +32,7 @@ KERNELS: dict[str, Any] = {
     "linear": (linear, linear_backward),
     "residual_norm": (residual_norm, residual_norm_backward),
 }
-"""By the name of the pair that each replaces, or of the row of pairs that it is."""
+"""By the name of the pair that each replaces. A kernel for several pairs has a name of its own."""
 
 UPDATES = {"adam_update": adam_update}
-"""Functions without a backward pass, by the name of the one that each replaces."""
+"""Functions without a backward pass, by the name of the plain function that each replaces."""

@@ -1,16 +1,15 @@
-"""Activations in place: y where the pre-activation lay, or its derivative there and y beside it.
+"""Activations in place: each is called as ``activate(x, y, keep, scratch)`` and writes into y.
 
-The derivative is computed in the forward pass, while x is in the cache, and the backward pass is
-one multiplication.
+x, of shape (rows, width), holds the pre-activations. With `keep` it is overwritten with the
+derivative, which leaves one multiplication to the backward pass. Without `keep`, y may be x.
+`scratch`, of shape (2, rows, width), is overwritten.
 
-GELU in float32, and its tanh form, are x / (1 + e^-u). The exponential of a very negative x
-overflows, and x / infinity is the 0 that it should be: whoever calls hushes that up.
+GELU in float32 and its tanh form are computed as x / (1 + e^-u). For a very negative x the
+exponential overflows, and x / infinity is 0, as it should be; the caller silences that warning.
 
 With SciPy's erf a training step with GELU takes 28 % longer on S, 12 % on M, 14 % on X (`python -m
 benchmarks kernels`).
 """
-
-from __future__ import annotations
 
 import math
 
@@ -30,48 +29,24 @@ LOG_ODDS = (
 )
 """Phi(x) = 1 / (1 + exp(-x P(x^2))), P's coefficients from the constant up.
 
-The normal distribution function in the range of one vectorised exponential:
-log(Phi / (1 - Phi)) / x is a smooth function of x^2, fitted here so that the largest error of Phi,
-and of x Phi, is smallest (iteratively reweighted least squares on 20000 points from 0 to 7, weight
-max(1, x / 3); last digits by trying which of them round best). That error is 3e-8 in Phi, half a
-unit in the last place of float32; x P(x^2) grows without bound, so that beyond 7 Phi stays 1.
+The normal distribution function at the price of one vectorised exponential:
+log(Phi / (1 - Phi)) / x is a smooth function of x^2, fitted so that the largest error of Phi, and
+of x Phi, is smallest (iteratively reweighted least squares on 20000 points from 0 to 7, weight
+max(1, x / 3); the last digits chosen by trying which round best). The error is 3e-8 in Phi, half a
+unit in the last place of float32. x P(x^2) grows without bound, so Phi stays 1 beyond 7.
 """
 
 EXPONENT = [-UNIT * coefficient for coefficient in LOG_ODDS]
-"""The same for `EXP`: it is x times a polynomial of x^2 with these."""
+"""The coefficients of -P in the units of `EXP`: EXP(x times this polynomial) is e^(-x P(x^2))."""
 
 
 def relu(x: Array, y: Array, keep: bool, scratch: Array) -> None:
-    """y = max(0, x). The backward pass asks y for its sign, so x is free to be y.
-
-    Parameters
-    ----------
-    x : array, shape (rows, width)
-        Pre-activations.
-    y : array
-        Written to; may be `x`.
-    keep : bool
-        Whether x is to hold the derivative afterwards; ReLU's is in y.
-    scratch : array, shape (2, rows, width)
-        Overwritten.
-    """
+    """y = max(0, x). The derivative is y > 0, so x is not needed and may be y."""
     np.maximum(x, zeros(x.shape[-1], x.dtype), out=y)
 
 
 def gelu(x: Array, y: Array, keep: bool, scratch: Array) -> None:
-    """y = x Phi(x), and x becomes Phi(x) + x Phi'(x).
-
-    Parameters
-    ----------
-    x : array, shape (rows, width)
-        Pre-activations; afterwards the derivative if `keep`.
-    y : array
-        Written to; may be `x` if not `keep`.
-    keep : bool
-        Whether x is to hold the derivative afterwards.
-    scratch : array, shape (2, rows, width)
-        Overwritten.
-    """
+    """y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
     square, phi = scratch
     np.multiply(x, x, out=square)
     if x.dtype.char == "f":
@@ -82,13 +57,13 @@ def gelu(x: Array, y: Array, keep: bool, scratch: Array) -> None:
         phi += EXPONENT[0]
         _gate(x, phi, y, keep)
     else:
-        phi[...] = erf(x * math.sqrt(0.5))  # the referee's precision has the exact one
+        phi[...] = erf(x * math.sqrt(0.5))  # exact, because float32 is checked against float64
         phi *= 0.5
         phi += 0.5
         np.multiply(x, phi, out=y)
     if not keep:
         return
-    # Phi'(x) = exp(-x^2 / 2) / sqrt(2 pi), the factor moved into the exponent
+    # Phi'(x) = exp(-x^2 / 2) / sqrt(2 pi), with the factor moved into the exponent
     square *= -0.5 * UNIT
     square -= 0.5 * math.log(2.0 * math.pi) * UNIT
     EXP(square, out=square)
@@ -107,19 +82,7 @@ def _gate(x: Array, slope: Array, y: Array, keep: bool) -> None:
 
 
 def gelu_tanh(x: Array, y: Array, keep: bool, scratch: Array) -> None:
-    """y = x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), and x the derivative.
-
-    Parameters
-    ----------
-    x : array, shape (rows, width)
-        Pre-activations; afterwards the derivative if `keep`.
-    y : array
-        Written to; may be `x` if not `keep`.
-    keep : bool
-        Whether x is to hold the derivative afterwards.
-    scratch : array, shape (2, rows, width)
-        Overwritten.
-    """
+    """y = x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), and x becomes y'."""
     root = math.sqrt(2.0 / math.pi)
     square, half = scratch
     np.multiply(x, x, out=square)
@@ -132,25 +95,13 @@ def gelu_tanh(x: Array, y: Array, keep: bool, scratch: Array) -> None:
     square *= 2.0 * 3.0 * 0.044715 * root
     square += 2.0 * root
     np.subtract(1.0, half, out=x)
-    x *= y  # 0 or near 0 for large x, before it meets their squares
+    x *= y  # before the square, which may overflow: (1 - h) y is near 0 for large |x|
     x *= square
     x += half
 
 
 def tanh(x: Array, y: Array, keep: bool, scratch: Array) -> None:
-    """y = tanh(x), and x becomes 1 - y^2.
-
-    Parameters
-    ----------
-    x : array, shape (rows, width)
-        Pre-activations; afterwards the derivative if `keep`.
-    y : array
-        Written to; may be `x` if not `keep`.
-    keep : bool
-        Whether x is to hold the derivative afterwards.
-    scratch : array, shape (2, rows, width)
-        Overwritten.
-    """
+    """y = tanh(x), and x becomes 1 - y^2."""
     np.tanh(x, out=y)
     if keep:
         np.multiply(y, y, out=x)

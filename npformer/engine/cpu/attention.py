@@ -1,7 +1,5 @@
 """Multi-head self-attention with its three projections as one product."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any
@@ -10,7 +8,8 @@ import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.averaging import average, average_backward, longest_squares, parts_by_head
+from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
+from npformer.engine.cpu.exponentials import longest_squares
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, map_fits, pieces
 
@@ -30,22 +29,13 @@ def attention_heads(
 ) -> tuple[Array, Any]:
     """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
 
-    Parameters
-    ----------
-    x : array, shape (batch, length, d_model)
-    W_query, W_key, W_value : array, shape (d_model, d_model)
-    b_query, b_key, b_value : array, shape (d_model,)
-    n_heads : int
-    causal : bool
-    store : bool, optional
-        Whether to keep exp(scores) for the backward pass; None: if the sequence is short.
-    context : EngineContext
-        Has the padding mask, and lends the memory.
+    Replaces three `functional.linear` and `functional.scaled_dot_product_attention`, on x of shape
+    (batch, length, d_model). `store` says whether to keep exp(scores) for the backward pass; None
+    keeps it for short sequences.
 
-    Notes
-    -----
-    The matrices side by side are copied at each call, which costs nothing beside the product, with
-    the scale of the scores in the queries' third. Heads are strided views of the result.
+    Each call copies the three weight matrices side by side, with the scale of the scores multiplied
+    into the queries' third; the copy takes far less time than the product. Heads are strided views
+    of the result.
     """
     if x.ndim != 3 or not map_fits(x, W_query, b_query):
         checks.floating(x=x, W=W_query)
@@ -72,14 +62,13 @@ def attention_heads(
     query, key, value = parts_by_head(qkv, batch, length, n_heads, 3)
     y = context.empty((batch, length, d), x)
     squares = longest[1] if len(longest) == 2 else np.max(longest, axis=0)
-    mask = context.mask
     cache = average(
         query,
         key,
         value,
         y,
         longest=math.sqrt(math.prod(squares.tolist())),
-        mask=mask,
+        mask=context.mask,
         causal=causal,
         store=store,
         context=context,
@@ -105,10 +94,7 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
 @lru_cache(maxsize=64)
 def _factors(d: int, scale: float, dtype: Any) -> Array:
-    """Return what to multiply the thirds of query, key and value with: UNIT is taken out.
-
-    Not to be written to.
-    """
+    """Return a read-only factor for each column of query, key and value, with UNIT divided out."""
     factors = np.ones(3 * d, dtype)
     factors[:d] = scale / UNIT
     factors[d : 2 * d] = 1.0 / UNIT

@@ -1,10 +1,8 @@
 """The Dense Synthesizer as attention whose keys are parameters, the same for every sample.
 
-Without it a training step takes 8 % longer on S, 15 % on X, and no longer than can be told from
-noise on M (`python -m benchmarks kernels`).
+Without this a training step takes 8 % longer on S and 15 % on X; on M the difference is within the
+noise (`python -m benchmarks kernels`).
 """
-
-from __future__ import annotations
 
 import math
 from typing import Any
@@ -13,7 +11,8 @@ import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.averaging import average, average_backward, longest_squares, parts_by_head
+from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
+from npformer.engine.cpu.exponentials import longest_squares
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, pieces, zeros
 from npformer.functional.dense_synthesizer import check_columns
@@ -32,23 +31,9 @@ def dense_heads(
 ) -> tuple[Array, Any]:
     """concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i.
 
-    Parameters
-    ----------
-    x : array, shape (batch, length, d_model)
-    W1 : array, shape (d_model, d_model)
-    b1 : array, shape (d_model,)
-    W2 : array, shape (n_heads, d_model / n_heads, max_len)
-    b2 : array, shape (n_heads, max_len)
-    W_value : array, shape (d_model, d_model)
-    b_value : array, shape (d_model,)
-    causal : bool
-    context : EngineContext
-        Has the padding mask, and lends the memory.
-
-    Notes
-    -----
-    With h = relu(x W1 + b1) the scores are h W2 + b2: queries h, keys W2^T for all samples, and a
-    bias of each key. x W1 and x W_V are one product.
+    Replaces `functional.linear` and `functional.dense_synthesizer`, on x of shape (batch, length,
+    d_model). With h = relu(x W1 + b1) the scores are h W2 + b2: the queries are h, the keys W2^T
+    for all samples, and b2 is a bias of each key. x W1 and x W_V are one product.
     """
     checks.floating(x=x, W1=W1)
     checks.shape("x", x, ("batch", "length", W1.shape[0]))
@@ -74,15 +59,14 @@ def dense_heads(
     context.in_parts(project, len(rows))
     query, value = parts_by_head(hv, batch, length, n_heads, 2)
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
+    longest_key = float(longest_squares(key.reshape(-1, d // n_heads), d // n_heads)[0])
     y = context.empty((batch, length, d), x)
     cache = average(
         query,
         key,
         value,
         y,
-        longest=math.sqrt(
-            np.max(longest) * float(longest_squares(key.reshape(-1, d // n_heads), d // n_heads)[0])
-        ),
+        longest=math.sqrt(np.max(longest) * longest_key),
         bias=b2[:, :length],
         mask=context.mask,
         causal=causal,
@@ -101,7 +85,8 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dquery, dvalue = parts_by_head(dhv, batch, length, n_heads, 2)
     dbias = average_backward(dy, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
-    dW2[..., :length] = dkey[0].swapaxes(-1, -2)  # keys are UNIT W2^T, dkey UNIT times too large
+    # The keys are UNIT W2^T and dkey is UNIT times too large: the two factors cancel.
+    dW2[..., :length] = dkey[0].swapaxes(-1, -2)
     db2[:, :length] = dbias
     for piece in pieces(len(rows), d):
         dhidden = dhv[piece, :d]

@@ -1,10 +1,8 @@
-"""activation(x W1 + b1) W2 + b2 as one: bias, activation and derivative in one go over memory.
+"""activation(x W1 + b1) W2 + b2: bias, activation and derivative in one pass over memory.
 
-Without it a training step takes 38 % longer on S, 15 % on M, 22 % on X (`python -m benchmarks
+Without this a training step takes 38 % longer on S, 15 % on M, 22 % on X (`python -m benchmarks
 kernels`).
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -20,19 +18,9 @@ from npformer.functional.linear import check_linear
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """activation(x W1 + b1) W2 + b2.
+    """activation(x W1 + b1) W2 + b2, for a name in `ACTIVATIONS`.
 
-    Parameters
-    ----------
-    x : array, shape (..., d_model)
-    W1 : array, shape (d_model, d_ff)
-    b1 : array, shape (d_ff,)
-    W2 : array, shape (d_ff, d_model)
-    b2 : array, shape (d_model,)
-    activation : str
-        A name in `ACTIVATIONS`.
-    context : EngineContext
-        Lends the memory.
+    Replaces `functional.linear` twice and the activation's pair.
     """
     if not map_fits(x, W1, b1):
         check_linear(x, W1, b1)
@@ -46,7 +34,7 @@ def feed_forward(
     def compute(some: slice) -> None:
         np.matmul(rows[some], W1, out=before[some])
         scratch = None
-        with np.errstate(over="ignore"):  # x^12 may, and e^-u: x / infinity is 0
+        with np.errstate(over="ignore"):  # x^12 and e^-u may; x / infinity is 0
             for piece in pieces(some, before.shape[1]):
                 z = before[piece]
                 if scratch is None:

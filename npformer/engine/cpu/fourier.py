@@ -1,9 +1,8 @@
 """Re(F_seq x F_hidden) from half of the transform: the other half is its mirror image.
 
-Without it a training step takes 2 % longer on S, 1 % on M, 2 % on X (`python -m benchmarks parts`).
+Without this a training step takes 2 % longer on S, 1 % on M, 2 % on X (`python -m benchmarks
+parts`).
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -15,15 +14,7 @@ from npformer.engine.cpu.rows import PIECE
 def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
     """`functional.fourier_mixing`.
 
-    Parameters
-    ----------
-    x : array, shape (..., length, d_model)
-    context : EngineContext
-        Lends the memory.
-
-    Notes
-    -----
-    For real x the transform at (-l, -k) is the complex conjugate of that at (l, k), so the real
+    For real x the transform at (-l, -k) is the complex conjugate of that at (l, k), so their real
     parts are equal: `rfft` computes the rows up to length / 2, and the rest is copied from there,
     rows and columns in reverse.
     """

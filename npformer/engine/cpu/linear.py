@@ -1,10 +1,8 @@
-"""y = x W + b in memory that is lent, with sums over rows as products.
+"""y = x W + b with reused memory, and with sums over rows as products.
 
-Without it a training step takes no longer (`python -m benchmarks parts`). What it gains is memory:
-it is lent, so a step allocates almost nothing.
+This makes a training step no faster (`python -m benchmarks parts`). It saves memory: a step
+allocates almost nothing.
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -19,15 +17,7 @@ from npformer.functional.linear import check_linear
 def linear(
     x: Array, W: Array, b: Array | None = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.linear`.
-
-    Parameters
-    ----------
-    x, W, b : array
-        As there.
-    context : EngineContext
-        Lends the memory.
-    """
+    """`functional.linear`."""
     if not map_fits(x, W, b):
         check_linear(x, W, b)
     rows = x.reshape(-1, W.shape[0])
@@ -52,15 +42,7 @@ def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Ar
 
 
 def gradient_of_input(dy: Array, W: Array, context: EngineContext) -> Array:
-    """Gradient of x W + b with respect to x.
-
-    Parameters
-    ----------
-    dy : array, shape (rows, outputs)
-    W : array, shape (inputs, outputs)
-    context : EngineContext
-        Lends the memory.
-    """
+    """Return the gradient of x W + b with respect to x; dy is (rows, outputs)."""
     dx = context.empty((len(dy), len(W)), W)
 
     def compute(some: slice) -> None:
@@ -71,15 +53,7 @@ def gradient_of_input(dy: Array, W: Array, context: EngineContext) -> Array:
 
 
 def gradients_of_map(dy: Array, x: Array, context: EngineContext) -> tuple[Array, Array]:
-    """Gradients of x W + b with respect to W and b.
-
-    Parameters
-    ----------
-    dy : array, shape (rows, outputs)
-    x : array, shape (rows, inputs)
-    context : EngineContext
-        Lends the memory.
-    """
+    """Return the gradients of x W + b with respect to W and b; dy and x are (rows, features)."""
     d_in, d_out = x.shape[1], dy.shape[1]
     dW, db = context.empty((d_in, d_out), x), np.empty(d_out, x.dtype)
 

@@ -1,10 +1,8 @@
 """Layer norm, a piece of rows at a time, with means as products.
 
-Without it a training step takes 16 % longer on S, 5 % on M, 6 % on X (`python -m benchmarks
+Without this a training step takes 16 % longer on S, 5 % on M, 6 % on X (`python -m benchmarks
 parts`).
 """
-
-from __future__ import annotations
 
 import math
 from typing import Any
@@ -23,53 +21,26 @@ def layer_norm(
 ) -> tuple[Array, Any]:
     """`functional.layer_norm`.
 
-    Parameters
-    ----------
-    x, gamma, beta, eps
-        As there.
-    context : EngineContext
-        Lends the memory.
-
-    Notes
-    -----
     With c = x - mean(x) and r^2 = |c|^2 + d eps, the normalised row is sqrt(d) u with u = c / r:
-    a root and a division for each row, and sqrt(d) goes into gamma.
+    one square root for each row, and the factor sqrt(d) goes into gamma.
     """
     return _norm_of_sum(x, None, gamma, beta, eps, context)
 
 
 def residual_norm(
-    x: Array,
-    y: Array,
-    gamma: Array,
-    beta: Array,
-    eps: float,
-    rate: float,
-    context: EngineContext,
+    x: Array, y: Array, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
 ) -> tuple[Array, Any]:
-    """z = layer_norm(x + dropout(y)), with no array for the sum.
-
-    Parameters
-    ----------
-    x, y : array, shape (..., d)
-    gamma, beta : array, shape (d,)
-    eps : float
-        The norm's.
-    rate : float
-        Dropout's; drawn from ``context.generator`` while training.
-    context : EngineContext
-        Lends the memory.
-    """
+    """z = layer_norm(x + dropout(y)), without an array for the sum."""
     checks.floating(x=x, y=y)
     checks.shape("y", y, x.shape)
-    generator = context.draws() if rate > 0.0 else None
+    generator = context.dropout_generator() if rate > 0.0 else None
     dropped, dropout_cache = dropout(y, rate, generator, context=context)
     z, cache = _norm_of_sum(x, dropped, gamma, beta, eps, context)
     return z, (cache, dropout_cache)
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
-    """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are one array."""
+    """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array."""
     norm_cache, dropout_cache = cache
     dsum, dgamma, dbeta = layer_norm_backward(dz, norm_cache)
     return dsum, dropout_backward(dsum, dropout_cache), dgamma, dbeta
@@ -85,7 +56,7 @@ def _norm_of_sum(
     rows = x.reshape(-1, d)
     others = None if y is None else y.reshape(-1, d)
     z = context.empty(rows.shape, x)
-    # Without a backward pass u is of no further use: z is made in its place.
+    # Without a backward pass u is not needed, and z takes its place.
     units = context.empty(rows.shape, x) if context.keep else z
     lengths = np.empty((len(rows), 1), x.dtype)
     mean_of = averaging(d, x.dtype)
@@ -112,8 +83,9 @@ def _norm_of_sum(
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """`functional.layer_norm_backward`.
 
-    With g = dy scale, dx = (g - mean(g) - u (u . g)) / r. The projections of g are products:
-    mean(g) is dy @ scale / d, and u . g is (dy u) @ scale, where dy u is what scale receives.
+    With g = dy scale, dx = (g - mean(g) - u (u . g)) / r. Both projections of g are products:
+    mean(g) is dy @ scale / d, and u . g is (dy u) @ scale, where the sum of dy u over rows is the
+    gradient of scale.
     """
     units, lengths, scale, shape, context = cache
     n, d = units.shape

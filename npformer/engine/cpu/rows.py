@@ -1,6 +1,4 @@
-"""What the kernels for NumPy arrays share: elementwise work in pieces, sums as products."""
-
-from __future__ import annotations
+"""What the kernels share: pieces of rows, sums as products, and the fastest exponential."""
 
 import math
 from functools import lru_cache
@@ -11,12 +9,12 @@ import numpy as np
 from npformer.core import Array
 
 PIECE = 1 << 18
-"""Entries of an elementwise piece. Smaller ones fit a second-level cache better, and lose what that
-saves to more calls, each of which takes the interpreter's lock again."""
+"""Entries that elementwise operations take at once. Smaller pieces would fit a second-level cache
+better, but need more calls, each of which takes the interpreter's lock again."""
 
 
 def map_fits(x: Array, W: Array, b: Array | None) -> bool:
-    """Return whether a linear map fits; the full check, which says why not, takes longer."""
+    """Return whether a linear map fits x. The full check, which says why not, takes longer."""
     dtype = W.dtype
     return (
         x.dtype is dtype
@@ -28,42 +26,37 @@ def map_fits(x: Array, W: Array, b: Array | None) -> bool:
 
 @lru_cache(maxsize=64)
 def ones(n: int, dtype: Any) -> Array:
-    """Return a vector of ones, not to be written to.
+    """Return a read-only vector of ones.
 
-    A sum over rows or columns is a product with it, which a BLAS runs several times as fast as
-    ``sum(axis)``.
+    A product with it is a sum over rows or columns, several times as fast as ``sum(axis)``.
     """
-    vector = np.ones(n, dtype)
-    vector.flags.writeable = False
-    return vector
+    return _read_only(np.ones(n, dtype))
 
 
 @lru_cache(maxsize=64)
 def averaging(n: int, dtype: Any) -> Array:
-    """Return a vector of 1 / n, not to be written to: a product with it is a mean."""
-    vector = ones(n, dtype) * (1.0 / n)
-    vector.flags.writeable = False
-    return vector
+    """Return a read-only vector of 1 / n: a product with it is a mean."""
+    return _read_only(ones(n, dtype) * (1.0 / n))
 
 
 @lru_cache(maxsize=64)
 def zeros(n: int, dtype: Any) -> Array:
-    """Return a vector of zeros, not to be written to.
+    """Return read-only zeros: `np.maximum` with the number 0.0 takes three times as long."""
+    return _read_only(np.zeros(n, dtype))
 
-    ``maximum(x, zeros)`` takes a third of the time of ``maximum(x, 0.0)``.
-    """
-    vector = np.zeros(n, dtype)
-    vector.flags.writeable = False
-    return vector
+
+def _read_only(x: Array) -> Array:
+    x.flags.writeable = False
+    return x
 
 
 def column_sums(rows: Array) -> Array:
-    """Return the sum over rows of a matrix: what a bias receives."""
+    """Return the sum over the rows of a matrix: the gradient of a bias."""
     return ones(len(rows), rows.dtype) @ rows
 
 
 def pieces(rows: int | slice, width: int) -> list[slice]:
-    """Return slices of about `PIECE` entries of so many rows, or of some of them."""
+    """Split a number of rows, or a slice of rows, into slices of about `PIECE` entries."""
     first, last = (0, rows) if isinstance(rows, int) else (rows.start, rows.stop)
     step = max(1, PIECE // max(width, 1))
     if last - first <= step:
@@ -72,9 +65,9 @@ def pieces(rows: int | slice, width: int) -> list[slice]:
 
 
 def _exponential() -> tuple[Any, float]:
-    """Return 2^x or e^x, whichever is vectorised here, and the factor from e's units to its own.
+    """Return np.exp2 if it is vectorised here, else np.exp, and the factor for its argument.
 
-    Where both are, 2^x in float32 takes half the time: no reduction of the argument by ln 2.
+    2^x takes half the time in float32, because its argument need not be reduced by ln 2.
     """
     try:
         found = np.lib.introspect.opt_func_info(func_name="^exp2$")["exp2"]["ff"]["current"]

@@ -1,10 +1,10 @@
-"""Kernels for CuPy arrays: fewer launches, fewer trips over memory, and sums in a fixed order.
+"""Kernels for CuPy arrays: fewer launches, fewer passes over memory, and sums in a fixed order.
 
-The kernels themselves are CUDA, in the folder `cuda`, one idea a file as in `npformer.functional`;
-the functions here allocate, launch, and leave the large products to cuBLAS.
+The kernels themselves are CUDA, in the folder `cuda`, one idea per file. The functions here
+allocate, launch, and leave large products to cuBLAS. They take the arguments of the function in
+`npformer.functional` that they replace, and a context, which has the padding mask and says whether
+a backward pass may follow. It lends no memory here, because CuPy has a pool of its own.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
@@ -38,10 +38,10 @@ KERNELS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
     "residual_norm": (residual_norm, residual_norm_backward),
     "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
-"""By the name of the pair that each replaces, or of the row of pairs that it is."""
+"""By the name of the pair that each replaces. A kernel for several pairs has a name of its own."""
 
 UPDATES: dict[str, Callable[..., Any]] = {
     "adam_update": adam_update,
     "clip_by_global_norm": clip_by_global_norm,
 }
-"""Functions without a backward pass, by the name of the one that each replaces."""
+"""Functions without a backward pass, by the name of the plain function that each replaces."""

@@ -1,14 +1,12 @@
 """Adam over a flat buffer in one launch, and clipping in three."""
 
-from __future__ import annotations
-
 from npformer.core import Array, array_module
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
 
 ADAM = Source("adam")
 
 SQUARES = 1024
-"""The largest number of blocks that add up squares: one more block then adds up their sums."""
+"""At most this many blocks add up squares; then one more block adds up their sums."""
 
 
 def adam_update(
@@ -22,14 +20,7 @@ def adam_update(
     eps: float,
     shrink: float,
 ) -> None:
-    """Update theta, m and v in place: see `npformer.optim.adam_update`.
-
-    Parameters
-    ----------
-    theta, g, m, v : array
-    step_size, betas, eps, shrink
-        As there.
-    """
+    """`optim.adam_update`."""
     beta1, beta2 = betas
     written = (theta, m, v)
     theta_, m_, v_ = (contiguous(x) for x in written)
@@ -42,23 +33,12 @@ def adam_update(
         *(theta_, contiguous(g), m_, v_, *(float(x) for x in numbers), theta.size),
     )
     for x, x_ in zip(written, (theta_, m_, v_), strict=True):
-        if x_ is not x:  # a view with strides, such as a user's own: the kernel wrote into a copy
+        if x_ is not x:  # a view that is not contiguous: the kernel wrote into a copy
             x[...] = x_
 
 
 def clip_by_global_norm(flat: Array, max_norm: float) -> Array:
-    """Scale a flat buffer of gradients, in place, so that its norm is at most `max_norm`.
-
-    Parameters
-    ----------
-    flat : array, shape (n,)
-    max_norm : float
-
-    Returns
-    -------
-    norm : array of no axes
-        Before clipping. Nothing waits for it.
-    """
+    """`optim.clip_by_global_norm` of a flat buffer; the host does not wait."""
     xp = array_module(flat)
     n = flat.size
     blocks = min(SQUARES, max(elementwise_blocks(n, each=4), 1))

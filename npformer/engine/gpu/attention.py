@@ -1,6 +1,7 @@
 """Multi-head self-attention: three projections as one product, and no product copies an operand.
 
-With P = softmax(Q K^T) and y = P V, the products and the order in which each reads its operands are
+With P = softmax(Q K^T) and Y = P V, the products read their operands in these orders ("turned" is
+transposed):
 
     forward    S = Q K^T             Q plain, K turned
                Y = P V               V plain
@@ -9,11 +10,9 @@ With P = softmax(Q K^T) and y = P V, the products and the order in which each re
                dQ = dS K             K plain
                dK^T = Q^T dS         Q turned
 
-dV and dK come out turned, and go back into rows that way. Only the projections are kept for the
-backward pass, which parts them into heads once more: in the orders that it needs.
+dV and dK come out turned and are copied into rows from there. Of queries, keys and values only the
+projections are kept for the backward pass, which splits them into heads again in its own orders.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterator
@@ -35,10 +34,10 @@ LONG = 2048
 """From this length on, `store=None` computes the weights again in the backward pass."""
 
 SCORES = 1 << 26
-"""Scores at once where they are not stored: 256 MiB in float32."""
+"""Scores computed at once if they are not stored: 256 MiB in float32."""
 
 ALL = slice(None)
-"""All heads, or all queries: arrays are then taken as they are."""
+"""All heads, or all queries: arrays are not sliced."""
 
 
 def attention_heads(
@@ -56,17 +55,9 @@ def attention_heads(
 ) -> tuple[Array, Any]:
     """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
 
-    Parameters
-    ----------
-    x : array, shape (batch, length, d_model)
-    W_query, W_key, W_value : array, shape (d_model, d_model)
-    b_query, b_key, b_value : array, shape (d_model,)
-    n_heads : int
-    causal : bool
-    store : bool, optional
-        Whether to keep the weights for the backward pass; None: below length `LONG`.
-    context : EngineContext
-        Has the padding mask, and says whether a backward pass may follow.
+    Replaces three `functional.linear` and `functional.scaled_dot_product_attention`, on x of shape
+    (batch, length, d_model). `store` says whether to keep the weights for the backward pass; None
+    keeps them below length `LONG`.
     """
     xp = checks.floating(x=x, W=W_query)
     checks.shape("x", x, ("batch", "length", W_query.shape[0]))
@@ -103,7 +94,7 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     drows = contiguous(dy).reshape(-1, d)
     whole = weights is not None
     by_rows = not whole and length * length > SCORES
-    # Parts of a single head are matrices, whose products take a transposed view as it is.
+    # Pieces of a single head are matrices, and their products take a transposed view uncopied.
     orders: dict[str, Any] = {"biases": biases, "scale": scale, "mask": mask}
     key_turned = None
     if whole:
@@ -163,7 +154,7 @@ def _weights(
 
 
 def _pieces(n: int, length: int, whole: bool) -> Iterator[tuple[slice | int, slice]]:
-    """Yield heads and queries that are computed together: all, some heads, or a part of one."""
+    """Yield heads and queries to compute together: all, some heads, or some queries of one."""
     if whole:
         yield ALL, ALL
     elif length * length <= SCORES:

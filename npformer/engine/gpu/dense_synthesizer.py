@@ -1,12 +1,10 @@
-"""The Dense Synthesizer: two maps as one product, and maps of heads that serve the whole batch.
+"""The Dense Synthesizer: W1 and W_V as one product, and one product per head for the whole batch.
 
-With H = relu(x W1 + b1) by head and P = softmax(H W2 + b2), heads come first, so that the rows of a
-whole batch stand below each other and a map that they share is one product a head:
+With H = relu(x W1 + b1) by head, P = softmax(H W2 + b2). Heads are the first axis, so that the
+rows of the whole batch form one matrix for each head, and H W2 is one product per head:
 
     (heads, batch * length, d_head) @ (heads, d_head, length)
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -38,18 +36,8 @@ def dense_heads(
 ) -> tuple[Array, Any]:
     """concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i.
 
-    Parameters
-    ----------
-    x : array, shape (batch, length, d_model)
-    W1 : array, shape (d_model, d_model)
-    b1 : array, shape (d_model,)
-    W2 : array, shape (n_heads, d_model / n_heads, max_len)
-    b2 : array, shape (n_heads, max_len)
-    W_value : array, shape (d_model, d_model)
-    b_value : array, shape (d_model,)
-    causal : bool
-    context : EngineContext
-        Has the padding mask.
+    Replaces `functional.linear` and `functional.dense_synthesizer`, on x of shape (batch, length,
+    d_model).
     """
     xp = checks.floating(x=x, W1=W1)
     checks.shape("x", x, ("batch", "length", W1.shape[0]))

@@ -1,6 +1,4 @@
-"""Dropout, with a generator that draws on the device for those who want no mask from the host."""
-
-from __future__ import annotations
+"""Dropout, and a generator that draws its masks on the device."""
 
 import math
 from typing import Any
@@ -14,23 +12,21 @@ DROPOUT = Source("dropout")
 
 
 class DeviceGenerator:
-    """Random numbers that are drawn where they are used: Philox4x32-10 (Salmon et al., 2011).
+    """Random numbers drawn on the device: Philox4x32-10 (Salmon et al., 2011).
 
-    A NumPy generator draws masks on the host, the same on every backend, and they are uploaded.
-    This one draws on the GPU and nothing is uploaded: entry i of the n-th draw is a function of
-    the seed, n and i alone.
+    The masks of a NumPy generator are drawn on the host, the same for every backend, and uploaded.
+    This generator draws on the GPU: entry i of the n-th draw depends on the seed, n and i alone.
 
     Parameters
     ----------
     seed : int
         From 0 to 2^63 - 1.
     backend : str
-        Where `random` draws.
+        The backend of the arrays that `random` returns.
 
     Attributes
     ----------
-    seed : int
-    draws : int
+    n_draws : int
         How many arrays were drawn. Setting it back repeats them.
     """
 
@@ -39,80 +35,39 @@ class DeviceGenerator:
         if self.seed >= 1 << 63:
             raise ValueError(f"seed is {seed}; expected a whole number below 2^63")
         self.backend = backend
-        self.draws = 0
+        self.n_draws = 0
 
-    def kept(self, shape: tuple[int, ...], rate: float, near: Array) -> Array:
-        """Return which entries stay: each is dropped with probability `rate`.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        rate : float
-            Taken to 32 bits.
-        near : array
-            Gives the backend, and the dtype of the kernel.
-
-        Returns
-        -------
-        kept : bool array
-        """
-        kept = array_module(near).empty(shape, dtype=bool)
-        self._draw("draw_kept", near, kept, kept.size, round(float(rate) * (1 << 32)))
+    def kept(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
+        """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""
+        kept = array_module(reference).empty(shape, dtype=bool)
+        self._draw("draw_kept", reference, kept, kept.size, round(float(rate) * (1 << 32)))
         return kept
 
     def random(self, shape: tuple[int, ...], dtype: str = "float32") -> Array:
-        """Return uniform numbers from 0 up to, not including, 1, with 24 bits each.
-
-        Parameters
-        ----------
-        shape : tuple of int
-        dtype : {"float32", "float64"}
-        """
+        """Return uniform numbers in [0, 1), with 24 bits each."""
         checks.choice("dtype", dtype, checks.FLOATS)
         uniform = get_backend(self.backend).module.empty(shape, dtype=dtype)
         self._draw("draw_uniform", uniform, uniform, uniform.size)
         return uniform
 
-    def _draw(self, kernel: str, near: Array, *arguments: Any) -> None:
+    def _draw(self, kernel: str, reference: Array, *arguments: Any) -> None:
         n = math.prod(arguments[0].shape)
         blocks = elementwise_blocks(n, each=4)
-        DROPOUT.launch(kernel, near, blocks, ELEMENTWISE, *arguments, self.draws, self.seed)
-        self.draws += 1
+        DROPOUT.launch(kernel, reference, blocks, ELEMENTWISE, *arguments, self.n_draws, self.seed)
+        self.n_draws += 1
 
 
-def kept_on_device(shape: tuple[int, ...], rate: float, generator: Any, near: Array) -> Array:
-    """Return which entries stay, on the device, whoever draws them.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    rate : float
-    generator : DeviceGenerator, numpy.random.Generator or CuPy's
-        NumPy's draws on the host, so that a seed means the same run on every backend.
-    near : array
-        Gives the backend.
-
-    Returns
-    -------
-    kept : bool array
-    """
+def kept_on_device(shape: tuple[int, ...], rate: float, generator: Any, reference: Array) -> Array:
+    """Return which entries are kept, on the device, whichever kind of generator draws."""
     if isinstance(generator, DeviceGenerator):
-        return generator.kept(shape, rate, near)
-    return like(draw_kept(shape, float(rate), generator), near)
+        return generator.kept(shape, rate, reference)
+    return like(draw_kept(shape, float(rate), generator), reference)
 
 
 def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.dropout`.
-
-    Parameters
-    ----------
-    x, rate, generator
-        As there; the generator may be a `DeviceGenerator`.
-    context : EngineContext
-        Not used: CuPy has its own pool of memory.
-    """
+    """`functional.dropout`; the generator may be a `DeviceGenerator`."""
     check_dropout(x, rate, generator)
     if generator is None or rate == 0.0:
         return x, None

@@ -1,6 +1,4 @@
-"""The gradient of a table that was looked up, in an order that does not change."""
-
-from __future__ import annotations
+"""The gradient of an embedding's table, summed in a fixed order."""
 
 from typing import Any
 
@@ -12,23 +10,15 @@ from npformer.engine.gpu.source import Source, contiguous, row_threads
 EMBEDDING = Source("embedding")
 
 RUN = 64
-"""Sorted positions of a block: as in embedding.cu."""
+"""Sorted positions that a block adds up; RUN in embedding.cu is the same number."""
 
 DETERMINISTIC = True
-"""Whether rows of the gradient are added in a fixed order, so that a run repeats bit for bit. False
-adds them as they come, with atomic additions: one launch instead of a sort and two."""
+"""Whether rows of the gradient are added in a fixed order, so that a run repeats bit for bit. If
+False, atomic additions add them in any order: one launch instead of a sort and two launches."""
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """`functional.embedding`.
-
-    Parameters
-    ----------
-    ids, table : array
-        As there.
-    context : EngineContext
-        Not used: a lookup is one launch.
-    """
+    """`functional.embedding` as it is: a lookup is one launch."""
     return F.embedding(ids, table)
 
 
@@ -44,7 +34,7 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     if not DETERMINISTIC:
         EMBEDDING.launch("add_rows", dy, n, threads, ids, rows, dtable, width, vocab_size)
         return dtable
-    order = xp.argsort(ids, kind="stable")  # CuPy's is; the word keeps it so
+    order = xp.argsort(ids, kind="stable")  # the only kind that CuPy has
     blocks = -(-n // RUN)
     edges = xp.empty((blocks, 2, width), dtype=dy.dtype)
     sizes = (n, width, vocab_size)

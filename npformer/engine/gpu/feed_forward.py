@@ -1,6 +1,4 @@
-"""activation(x W1 + b1) W2 + b2 as one: bias, activation and derivative in one go over memory."""
-
-from __future__ import annotations
+"""activation(x W1 + b1) W2 + b2: bias, activation and derivative in one pass over memory."""
 
 from typing import Any
 
@@ -16,23 +14,10 @@ FEED_FORWARD = Source("feed_forward")
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """activation(x W1 + b1) W2 + b2.
+    """activation(x W1 + b1) W2 + b2, for "relu", "gelu", "gelu_tanh" or "tanh".
 
-    Parameters
-    ----------
-    x : array, shape (..., d_model)
-    W1 : array, shape (d_model, d_ff)
-    b1 : array, shape (d_ff,)
-    W2 : array, shape (d_ff, d_model)
-    b2 : array, shape (d_model,)
-    activation : {"relu", "gelu", "gelu_tanh", "tanh"}
-    context : EngineContext
-        Says whether a backward pass may follow.
-
-    Notes
-    -----
-    The derivative is written where the pre-activation lay, so the backward pass is one
-    multiplication.
+    Replaces `functional.linear` twice and the activation's pair. The derivative is written over the
+    pre-activation, which leaves one multiplication to the backward pass.
     """
     check_linear(x, W1, b1)
     rows = x.reshape(-1, W1.shape[0])

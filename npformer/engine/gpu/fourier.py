@@ -1,7 +1,5 @@
 """Re(F_seq x F_hidden) from half of the transform: the other half is its mirror image."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from npformer.core import Array, checks, fft_module
@@ -14,14 +12,6 @@ FOURIER = Source("fourier")
 def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
     """`functional.fourier_mixing`.
 
-    Parameters
-    ----------
-    x : array, shape (..., length, d_model)
-    context : EngineContext
-        Not used: CuPy has its own pool of memory.
-
-    Notes
-    -----
     `rfft2` is `rfft` over the features and `fft` over the sequence in one plan of cuFFT, with
     half the memory of `fft2` and without the copy that `fft` makes for an axis that is not last.
     """

@@ -1,6 +1,4 @@
-"""Heads as matrices in the order in which products read them, and weights from scores."""
-
-from __future__ import annotations
+"""Heads as matrices in the order in which products read them, and the softmax of scores."""
 
 from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
@@ -10,10 +8,10 @@ HEADS = Source("heads")
 SOFTMAX = Source("softmax")
 
 TILE = 32
-"""Tokens, and features, of the square that a block moves: as in heads.cu."""
+"""A block moves a square of this many tokens and features; TILE in heads.cu is the same number."""
 
 THREADS = 256
-"""Of a block that moves a square."""
+"""Threads of such a block."""
 
 
 def rows_to_heads(
@@ -27,30 +25,21 @@ def rows_to_heads(
     relu: bool = False,
     mask: Array | None = None,
 ) -> list[Array]:
-    """Part the columns of rows into heads, each part in the orders that are asked for.
+    """Split rows (batch * length, parts * heads * d_head) into heads, in the orders asked for.
 
     Parameters
     ----------
-    rows : array, shape (batch * length, parts * heads * d_head)
     sizes : tuple of int
         batch, heads, length, d_head.
-    plain : tuple of int
-        Parts to return as (heads * batch, length, d_head).
-    turned : tuple of int
-        Parts to return as (heads * batch, d_head, length).
+    plain, turned : tuple of int
+        Parts to return as (heads * batch, length, d_head), and parts to return as (heads * batch,
+        d_head, length).
     biases : tuple of array, shape (heads * d_head,)
-        Added, one for each part, or none.
-    scale : float
-        The first part is multiplied with it.
-    relu : bool
-        Whether negative entries of the first part become 0.
+        One for each part, or none.
+    scale, relu
+        The first part is multiplied by `scale`, and if `relu` its negative entries become 0.
     mask : bool array, shape (batch, length), optional
-        True = keep. All parts but the first are 0 elsewhere.
-
-    Returns
-    -------
-    parts : list of array
-        The plain ones, then the turned ones.
+        True = keep. All parts but the first become 0 where it is False.
     """
     xp = array_module(rows)
     batch, n_heads, length, d_head = sizes
@@ -80,32 +69,19 @@ def heads_to_rows(
     turned: tuple[int, ...] = (),
     scale: float = 1.0,
 ) -> Array:
-    """Put heads side by side again: `rows_to_heads` undone.
+    """Undo `rows_to_heads`: put heads side by side again. `turned` lists the parts that are turned.
 
-    Parameters
-    ----------
-    parts : tuple of array
-        Each (heads * batch, length, d_head), or (heads * batch, d_head, length) if it is turned.
-    sizes : tuple of int
-        batch, heads, length, d_head.
-    turned : tuple of int
-        Which parts come turned.
-    scale : float
-        The first part is multiplied with it.
-
-    Returns
-    -------
-    rows : array, shape (batch * length, parts * heads * d_head)
+    The first part is multiplied by `scale`.
     """
     batch, n_heads, length, d_head = sizes
-    near, n = parts[0], len(parts)
+    first, n = parts[0], len(parts)
     shape = (batch * length, n * n_heads * d_head)
-    rows = array_module(near).empty(shape, dtype=near.dtype)
+    rows = array_module(first).empty(shape, dtype=first.dtype)
     bits = sum(1 << part for part in turned)
     given = (*parts, None, None)[:3]
     HEADS.launch(
         "heads_to_rows",
-        near,
+        first,
         _blocks(n, sizes),
         THREADS,
         *(*given, bits, scale, rows, n, *sizes),
@@ -114,18 +90,7 @@ def heads_to_rows(
 
 
 def padding_of(context: EngineContext, batch: int, length: int) -> Array | None:
-    """Return the padding mask in the form that kernels read, after a look at it.
-
-    Parameters
-    ----------
-    context : EngineContext
-    batch, length : int
-        What the mask must have.
-
-    Returns
-    -------
-    mask : bool array, shape (batch, length), or None
-    """
+    """Check the padding mask, and return it as kernels read it: C-contiguous (batch, length)."""
     if context.mask is None:
         return None
     checks.mask("mask", context.mask, (batch, length))
@@ -142,22 +107,18 @@ def masked_softmax(
     bias: Array | None = None,
     first: int = 0,
 ) -> None:
-    """Turn scores into weights, in place.
+    """Turn scores into weights, in place: `functional.softmax` with mask, bias and causal order.
 
     Parameters
     ----------
     scores : array, shape (..., keys)
-        Rows in the order (heads, batch, queries), or some of them.
+        Rows in the order (heads, batch, queries), or some of these rows, from number `first` on.
     batch, queries : int
-        Of all rows.
+        Sizes of all scores together.
     mask : bool array, shape (batch, keys), or None
         True = keep.
-    causal : bool
-        Query i sees the keys 0 to i only.
     bias : array, shape (heads, at least keys), optional
         Added to the scores of each key.
-    first : int
-        Number of the first row among all.
     """
     keys = scores.shape[-1]
     n = scores.size // keys
@@ -172,12 +133,7 @@ def masked_softmax(
 
 
 def softmax_backward(weights: Array, dweights: Array) -> None:
-    """Turn the gradient of weights into that of scores, in place.
-
-    Parameters
-    ----------
-    weights, dweights : array, shape (..., keys)
-    """
+    """Turn the gradient of the weights into that of the scores, in place."""
     keys = weights.shape[-1]
     n = weights.size // keys
     SOFTMAX.launch("softmax_backward", weights, n, row_threads(keys), weights, dweights, keys)

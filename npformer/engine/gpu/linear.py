@@ -1,6 +1,4 @@
-"""y = x W + b with a gradient of the bias whose sum has a fixed order."""
-
-from __future__ import annotations
+"""y = x W + b, where the gradient of the bias is summed in a fixed order."""
 
 from typing import Any
 
@@ -14,15 +12,7 @@ from npformer.functional.linear import check_linear
 def linear(
     x: Array, W: Array, b: Array | None = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.linear`.
-
-    Parameters
-    ----------
-    x, W, b : array
-        As there.
-    context : EngineContext
-        Not used: CuPy has its own pool of memory.
-    """
+    """`functional.linear`."""
     check_linear(x, W, b)
     rows = x.reshape(-1, W.shape[0])
     y = rows @ W

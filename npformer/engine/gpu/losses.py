@@ -1,6 +1,4 @@
-"""Softmax cross-entropy: one launch for the rows, one for a mean that nothing waits for."""
-
-from __future__ import annotations
+"""Softmax cross-entropy: one launch for the rows, one for their mean, and no wait."""
 
 from typing import Any
 
@@ -20,13 +18,8 @@ def softmax_cross_entropy(
 ) -> tuple[Array, Any]:
     """`functional.softmax_cross_entropy`.
 
-    Parameters
-    ----------
-    logits, labels, label_smoothing
-        As there. Labels on a GPU are not looked at beforehand: one that is no class makes the loss
-        NaN.
-    context : EngineContext
-        Not used: CuPy has its own pool of memory.
+    Labels on a GPU are not checked, because the host would have to wait. A label out of range
+    makes the loss NaN.
     """
     xp = checks.floating(logits=logits)
     backend_of(logits=logits, labels=labels)

@@ -1,6 +1,4 @@
-"""Layer norm, and residual connection + dropout + layer norm, one block a row."""
-
-from __future__ import annotations
+"""Layer norm, and residual connection + dropout + layer norm, one block per row."""
 
 from typing import Any
 
@@ -17,15 +15,7 @@ NORMS = Source("norms")
 def layer_norm(
     x: Array, gamma: Array, beta: Array, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.layer_norm`.
-
-    Parameters
-    ----------
-    x, gamma, beta, eps
-        As there.
-    context : EngineContext
-        Says whether a backward pass may follow.
-    """
+    """`functional.layer_norm`."""
     check_layer_norm(x, gamma, beta, eps)
     return _forward(x, None, gamma, beta, eps, None, 1.0, context)
 
@@ -39,29 +29,17 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 def residual_norm(
     x: Array, y: Array, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
 ) -> tuple[Array, Any]:
-    """z = layer_norm(x + dropout(y)).
-
-    Parameters
-    ----------
-    x, y : array, shape (..., d)
-    gamma, beta : array, shape (d,)
-    eps : float
-        The norm's.
-    rate : float
-        Dropout's; drawn from ``context.generator`` while training.
-    context : EngineContext
-        Says whether a backward pass may follow.
-    """
+    """z = layer_norm(x + dropout(y))."""
     check_layer_norm(x, gamma, beta, eps)
     checks.floating(x=x, y=y)
     checks.shape("y", y, x.shape)
-    generator = context.draws() if rate > 0.0 else None
+    generator = context.dropout_generator() if rate > 0.0 else None
     kept = None if generator is None else kept_on_device(y.shape, rate, generator, y)
     return _forward(x, y, gamma, beta, eps, kept, 1.0 / (1.0 - float(rate)), context)
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
-    """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are one array."""
+    """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array."""
     normalised, inverse_std, gamma, kept, scale = cache
     xp = array_module(dz)
     dz = contiguous(dz)
@@ -100,7 +78,7 @@ def _forward(
     x = contiguous(x)
     y = None if y is None else contiguous(y)
     z = xp.empty(x.shape, dtype=x.dtype)
-    # Without a backward pass the normalised rows are of no further use: z is made in their place.
+    # Without a backward pass the normalised rows are not needed, and z takes their place.
     normalised = xp.empty(x.shape, dtype=x.dtype) if context.keep else z
     inverse_std = xp.empty(n, dtype=x.dtype)
     NORMS.launch(

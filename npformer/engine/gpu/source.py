@@ -1,6 +1,4 @@
-"""CUDA sources: where they are, and how their kernels are compiled and launched."""
-
-from __future__ import annotations
+"""CUDA sources: how their kernels are compiled and launched."""
 
 from pathlib import Path
 from typing import Any
@@ -10,24 +8,19 @@ from npformer.core import Array, Module, array_module
 FOLDER = Path(__file__).parent / "cuda"
 
 REAL = {"f": "float", "d": "double"}
-"""What `real` is in a source, by the one-letter code of the arrays' dtype."""
+"""What `real` is in a source, by NumPy's character for the dtype of the arrays."""
 
 WARP = 32
-"""Threads that run in step. A block is a whole number of them."""
+"""Threads that run in step. A block is a whole number of warps."""
 
 ELEMENTWISE = 256
-"""Threads of a block in which each thread has its own entry."""
+"""Threads per block of elementwise kernels."""
 
 
 class Source:
-    """A file of CUDA kernels, compiled when one is first launched, once for each type of numbers.
+    """A file of CUDA kernels, compiled at their first launch, once for float and once for double.
 
-    CuPy keeps what it compiled on the disk, so that only the first process waits for it.
-
-    Parameters
-    ----------
-    name : str
-        Of the file, without its ending.
+    CuPy keeps compiled kernels on disk, so that only the first process waits for the compiler.
     """
 
     def __init__(self, name: str) -> None:
@@ -36,35 +29,22 @@ class Source:
         self._kernels: dict[tuple[Module, str, str], Any] = {}
 
     def text(self, char: str) -> str:
-        """Return the source for one type of numbers.
-
-        Parameters
-        ----------
-        char : {"f", "d"}
-            NumPy's code of the dtype.
-        """
+        """Return the source for a code in `REAL`."""
         parts = [(FOLDER / file).read_text("utf-8") for file in ("common.cuh", f"{self.name}.cu")]
         return "\n".join([f"#define real {REAL[char]}", *parts])
 
-    def launch(self, kernel: str, near: Array, blocks: int, threads: int, *arguments: Any) -> None:
-        """Run a kernel; nothing waits for its end.
+    def launch(
+        self, kernel: str, reference: Array, blocks: int, threads: int, *arguments: Any
+    ) -> None:
+        """Start a kernel without waiting for its end; `real` is the dtype of `reference`.
 
-        Parameters
-        ----------
-        kernel : str
-            A function of this file.
-        near : array
-            Its dtype says what `real` is.
-        blocks, threads : int
-            Blocks, and threads in each. Without blocks nothing is run.
-        *arguments : array, int, float or None
-            As the function declares them: C-contiguous arrays are pointers and None is a null
-            pointer, an int is an index_t, a float a real.
+        Arguments follow the kernel's declaration: a C-contiguous array for a pointer or None for a
+        null pointer, an int for an index_t, a float for a real.
         """
-        if blocks == 0:  # CuPy would run one block after all
+        if blocks == 0:  # CuPy would run one block anyway
             return
-        dtype = near.dtype
-        xp = array_module(near)
+        dtype = reference.dtype
+        xp = array_module(reference)
         key = xp, kernel, dtype.char
         function = self._kernels.get(key)
         if function is None:
@@ -73,13 +53,13 @@ class Source:
         given = []
         for argument in arguments:
             if argument is None:
-                given.append(0)  # CuPy makes a null pointer of 0, and of None nothing at all
+                given.append(0)  # CuPy takes 0 as a null pointer, but refuses None
             elif isinstance(argument, float):
                 given.append(number(argument))
             elif isinstance(argument, int):
                 given.append(argument)
             else:
-                # A kernel sees neither strides nor dtypes: it would read something else.
+                # A kernel sees neither strides nor dtypes, and would read wrong numbers.
                 if not argument.flags.c_contiguous:
                     raise ValueError(f"{self.name}.{kernel} got an array that is not C-contiguous")
                 if argument.dtype.kind == "f" and argument.dtype != dtype:
@@ -97,18 +77,12 @@ class Source:
 
 
 def row_threads(width: int) -> int:
-    """Return the threads of a block that has one row: about four entries each, up to 512 threads.
-
-    Parameters
-    ----------
-    width : int
-        Entries of a row.
-    """
+    """Return the threads of a block for one row: one thread for every four entries, up to 512."""
     return WARP * min(max(-(-width // (4 * WARP)), 1), 16)
 
 
 def elementwise_blocks(n: int, each: int = 1) -> int:
-    """Return how many blocks `n` entries need, with `each` of them for a thread."""
+    """Return how many blocks `n` entries need if each thread takes `each` of them."""
     return -(-n // (each * ELEMENTWISE))
 
 

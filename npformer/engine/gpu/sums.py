@@ -1,6 +1,6 @@
-"""Sums over the rows of a matrix, in an order that the shape alone decides."""
+"""Sums over the rows of a matrix, in an order that depends on the shape alone."""
 
-from __future__ import annotations
+import math
 
 from npformer.core import Array, array_module
 from npformer.engine.gpu.source import WARP, Source
@@ -8,27 +8,18 @@ from npformer.engine.gpu.source import WARP, Source
 SUMS = Source("sums")
 
 GROUPS = 256
-"""The largest number of groups that rows are parted into: each is added up by itself, then they
-are. Few groups leave a GPU idle in the first pass, many in the second."""
+"""At most this many groups of rows. A first pass adds up each group, a second pass adds up their
+sums. Too few groups leave a GPU idle in the first pass, too many in the second."""
 
 ROWS = 16
-"""The least number of rows of a group, if there are so many."""
+"""At least this many rows per group, if there are that many."""
 
 
 class Columns:
-    """How a matrix is shared out where a thread has a column of a group of rows.
+    """How a matrix is divided if each thread has one column of a group of rows.
 
-    Parameters
-    ----------
-    rows, width : int
-        Of the matrix.
-
-    Attributes
-    ----------
-    groups, rows_of_group : int
-        The last group may have fewer.
-    threads, blocks : int
-        For `Source.launch`, in kernels for a single matrix.
+    `blocks` and `threads` are for `Source.launch`, in kernels for a single matrix. The last group
+    may have fewer rows than `rows_of_group`.
     """
 
     def __init__(self, rows: int, width: int) -> None:
@@ -40,24 +31,12 @@ class Columns:
 
 
 def column_sums(x: Array) -> Array:
-    """Return the sums over the rows of each matrix.
+    """Return the sums over the rows of each matrix: (..., rows, width) -> (..., width).
 
-    Parameters
-    ----------
-    x : array, shape (..., rows, width)
-
-    Returns
-    -------
-    sums : array, shape (..., width)
-
-    Notes
-    -----
-    Not ``ones @ x``, which has reduced precision wherever products have, as in TF32.
+    This is not ``ones @ x``, because products lose precision in TF32.
     """
     *leading, rows, width = x.shape
-    n = 1
-    for size in leading:
-        n *= size
+    n = math.prod(leading)
     while True:
         shared_out = Columns(rows, width)
         groups = shared_out.groups

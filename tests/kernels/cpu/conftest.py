@@ -2,7 +2,7 @@
 
 import pytest
 
-from npformer.engine.cpu import averaging, fourier, rows
+from npformer.engine.cpu import averaging, fourier, rows, tiles
 
 
 @pytest.fixture(params=[None, 40, 1000], ids=["whole", "pieces of 40", "pieces of 1000"])
@@ -28,5 +28,5 @@ TILINGS = {
 def tiling(request, monkeypatch):
     """Set how queries, keys, samples and heads are grouped."""
     for name, value in request.param.items():
-        monkeypatch.setattr(averaging, name, value)
+        monkeypatch.setattr(averaging if name == "STORED" else tiles, name, value)
     return request.param

@@ -1,4 +1,4 @@
-"""Activations in place, and how near the GELU's fitted polynomial comes to erf."""
+"""Activations in place, and how well the GELU's fitted polynomial matches erf."""
 
 import math
 import warnings
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from npformer import functional as F
 from npformer.engine.cpu.activations import ACTIVATIONS, LOG_ODDS, gelu
+from tests.kernels import helpers
 
 GRID = np.unique(np.linspace(-20.0, 20.0, 2_000_001).astype("float32"))
 
@@ -23,11 +23,9 @@ def in_place(name, x):
 
 def by_pair(name, x):
     """Return y and dy/dx of the pair."""
-    if name.startswith("gelu"):
-        y, cache = F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
-        return y, F.gelu_backward(np.ones_like(x), cache)
-    y, cache = getattr(F, name)(x)
-    return y, getattr(F, f"{name}_backward")(np.ones_like(x), cache)
+    activate, activate_backward, options = helpers.ACTIVATIONS[name]
+    y, cache = activate(x, **options)
+    return y, activate_backward(np.ones_like(x), cache)
 
 
 def test_gelu_in_float32_is_within_6e_7_of_the_exact_one_everywhere():
@@ -40,8 +38,8 @@ def test_gelu_in_float32_is_within_6e_7_of_the_exact_one_everywhere():
 
 def test_gelu_in_float32_has_about_the_error_of_the_pair():
     exact = GRID.astype("float64") * ndtr(GRID.astype("float64"))
-    errors = [np.abs(way("gelu", GRID)[0] - exact).max() for way in (in_place, by_pair)]
-    assert errors[0] < 1.5 * errors[1]
+    ours, pairs = (np.abs(of("gelu", GRID)[0] - exact).max() for of in (in_place, by_pair))
+    assert ours < 1.5 * pairs
 
 
 def test_gelu_has_the_sign_of_x_and_stays_below_it():
@@ -53,7 +51,7 @@ def test_gelu_has_the_sign_of_x_and_stays_below_it():
 
 
 def test_the_log_odds_rise_from_0_so_that_the_gate_never_comes_back():
-    """Phi has to stay at 1 once it is there: beyond 7, where nothing was fitted."""
+    """Phi has to stay at 1 beyond 7, where nothing was fitted."""
     x = np.concatenate([np.linspace(0.0, 60.0, 600_001), np.geomspace(60.1, 1e20, 100_000)])
     square, log_odds = x * x, np.full_like(x, LOG_ODDS[-1])
     for coefficient in LOG_ODDS[-2::-1]:
@@ -71,8 +69,8 @@ def test_y_and_derivative_are_those_of_the_pair(name, dtype):
     y, derivative = in_place(name, x)
     exact, exact_derivative = by_pair(name, x.astype("float64"))
     np.testing.assert_allclose(y, exact, rtol=0, atol=1e-14 if dtype == "float64" else 1e-6)
-    near = 1e-13 if dtype == "float64" else 6e-6  # the tanh form's: 1 - tanh times 3 x^3 0.04
-    np.testing.assert_allclose(derivative, exact_derivative, rtol=0, atol=near)
+    bound = 1e-13 if dtype == "float64" else 6e-6  # the tanh form's: 1 - tanh times 3 x^3 0.04
+    np.testing.assert_allclose(derivative, exact_derivative, rtol=0, atol=bound)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -92,14 +90,14 @@ def test_x_near_0_and_0_itself(name, dtype):
     tiny = float(np.finfo(dtype).tiny)
     x = np.array([0.0, -0.0, tiny, -tiny, 1e-30, -1e-30], dtype)
     (y, derivative), (exact, exact_derivative) = in_place(name, x), by_pair(name, x)
-    near = 4 * float(np.finfo(dtype).eps)
-    np.testing.assert_allclose(y, exact, rtol=near, atol=tiny)
-    np.testing.assert_allclose(derivative, exact_derivative, rtol=near)
+    bound = 4 * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(y, exact, rtol=bound, atol=tiny)
+    np.testing.assert_allclose(derivative, exact_derivative, rtol=bound)
 
 
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
 def test_huge_x_gives_what_the_pair_gives(name):
-    """Float32's largest squares have no room, and x^12 runs out at 1e3: nobody is to notice."""
+    """In float32 x^12 overflows at 1e3, and x^2 later: neither may show in the results."""
     huge = np.geomspace(20.0, 3e38, 4001).astype("float32")
     x = np.concatenate([huge, -huge])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -119,7 +117,7 @@ def test_infinity_and_nan_give_what_the_pair_gives(name):
 
 
 def test_gelu_warns_of_nothing_but_overflow():
-    """The feed-forward network hushes that up, and that alone."""
+    """That is the one warning which the feed-forward kernel silences."""
     huge = np.geomspace(1e-30, 3e38, 4001).astype("float32")
     rows = np.concatenate([huge, -huge])[None]
     with warnings.catch_warnings(), np.errstate(all="raise", over="ignore", under="ignore"):

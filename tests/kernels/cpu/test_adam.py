@@ -37,17 +37,17 @@ def several_steps(update, size, dtype, weight_decay, steps=5):
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
-@pytest.mark.parametrize(("dtype", "near"), [("float64", 1e-14), ("float32", 1e-6)])
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-14), ("float32", 1e-6)])
 @pytest.mark.parametrize(("piece", "size"), SIZES)
 def test_several_steps_are_those_of_the_plain_update(
-    monkeypatch, piece, size, dtype, near, weight_decay
+    monkeypatch, piece, size, dtype, bound, weight_decay
 ):
     monkeypatch.setattr(rows, "PIECE", piece)
     ours = several_steps(adam.adam_update, size, dtype, weight_decay)
     plain = several_steps(optim.adam_update, size, dtype, weight_decay)
     for one, other in zip(ours, plain, strict=True):
         assert one.dtype == dtype
-        np.testing.assert_allclose(one, other, rtol=near, atol=near)
+        np.testing.assert_allclose(one, other, rtol=bound, atol=bound)
 
 
 def test_views_with_gaps_are_updated_and_nothing_else():

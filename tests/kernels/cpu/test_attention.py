@@ -1,16 +1,16 @@
-"""Attention by tiles and groups: the numbers of the plain pair, whatever is cut where."""
+"""Attention by tiles and groups gives the numbers of the plain pair; so do synthesizers."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from npformer.engine import EngineContext
-from npformer.engine.cpu import averaging, rows
+from npformer.engine.cpu import averaging, exponentials, rows, tiles
 from npformer.engine.cpu.attention import attention_heads
-from tests.kernels.cpu import helpers
+from tests.kernels import helpers
 from tests.kernels.cpu.helpers import (
-    MASKS,
     assert_close,
     assert_parity,
     assert_same,
@@ -18,6 +18,7 @@ from tests.kernels.cpu.helpers import (
     forward,
     run,
 )
+from tests.kernels.helpers import MASKS
 
 SIZES = [(1, 1, 1, 1), (1, 7, 3, 1), (3, 13, 1, 3), (4, 9, 4, 2), (2, 12, 2, 16)]
 """Batch, length, heads, features of a head."""
@@ -37,41 +38,54 @@ def test_of_any_shape_mask_tiling_and_storage(tiling, mask, causal):
             )
             assert_close(run(stored), expected(case), 1e-12)
             assert_close(run(again), expected(case), 1e-12)
-            if not tiling:  # tiles know nothing of precision
+            if not tiling:  # tiles do not depend on the precision
                 assert_close(run(case, "float32"), expected(case, "float32"), single)
 
 
-def test_the_sizes_above_take_both_ways(monkeypatch):
-    """Small scores go without row maxima, large ones do not."""
-    prepared = []
-    prepare = averaging._prepare
-    monkeypatch.setattr(
-        averaging, "_prepare", lambda *a: [prepared.append(prepare(*a)), prepared[-1]][1]
-    )
-    for scale in (1.0, LARGE):
-        run(helpers.attention_heads(2, 12, 2, 16, scale=scale))
-    assert [heads.shift is None for heads in prepared] == [True, False]
+def exponentials_of(case, **options):
+    """Return the `Exponentials` in the cache of a call."""
+    _, cache = forward(case, case.arrays, case.context(**options))
+    return cache[3][0]
+
+
+@pytest.mark.parametrize(("scale", "subtracts"), [(1.0, False), (LARGE, True)])
+def test_large_scores_alone_need_row_maxima(scale, subtracts):
+    found = exponentials_of(helpers.attention_heads(2, 12, 2, 16, scale=scale))
+    assert (found.shift is not None) == subtracts
+
+
+LONG = tiles.TILE + 77
 
 
 @pytest.mark.parametrize(
-    ("mask", "causal", "scale"), [("padded", True, 1.0), ("none", False, LARGE)]
+    "case",
+    [
+        helpers.attention_heads(1, tiles.TILE + LONG, 1, 4, "padded", True),
+        helpers.attention_heads(1, tiles.TILE + LONG, 1, 4, scale=LARGE),
+        helpers.dense_heads(2, LONG, 1, 4, LONG + 5, "padded", True),
+        helpers.dense_heads(2, LONG, 1, 4, LONG + 5, "padded", bias=1000.0),
+    ],
 )
-def test_a_long_sequence_with_tiles_as_they_are(mask, causal, scale):
-    case = helpers.attention_heads(1, 2 * averaging.TILE + 77, 1, 4, mask, causal, scale=scale)
+def test_a_long_sequence_with_tiles_as_they_are(case):
     assert_close(run(case), expected(case), 1e-12)
 
 
-def test_storing_is_up_to_a_length_unless_it_is_said(monkeypatch):
+@pytest.mark.parametrize(
+    ("length", "store", "keep", "stored"),
+    [
+        (9, None, True, True),
+        (10, None, True, False),
+        (9, False, True, False),
+        (10, True, True, True),
+        (9, True, False, False),
+    ],
+)
+def test_short_sequences_are_stored_unless_the_call_says_otherwise(
+    monkeypatch, length, store, keep, stored
+):
     monkeypatch.setattr(averaging, "STORED", 9)
-
-    def stored(length, store, **options):
-        case = helpers.attention_heads(2, length, 2, 4, store=store)
-        _, cache = forward(case, case.arrays, case.context(**options))
-        return cache[3][3] is not None
-
-    assert [stored(9, None), stored(10, None)] == [True, False]
-    assert [stored(9, False), stored(10, True)] == [False, True]
-    assert not stored(9, True, keep=False)
+    found = exponentials_of(helpers.attention_heads(2, length, 2, 4, store=store), keep=keep)
+    assert (found.stored is not None) == stored
 
 
 def test_stored_and_computed_again_are_the_same_bits(tiling):
@@ -88,10 +102,18 @@ def test_groups_change_no_number(tiling):
 # Padding ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        helpers.attention_heads,
+        partial(helpers.attention_heads, causal=True),
+        helpers.dense_heads,
+        partial(helpers.dense_heads, batch=1),
+    ],
+)
 @pytest.mark.parametrize("mask", ["padded", "in front", "one token"])
-def test_padding_may_hold_anything(tiling, mask, causal):
-    case = helpers.attention_heads(mask=mask, causal=causal)
+def test_padding_may_hold_anything(tiling, mask, make):
+    case = make(mask=mask)
     x, *maps = case.arrays
     clean = expected(case)[0]
     for junk in (np.nan, np.inf, 1e30):
@@ -101,8 +123,8 @@ def test_padding_may_hold_anything(tiling, mask, causal):
         np.testing.assert_allclose(y[case.mask], clean[case.mask], rtol=0, atol=1e-12)
 
 
-def test_nan_in_the_padding_does_not_pass_for_small_scores():
-    """No comparison with NaN is true: what bounds the scores must not be taken for safe."""
+def test_nan_in_the_padding_is_not_taken_for_small_scores():
+    """No comparison with NaN is true, and the bound of the scores is NaN here."""
     case = helpers.attention_heads(mask="padded", scale=LARGE)
     x, *maps = (a.astype("float32") for a in case.arrays)
     x[~case.mask] = np.nan
@@ -130,7 +152,7 @@ def test_no_gradient_reaches_padding(tiling):
 
 @pytest.mark.parametrize("scale", [3.0, 4.0, 5.0, 20.0, 1e3, 1e6])
 def test_scores_from_moderate_to_absurd(tiling, scale):
-    """The differences of scores of 1e12 are rounding: only finite numbers can be asked for."""
+    """Differences of scores of 1e12 are rounding: all that can be asked for is finite numbers."""
     for causal in (False, True):
         case = helpers.attention_heads(mask="padded", causal=causal, scale=scale)
         if scale <= 20.0:
@@ -144,13 +166,13 @@ def test_scores_from_moderate_to_absurd(tiling, scale):
 @pytest.mark.parametrize("gradient", [1.0, 1e-9, 1e-12])
 @pytest.mark.parametrize("value", [1.0, 1e8])
 def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share, gradient, value):
-    """Without row maxima exp(score) meets values and gradients: neither end may fall off float32.
+    """Without row maxima, exp(score) times values and gradients has to stay within float32.
 
-    All scores are about as large as they may be, or as small.
+    All scores are about as large, or as small, as they may be.
     """
     case = helpers.attention_heads(1, 64, 1, 4)
     x, Wq, bq, Wk, bk, Wv, bv = case.arrays
-    largest = (share * averaging.SAFE / averaging.UNIT * 2.0) ** 0.5  # q . k / sqrt(4)
+    largest = (share * exponentials.SAFE / rows.UNIT * 2.0) ** 0.5  # q . k / sqrt(4)
     bq, bk = np.zeros_like(bq), np.zeros_like(bk)
     bq[0], bk[0] = largest, sign * largest
     arrays = x, 3e-4 * Wq, bq, 3e-4 * Wk, bk, value * Wv, value * bv
@@ -159,15 +181,21 @@ def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share,
     assert_close(run(case, "float32", dy), expected(case, "float32", dy), 1e-4)
 
 
+@pytest.mark.parametrize(
+    ("case", "biases", "size"),
+    [
+        (helpers.attention_heads(4, 13, 1, 8, scale=LARGE), (1, 3), 1.0),
+        (helpers.dense_heads(4, 13, 1, 8), (1,), 100.0),
+    ],
+)
 @pytest.mark.parametrize("first", [True, False])
-def test_the_largest_scores_may_be_in_any_piece(monkeypatch, first):
+def test_the_largest_scores_may_be_in_any_piece(monkeypatch, first, case, biases, size):
     monkeypatch.setattr(rows, "PIECE", 40)
-    case = helpers.attention_heads(4, 13, 1, 8, scale=LARGE)
     x, *maps = (a.copy() for a in case.arrays)
     x[slice(1, None) if first else slice(None, -1)] = 0.0  # all but one sample
-    for bias in maps[1:4:2]:
-        bias[...] = 0.0
-    case = replace(case, arrays=(x, *maps))
+    for i in biases:
+        maps[i][...] = 0.0
+    case = replace(case, arrays=(size * x, *maps))
     assert_close(run(case, "float32"), expected(case, "float32"), 5e-4)
 
 
@@ -178,25 +206,3 @@ def test_a_score_that_towers_above_the_others():
     y, _ = attention_heads(x, eye, zero, eye, zero, eye, zero, 1, False, None, EngineContext())
     np.testing.assert_allclose(y[0, 1], [40.0, 40.0])
     np.testing.assert_allclose(y[0, [0, 2, 3]], 10.0)
-
-
-# What is refused ----------------------------------------------------------------------------------
-
-
-def test_what_does_not_fit_is_refused():
-    x, *maps = helpers.attention_heads(3, 4).arrays
-    with pytest.raises(ValueError, match="x has shape"):
-        attention_heads(x[..., 1:], *maps, 2, False, None, EngineContext())
-    with pytest.raises(ValueError, match="x has shape"):
-        attention_heads(x[0], *maps, 2, False, None, EngineContext())
-    with pytest.raises(ValueError, match="mask has shape"):
-        attention_heads(x, *maps, 2, False, None, EngineContext(mask=np.ones((3, 5), bool)))
-    with pytest.raises(TypeError, match="True means keep"):
-        attention_heads(x, *maps, 2, False, None, EngineContext(mask=np.ones((3, 4), int)))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "int64"])
-def test_another_dtype_is_refused_and_not_cast(dtype):
-    x, *maps = helpers.attention_heads(3, 4).arrays
-    with pytest.raises(TypeError, match=f"{dtype}.*; expected"):
-        attention_heads(x.astype(dtype), *maps, 2, False, None, EngineContext())

@@ -8,10 +8,13 @@ import pytest
 
 from npformer import functional as F
 from npformer.engine import EngineContext
-from npformer.engine.cpu import averaging
-from npformer.engine.cpu.averaging import average, average_backward, longest_squares
+from npformer.engine.cpu import tiles
+from npformer.engine.cpu.averaging import average, average_backward
+from npformer.engine.cpu.exponentials import SAFE, Exponentials, longest_squares
 from npformer.engine.cpu.rows import UNIT
-from tests.kernels.cpu.helpers import assert_close, mask_of, normals
+from npformer.engine.cpu.tiles import Tiling
+from tests.kernels.cpu.helpers import assert_close
+from tests.kernels.helpers import mask_of, normals
 
 
 def by_kernel(query, key, value, dy, bias=None, **options):
@@ -25,12 +28,8 @@ def by_kernel(query, key, value, dy, bias=None, **options):
     )
     dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
     dbias = average_backward(F.merge_heads(dy), cache, dquery, dkey, dvalue)
-    found = [
-        F.split_heads(y, n_heads),
-        dquery,
-        dkey / UNIT,
-        dvalue,
-    ]  # of the queries as they were: UNIT less, UNIT more
+    # dquery is that of the queries without UNIT: a factor UNIT too much, and one too little.
+    found = [F.split_heads(y, n_heads), dquery, dkey / UNIT, dvalue]
     return found if bias is None else [*found, dbias]
 
 
@@ -76,20 +75,14 @@ def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
     assert_close(by_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
 
 
-def longest_square(rows, d_head):
-    (square,) = longest_squares(rows, d_head)
-    return square
-
-
 def test_the_longest_part_of_any_row():
     rows = np.zeros((5, 6))
     rows[1, 3:5], rows[4, 0] = (3.0, -4.0), 4.9
-    assert longest_square(rows, 3) == 25.0
-    assert longest_square(rows, 6) == 25.0
-    assert longest_square(rows, 1) == pytest.approx(4.9 * 4.9)
-    assert longest_square(rows[:0], 3) == 0.0
+    for d_head, square in ((3, 25.0), (6, 25.0), (1, 4.9 * 4.9)):
+        np.testing.assert_allclose(longest_squares(rows, d_head), [square])
+    np.testing.assert_array_equal(longest_squares(rows[:0], 3), [0.0])
     rows[2, 2] = np.nan
-    assert math.isnan(longest_square(rows, 3))
+    np.testing.assert_array_equal(longest_squares(rows, 3), [np.nan])
 
 
 def test_the_longest_part_of_each_projection():
@@ -104,47 +97,43 @@ def test_the_longest_part_of_each_projection():
 
 def test_scores_and_bias_are_bounded_together_and_in_one_unit():
     """The bias comes in the units of e^x, the bound of the scores in those of `EXP`."""
-    query, safe = np.zeros((1, 1, 3, 2)), averaging.SAFE
-    for longest, bias, goes_without_maxima in (
-        (0.99 * safe, None, True),
-        (1.01 * safe, None, False),
-        (math.nan, None, False),
-        (0.5 * safe, -0.49 * safe / UNIT, True),
-        (0.5 * safe, -0.51 * safe / UNIT, False),
-        (0.0, 1.01 * safe / UNIT, False),
+    query, tiling, context = np.zeros((1, 1, 3, 2)), Tiling(1, 1, 3, False), EngineContext()
+    for longest, bias, needs_maxima in (
+        (0.99 * SAFE, None, False),
+        (1.01 * SAFE, None, True),
+        (math.nan, None, True),
+        (0.5 * SAFE, -0.49 * SAFE / UNIT, False),
+        (0.5 * SAFE, -0.51 * SAFE / UNIT, True),
+        (0.0, 1.01 * SAFE / UNIT, True),
     ):
         given = None if bias is None else np.array([[0.0, bias, 0.0]])
-        heads = averaging._prepare(
-            query, query, query, longest, given, None, False, EngineContext()
-        )
-        assert (heads.shift is None) == goes_without_maxima
+        found = Exponentials(query, query, longest, given, None, tiling, context)
+        assert (found.shift is not None) == needs_maxima
 
 
 @pytest.mark.parametrize("batch", [0, 1, 7])
 def test_groups_and_tiles_cover_every_score_once(tiling, batch):
     for n_heads, length in product((1, 4), (1, 3, 4, 5, 13)):
-        query = np.zeros((batch, n_heads, length, 2))
-        heads = averaging._prepare(query, query, query, 0.0, None, None, False, EngineContext())
-        seen = np.zeros((batch, n_heads, length, length), dtype=int)
-        for some, rows, columns in averaging._walk(heads, averaging._groups(heads)):
-            tile = seen[(*some, rows, columns)]
+        tiling = Tiling(batch, n_heads, length, causal=False)
+        seen = np.zeros((batch, n_heads, length, length))
+        for group, queries, keys in tiling.tiles(tiling.groups):
+            tile = seen[(*group, queries, keys)]
             tile += 1
-            assert tile.size <= max(averaging.SCORES, averaging.TILE * averaging.TILE)
+            assert tile.size <= max(tiles.SCORES, tiles.TILE * tiles.TILE)
+            assert np.less_equal(tile.shape, tiling.largest).all()
         np.testing.assert_array_equal(seen, 1)
 
 
 def test_causal_tiles_stop_at_the_diagonal(monkeypatch):
-    monkeypatch.setattr(averaging, "TILE", 4)
-    query = np.zeros((1, 1, 10, 2))
-    heads = averaging._prepare(query, query, query, 0.0, None, None, True, EngineContext())
-    walk = averaging._walk(heads, averaging._groups(heads))
-    pairs = [(rows.start, columns.start) for _, rows, columns in walk]
+    monkeypatch.setattr(tiles, "TILE", 4)
+    tiling = Tiling(1, 1, 10, causal=True)
+    pairs = [(queries.start, keys.start) for _, queries, keys in tiling.tiles(tiling.groups)]
     assert pairs == [(0, 0), (4, 0), (4, 4), (8, 0), (8, 4), (8, 8)]
 
 
 def test_a_long_sequence_comes_one_head_at_a_time():
-    """What a tile of a long sequence is written into has room for one sample and one head."""
-    assert averaging.TILE * averaging.TILE >= averaging.SCORES
+    """Memory for sums over several tiles of keys has room for one sample and one head."""
+    assert tiles.TILE * tiles.TILE >= tiles.SCORES
 
 
 def test_no_sample_at_all():

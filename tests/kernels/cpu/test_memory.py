@@ -1,4 +1,4 @@
-"""After the first steps a step asks for no new memory, and long sequences for no square of it."""
+"""Later steps allocate almost nothing, and attention needs no memory for length^2 scores."""
 
 import gc
 import tracemalloc
@@ -12,10 +12,10 @@ import npformer as nf
 from npformer.engine import EngineContext
 from npformer.engine.cpu import rows
 from npformer.engine.cpu.attention import attention_heads, attention_heads_backward
-from npformer.engine.cpu.averaging import TILE
 from npformer.engine.cpu.fourier import fourier_mixing
-from npformer.engine.kept import kept_of
-from npformer.engine.workers import Team
+from npformer.engine.cpu.tiles import TILE
+from npformer.engine.kept_with_model import kept_of
+from npformer.engine.team import Team
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def test_a_training_step_uses_its_memory_again(mixer, workers):
         _, gradients = team.step(model.batch(x, y), generator=generator)
         optimizer.step(gradients)
 
-    model.loss_and_gradients(x, y, seed=0)  # what is imported at the first call is not meant
+    model.loss_and_gradients(x, y, seed=0)  # imports what the first call imports
     with Team(model, workers, workspaces=workspaces) as team, traced():
         first = peak_of(step)
         for _ in range(3):
@@ -130,7 +130,7 @@ def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
 
 
 def test_attention_that_stores_needs_the_square():
-    """So the test above would notice."""
+    """This is what the test of attention without it would notice."""
     rng = np.random.default_rng(0)
     maps = [rng.normal(size=s).astype("float32") for s in 3 * [(8, 8), (8,)]]
     peaks = []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.engine import layers as fast_layers
+from npformer.engine import fast_layers
 from npformer.engine.cpu import KERNELS
 from npformer.layers import ACTIVATIONS
 

@@ -24,7 +24,7 @@ def test_a_small_piece_makes_many(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_ones_and_zeros_are_nobodys_to_change(dtype):
+def test_ones_and_zeros_are_read_only(dtype):
     for make, value in ((rows.ones, 1.0), (rows.zeros, 0.0)):
         vector = make(7, np.dtype(dtype))
         assert vector.dtype == dtype

@@ -157,7 +157,7 @@ class RawFunction:
         }
         for watching in _watching:
             watching.names.append(self._name)
-        fake_device._note_call()
+        fake_device._note(calls=1)
         self._library.set_order(_order)
         problem = self._launch(*grid, *block, pointers).decode()
         if problem:
@@ -250,32 +250,10 @@ class EmulatedModule(FakeModule):
     RawModule = RawModule
 
     def empty(self, shape: Any, dtype: Any = float) -> FakeArray:
-        fake_device._note_call()
+        fake_device._note(calls=1)
         host = np.empty(shape, dtype=dtype)
         host.reshape(-1).view(np.uint8)[...] = 0xFF
         return FakeArray(host)
-
-    def matmul(self, a: Any, b: Any, out: Any = None) -> Any:
-        check_no_copy(a, b)
-        if out is None:
-            return super().__getattr__("matmul")(a, b)
-        return super().__getattr__("matmul")(a, b, out=out)
-
-
-copies: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-"""Strides and shapes of operands that CuPy's product of stacks of matrices would copy first."""
-
-
-def check_no_copy(*operands: Any) -> None:
-    """Note each operand that a product would copy: in stacks, what is not C-contiguous."""
-    if max(x.ndim for x in operands) > 2:
-        copies.extend((x.shape, x.strides) for x in operands if not x.flags.c_contiguous)
-    else:
-        copies.extend(
-            (x.shape, x.strides)
-            for x in operands
-            if not (x.flags.c_contiguous or x.flags.f_contiguous)
-        )
 
 
 module = EmulatedModule(np, fake_device.cupy, "cupy")

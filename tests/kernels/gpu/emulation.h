@@ -62,7 +62,7 @@ std::vector<uint64_t> lanes;  // what each thread shows to its warp
 unsigned int current;
 std::function<void()> body;
 std::string problem;
-unsigned int order = 0;  // 0: as numbered; 1: the other way round; others seed a shuffle
+unsigned int order = 0;  // 0: as numbered; 1: reversed; others seed a shuffle
 
 __attribute__((noinline)) void wait(State state) {
     Fiber& fiber = fibers[current];

@@ -1,4 +1,4 @@
-// Adam over a flat buffer, and clipping, in one trip over memory each.
+// Adam over a flat buffer, and clipping, in one pass over memory each.
 
 extern "C" __global__ void adam_update(
     real* theta, const real* g, real* m, real* v, real step_size, real beta1, real one_minus_beta1,
@@ -13,7 +13,7 @@ extern "C" __global__ void adam_update(
     theta[i] = theta[i] * shrink - step_size * mean / (sqrt(square) + eps);
 }
 
-// Sums of squares, one a block.
+// Sums of squares, one per block.
 extern "C" __global__ void sums_of_squares(const real* g, real* sums, index_t n) {
     const index_t step = index_t(gridDim.x) * blockDim.x;
     real sum = 0;
@@ -23,7 +23,7 @@ extern "C" __global__ void sums_of_squares(const real* g, real* sums, index_t n)
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// One block: the norm, and what every entry is multiplied with. A norm that is NaN makes all NaN.
+// One block: the norm, and the factor for every entry. If the norm is NaN, so is the factor.
 extern "C" __global__ void clipping_factor(
     const real* sums, real max_norm, real* norm, real* factor, index_t n) {
     real sum = 0;

@@ -1,11 +1,11 @@
-// Softmax cross-entropy, one block a row.
+// Softmax cross-entropy, one block per row.
 //
-// A label of -1 is none. Any other that is no class makes the loss NaN: a kernel cannot raise, and what
-// is wrong should show. logits are (rows, classes).
+// A label of -1 means no label. Any other label that is not a class makes the loss NaN, because a kernel
+// cannot raise an error. logits are (rows, classes).
 
-// each: the row's loss. saved is (rows, 2): the row's largest logit and the logarithm of the sum of
-// exponentials after it is subtracted. They stay two numbers, for the sum of a large and a small one
-// would lose the small one's digits.
+// each is (rows,): the row's loss. saved is (rows, 2): the row's largest logit, and the logarithm of the
+// sum of exponentials after that logit is subtracted. They stay two numbers, because their sum would lose
+// the digits of the small one.
 extern "C" __global__ void cross_entropy(
     const real* logits, const index_t* labels, real smoothing, real* each, real* saved,
     index_t classes) {
@@ -29,13 +29,13 @@ extern "C" __global__ void cross_entropy(
         const bool is_class = label >= 0 && label < classes;
         const real of_right = is_class ? row[label] - top - log_total : not_a_number();
         loss = -(real(1) - smoothing) * of_right;
-        // Only if asked for: a class that is ruled out, by -inf, makes the mean infinite.
+        // Only with smoothing: a class that is ruled out by -inf makes this mean infinite.
         if (smoothing != real(0)) loss -= smoothing * (shifted / real(classes) - log_total);
     }
     each[blockIdx.x] = loss;
 }
 
-// One block: the mean over labels, and 1 / their number, or 0 and 1 if there is none.
+// One block: the mean over the labels and 1 / their number, or 0 and 1 if there are no labels.
 extern "C" __global__ void mean_over_labels(
     const real* each, const index_t* labels, real* loss, real* share, index_t rows) {
     real sum = 0, count = 0;
@@ -50,7 +50,7 @@ extern "C" __global__ void mean_over_labels(
     *share = real(1) / n;
 }
 
-// dlogits = (p - q) dloss / number of labels, q the smoothed label; 0 without a label.
+// dlogits = (p - q) dloss / number of labels, where q is the smoothed label; 0 without a label.
 extern "C" __global__ void cross_entropy_backward(
     const real* logits, const index_t* labels, const real* saved, const real* share, real dloss,
     real smoothing, real* dlogits, index_t classes) {

@@ -1,9 +1,9 @@
 // Dropout, and random numbers from a counter: Philox4x32-10 (Salmon et al., 2011, "Parallel random
 // numbers: as easy as 1, 2, 3").
 //
-// Ten rounds of multiplication scramble a counter of 128 bits under a key of 64. Entry i of draw number
-// `draw` under a seed is word i % 4 of counter (i / 4, draw) under key `seed`: it depends on nothing
-// else, not on the number of threads either.
+// Ten rounds of multiplication scramble a counter of 128 bits with a key of 64 bits. Entry i of draw
+// number `draw` is word i % 4 of counter (i / 4, draw) with key `seed`. It depends on nothing else, not
+// even on the number of threads.
 
 typedef unsigned int word;
 
@@ -24,7 +24,7 @@ __device__ Words philox(unsigned long long position, unsigned long long draw, un
     return c;
 }
 
-// Entry i stays if its word is at least `threshold`, rate 2^32. A thread has four entries.
+// Entry i is kept if its word is at least `threshold`, which is rate * 2^32. A thread has four entries.
 extern "C" __global__ void draw_kept(
     bool* kept, index_t n, index_t threshold, index_t draw, index_t seed) {
     const index_t thread = index_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -33,7 +33,7 @@ extern "C" __global__ void draw_kept(
     for (int j = 0; j < 4 && 4 * thread + j < n; j++) kept[4 * thread + j] = w.of[j] >= threshold;
 }
 
-// Uniform numbers from 0 up to 1: the upper 24 bits of a word, which float32 holds exactly.
+// Uniform numbers in [0, 1): the upper 24 bits of a word, which float32 holds exactly.
 extern "C" __global__ void draw_uniform(real* uniform, index_t n, index_t draw, index_t seed) {
     const index_t thread = index_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (4 * thread >= n) return;

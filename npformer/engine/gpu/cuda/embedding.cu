@@ -1,12 +1,12 @@
-// The gradient of a table that was looked up: rows of dy, added where their ids say.
+// The gradient of an embedding's table: each row of dy is added to the row of its id.
 //
-// In fixed order: `order` sorts the ids, equal ones by position, so that those of one token form a run.
-// A block sums up RUN sorted positions. Runs that lie within it are finished; the parts of a run that
-// crosses its edges are put aside, (blocks, 2, width): first the part that began before this block, then
-// the part that begins here and goes on. A second launch adds these up, from the first to the last.
+// In fixed order: `order` sorts the ids, and equal ids by position, so that each id forms a run. A block
+// sums up RUN sorted positions. A run that lies within the block is finished. Parts of runs that cross
+// its edges go to `edges`, (blocks, 2, width): first the part of a run that began before this block, then
+// the part of a run that begins here and goes on. A second launch adds up these parts in order.
 //
-// Ids that are no row of the table are passed over: the host has checked them, and a kernel that
-// believed a wrong one would write into other memory.
+// Ids that are not rows of the table are skipped. The host has checked the ids, but with a wrong one a
+// kernel would write into other memory.
 
 #define RUN 64
 
@@ -51,7 +51,7 @@ extern "C" __global__ void sums_of_edges(
     if (next >= n) return;
     const index_t id = ids[order[next - 1]];
     const bool goes_on = ids[order[next]] == id;
-    const bool began_before = first > 0 && ids[order[first - 1]] == id;  // then it fills this block
+    const bool began_before = first > 0 && ids[order[first - 1]] == id;  // then the run fills this block
     if (!goes_on || began_before || id < 0 || id >= vocab_size) return;
     for (index_t column = threadIdx.x; column < width; column += blockDim.x) {
         real sum = edges[(2 * index_t(blockIdx.x) + 1) * width + column];

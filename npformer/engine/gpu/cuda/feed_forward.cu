@@ -1,11 +1,11 @@
-// Bias and activation in one go over memory, in either direction.
+// Bias and activation in one pass over memory, forward and backward.
 //
-// Forward: z = before + bias, hidden = f(z), and f'(z) where `before` lay if it is to be kept. Without
-// it hidden may be `before` itself. ReLU keeps none: hidden > 0 says the same.
-// Backward: dhidden *= f'(z), and sums of it over the rows of a group, which the bias receives, if
-// there is a place for them.
+// Forward: z = before + bias, hidden = f(z). With `keep`, f'(z) overwrites `before`; otherwise hidden may
+// be `before` itself. ReLU does not keep the derivative: hidden > 0 says the same.
+// Backward: dhidden *= f'(z). Unless `sums` is null, it receives the sums of dhidden over each group of
+// rows, of which the gradient of the bias is made.
 //
-// One thread a column, for a group of rows: the bias stays in a register.
+// One thread per column of a group of rows, so that the bias stays in a register.
 
 struct Relu {
     // Not fmax, which would hide NaN.

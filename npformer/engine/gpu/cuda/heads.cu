@@ -1,15 +1,15 @@
 // Between rows of tokens and matrices of heads.
 //
-// CuPy's product of stacks of matrices knows no transposed operand: it copies what is not C-contiguous.
-// So each operand is written, once, in the order in which its product reads it:
+// CuPy's product of stacks of matrices takes no transposed operand: it copies what is not C-contiguous.
+// So each operand is written once, in the order in which its product reads it:
 //
-//     rows     (batch, length, parts, heads, d_head)     what products with weights make, and take
+//     rows     (batch, length, parts, heads, d_head)     what linear maps return and take
 //     plain    (heads, batch, length, d_head)            for each part
 //     turned   (heads, batch, d_head, length)            its transpose
 //
 // A block moves a square of 32 x 32 through shared memory, so that neighbouring threads read and write
-// neighbouring entries on both sides. Heads come first: with a batch of 1 whose length is that of all
-// sequences together, the same kernels serve maps that a batch shares.
+// neighbouring entries on both sides. Heads are the first axis, so that the same kernels also treat the
+// whole batch as one sequence, for products whose other factor all samples share.
 
 #define TILE 32
 
@@ -34,9 +34,9 @@ __device__ Square square_of_block(index_t batch, index_t heads, index_t length, 
     return s;
 }
 
-// A part is written plain, turned, both, or not at all: a null pointer says no. Its bias is added; the
-// first part is then multiplied with `scale` and, if asked for, freed of what is negative. The other
-// parts are 0 at padding, which may hold anything, NaN too, and 0 * NaN would reach the other tokens.
+// Each part is written plain, turned, both, or not at all: a null pointer leaves an order out. First its
+// bias is added. Part 0 is then multiplied by `scale`, and if `relu` its negative entries become 0. The
+// other parts become 0 at padding, which may hold anything: 0 * NaN would reach other tokens.
 extern "C" __global__ void rows_to_heads(
     const real* rows, const real* bias0, const real* bias1, const real* bias2, real scale, index_t relu,
     const bool* mask, real* plain0, real* plain1, real* plain2, real* turned0, real* turned1,
@@ -74,7 +74,7 @@ extern "C" __global__ void rows_to_heads(
     }
 }
 
-// The way back. Bit p of `turned` says that part p comes turned; the first is multiplied with `scale`.
+// Undoes rows_to_heads. Bit p of `turned` says that part p is turned. Part 0 is multiplied by `scale`.
 extern "C" __global__ void heads_to_rows(
     const real* from0, const real* from1, const real* from2, index_t turned, real scale, real* rows,
     index_t parts, index_t batch, index_t heads, index_t length, index_t d_head) {

@@ -1,8 +1,8 @@
-// z = layer_norm(x + dropout(y)), forward and backward, one block a row.
+// z = layer_norm(x + dropout(y)), forward and backward, one block per row.
 //
-// y is null where there is nothing to add, kept is null where nothing is dropped.
+// y is null if there is nothing to add, kept is null if nothing is dropped.
 
-// normalised may be z, when no backward pass follows.
+// normalised may be z if no backward pass follows.
 extern "C" __global__ void residual_norm(
     const real* x, const real* y, const bool* kept, real scale, const real* gamma, const real* beta,
     real eps, real* normalised, real* inverse_std, real* z, index_t width) {
@@ -26,7 +26,7 @@ extern "C" __global__ void residual_norm(
     const real inverse = real(1) / sqrt(block_sum(squares) / real(width) + eps);
     for (index_t i = threadIdx.x; i < width; i += blockDim.x) {
         const real n = (values[row + i] - mean) * inverse;
-        normalised[row + i] = n;  // first: where both are one array, z stays
+        normalised[row + i] = n;  // first, because both may be one array, which is to hold z
         z[row + i] = gamma[i] * n + beta[i];
     }
     if (threadIdx.x == 0) inverse_std[blockIdx.x] = inverse;
@@ -55,7 +55,7 @@ extern "C" __global__ void norm_backward(
     }
 }
 
-// Sums over the rows of a group, (groups, 2, width): what gamma receives, then what beta receives.
+// Sums over the rows of a group, (groups, 2, width): for the gradient of gamma, then for that of beta.
 extern "C" __global__ void norm_parameters(
     const real* dz, const real* normalised, real* sums, index_t rows, index_t width,
     index_t rows_of_group) {

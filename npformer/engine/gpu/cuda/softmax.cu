@@ -1,8 +1,8 @@
-// Scores to weights in place: bias, mask, causal triangle and softmax, one block a row of any length.
+// Turns scores into weights in place: bias, mask, causal order and softmax, one block per row.
 //
 // Rows are numbered as (heads, batch, queries); `first` is the number of this launch's first row.
-// mask is (batch, keys), bias is (heads, bias_width) of which the first `keys` columns count; both may
-// be null. A row that sees nothing becomes 0.
+// mask is (batch, keys), bias is (heads, bias_width) of which the first `keys` columns are used; both
+// may be null. A row that sees no key becomes 0.
 
 extern "C" __global__ void masked_softmax(
     real* scores, const real* bias, index_t bias_width, const bool* mask, index_t batch,
@@ -21,9 +21,9 @@ extern "C" __global__ void masked_softmax(
         top = fmax(top, s);
     }
     top = block_max(top);
-    if (top == minus_infinity()) top = 0;  // nothing to see: exp(-inf - 0) = 0, never NaN
+    if (top == minus_infinity()) top = 0;  // no visible key: exp(-inf - 0) = 0, never NaN
 
-    // The row is read a second and a third time, which comes from a cache, and written once.
+    // The second and the third reading of the row come from a cache.
     real total = 0;
     for (index_t i = threadIdx.x; i < until; i += blockDim.x) {
         if (mask && !mask[i]) continue;
@@ -37,7 +37,7 @@ extern "C" __global__ void masked_softmax(
     }
 }
 
-// dscores = p (dp - sum(dp p)), where dp lay.
+// dscores = p (dp - sum(dp p)), written over dp.
 extern "C" __global__ void softmax_backward(const real* weights, real* dweights, index_t keys) {
     const real* p = weights + index_t(blockIdx.x) * keys;
     real* dp = dweights + index_t(blockIdx.x) * keys;

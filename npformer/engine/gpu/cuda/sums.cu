@@ -1,7 +1,7 @@
 // Sums over the rows of matrices, a group of rows at a time.
 //
 // x is (n, rows, width), out is (n, groups, width): entry (i, g, c) is the sum over the rows of group g.
-// A second launch, with the groups as rows, makes one row of them.
+// A second launch takes the groups as rows and adds them up.
 
 extern "C" __global__ void column_sums(
     const real* x, real* out, index_t rows, index_t width, index_t groups, index_t rows_of_group) {

@@ -1,23 +1,16 @@
-"""Fast losses: on a GPU, softmax cross-entropy as two launches."""
-
-from __future__ import annotations
+"""Fast losses: softmax cross-entropy by two kernels on a GPU."""
 
 from typing import Any
 
 from npformer.core import Array
 from npformer.engine.switch import enabled
-from npformer.engine.twins import FLOATS, Saved, kernels_of
+from npformer.engine.twin_classes import FLOATS, Saved
+from npformer.engine.twins import kernels_of
 from npformer.losses import Loss, SoftmaxCrossEntropy
 
 
 class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
-    """`SoftmaxCrossEntropy` by a kernel.
-
-    Parameters
-    ----------
-    kernel : (forward, backward)
-    label_smoothing : float
-    """
+    """`SoftmaxCrossEntropy` by a kernel."""
 
     def __init__(self, kernel: Any, label_smoothing: float) -> None:
         super().__init__(label_smoothing)
@@ -37,15 +30,7 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
 
 
 def fast_loss(loss: Loss, backend: str) -> Loss:
-    """Return a loss that computes the same fast, or the loss itself.
-
-    Parameters
-    ----------
-    loss : Loss
-        One of a class of a user's own runs as it is written.
-    backend : str
-        Where the outputs are.
-    """
+    """Return a loss that computes the same fast; the loss itself if there is none."""
     if type(loss) is not SoftmaxCrossEntropy or not enabled():
         return loss
     kernel = (kernels_of(backend) or {}).get("softmax_cross_entropy")

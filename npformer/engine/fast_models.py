@@ -1,13 +1,11 @@
-"""Fast models: plain passes with twins in them, and residual connections in memory that is lent."""
-
-from __future__ import annotations
+"""Fast models: the plain passes call twins of their layers, and residual sums use lent memory."""
 
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, array_module
-from npformer.engine.context import EngineContext, adopted
-from npformer.engine.layers import FastDropout, FastLayerNorm
-from npformer.engine.twins import TABLE, Child, Children, Fast, FirstChild, Saved
+from npformer.engine.context import EngineContext, as_engine_context
+from npformer.engine.fast_layers import FastDropout, FastLayerNorm
+from npformer.engine.twin_classes import TABLE, Child, Children, Fast, FirstChild, Saved
 from npformer.models import (
     Encoder,
     EncoderBlock,
@@ -21,15 +19,12 @@ from npformer.models import (
 
 
 def add(one: Array, other: Array, context: EngineContext) -> Array:
-    """Return ``one + other`` in memory that is lent.
-
-    Never into one of the two: a user's layer may have kept it.
-    """
+    """Return ``one + other`` in lent memory; writing to either could change what a user holds."""
     return array_module(one).add(one, other, out=context.empty(one.shape, one))
 
 
 class FastBlock(Fast, EncoderBlock):
-    """`EncoderBlock` with sums in memory that is lent, or on a GPU as one kernel with the norm."""
+    """`EncoderBlock` with residual sums in lent memory, or by one kernel with dropout and norm."""
 
     __slots__ = ()
     mixer = Child()
@@ -50,7 +45,7 @@ class FastBlock(Fast, EncoderBlock):
     def _post_norm(
         self, sublayer: Layer, dropout: Any, norm: Any, x: Array, context: Context
     ) -> tuple[Array, Any]:
-        context = adopted(context)
+        context = as_engine_context(context)
         y, sublayer_cache = sublayer.forward(x, context)
         kernel = None
         if type(dropout) is FastDropout and type(norm) is FastLayerNorm:
@@ -85,7 +80,7 @@ class FastBlock(Fast, EncoderBlock):
     def _pre_norm(
         self, sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
     ) -> tuple[Array, Any]:
-        context = adopted(context)
+        context = as_engine_context(context)
         n, norm_cache = norm.forward(x, context)
         y, sublayer_cache = sublayer.forward(n, context)
         dropped, dropout_cache = dropout.forward(y, context)
@@ -107,14 +102,14 @@ class FastBlock(Fast, EncoderBlock):
         return self._sum(dz, norm.backward(dn, norm_cache, gradients), context)
 
     def _sum(self, one: Array, other: Array, context: EngineContext) -> Array:
-        """Return a sum in lent memory, if both are arrays that kernels are for."""
+        """Return a sum, in lent memory if there are kernels for both arrays."""
         if self._twins.kernel("linear", one) is None or other.dtype is not one.dtype:
             return one + other
         return add(one, other, context)
 
 
 class FastEncoder(Fast, Encoder):
-    """`Encoder` with fast blocks, whose caches go at once where no backward pass will follow."""
+    """`Encoder` with fast blocks; without a backward pass each block's cache is dropped at once."""
 
     __slots__ = ()
     blocks = Children()
@@ -129,47 +124,11 @@ class FastEncoder(Fast, Encoder):
         return x, None
 
 
-class FastInputEmbedding(Fast, InputEmbedding):
-    """`InputEmbedding` with fast layers in it."""
-
-    __slots__ = ()
-    tokens = Child()
-    positions = Child()
-    types = Child()
-    norm = Child()
-    projection = Child()
-    dropout = Child()
-
-
-class FirstInputEmbedding(FastInputEmbedding):
-    """The first layer of a model."""
-
-    __slots__ = ()
-    tokens = FirstChild()
-
-
-class FastSequenceModel(Fast, SequenceModel):
-    """`SequenceModel` with fast layers in it."""
-
-    __slots__ = ()
-    embed = Child()
-    encoder = Child()
-    pool = Child()
-    classify = Child()
-
-
-class FirstSequenceModel(FastSequenceModel):
-    """A model whose x is data."""
-
-    __slots__ = ()
-    embed = FirstChild()
-
-
-FAST_MODELS: list[tuple[type[Layer], type, type | None]] = [
-    (EncoderBlock, FastBlock, None),
-    (Encoder, FastEncoder, None),
-    (InputEmbedding, FastInputEmbedding, FirstInputEmbedding),
-    (SequenceModel, FastSequenceModel, FirstSequenceModel),
-]
-for row in FAST_MODELS:
-    TABLE.add(*row)
+TABLE.add(EncoderBlock, FastBlock)
+TABLE.add(Encoder, FastEncoder)
+TABLE.add_container(
+    InputEmbedding,
+    *("tokens", "positions", "types", "norm", "projection", "dropout"),
+    tokens=FirstChild(),
+)
+TABLE.add_container(SequenceModel, "embed", "encoder", "pool", "classify", embed=FirstChild())

@@ -1,0 +1,60 @@
+"""How a batch is shared out: which rows each worker computes, and how much they count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from npformer.models import Batch
+
+
+class Plan(NamedTuple):
+    """How a batch is shared: among workers, or call by call among the threads of one worker."""
+
+    backend: str
+    workers: int
+    threads: int
+    seconds: float
+    """Cost of the batch on one core."""
+
+
+class Share(NamedTuple):
+    """A worker's share of a training step: everything that the worker has to be told."""
+
+    batch: Batch
+    generator: np.random.Generator | None
+    threads: int
+    parts: Sequence[tuple[slice, float]]
+    """Rows of `batch` that are computed at a time, and their weight in the loss."""
+
+
+def share_of(
+    k: int,
+    plan: Plan,
+    batch: Batch,
+    micro_batch: int | None,
+    weights: np.ndarray | None,
+    generator: np.random.Generator | None,
+) -> Share:
+    """Return the share of worker k, given the weights of the samples; None: the whole batch."""
+    slices = list(rows_of(k, plan.workers, len(batch), micro_batch))
+    if weights is None:
+        return Share(batch, generator, plan.threads, [(slices[0], 1.0)])
+    total = float(max(weights.sum(), 1))
+    first = slices[0].start
+    parts = [
+        (slice(rows.start - first, rows.stop - first), float(weights[rows].sum()) / total)
+        for rows in slices
+    ]
+    own = batch.of_rows(slice(first, slices[-1].stop))
+    return Share(own, generator, plan.threads, parts)
+
+
+def rows_of(k: int, n: int, n_rows: int, micro_batch: int | None) -> Iterator[slice]:
+    """Yield the rows that worker k of n computes, at most `micro_batch` at a time."""
+    start, stop = k * n_rows // n, (k + 1) * n_rows // n
+    size = max(stop - start, 1) if micro_batch is None else micro_batch
+    for first in range(start, max(stop, start + 1), size):
+        yield slice(first, min(first + size, stop))

@@ -1,0 +1,147 @@
+"""The exponentials of scores, a tile at a time, and their row sums.
+
+Three ideas, none of which changes what is computed:
+
+- **No maximum where none is needed.** softmax subtracts row maxima so that exp cannot overflow.
+  But |q . k| <= |q| |k|: the norm of the longest query times that of the longest key bounds every
+  score, and takes one pass over short arrays. If the bound is at most `SAFE`, nothing can overflow
+  or vanish. Otherwise row maxima are subtracted as usual.
+- **Weights of keys instead of terms of scores.** exp(s + b) = exp(s) exp(b): a key's bias, or its
+  padding mask (a bias of -inf), becomes a factor w of that key in sums over keys.
+- **2^x instead of e^x** where NumPy has it vectorised; 1 / ln 2 goes into the scale of Q.
+"""
+
+import numpy as np
+
+from npformer.core import Array
+from npformer.engine.context import EngineContext
+from npformer.engine.cpu.rows import EXP, UNIT, ones
+from npformer.engine.cpu.tiles import Group, Tile, Tiling, corner, of_group
+
+SAFE = 64.0
+"""Scores from -SAFE to SAFE, as exponents of 2, need no maximum. Float32 reaches from 2^-126 to
+2^128, so half of that range is left for values, for sums, and for small gradients that are divided
+by row sums."""
+
+
+class Exponentials:
+    """EXP(query key^T + bias - shift) of one call.
+
+    Parameters
+    ----------
+    query, key, bias, mask
+        As `average` takes them.
+    longest : float
+        No score is larger, before its bias is added.
+
+    Attributes
+    ----------
+    weight : array, shape (batch or 1, heads or 1, 1, length), or None
+        w, the factor of each key's exponentials.
+    bias : array, shape (heads, 1, length), or None
+        Added to the scores, if `weight` might overflow.
+    shift : array, shape (batch, heads, length, 1), or None
+        Row maxima, if they are needed.
+    stored : array, shape (batch, heads, length, length), or None
+        Exponentials kept for the backward pass, if they are.
+    """
+
+    stored: Array | None = None
+
+    def __init__(
+        self,
+        query: Array,
+        key: Array,
+        longest: float,
+        bias: Array | None,
+        mask: Array | None,
+        tiling: Tiling,
+        context: EngineContext,
+    ) -> None:
+        self.query, self.key, self.tiling = query, key, tiling
+        self.mask = None if mask is None else mask[:, None, None, :]
+        self.weight = None if self.mask is None else self.mask.astype(query.dtype)
+        self.bias: Array | None = None
+        self.shift: Array | None = None
+        if bias is not None:
+            longest += float(np.abs(bias).max(initial=0.0)) * UNIT
+        if longest <= SAFE:  # False for NaN
+            if bias is not None:
+                factor = np.exp(bias)[None, :, None, :]
+                self.weight = factor if self.weight is None else factor * self.weight
+        else:
+            self.bias = None if bias is None else (bias * UNIT)[:, None, :]
+            self.shift = self._row_maxima(context)
+
+    def of(self, tile: Tile, scratch: Array | None) -> Array:
+        """Compute a tile into `stored` if there is one, else into scratch memory."""
+        group, queries, keys = tile
+        if self.stored is not None:
+            e = self.stored[group][..., queries, keys]
+        else:
+            assert scratch is not None
+            e = corner(scratch, tuple(part.stop - part.start for part in (*group, queries, keys)))
+        self._scores(tile, e)
+        on_diagonal = self.tiling.on_diagonal(tile)
+        if self.shift is not None:
+            e -= self.shift[group][..., queries, :]
+            if self.mask is not None or on_diagonal:
+                np.minimum(e, 0.0, out=e)  # hidden scores may lie above the maximum
+        EXP(e, out=e)
+        if on_diagonal:
+            e *= np.tri(e.shape[-1], dtype=e.dtype)
+        return e
+
+    def again(self, tile: Tile, scratch: Array | None) -> Array:
+        """Return a tile for the backward pass: the stored one, or computed again."""
+        if self.stored is None:
+            return self.of(tile, scratch)
+        group, queries, keys = tile
+        return self.stored[group][..., queries, keys]
+
+    def row_sums(self, e: Array, group: Group, keys: slice) -> Array:
+        """Return the weighted sums over the keys of a tile."""
+        if self.weight is None:
+            return (e @ ones(e.shape[-1], e.dtype))[..., None]
+        return e @ of_group(self.weight, group)[..., keys].swapaxes(-1, -2)
+
+    def _scores(self, tile: Tile, out: Array | None = None) -> Array:
+        group, queries, keys = tile
+        key = of_group(self.key, group)[..., keys, :]
+        s = np.matmul(self.query[group][..., queries, :], key.swapaxes(-1, -2), out=out)
+        if self.bias is not None:
+            s += self.bias[group[1]][..., keys]
+        return s
+
+    def _row_maxima(self, context: EngineContext) -> Array:
+        """Return the largest score that each query may see; 0 where it may see none."""
+        top = np.full((*self.query.shape[:-1], 1), -np.inf, self.query.dtype)
+        groups = self.tiling.groups
+
+        def compute(part: slice) -> None:
+            for tile in self.tiling.tiles(groups[part]):
+                group, queries, keys = tile
+                s = self._scores(tile)
+                if self.mask is not None:
+                    np.copyto(s, -np.inf, where=~self.mask[group[0]][..., keys])
+                if self.tiling.on_diagonal(tile):
+                    s[..., ~np.tri(s.shape[-1], dtype=bool)] = -np.inf
+                row = top[group][..., queries, :]
+                np.maximum(row, s.max(axis=-1, keepdims=True), out=row)
+
+        context.in_parts(compute, len(groups))
+        top[np.isneginf(top)] = 0.0
+        return top
+
+
+def longest_squares(rows: Array, d_head: int, parts: int = 1) -> Array:
+    """Return the largest |q|^2 of the heads of some rows, shape (parts,); NaN if there is NaN.
+
+    Rows are (n, parts heads d_head): several projections may lie side by side. Call this while the
+    rows are in the cache; another pass over memory would cost more than the bound saves.
+    """
+    if not len(rows):
+        return np.zeros(parts, rows.dtype)
+    squares = (rows * rows).reshape(-1, d_head) @ ones(d_head, rows.dtype)
+    by_head = squares.reshape(len(rows), -1).max(axis=0)  # whole rows at a time
+    return by_head.reshape(parts, -1).max(axis=1)

@@ -1,0 +1,155 @@
+"""Fast layers: each computes what its plain class computes, by a kernel of the arrays' backend.
+
+If there is no kernel for the arrays at hand, the plain class computes. The first lines of each
+kernel's file say what it gains, and docs/performance.md lists all gains.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, Context, Gradients, array_module
+from npformer.engine.context import as_engine_context
+from npformer.engine.twin_classes import TABLE, Fast, FirstChild, FirstOfChildren, Saved
+from npformer.layers import (
+    Dropout,
+    Embedding,
+    LayerNorm,
+    MeanPooling,
+    Pooler,
+    Positions,
+    Sequential,
+    TimeDistributed,
+    TokenTypes,
+)
+
+FEW = 1 << 14
+"""Up to this many entries of dy, a CPU adds its rows to a table's gradient one by one. Making a
+sparse matrix of them takes longer, and so does making a whole table."""
+
+
+class FastDropout(Fast, Dropout):
+    """`Dropout` by a kernel."""
+
+    __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        kernel = self._twins.kernel("dropout", x) if self.rate > 0.0 and context.training else None
+        if kernel is None:
+            return super().forward(x, context)
+        y, cache = kernel[0](
+            x, self.rate, context.dropout_generator(), context=as_engine_context(context)
+        )
+        return y, Saved(kernel[1], cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        if type(cache) is not Saved:
+            return super().backward(dy, cache, gradients)
+        dx: Array = cache.backward(dy, cache.cache)
+        return dx
+
+
+class FastEmbedding(Fast, Embedding):
+    """`Embedding` by a kernel."""
+
+    __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        table = self.weight.value
+        kernel = self._twins.kernel("embedding", table)
+        if kernel is None:
+            return super().forward(x, context)
+        y, cache = kernel[0](x, table, context=as_engine_context(context))
+        if self.scale != 1.0:
+            y *= self.scale  # in place: the kernel has just made it
+        return y, Saved(kernel[1], cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
+        if type(cache) is not Saved:
+            super().backward(dy, cache, gradients)
+            return
+        dy = dy * self.scale
+        if dy.size <= FEW and type(dy) is np.ndarray and self.weight.trainable:
+            # Into the sum itself: the rest of the table is not touched.
+            ids, _ = cache.cache
+            np.add.at(gradients.of(self.weight), ids, dy)
+        else:
+            gradients.add(self.weight, cache.backward(dy, cache.cache))
+
+
+class FastTokenTypes(FastEmbedding, TokenTypes):
+    """`TokenTypes` by the kernel for `Embedding`, with its result in lent memory."""
+
+    __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        if self._twins.kernel("embedding", x) is None or x.dtype != self.weight.dtype:
+            return TokenTypes.forward(self, x, context)
+        of_type, cache = FastEmbedding.forward(self, self.types_of(x, context), context)
+        return array_module(x).add(x, of_type, out=of_type), cache
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        FastEmbedding.backward(self, dy, cache, gradients)
+        return dy
+
+
+class FastPositions(Fast, Positions):
+    """`Positions` with its result in lent memory."""
+
+    __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        if self._twins.kernel("linear", x) is None:
+            return super().forward(x, context)
+        length = self.length_of(x)
+        out = as_engine_context(context).empty(x.shape, x)
+        return array_module(x).add(x, self.table.value[:length], out=out), length
+
+
+class FastLayerNorm(Fast, LayerNorm):
+    """`LayerNorm` by a kernel."""
+
+    __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        kernel = self._twins.kernel("layer_norm", x)
+        if kernel is None:
+            return super().forward(x, context)
+        scale_and_shift = self.gamma.value, self.beta.value
+        y, cache = kernel[0](x, *scale_and_shift, self.eps, context=as_engine_context(context))
+        return y, Saved(kernel[1], cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        if type(cache) is not Saved:
+            return super().backward(dy, cache, gradients)
+        dx: Array
+        dx, dgamma, dbeta = cache.backward(dy, cache.cache)
+        gradients.add(self.gamma, dgamma)
+        gradients.add(self.beta, dbeta)
+        return dx
+
+
+class FastMeanPooling(Fast, MeanPooling):
+    """`MeanPooling` without padding, and without the Python code of NumPy's `mean`."""
+
+    __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        plain = context.padding is not None or x.ndim != 3 or x.shape[1] == 0
+        if plain or self._twins.kernel("linear", x) is None:
+            return super().forward(x, context)
+        length = x.shape[1]
+        y = x.sum(axis=1)
+        y /= length
+        return y, (1.0 / length, None, length)
+
+
+TABLE.add(Dropout, FastDropout)
+TABLE.add(Embedding, FastEmbedding)
+TABLE.add(Positions, FastPositions)
+TABLE.add(TokenTypes, FastTokenTypes)
+TABLE.add(LayerNorm, FastLayerNorm)
+TABLE.add(MeanPooling, FastMeanPooling)
+TABLE.add_container(Pooler, "first", "dense", "activation")
+TABLE.add_container(Sequential, lists=("chain",), chain=FirstOfChildren())
+TABLE.add_container(TimeDistributed, "layer", layer=FirstChild())

@@ -1,0 +1,148 @@
+"""Fast mixers: kernels for attention, for the Dense Synthesizer, and for Fourier mixing."""
+
+from typing import Any
+
+from npformer.core import Array, Context, Gradients, Parameter
+from npformer.engine.context import as_engine_context
+from npformer.engine.fast_linear import weights_and_biases
+from npformer.engine.twin_classes import TABLE, Child, Fast, Saved, is_exactly
+from npformer.mixers import (
+    Attention,
+    AttentionScores,
+    BlockwiseAttention,
+    DenseScores,
+    DenseSynthesizer,
+    FactorizedDenseSynthesizer,
+    FactorizedRandomSynthesizer,
+    FixedRandomSynthesizer,
+    Fourier,
+    Mixture,
+    MixtureScores,
+    RandomSynthesizer,
+)
+
+STORE = {"auto": None, "stored": True, "blocks": False}
+"""Whether a kernel stores attention weights, by `Attention.memory`; None: it decides itself."""
+
+
+class FastAveraging(Fast):
+    """An `AveragingMixer` with fast layers in it, and one kernel for its heads."""
+
+    __slots__ = ()
+    scores = Child()
+    value = Child()
+    output = Child()
+
+    def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
+        """Return a pair of kernels for the heads, with the parameters and settings that they take.
+
+        None if the kernels do not know one of the layers.
+        """
+        raise NotImplementedError
+
+    def passes_over(self) -> tuple[Any, ...]:
+        own: Any = self
+        example = getattr(own.__dict__["value"], "weight", None)
+        fused = None if example is None else self.fused(example.value)
+        return () if fused is None else (own.__dict__["scores"],)
+
+    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
+        found = self.fused(x)
+        if found is None:
+            return super().heads(x, context)  # type: ignore[misc, no-any-return]
+        kernel, parameters, settings = found
+        values = [parameter.value for parameter in parameters]
+        heads, cache = kernel[0](x, *values, *settings, as_engine_context(context))
+        return heads, Saved(kernel[1], (cache, parameters))
+
+    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
+        if type(cache) is not Saved:
+            return super().heads_backward(dmerged, cache, gradients)  # type: ignore[misc]
+        saved, parameters = cache.cache
+        dx: Array
+        dx, *dparameters = cache.backward(dmerged, saved)
+        for parameter, gradient in zip(parameters, dparameters, strict=True):
+            gradients.add(parameter, gradient)
+        return dx
+
+
+class FastAttention(FastAveraging, Attention):
+    """`Attention` whose heads are one kernel."""
+
+    __slots__ = ()
+
+    def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
+        kernel = self._twins.kernel("attention_heads", x)
+        own = self.__dict__
+        scores = own["scores"]
+        if (
+            kernel is None
+            or not is_exactly(scores, AttentionScores)
+            or scores.n_heads != own["n_heads"]
+        ):
+            return None
+        parameters = weights_and_biases(scores.query, scores.key, own["value"])
+        settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
+        return None if parameters is None else (kernel, parameters, settings)
+
+
+class FastBlockwiseAttention(FastAttention, BlockwiseAttention):
+    """`BlockwiseAttention` whose heads are one kernel."""
+
+    __slots__ = ()
+
+
+class FastDenseSynthesizer(FastAveraging, DenseSynthesizer):
+    """`DenseSynthesizer` whose heads are one kernel."""
+
+    __slots__ = ()
+
+    def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
+        kernel = self._twins.kernel("dense_heads", x)
+        own = self.__dict__
+        scores = own["scores"]
+        if (
+            kernel is None
+            or not is_exactly(scores, DenseScores)
+            or len(scores.W2.value) != own["n_heads"]
+        ):
+            return None
+        value = weights_and_biases(own["value"])
+        if value is None:
+            return None
+        return kernel, [*scores.in_order(), *value], (own["causal"],)
+
+
+class FastFourier(Fast, Fourier):
+    """`Fourier` by a kernel."""
+
+    __slots__ = ()
+
+    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
+        kernel = self._twins.kernel("fourier_mixing", x)
+        if kernel is None:
+            return super().mix(x, context)
+        y, cache = kernel[0](x, context=as_engine_context(context))
+        return y, Saved(kernel[1], cache)
+
+    def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        if type(cache) is not Saved:
+            return super().mix_backward(dy, cache, gradients)
+        dx: Array = cache.backward(dy, cache.cache)
+        return dx
+
+
+TABLE.add(Attention, FastAttention)
+TABLE.add(BlockwiseAttention, FastBlockwiseAttention)
+TABLE.add(DenseSynthesizer, FastDenseSynthesizer)
+TABLE.add(Fourier, FastFourier)
+TABLE.add_container(AttentionScores, "query", "key")
+TABLE.add_container(MixtureScores, lists=("parts",))
+for mixer in (
+    FactorizedDenseSynthesizer,
+    RandomSynthesizer,
+    FixedRandomSynthesizer,
+    FactorizedRandomSynthesizer,
+    Mixture,
+):
+    TABLE.add_container(mixer, "scores", "value", "output")

@@ -1,0 +1,138 @@
+"""What is known of a model until it changes, such as its cost and the layout of its gradients.
+
+Finding out takes about as long as a small layer computes. Seeing that nothing has changed takes one
+comparison for each layer.
+"""
+
+from typing import Any
+
+from npformer.core import Layer, Parameter, backend_of
+from npformer.engine.cost import cost_of
+from npformer.engine.kept_with_model import kept_of
+from npformer.engine.twin_classes import is_exactly
+from npformer.mixers import (
+    Attention,
+    AveragingMixer,
+    BlockwiseAttention,
+    DenseSynthesizer,
+    Mixer,
+)
+
+IN_PARTS = (Attention, BlockwiseAttention, DenseSynthesizer)
+"""Mixers whose kernel on the CPU divides a call, by heads, among threads. With other mixers, BLAS's
+own threads share long calls."""
+
+_CHILDREN, _AVERAGING = Layer.children, AveragingMixer.children
+_PLAIN = (Parameter, Layer, int, float, complex, str, bytes, type, type(None))
+
+
+class Snapshot:
+    """A model as it was at one moment. It does not hold the model itself."""
+
+    def __init__(self, model: Layer) -> None:
+        layers = _layers(model)
+        self._settings = _settings(model)
+        inner = [layer for layer in layers if layer is not model]
+        self._inner = [(layer, type(layer), _settings(layer)) for layer in inner]
+        self._by_identity = any(type(layer).__eq__ is not object.__eq__ for layer in layers)
+        custom = [layer for layer in inner if type(layer).children not in (_CHILDREN, _AVERAGING)]
+        self._custom = [(layer, list(layer.children())) for layer in custom]
+        parameters = [
+            p for layer in layers for _, p in layer.children() if isinstance(p, Parameter)
+        ]
+        self._trainable = [(parameter, parameter.trainable) for parameter in parameters]
+        self._first = next(iter(model.named_parameters().values()), None)
+        self.cost = cost_of(model)
+        self.layout = model.parameters()  # those that are trained, in the order of the gradients
+        self.constants = [parameter for parameter, trained in self._trainable if not trained]
+        self.in_parts = all(map(_in_parts, layers))  # whether threads can share its mixers' calls
+        self.observable = all(map(observable, layers))  # by `fits` and the values of `constants`
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
+        return "numpy" if self._first is None else backend_of(x=self._first._buffer.flat).name
+
+    def fits(self, model: Layer) -> bool:
+        """Return whether the model has the same layers, settings and trained parameters."""
+        try:
+            for layer, kind, settings in self._inner:
+                # Comparing dicts calls a value's __eq__ only if it is another object than before.
+                if type(layer) is not kind or layer.__dict__ != settings:
+                    return False
+            for parameter, trainable in self._trainable:
+                if parameter.trainable is not trainable:
+                    return False
+            same = vars(model) == self._settings
+            return same and (not (self._custom or self._by_identity) or self._fits_closely())
+        except ValueError:  # NumPy compares two arrays by entries, without a single answer
+            return False
+
+    def _fits_closely(self) -> bool:
+        """Compare what `fits` misses if layers define ``children`` or ``__eq__`` themselves."""
+        for layer, children in self._custom:
+            now = list(layer.children())
+            if [(name, id(c)) for name, c in now] != [(name, id(c)) for name, c in children]:
+                return False
+        return all(
+            layer.__dict__[name] is value
+            for layer, _, settings in self._inner
+            for name, value in settings.items()
+            if isinstance(value, Layer)
+        )
+
+
+def snapshot_of(model: Layer) -> Snapshot:
+    """Return a snapshot of a model as it is now: the last one, if the model has not changed."""
+    kept = kept_of(model)
+    snapshot: Snapshot | None = kept.snapshot  # read once: another thread may drop it
+    if snapshot is None or not snapshot.fits(model):
+        snapshot = Snapshot(model)
+        kept.release()
+        kept.snapshot = snapshot
+    return snapshot
+
+
+def _layers(model: Layer) -> list[Layer]:
+    """Return every layer of a model once, also those that a layer's own `children` leaves out."""
+    found: dict[int, Layer] = {}
+    waiting = [model]
+    while waiting:
+        layer = waiting.pop()
+        if id(layer) in found:
+            continue
+        found[id(layer)] = layer
+        for attribute in list(layer.__dict__.values()):  # a copy: another thread may set one
+            several = attribute if isinstance(attribute, list | tuple) else (attribute,)
+            waiting += [item for item in several if isinstance(item, Layer)]
+        waiting += [child for _, child in layer.children() if isinstance(child, Layer)]
+    return list(found.values())
+
+
+def _settings(layer: Layer) -> dict[str, Any]:
+    """Return a layer's attributes, with copies of its lists."""
+    return {
+        name: list(value) if type(value) is list else value
+        for name, value in list(layer.__dict__.items())
+    }
+
+
+def observable(holder: Any) -> bool:
+    """Return whether comparing the attributes of a layer or loss shows every change of it.
+
+    It does for npformer's own classes, and if all attributes are parameters, layers, plain values
+    or lists of them. It does not show what is written into an array or a dict, and then a copy of
+    the process would compute with old values.
+    """
+    return type(holder).__module__.startswith("npformer.") or all(
+        isinstance(item, _PLAIN)
+        for value in vars(holder).values()
+        for item in (value if isinstance(value, list | tuple) else (value,))
+    )
+
+
+def _in_parts(layer: Layer) -> bool:
+    if not isinstance(layer, Mixer):
+        return True
+    heads = getattr(layer, "n_heads", 1)  # a call is divided by heads
+    return heads > 1 and any(is_exactly(layer, kind) for kind in IN_PARTS)

@@ -1,0 +1,192 @@
+"""Which class the fast version of a layer has: the table, and what all such classes share.
+
+A layer's fast version is its twin. The twin's class is a subclass of the layer's class with other
+forward and backward passes. If the layer has children, the twin's class has a `Child` for each,
+which looks up the twin of whatever child the layer has at that moment.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from npformer.core import KEPT, Layer
+
+FLOATS = "fd"
+"""The dtypes of kernels, float32 and float64, as codes; for other arrays layers run plain."""
+
+
+class Saved:
+    """A forward pass's cache if a kernel computed it: what the kernel saved, and its partner."""
+
+    __slots__ = ("backward", "cache")
+
+    def __init__(self, backward: Callable[..., Any], cache: Any) -> None:
+        self.backward = backward
+        self.cache = cache
+
+
+class Fast:
+    """Base of all classes of twins; it comes before the plain class."""
+
+    __slots__ = ()
+    _twins: Any = KEPT  # the `Twins` that it belongs to, outside of __dict__
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copy or pickle a twin as the layer itself."""
+        plain = next(kind for kind in type(self).__mro__ if not issubclass(kind, Fast))
+        return object.__new__, (plain,), self.__dict__
+
+    def passes_over(self) -> tuple[Any, ...]:
+        """Return the children that do not run, because a kernel computes what they would."""
+        return ()
+
+
+class Child:
+    """An attribute of a twin: the twin of the layer's child of that name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, twin: Any, owner: type | None = None) -> Any:
+        if twin is None:
+            return self
+        child = twin.__dict__.get(self.name)
+        if child is not None:
+            return self.find(twin._twins, child)
+        if self.name not in twin.__dict__:
+            raise AttributeError(f"{type(twin).__name__} has no attribute {self.name!r}")
+        return None
+
+    def __set__(self, twin: Any, value: Any) -> None:
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(item, Fast):
+                raise TypeError(
+                    f"{self.name} of a twin is set to a twin; expected the layer itself, for both "
+                    "share what they have. Set it in the model"
+                )
+        twin.__dict__[self.name] = value
+
+    def __delete__(self, twin: Any) -> None:
+        del twin.__dict__[self.name]
+
+    def find(self, twins: Any, child: Any) -> Any:
+        """Return the twin, or the list of twins, of what the layer has under this name."""
+        return twins.of(child)
+
+
+class FirstChild(Child):
+    """A child whose input is the layer's own, if that is data: it needs no gradient."""
+
+    def find(self, twins: Any, child: Any) -> Any:
+        return twins.of_first(child)
+
+
+class Children(Child):
+    """A list of children."""
+
+    def find(self, twins: Any, child: Any) -> Any:
+        return [twins.of(one) for one in child]
+
+
+class FirstOfChildren(Children):
+    """A list of children, of which the first is as a `FirstChild`."""
+
+    def find(self, twins: Any, child: Any) -> Any:
+        found = super().find(twins, child)
+        return [*map(twins.of_first, child[:1]), *found[1:]]
+
+
+def is_exactly(layer: Any, kind: type) -> bool:
+    """Return whether a layer is of exactly this class, and has no passes set on the object."""
+    return type(layer) is kind and not has_own_pass(layer)
+
+
+def has_own_pass(layer: Any) -> bool:
+    """Return whether a forward or backward pass is set on the object itself."""
+    attributes = layer.__dict__
+    return "forward" in attributes or "backward" in attributes
+
+
+class Table:
+    """Which class the twin of a layer has, by the layer's exact class.
+
+    `first` has other classes for layers whose input is data, which needs no gradient.
+    """
+
+    def __init__(self) -> None:
+        self.classes: dict[type, type] = {}
+        self.first: dict[type, type] = {}
+        self._found: dict[tuple[type, bool], type | None] = {}
+
+    def add(self, plain: type, fast: type, **first: Any) -> None:
+        """Let layers of exactly one class have twins of another.
+
+        `first`: attributes of the twin's class, if the layer's input is data.
+        """
+        self.classes[plain] = fast
+        if first:
+            self.first[plain] = _subclass(f"First{plain.__name__}", (fast,), first)
+        self._found.clear()
+
+    def add_container(
+        self, plain: type, *children: str, lists: tuple[str, ...] = (), **first: Any
+    ) -> None:
+        """Let layers of this class have twins with the same passes and fast layers in them.
+
+        `children` are names of layers, `lists` names of lists of layers; `first` as for `add`.
+        """
+        found = {name: Child() for name in children} | {name: Children() for name in lists}
+        self.add(plain, _subclass(f"Fast{plain.__name__}", (Fast, plain), found), **first)
+
+    def find(self, kind: type, first: bool = False) -> type | None:
+        """Return the class of the twins of layers of this class; None if they have no twins."""
+        key = kind, first
+        try:
+            return self._found[key]
+        except KeyError:
+            found = self.first.get(kind) if first else None
+            found = found or self.classes.get(kind) or self._container(kind, first)
+            self._found[key] = found
+            return found
+
+    def _container(self, kind: type, first: bool) -> type | None:
+        """Make a class for twins of a user's subclass of a container, such as `Encoder`.
+
+        Return None if it is no such subclass, or overrides a method of the container.
+        """
+        known = next((base for base in kind.__mro__ if base in self.classes), None)
+        if known is None:
+            return None
+        fast = (first and self.first.get(known)) or self.classes[known]
+        children = {
+            name: type(found)()
+            for base in reversed(fast.__mro__)
+            for name, found in vars(base).items()
+            if isinstance(found, Child)
+        }
+        own = {name for base in kind.__mro__[: kind.__mro__.index(known)] for name in vars(base)}
+        above = [base for base in known.__mro__ if issubclass(base, Layer)]
+        names = {name for base in above for name in vars(base)} | set(children)
+        passes = {name for name in names if not _special(name)} - {"arguments"}
+        if not children or own & (passes | NOT_ALLOWED):
+            return None
+        about = {"__slots__": (), "__module__": kind.__module__, "__doc__": kind.__doc__}
+        try:
+            return type(kind)(kind.__name__, (Fast, kind), about | children)
+        except TypeError:  # the metaclass takes other arguments
+            return None
+
+
+NOT_ALLOWED = {"__getattribute__", "__getattr__", "__init_subclass__", "__setattr__", "__del__"}
+"""Special methods that would notice a twin. The other special methods have no part in a pass."""
+
+
+def _subclass(name: str, bases: tuple[type, ...], names: Mapping[str, Any]) -> type:
+    return type(name, bases, {"__slots__": (), **names})
+
+
+def _special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+TABLE = Table()
+"""Filled by `fast_linear`, `fast_layers`, `fast_mixers` and `fast_models`."""

@@ -1,0 +1,123 @@
+"""Models move to the device and back, and training goes on there."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.device import cases
+from tests.device.cases import IDS, LABELS, MASK, classifier, fit, flat, same
+from tests.fake_device import FakeArray, count
+
+pytestmark = pytest.mark.usefixtures("plain")
+
+
+def test_a_model_that_moves_there_and_back_is_the_same() -> None:
+    model = classifier("float32")
+    before = {name: x.copy() for name, x in model.parameters().items()}
+    model.to("fake").to("numpy")
+    for name, x in model.parameters().items():
+        np.testing.assert_array_equal(x, before[name])
+        assert x.flags.writeable
+
+
+def test_parameters_are_views_of_one_buffer_after_a_move() -> None:
+    model = classifier("float32").to("fake")
+    model.parameters().flat[...] = 0.5
+    assert all((nf.to_numpy(x) == 0.5).all() for x in model.parameters().values())
+
+
+def test_parameters_that_were_taken_before_the_move_show_the_device() -> None:
+    model = classifier("float32")
+    parameters = model.parameters()
+    model.to("fake")
+    assert all(isinstance(x, FakeArray) for x in parameters.values())
+
+
+def test_constants_move_with_the_model() -> None:
+    model = classifier("float32").to("fake")
+    assert isinstance(model.embed.positions.table.value, FakeArray)
+
+
+@pytest.mark.parametrize("mixer", ["fixed_random_synthesizer", "random"])
+def test_tables_that_are_not_trained_move_with_the_model(mixer) -> None:
+    model = classifier("float32", mixer=mixer)
+    tables = {n: p for n, p in model.named_parameters().items() if not p.trainable}
+    assert any("mixer" in name for name in tables)
+    before = {name: p.value.copy() for name, p in tables.items()}
+    model.to("fake")
+    assert all(isinstance(p.value, FakeArray) for p in tables.values())
+    model.to("numpy")
+    for name, p in tables.items():
+        np.testing.assert_array_equal(p.value, before[name])
+
+
+def test_the_model_on_the_device_has_memory_of_its_own() -> None:
+    model = classifier("float32")
+    host = model.parameters().flat
+    model.to("fake")
+    host[...] = 7.0
+    assert not (nf.to_numpy(model.parameters().flat) == 7.0).any()
+
+
+def test_moving_to_where_it_is_does_nothing() -> None:
+    model = classifier("float32").to("fake")
+    with count() as counted:
+        model.to("fake")
+    assert (counted.uploads, counted.synchronisations) == (0, 0)
+
+
+@pytest.mark.parametrize("moves", [{2: "fake"}, {2: "fake", 4: "numpy"}], ids=["there", "and back"])
+def test_training_continues_where_the_model_moves(moves) -> None:
+    stayed = cases.train("numpy", "float64", steps=6)
+    same(cases.train("numpy", "float64", steps=6, moves=moves), stayed)
+
+
+def test_adam_that_was_made_before_the_move_continues() -> None:
+    results = []
+    for moves in (False, True):
+        model = classifier("float64")
+        optimizer = nf.Adam(model.parameters(), lr=0.01)
+        for step in range(4):
+            if moves and step == 2:
+                model.to("fake")
+            _, gradients = model.loss_and_gradients(IDS, LABELS)
+            optimizer.step(gradients)
+        results.append(model.parameters())
+    same(*results)
+
+
+def test_a_copy_of_a_model_stays_on_the_device() -> None:
+    model = classifier("float32").to("fake")
+    twin = copy.deepcopy(model)
+    twin.parameters().flat[...] = 0.0
+    assert twin.backend == "fake"
+    assert (nf.to_numpy(model.parameters().flat) != 0.0).any()
+
+
+def test_what_is_saved_on_the_device_loads_on_the_host(tmp_path) -> None:
+    model = classifier("float32").to("fake")
+    nf.save(model, tmp_path / "model.safetensors")
+    loaded = nf.load(tmp_path / "model.safetensors")
+    same(loaded.parameters(), model.parameters())
+
+
+def test_a_file_loads_onto_the_device(tmp_path) -> None:
+    nf.save(classifier("float32"), tmp_path / "model.safetensors")
+    assert nf.load(tmp_path / "model.safetensors", backend="fake").backend == "fake"
+
+
+@pytest.mark.parametrize(("written", "read"), [("numpy", "fake"), ("fake", "numpy")])
+def test_training_goes_on_from_a_file_of_the_other_side(tmp_path, written, read) -> None:
+    results = []
+    for backend in (written, read):
+        model = classifier("float64").to(written)
+        fit(model, (IDS, LABELS, MASK))
+        nf.save(model, tmp_path / "model.safetensors")
+        again = nf.load(tmp_path / "model.safetensors", backend=backend)
+        assert again.backend == backend
+        np.testing.assert_array_equal(flat(again), flat(model))
+        fit(again, (IDS, LABELS, MASK))
+        results.append(flat(again))
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-10, atol=1e-13)

@@ -1,0 +1,62 @@
+"""What tests of the engine share."""
+
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from npformer import Adam
+from npformer.engine import processes
+from npformer.engine.team import Team
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
+
+
+def blas_threads():
+    """Return how many threads NumPy's BLAS has; SciPy may bring another, which nobody calls."""
+    found = [entry for entry in threadpool_info() if entry["user_api"] == "blas"]
+    of_numpy = [entry for entry in found if "numpy" in entry["filepath"]]
+    return [entry["num_threads"] for entry in of_numpy or found]
+
+
+def in_threads(n, call):
+    """Run call(0), ..., call(n - 1) in threads of their own."""
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+
+def trained(model, n_workers, micro_batch=None, processes=False):
+    """Return a model's weights, as one array, after some steps with dropout."""
+    rng, generator = np.random.default_rng(1), np.random.default_rng(2)
+    optimizer = Adam(model.parameters(), lr=1e-2)
+    with Team(model, n_workers, micro_batch, processes=processes) as team:
+        for _ in range(4):
+            x, y = rng.integers(0, 7, (9, 24)), rng.integers(0, 3, 9)
+            mask = np.arange(24) < rng.integers(1, 25, 9)[:, None]
+            _, gradients = team.step(model.batch(x, y, mask), generator=generator)
+            optimizer.step(gradients)
+    return model.parameters().flat.copy()
+
+
+def refusing_fork(monkeypatch):
+    """Let the system refuse every new process; return a list with an entry for each attempt."""
+    attempts = []
+
+    def fork():
+        attempts.append(True)
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    monkeypatch.setattr(processes, "refused", False)
+    return attempts
+
+
+def refused_memory(*arguments):
+    """Stand in for ``mmap.mmap`` where the system has no memory to share."""
+    raise OSError(12, "Cannot allocate memory")

@@ -1,0 +1,182 @@
+"""How many workers share a batch, how many threads a call, and what a model costs."""
+
+import numpy as np
+import pytest
+
+from npformer import use_kernels
+from npformer.engine import processes, worker_counts
+from npformer.engine.cost import cost_of
+from npformer.engine.snapshot import snapshot_of
+from npformer.engine.worker_counts import COPY_SECONDS as COPY
+from npformer.engine.worker_counts import THREAD_SECONDS as THREAD
+from npformer.engine.worker_counts import THREAD_TOKENS as TOKENS
+from npformer.engine.worker_counts import choose_processes, choose_threads, choose_workers
+
+CPU, GPU = "numpy", "cupy"
+LONG, SHORT = 1.0, 1e-5
+MANY = 100 * TOKENS
+
+
+@pytest.fixture
+def set_cores(monkeypatch):
+    """Say how many cores there are."""
+    return lambda n: monkeypatch.setattr(worker_counts, "cores", lambda: n)
+
+
+# Workers ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "backend", "samples", "tokens", "seconds", "expected"),
+    [
+        (1, CPU, 64, MANY, LONG, 1),
+        (3, CPU, 64, MANY, LONG, 3),
+        (3, CPU, 64, 64, SHORT, 3),
+        (100, CPU, 5, MANY, LONG, 5),
+        ("auto", CPU, 64, MANY, LONG, 8),
+        ("auto", CPU, 5, MANY, LONG, 5),
+        ("auto", CPU, 1, MANY, LONG, 1),
+        ("auto", CPU, 64, MANY, 3.5 * THREAD, 3),
+        ("auto", CPU, 64, MANY, 1.5 * THREAD, 1),
+        ("auto", CPU, 64, 3 * TOKENS, LONG, 3),
+        ("auto", CPU, 64, 2 * TOKENS - 1, LONG, 1),
+        ("auto", CPU, 64, MANY, SHORT, 1),
+        ("auto", GPU, 64, MANY, LONG, 1),
+        (1, GPU, 64, MANY, LONG, 1),
+        (np.int64(2), CPU, 64, MANY, LONG, 2),
+    ],
+)
+def test_the_number_of_threads(set_cores, asked, backend, samples, tokens, seconds, expected):
+    set_cores(8)
+    assert choose_workers(asked, backend, samples, tokens, seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "samples", "seconds", "expected"),
+    [("auto", 64, LONG, 8), ("auto", 5, LONG, 5), ("auto", 64, 3.5 * COPY, 3), (2, 64, SHORT, 2)],
+)
+def test_for_copies_less_is_enough_and_few_tokens_are(set_cores, asked, samples, seconds, expected):
+    set_cores(8)
+    assert choose_workers(asked, CPU, samples, 64, seconds, processes=True) == expected
+    assert expected == 2 or choose_workers(asked, CPU, samples, 64, seconds) == 1
+
+
+@pytest.mark.parametrize(("counted", "expected"), [(8, 8), (None, 1)])
+def test_where_the_system_does_not_say_which_cores_are_ours_all_are(monkeypatch, counted, expected):
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: counted)
+    assert worker_counts.cores() == expected
+    assert choose_workers("auto", CPU, 64, MANY, LONG) == expected
+
+
+def test_no_more_cores_are_taken_than_are_ours(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda thread: {2, 5, 7}, raising=False)
+    assert choose_workers("auto", CPU, 64, MANY, LONG) == 3
+
+
+@pytest.mark.parametrize("asked", [0, -1, True, 2.0, "2", "many", None])
+def test_anything_but_a_number_or_auto_is_refused(asked):
+    with pytest.raises(ValueError, match=r"workers is .*; expected a whole number .* or 'auto'"):
+        choose_workers(asked, CPU, 64, MANY, LONG)
+
+
+def test_a_gpu_takes_no_workers():
+    with pytest.raises(ValueError, match="workers is 2 on backend 'cupy'; expected 1"):
+        choose_workers(2, GPU, 64, MANY, LONG)
+
+
+# Threads that share calls -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "samples", "length", "expected"),
+    [
+        ("auto", 1, 4096, 4),
+        ("auto", 2, 4096, 4),
+        ("auto", 3, 4096, 1),  # workers have more than half of the cores
+        ("auto", 1, 512, 1),  # products are most of the cost
+        ("auto", 1, 64, 1),
+        (2, 1, 4096, 2),
+        (2, 2, 4096, 1),
+        (1, 1, 4096, 1),
+    ],
+)
+def test_threads_share_the_calls_of_a_few_long_sequences(
+    set_cores, small_model, asked, samples, length, expected
+):
+    set_cores(4)
+    model = small_model(d_model=128, d_ff=512)
+    assert choose_threads(asked, snapshot_of(model), CPU, samples, length) == expected
+
+
+@pytest.mark.parametrize(
+    ("mixer", "expected"),
+    [("attention", 4), ("dense_synthesizer", 4), ("mixture", 1), ("fourier", 1)],
+)
+def test_threads_share_calls_only_where_all_mixers_compute_in_parts(
+    set_cores, small_model, mixer, expected
+):
+    set_cores(4)
+    model = small_model(mixer=[mixer, "attention"], n_layers=2)
+    assert choose_threads("auto", snapshot_of(model), CPU, 1, 1 << 14) == expected
+
+
+def test_where_no_threads_share_calls(set_cores, small_model, monkeypatch):
+    set_cores(4)
+    snapshot, one_head = snapshot_of(small_model()), snapshot_of(small_model(n_heads=1))
+    long = 1 << 14
+    assert choose_threads("auto", snapshot, CPU, 1, long) == 4
+    assert choose_threads("auto", snapshot, GPU, 1, long) == 1
+    assert choose_threads("auto", one_head, CPU, 1, long) == 1
+    assert choose_threads("auto", one_head, CPU, 2, long) == 1
+    with use_kernels(False):
+        assert choose_threads("auto", snapshot, CPU, 1, long) == 1
+    monkeypatch.setattr(worker_counts, "processes_on_the_cores", lambda: 2)
+    assert choose_threads("auto", snapshot, CPU, 1, long) == 1
+
+
+def test_a_prediction_of_a_few_long_sequences_is_shared_by_threads(set_cores, small_model):
+    set_cores(4)
+    model = small_model()
+    fits = processes.possible()
+    for samples, expected in ((1, 1), (2, 1), (3, 3 if fits else 1), (9, 4 if fits else 1)):
+        assert choose_processes("auto", model, samples, 1 << 15) == expected
+
+
+# Cost ---------------------------------------------------------------------------------------------
+
+
+def test_a_synthesizers_table_costs_by_pairs(small_model):
+    changes = {"mixer": "dense_synthesizer", "d_model": 64, "n_heads": 4}
+    short, long = (cost_of(small_model(**changes, max_len=n)) for n in (8, 2000))
+    assert long.pair == short.pair
+    assert long.token < 2 * short.token  # a bias of each head is as wide as its table
+
+
+def test_cost_grows_with_the_model_and_with_the_batch(small_model):
+    small, large = cost_of(small_model()), cost_of(small_model(d_model=16))
+    assert small.seconds(200, 6) == pytest.approx(2 * small.seconds(100, 6))
+    assert large.seconds(100, 6) > small.seconds(100, 6)
+
+
+@pytest.mark.parametrize(("mixer", "grows"), [("attention", 1), ("mixture", 1), ("fourier", 0)])
+def test_cost_grows_with_the_square_of_the_length_where_tokens_meet_in_pairs(
+    small_model, mixer, grows
+):
+    cost = cost_of(small_model(mixer=mixer))
+    assert (cost.seconds(1, 200) > 2.001 * cost.seconds(1, 100)) == bool(grows)
+
+
+def test_a_large_table_that_is_looked_up_costs_nothing(small_model):
+    expected = cost_of(small_model())
+    assert cost_of(small_model(vocab_size=5000)) == expected
+    assert cost_of(small_model(positions="learned", max_len=5000)) == expected
+
+
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "mixture", "fourier"])
+def test_a_block_that_acts_several_times_costs_each_time(small_model, mixer):
+    shared, apart = (
+        cost_of(small_model(mixer=mixer, n_layers=6, share_layers=share)) for share in (True, False)
+    )
+    assert shared == apart
+    assert shared.token > 0.0

@@ -1,0 +1,95 @@
+"""What holds for a layer norm, a feed-forward network, or an embedding alone."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import functional as F
+from npformer.engine import EngineContext, fast_layers
+from npformer.engine.cpu.activations import ACTIVATIONS
+from npformer.engine.cpu.embedding import embedding, embedding_backward
+from npformer.engine.cpu.norms import layer_norm, layer_norm_backward
+from tests.kernels import helpers
+from tests.kernels.cpu.helpers import assert_close, expected, forward, run
+
+# Layer norm ---------------------------------------------------------------------------------------
+
+
+def test_a_large_mean_costs_no_more_digits_than_in_the_pair():
+    case = helpers.layer_norm((101, 257), mean=1e4)
+    x, gamma, beta = (a.astype("float32") for a in case.arrays)
+    y, _ = F.layer_norm(x, gamma, beta)
+    exact = expected(case, "float32")[0]
+    assert np.abs(run(case, "float32")[0] - exact).max() < 2.0 * np.abs(y - exact).max()
+
+
+def test_a_constant_row_is_beta_and_sends_nothing_back_that_is_not_finite():
+    x, gamma, beta = np.full((3, 8), 7.0, "float32"), np.ones(8, "float32"), np.ones(8, "float32")
+    y, cache = layer_norm(x, gamma, beta, context=EngineContext())
+    np.testing.assert_array_equal(y, 1.0)
+    assert all(np.isfinite(g).all() for g in layer_norm_backward(y, cache))
+
+
+# The feed-forward network -------------------------------------------------------------------------
+
+each_activation = pytest.mark.parametrize("activation", sorted(nf.layers.ACTIVATIONS))
+
+
+def test_there_is_a_kernel_for_each_activation():
+    assert set(ACTIVATIONS) == set(nf.layers.ACTIVATIONS)
+
+
+@each_activation
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_without_a_backward_pass_y_is_right_in_pieces(activation, piece, dtype):
+    case = helpers.feed_forward((2, 7, 16), 23, activation)
+    arrays = tuple(a.astype(dtype) for a in case.arrays)
+    y, _ = forward(case, arrays, case.context(keep=False))
+    assert_close([y], expected(case, dtype)[:1], 1e-12 if dtype == "float64" else 5e-6)
+
+
+@each_activation
+def test_huge_activations_give_no_warning(activation):
+    """x^12 overflows in float32 long before x does."""
+    ours = run(helpers.feed_forward((5, 16), 23, activation, 1e9), "float32")
+    assert all(np.isfinite(a).all() for a in ours)
+
+
+# The embedding ------------------------------------------------------------------------------------
+
+
+def test_ids_of_any_layout(rng):
+    ids = rng.integers(0, 5, (6, 8))[::2, ::-1]
+    table, dy = rng.normal(size=(5, 3)), rng.normal(size=(3, 8, 3))
+    ids.flags.writeable = table.flags.writeable = False
+    y, cache = embedding(ids, table, context=EngineContext())
+    np.testing.assert_array_equal(y, table[ids])
+    by_hand = np.zeros((5, 3))
+    np.add.at(by_hand, ids, dy)
+    np.testing.assert_allclose(embedding_backward(dy, cache), by_hand, rtol=0, atol=1e-14)
+
+
+def test_the_gradient_is_an_array_of_its_own(rng):
+    dy = rng.normal(size=(5, 3))
+    _, cache = embedding(np.arange(5), np.ones((5, 3)), context=EngineContext())
+    dtable = embedding_backward(dy, cache)
+    assert type(dtable) is np.ndarray
+    assert not np.shares_memory(dtable, dy)
+    np.testing.assert_array_equal(dtable, dy)
+
+
+@pytest.mark.parametrize("few", [0, 1 << 30], ids=["by a product", "row by row"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_a_layer_adds_few_rows_one_by_one(rng, monkeypatch, few, scale):
+    assert 0 < fast_layers.FEW < 1 << 30
+    monkeypatch.setattr(fast_layers, "FEW", few)
+    layer = nf.layers.Embedding(11, 3, scale=scale, seed=0, dtype="float64")
+    ids, dy = rng.integers(0, 11, (5, 7)), rng.normal(size=(5, 7, 3))
+    found, plain = nf.Gradients(layer), nf.Gradients(layer)
+    for _ in range(2):  # what is there stays
+        for of, gradients in ((nf.fast(layer), found), (layer, plain)):
+            of.backward(dy, of.forward(ids, nf.Context())[1], gradients)
+    np.testing.assert_allclose(found.flat, plain.flat, rtol=0, atol=1e-13)
+    layer.weight.trainable = False
+    twin = nf.fast(layer)
+    twin.backward(dy, twin.forward(ids, nf.Context())[1], nf.Gradients(layer))

@@ -1,0 +1,122 @@
+"""Random numbers drawn on the device: those of the published generator, repeatable, no upload."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import functional as F
+from npformer.engine import gpu
+from npformer.functional.dropout import draw_kept
+from tests import fake_device
+from tests.device import cases
+from tests.kernels.gpu.helpers import TRAIN, asarray, down
+from tests.kernels.helpers import normals
+
+pytestmark = pytest.mark.usefixtures("cupy")
+in_emulation = pytest.mark.usefixtures("emulation")
+
+
+def philox(counter: np.ndarray, key: tuple[int, int]) -> np.ndarray:
+    """Philox4x32-10 as Salmon et al. (2011) define it; counter and result are (n, 4) words."""
+    c = [counter[:, i].astype(np.uint64) for i in range(4)]
+    k0, k1 = (np.uint64(k) for k in key)
+    low = np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        first, second = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
+        c = [
+            (second >> np.uint64(32)) ^ c[1] ^ k0,
+            second & low,
+            (first >> np.uint64(32)) ^ c[3] ^ k1,
+            first & low,
+        ]
+        k0, k1 = (k0 + np.uint64(0x9E3779B9)) & low, (k1 + np.uint64(0xBB67AE85)) & low
+    return np.stack(c, axis=1).astype(np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "words"),
+    [
+        ([0] * 4, [0] * 2, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        ([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        (
+            [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
+            [0xA4093822, 0x299F31D0],
+            "d16cfe09 94fdcceb 5001e420 24126ea1",
+        ),
+    ],
+)
+def test_the_reference_gives_the_published_numbers(counter, key, words) -> None:
+    found = philox(np.array([counter]), (key[0], key[1]))[0]
+    assert " ".join(f"{word:08x}" for word in found) == words
+
+
+def reference(n: int, draw: int, seed: int) -> np.ndarray:
+    """Return n words: four of each counter (position, draw)."""
+    position = np.arange(-(-n // 4), dtype=np.uint64)
+    low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
+    rest = np.full((len(position), 2), [draw & 0xFFFFFFFF, draw >> 32], dtype=np.uint64)
+    counter = np.column_stack([position & low, position >> high, rest])
+    return philox(counter, (seed & 0xFFFFFFFF, seed >> 32)).reshape(-1)[:n]
+
+
+@pytest.fixture
+def single() -> Any:
+    """An array on the device, for its backend and dtype."""
+    return asarray(np.zeros(1, dtype="float32"))
+
+
+@pytest.mark.parametrize("draw", [0, 1, 2**33 + 5])
+@pytest.mark.parametrize("seed", [0, 7, 2**63 - 1])
+@pytest.mark.parametrize("n", [1, 4, 5, 1023, 2049])
+def test_masks_of_the_device_are_those_of_the_reference(n, seed, draw, single) -> None:
+    generator = gpu.DeviceGenerator(seed)
+    generator.n_draws = draw
+    words = reference(n, draw, seed)
+    kept = down(generator.kept((n,), 0.3, single))
+    assert kept.dtype == bool
+    np.testing.assert_array_equal(kept, words >= round(0.3 * 2**32))
+    assert generator.n_draws == draw + 1
+    uniform = down(generator.random((n,)))
+    np.testing.assert_array_equal(uniform, (reference(n, draw + 1, seed) >> 8) * 2.0**-24)
+
+
+def test_a_device_generator_uploads_nothing_and_waits_for_nothing() -> None:
+    x = asarray(normals((6, 50))[0])
+    generator = gpu.DeviceGenerator(1)
+    with fake_device.count() as counted:
+        y, _ = gpu.dropout(x, 0.5, generator, context=TRAIN)
+        plain, _ = F.dropout(x, 0.5, generator)
+    assert (counted.uploads, counted.synchronisations) == (0, 0)
+    assert not np.array_equal(down(y), down(plain))  # two draws
+
+
+@in_emulation
+def test_a_training_run_may_draw_its_masks_on_the_device() -> None:
+    runs, uploads = {}, {}
+    for name, masks in (("host", "host"), ("device", "device"), ("again", "device")):
+        model = cases.classifier("float32", dropout=0.3).to("cupy")
+        data = cases.batch(model)
+        with fake_device.count() as counted:
+            history = nf.fit(model, data, epochs=2, batch_size=2, masks=masks, progress=False)
+        runs[name], uploads[name] = history.train_loss, counted.uploads
+    assert runs["again"] == runs["device"] != runs["host"]
+    assert uploads["device"] < uploads["host"]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 0.5, True])
+def test_a_device_generator_refuses_a_seed_that_is_none(seed) -> None:
+    with pytest.raises(ValueError, match="seed is"):
+        gpu.DeviceGenerator(seed)
+
+
+def test_other_generators_of_the_device_are_taken() -> None:
+    class Uniform:
+        def random(self, shape: tuple[int, ...], dtype: str) -> Any:
+            return asarray(np.random.default_rng(3).random(shape, dtype=dtype))
+
+    x = normals((5, 9))[0]
+    y, _ = gpu.dropout(asarray(x), 0.4, Uniform(), context=TRAIN)
+    kept = draw_kept(x.shape, 0.4, Uniform())
+    np.testing.assert_allclose(down(y), np.where(down(kept), x / 0.6, 0.0), rtol=1e-15)
