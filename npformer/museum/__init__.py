@@ -1,4 +1,4 @@
-"""A museum of real bugs: layers and pairs that are wrong, beside the ones that are right.
+"""A museum of real bugs: layers and functions that are wrong, beside the right ones.
 
 ::
 
@@ -6,18 +6,17 @@
 
     bug = BUGS["LayerNormWithoutGamma"]
     print(bug.doc)                              # who makes it, why it is wrong, what catches it
-    layer = bug.build()                         # an ordinary layer, to be put into any model
+    layer = bug.build()                         # an ordinary layer, for any model
     npformer.gradcheck(layer, *bug.inputs)      # GradcheckError
     INVARIANTS["gradient_of_layer_norm"](layer) # AssertionError; bug.right() passes
 
-Nothing is patched, and nothing else in the package knows of the museum. Its tests hold each bug to
-what its row in `BUGS` says, docs/museum.md shows them all, and whoever writes a layer of their own
-can be told by the same invariants whether it has one of these.
+The same invariants tell whether a layer of your own has one of these bugs. docs/museum.md shows all
+bugs. Nothing is patched, and the rest of the package does not import the museum.
 """
 
 from npformer.museum.bug import REFEREES, Bug, Source, referees
 from npformer.museum.invariants import INVARIANTS
 from npformer.museum.rules import Files
-from npformer.museum.table import BUGS, SEEN
+from npformer.museum.table import BUGS
 
-__all__ = ["BUGS", "INVARIANTS", "REFEREES", "SEEN", "Bug", "Files", "Source", "referees"]
+__all__ = ["BUGS", "INVARIANTS", "REFEREES", "Bug", "Files", "Source", "referees"]

@@ -1,8 +1,6 @@
-"""Wrong attention: pairs (forward, backward), and one layer that attends by any such pair."""
+"""Wrong attention: pairs (forward, backward), and a layer that uses any such pair."""
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
@@ -16,22 +14,13 @@ from npformer.layers.pooling import without_padding
 from npformer.mixers import Attention
 from npformer.mixers.averaging import over_heads
 
-Pair = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]
-"""(forward, backward)."""
+Pair = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]  # (forward, backward)
 
 RIGHT = F.scaled_dot_product_attention, F.scaled_dot_product_attention_backward
 
 
 class AttentionBy(Attention):
-    """`Attention` by a pair of functions: the place of a wrong pair in a model.
-
-    Parameters
-    ----------
-    attend : (forward, backward)
-        ``forward(query, key, value, mask, causal)``, as `functional.scaled_dot_product_attention`.
-    d_model, n_heads, causal, seed, dtype
-        As in `Attention`.
-    """
+    """`Attention` with a given pair in place of `functional.scaled_dot_product_attention`."""
 
     def __init__(
         self,
@@ -70,13 +59,7 @@ class AttentionBy(Attention):
 def with_softmax(
     softmax: Callable[..., tuple[Array, Any]], softmax_backward: Callable[..., Array]
 ) -> Pair:
-    """Return the pair of attention whose softmax is a given one.
-
-    Parameters
-    ----------
-    softmax, softmax_backward : callable
-        As `functional.softmax` and its backward pass.
-    """
+    """Return attention as a pair that uses the given softmax."""
 
     def attend(
         query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
@@ -103,23 +86,16 @@ def softmax_divided_by_the_batch(
 ) -> tuple[Array, Any]:
     """The backward pass of softmax divides by the batch size.
 
-    Notes
-    -----
-    Who: Someone who knows that the loss is a mean over the batch, and takes the mean once more.
-
-    Why: dx_i = y_i (dy_i - sum_j dy_j y_j). The mean over the batch is in dy already, once, by the
-    loss.
-
-    Cost: Whatever made the scores, queries and keys, learns a batch's size too slowly.
-
-    Caught: By differences and by the complex step, for any batch of more than one sample:
-    `gradient_of_softmax`.
+    Who: Someone who knows that the loss is a mean over the batch, and averages a second time.
+    Why: dx_i = y_i (dy_i - sum_j dy_j y_j). The loss has already divided dy by the batch size.
+    Cost: The gradients of queries and keys are too small: by a factor of the size of the batch.
+    Caught: Gradient checks, for any batch of more than one sample.
     """
     return F.softmax(x, axis, mask)
 
 
 def softmax_divided_by_the_batch_backward(dy: Array, cache: Any) -> Array:
-    """Gradient of softmax, and wrong."""
+    """Gradient of softmax, divided by the batch size."""
     y, axis = cache
     dx = y * (dy - (dy * y).sum(axis=axis, keepdims=True))
     return dx / len(dy)
@@ -128,19 +104,14 @@ def softmax_divided_by_the_batch_backward(dy: Array, cache: Any) -> Array:
 def softmax_that_guesses_its_axis(
     x: Array, axis: int | None = None, mask: Array | None = None
 ) -> tuple[Array, Any]:
-    """Softmax without an axis guesses one: the first, if there are three.
+    """Softmax without an axis guesses one: for three axes, the first.
 
-    Notes
-    -----
-    Who: Someone who leaves dim out, where a framework guesses with a warning.
-
-    Why: Over axis 0 of (batch, length, length), the weights of one sample depend on the others,
-    and a row of a sample no longer sums to 1.
-
-    Cost: In a batch of two equal samples each gets weights of 0.5, whatever the scores are.
-
-    Caught: By no gradient check, for the backward pass has the same axis, but by the sums:
-    `softmax_sums_to_1_over_the_last_axis`.
+    Who: Someone who does not pass the axis. PyTorch then guesses too, with a warning.
+    Why: Over axis 0 of (batch, length, length), the weights of one sample depend on the others, and
+    a row no longer sums to 1.
+    Cost: In a batch of two equal samples every weight is 0.5, whatever the scores are.
+    Caught: The sums of the weights. No gradient check, because the backward pass uses the same
+    axis.
     """
     if axis is None:
         axis = 0 if x.ndim in (1, 3) else 1
@@ -153,19 +124,14 @@ softmax_that_guesses_its_axis_backward = F.softmax_backward
 def attention_that_asks_the_keys(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
-    """Cross-attention takes its queries from where its keys come from.
+    """Cross-attention uses the keys as queries.
 
-    Notes
-    -----
     Who: Someone who passes (memory, memory, x) to a function that expects (x, memory, memory).
-
-    Why: softmax(Q K^T / sqrt(d)) V: Q is of those who ask, K and V of those who are asked. Row i of
-    the result answers query i.
-
-    Cost: The queries have no say, and there are as many answers as keys.
-
-    Caught: By differences and by the complex step, as long as the backward pass is attention's own:
-    the queries' true gradient is 0. And by asking: `queries_ask_and_keys_answer`.
+    Why: In softmax(Q K^T / sqrt(d)) V, row i of the result belongs to query i.
+    Cost: The queries have no effect on the result, which has one row for each key instead of one
+    for each query.
+    Caught: Changing a query: the result stays the same. Gradient checks too, if the backward pass
+    is that of right attention, because the true gradient of the queries is 0.
     """
     return F.scaled_dot_product_attention(key, key, value, mask, causal)
 
@@ -178,17 +144,11 @@ def attention_over_an_axis_of_length_1(
 ) -> tuple[Array, Any]:
     """Attention's softmax runs over an axis of length 1.
 
-    Notes
-    -----
     Who: Someone who adds an axis to make shapes fit, and then normalises over it.
-
-    Why: exp(s) / sum exp(s) over one entry is 1, whatever s is: nothing is weighed.
-
-    Cost: Every token gets the sum of all tokens; queries and keys have no say, and padding has.
-
-    Caught: By differences and by the complex step, as long as the backward pass is attention's own.
-    Not if it is derived from this forward pass: then only by the weights' sums,
-    `attention_averages_over_the_keys`.
+    Why: Over a single entry, exp(s) / sum exp(s) is 1 whatever s is.
+    Cost: Every token gets the sum of all tokens, padding included. Queries and keys have no effect.
+    Caught: The sums of the weights. Gradient checks too, if the backward pass is that of right
+    attention and was not derived from this forward pass.
     """
     scores, scores_cache = F.attention_scores(query, key)
     weights = F.softmax(scores[..., None])[0][..., 0]
@@ -201,19 +161,14 @@ attention_over_an_axis_of_length_1_backward = F.scaled_dot_product_attention_bac
 def attention_that_looks_ahead(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
-    """The causal triangle begins one place too far right.
+    """The causal mask is one token too wide.
 
-    Notes
-    -----
     Who: Someone who counts diagonals from 1.
-
-    Why: Query i may see keys 0 to i. With i + 1 a language model sees the token it is to predict:
-    the training loss goes to 0, and nothing was learned.
-
-    Cost: A model that is perfect in training and useless without the answers.
-
-    Caught: By no gradient check, but by a token that changes with a later one:
-    `causal_attention_does_not_look_ahead`.
+    Why: Query i may see keys 0 to i. If it sees key i + 1, a language model sees the very token it
+    has to predict.
+    Cost: The training loss goes to 0, and nothing useful is learned.
+    Caught: Changing a token: an earlier one changes too. No gradient check, because the backward
+    pass uses the same mask.
     """
     if causal:
         triangle = np.tril(np.ones((query.shape[-2], key.shape[-2]), dtype=bool), k=1)
@@ -227,19 +182,13 @@ attention_that_looks_ahead_backward = F.scaled_dot_product_attention_backward
 def attention_with_the_mask_turned_round(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
-    """The padding mask is read the wrong way round.
+    """The padding mask is inverted.
 
-    Notes
-    -----
-    Who: Someone who comes from a library in which True means: mask this one.
-
-    Why: weights_ij = 0 where token j is padding. Turned round, only padding is looked at.
-
-    Cost: The tokens see nothing but padding, and a sequence without padding sees nothing at all.
-
-    Caught: By what padding holds, which must not matter: `padding_changes_no_kept_token`. By
-    differences and by the complex step too, but only inside a mixer, which sets values at padding
-    to 0 and counts on weights of 0 there.
+    Who: Someone used to a library in which True means: leave this token out.
+    Why: The weight of token j must be 0 where j is padding.
+    Cost: Tokens see only padding, and in a sequence without padding they see nothing at all.
+    Caught: Changing the values at padding, which must not matter. In a mixer, gradient checks
+    notice it too: the mixer sets the values at padding to 0 and relies on their weights being 0.
     """
     mask = None if mask is None else ~mask
     return F.scaled_dot_product_attention(query, key, value, mask, causal)
@@ -249,24 +198,14 @@ attention_with_the_mask_turned_round_backward = F.scaled_dot_product_attention_b
 
 
 class AttentionThatMergesByReshape(Attention):
-    """Heads are merged by a reshape alone.
+    """Heads are merged by a reshape without a transpose.
 
-    Parameters
-    ----------
-    d_model, n_heads, causal, memory, seed, dtype
-        As in `Attention`.
-
-    Notes
-    -----
-    Who: Someone whose shapes fit: (batch, heads, length, d) holds as many numbers.
-
+    Who: Someone who sees that the sizes fit: both shapes hold the same number of entries.
     Why: (batch, heads, length, d) must become (batch, length, heads, d) before the last two axes
-    are one. Else a token's features are other tokens'.
-
-    Cost: Each token gets the results of others, by a rule that depends on the length.
-
-    Caught: By differences and by the complex step, as long as the backward pass merges rightly; and
-    by another order of the tokens: `attention_without_positions_knows_no_order`.
+    are merged. Otherwise the features of different tokens are mixed up.
+    Cost: Each token gets results of other tokens; which ones depends on the length.
+    Caught: Permuting the tokens: the results are not permuted in the same way. Gradient checks too,
+    if the backward pass splits the heads in the right way.
     """
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:

@@ -1,8 +1,6 @@
-"""Wrong blocks and a wrong encoder: what is shared, and what is added."""
+"""Wrong blocks, and a wrong encoder."""
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -11,23 +9,12 @@ from npformer.models import Encoder, EncoderBlock, EncoderConfig
 
 
 class BlockWithOneNorm(EncoderBlock):
-    """One layer norm stands at both places of a block.
+    """A block uses one layer norm at both places.
 
-    Parameters
-    ----------
-    config, mixer, seed, dtype
-        As in `EncoderBlock`.
-
-    Notes
-    -----
     Who: Someone who writes self.norm once and uses it twice.
-
-    Why: The paper has LayerNorm(x + Sublayer(x)) for each sublayer, with a gamma and a beta each.
-
-    Cost: Scale and shift of one place are those of the other: a smaller model than was meant.
-
-    Caught: By no gradient check, for both uses add their gradients, but by a count:
-    `a_block_owns_two_norms`.
+    Why: In the paper, each sublayer's LayerNorm(x + Sublayer(x)) has its own gamma and beta.
+    Cost: The two places share scale and shift: a smaller model than was meant.
+    Caught: Counting parameters. No gradient check, because the gradients of both uses add up.
     """
 
     def __init__(
@@ -40,22 +27,12 @@ class BlockWithOneNorm(EncoderBlock):
 class BlockWithOneResidual(EncoderBlock):
     """The second residual connection adds the input of the block.
 
-    Parameters
-    ----------
-    config, mixer, seed, dtype
-        As in `EncoderBlock`, with post-norm.
-
-    Notes
-    -----
     Who: Someone who keeps `residual = x` from the top of the block.
-
-    Why: h = norm(x + mixer(x)), y = norm(h + feed_forward(h)). With x in place of h, the result of
-    the mixer has no path past the feed-forward network.
-
-    Cost: What tokens say to each other has to pass through every feed-forward network on its way.
-
-    Caught: By differences and by the complex step, as long as the backward pass is the block's own.
-    And by doing it once more, part by part: `each_residual_adds_its_own_input`.
+    Why: h = norm(x + mixer(x)), y = norm(h + feed_forward(h)). With x in place of h, the mixer's
+    result has no path around the feed-forward network.
+    Cost: What the mixer computes reaches the next block only through the feed-forward network.
+    Caught: Computing the result step by step. Gradient checks too, if the backward pass is that of
+    a right block.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -70,23 +47,12 @@ class BlockWithOneResidual(EncoderBlock):
 
 
 class EncoderOfOneBlock(Encoder):
-    """One block is put into the list n times.
+    """The encoder's list holds the same block n times.
 
-    Parameters
-    ----------
-    config, seed, dtype
-        As in `Encoder`.
-
-    Notes
-    -----
-    Who: Someone who writes [block] * n, or appends the block that was made before the loop.
-
-    Why: n references to one object: weights tied across depth, an n-th of the parameters.
-
-    Cost: A much smaller model than was meant, which trains as if nothing were wrong.
-
-    Caught: By no gradient check, for all uses add their gradients, but by a count:
-    `layers_are_tied_only_when_asked`.
+    Who: Someone who writes [block] * n, or appends a block that was made before the loop.
+    Why: n references to one object are n layers with tied weights.
+    Cost: A model with an n-th of the parameters, which trains as if nothing were wrong.
+    Caught: Counting parameters. No gradient check, because the gradients of all uses add up.
     """
 
     def __init__(self, config: EncoderConfig, seed: Seed = 0, dtype: str = "float32") -> None:

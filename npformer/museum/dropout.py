@@ -1,48 +1,25 @@
 """Wrong dropouts."""
 
-# ruff: noqa: D102, RET503 -- documented in Layer; one of the bugs is a missing return
-
-from __future__ import annotations
+# ruff: noqa: D102, RET503 -- documented in Layer; one bug is a missing return
 
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Layer
-from npformer.layers import Dropout, Sequential, Tanh
-
-
-def twice(dropout: Layer) -> Sequential:
-    """Return a chain in which one layer stands at two places, a tanh between them.
-
-    Parameters
-    ----------
-    dropout : Layer
-    """
-    return Sequential(dropout, Tanh(), dropout)
+from npformer.core import Array, Context, Gradients
+from npformer.layers import Dropout
 
 
 class DropoutThatRemembers(Dropout):
-    """A dropout keeps its mask in itself, and one dropout stands at two places of a block.
+    """A dropout layer keeps its mask in itself, and is used twice in a block.
 
-    Parameters
-    ----------
-    rate
-        As in `Dropout`.
-
-    Notes
-    -----
-    Who: Anyone who writes layers that remember their activations: it works until one is shared.
-
-    Why: dx = dy m / (1 - p) with the mask m of *that* use. The second use has overwritten it.
-
-    Cost: Gradients of the first use are those of other random numbers.
-
-    Caught: By differences and by the complex step, where it is used twice and is training:
-    `gradient_of_one_dropout_used_twice`.
+    Who: Anyone whose layers store their activations: it works until a layer is shared.
+    Why: dx = dy m / (1 - p), but the mask m of the first use is overwritten by the second use.
+    Cost: Gradients of the first use are computed with the wrong mask.
+    Caught: Gradient checks in training, of two uses of the layer.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        y, self.mask = F.dropout(x, self.rate, context.draws())
+        y, self.mask = F.dropout(x, self.rate, context.dropout_generator())
         return y, None
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
@@ -52,21 +29,11 @@ class DropoutThatRemembers(Dropout):
 class DropoutThatScalesAtEvaluation(Dropout):
     """Dropout still scales by 1 / (1 - p) at evaluation.
 
-    Parameters
-    ----------
-    rate
-        As in `Dropout`.
-
-    Notes
-    -----
-    Who: Someone who moves the scale from evaluation to training and leaves it at both.
-
-    Why: E[m / (1 - p)] = 1 while training, so nothing is left to be scaled at evaluation.
-
+    Who: Someone who moves the scaling from evaluation to training and forgets the old line.
+    Why: E[m / (1 - p)] = 1 in training, so evaluation needs no scaling.
     Cost: The model that is evaluated is not the one that was trained.
-
-    Caught: By no gradient check, for the backward pass scales too, but by what evaluation must be:
-    `dropout_does_nothing_at_evaluation`.
+    Caught: At evaluation dropout must return its input. No gradient check, because the backward
+    pass scales too.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -79,24 +46,12 @@ class DropoutThatScalesAtEvaluation(Dropout):
 class DropoutWithoutAReturn(Dropout):
     """The backward pass of dropout returns nothing at evaluation.
 
-    Parameters
-    ----------
-    rate
-        As in `Dropout`.
-
-    Notes
-    -----
-    Who: Someone who writes `if training:` around the body and forgets the other way out.
-
+    Who: Someone who writes `if training:` around the body and forgets the other case.
     Why: At evaluation y = x, so dx = dy.
-
-    Cost: At evaluation, as for the saliency of an input, there is no gradient.
-
-    Caught: By a rule of the protocol, at evaluation: who has an input returns its gradient.
-    `gradient_of_dropout_at_evaluation`.
+    Cost: There is no gradient at evaluation, for example to explain a prediction.
+    Caught: gradcheck at evaluation, because a backward pass must return a gradient.
     """
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        scaled = cache
-        if scaled is not None:
-            return dy * scaled
+        if cache is not None:
+            return dy * cache

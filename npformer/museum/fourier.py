@@ -1,8 +1,6 @@
-"""Wrong Fourier mixing: its padding, and its length."""
+"""Wrong Fourier mixing."""
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -13,24 +11,13 @@ from npformer.mixers import Fourier
 
 
 class FourierThatIgnoresTheMask(Fourier):
-    """Fourier mixing mixes padding in and says nothing.
+    """Fourier mixing silently mixes padding into the other tokens.
 
-    Parameters
-    ----------
-    padding
-        As in `Fourier`, and of no effect.
-
-    Notes
-    -----
-    Who: Whoever follows the published code, which takes no mask.
-
-    Why: Each entry of the transform is a sum over all positions, padding too: the same sentence
-    gives another result in a longer batch.
-
-    Cost: Results that depend on the neighbours in a batch.
-
-    Caught: By no gradient check, but by a mask that is not refused:
-    `padding_is_never_mixed_in_silence`; and by what padding holds: `padding_changes_no_kept_token`.
+    Who: Anyone who follows the published code, which takes no mask.
+    Why: Each entry of the transform is a sum over all positions, including padding.
+    Cost: The result of a sequence depends on the length that its batch is padded to.
+    Caught: Changing the values at padding, or passing a padding mask, which must be refused. No
+    gradient check, because the backward pass mixes padding too.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -41,24 +28,15 @@ class FourierThatIgnoresTheMask(Fourier):
 
 
 class FourierWithACorner(Fourier):
-    """Short sequences are mixed with a corner of the long transform's matrix.
+    """Short sequences are mixed with a corner of the matrix for a longer length.
 
-    Parameters
-    ----------
-    padding
-        As in `Fourier`.
-
-    Notes
-    -----
-    Who: Someone who computes the matrix once, for max_len, to have products only.
-
-    Why: Entry (j, k) is exp(-2 pi i j k / n). n is the length of the sequence, so a corner of the
-    matrix for another n is another map, and not a Fourier transform.
-
-    Cost: Short sequences are hardly mixed at all: the corner is nearly constant.
-
-    Caught: By no gradient check, for this map is its own gradient too, but by the transform itself:
-    `fourier_mixing_is_the_transform_of_its_own_length`.
+    Who: Someone who computes the matrix of the transform once, for max_len.
+    Why: Entry (j, k) of the matrix is exp(-2 pi i j k / n), where n is the length of the sequence.
+    A corner of the matrix for another n is not a Fourier transform.
+    Cost: The corner is nearly constant, so all tokens of a short sequence get nearly the same
+    result.
+    Caught: Comparing with a Fourier transform. No gradient check, because the backward pass uses
+    the same matrix.
     """
 
     def mix(self, x: Array, context: Context) -> tuple[Array, Any]:

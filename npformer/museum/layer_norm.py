@@ -2,8 +2,6 @@
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,21 +13,10 @@ from npformer.layers import LayerNorm
 class LayerNormWithoutGamma(LayerNorm):
     """The backward pass of layer norm forgets gamma.
 
-    Parameters
-    ----------
-    d_model, eps, dtype
-        As in `LayerNorm`.
-
-    Notes
-    -----
-    Who: Whoever tests it on a fresh layer only: there gamma is 1 and nothing is wrong.
-
-    Why: y = gamma n + beta, so the gradient that reaches n is dy gamma, not dy.
-
-    Cost: Wrong gradients of everything below, the more so the longer gamma has been trained.
-
-    Caught: By differences and by the complex step, once gamma is away from 1:
-    `gradient_of_layer_norm`.
+    Who: Someone who tests only a fresh layer, whose gamma is 1.
+    Why: y = gamma n + beta, so the gradient with respect to n is dy gamma, not dy.
+    Cost: All gradients of earlier layers are wrong, more so as gamma moves away from 1.
+    Caught: Gradient checks, once gamma is not 1.
     """
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
@@ -43,21 +30,11 @@ class LayerNormWithoutGamma(LayerNorm):
 class LayerNormWithoutEpsilon(LayerNorm):
     """Layer norm has no epsilon.
 
-    Parameters
-    ----------
-    d_model, eps, dtype
-        As in `LayerNorm`.
-
-    Notes
-    -----
-    Who: Someone who writes the formula of a lecture: real data has no constant rows, padding has.
-
-    Why: A constant row has variance 0: 0 / sqrt(0) is NaN, and NaN spreads to every parameter.
-
-    Cost: One token of zeros, and the model is lost.
-
-    Caught: By no gradient check of ordinary numbers, but by a row that is constant:
-    `a_constant_row_is_finite`.
+    Who: Someone who copies the formula from a lecture. Real rows are rarely constant, but padding
+    is.
+    Why: A constant row has variance 0, and 0 / sqrt(0) is NaN, which spreads to every parameter.
+    Cost: A single token of zeros can destroy the whole model.
+    Caught: A constant row. No gradient check of ordinary numbers.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -71,22 +48,12 @@ class LayerNormWithoutEpsilon(LayerNorm):
 class LayerNormInOnePass(LayerNorm):
     """The variance is computed as E[x^2] - E[x]^2, in float32.
 
-    Parameters
-    ----------
-    d_model, eps, dtype
-        As in `LayerNorm`.
-
-    Notes
-    -----
     Who: Someone who wants one pass over the data instead of two.
-
-    Why: At mean 1e4 both terms are 1e8, where float32 has steps of 8: their difference, the
-    variance, is a multiple of 8, and may be negative.
-
+    Why: At mean 1e4 both terms are near 1e8, where neighbouring float32 numbers are 8 apart. Their
+    difference, the variance, is a multiple of 8 and may be negative. For eight rows of variance 1
+    it came out as 0, -8, 0, 0, 8, -8, -8 and 8.
     Cost: Nothing while means are small; then noise, and NaN where the variance is negative.
-
-    Caught: By no gradient check, which is in float64, but in float32 at a large mean:
-    `a_large_mean_costs_no_digits`.
+    Caught: Float32 at a large mean. No gradient check, because those run in float64.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:

@@ -2,8 +2,6 @@
 
 # ruff: noqa: D102 -- documented in Adam
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,22 +11,12 @@ from npformer.optim import Adam
 
 
 class AdamWithTheLayersNumber(Adam):
-    """Adam's step counter is fed with the number of the layer.
+    """Adam uses the number of the layer in place of the number of the step.
 
-    Parameters
-    ----------
-    parameters, lr, betas, eps, weight_decay, schedule
-        As in `Adam`; without weight decay.
-
-    Notes
-    -----
-    Who: Someone whose loop over layers and whose step are both called t, or i.
-
-    Why: m / (1 - beta1^t) undoes that m began at 0 only if t counts the steps that m has taken.
-
-    Cost: Later layers learn more slowly at first, and earlier ones wrongly ever after.
-
-    Caught: By the length of the first step: `adams_first_step_has_size_lr`.
+    Who: Someone who calls both of them t, or i.
+    Why: m / (1 - beta1^t) corrects m, which starts at 0, only if t counts the updates of m.
+    Cost: The first steps have different sizes, and later steps are wrong for every tensor.
+    Caught: The size of the first step.
     """
 
     def step(self, gradients: Mapping[str, Array]) -> None:
@@ -42,22 +30,13 @@ class AdamWithTheLayersNumber(Adam):
 
 
 class AdamThatCountsTensors(Adam):
-    """The warm-up counts tensors: the counter goes up inside the loop over parameters.
+    """Adam's step counter goes up once for each tensor.
 
-    Parameters
-    ----------
-    parameters, lr, betas, eps, weight_decay, schedule
-        As in `Adam`; without weight decay.
-
-    Notes
-    -----
-    Who: Someone whose update is a method of each parameter, with one counter for all.
-
-    Why: factor(s) = min(s / warmup, sqrt(warmup / s)) with s the number of optimizer steps.
-
-    Cost: A warm-up that is over after a fraction of its steps.
-
-    Caught: By a count of steps, with more than one tensor: `adam_counts_steps_and_not_tensors`.
+    Who: Someone who updates each parameter in a method of its own, with one counter for all.
+    Why: In the warm-up factor(s) = min(s / warmup, sqrt(warmup / s)), s is the number of optimizer
+    steps.
+    Cost: The warm-up ends too early.
+    Caught: Counting the steps, with more than one tensor.
     """
 
     def step(self, gradients: Mapping[str, Array]) -> None:
@@ -73,23 +52,13 @@ class AdamThatCountsTensors(Adam):
 
 
 class AdamWithOneBeta(Adam):
-    """Adam has beta1 where beta2 belongs.
+    """Adam uses beta1 in place of beta2.
 
-    Parameters
-    ----------
-    parameters, lr, betas, eps, weight_decay, schedule
-        As in `Adam`; without weight decay.
-
-    Notes
-    -----
-    Who: Anyone: two names that differ in a digit, and training that still goes down, slowly.
-
-    Why: v = beta2 v + (1 - beta2) g^2; with beta1 in it, v / (1 - beta2^t) is 100 times too large
-    at t = 1, and its root 10 times.
-
-    Cost: First steps a tenth as long as they should be.
-
-    Caught: By the length of the first step: `adams_first_step_has_size_lr`.
+    Who: Anyone: the names differ in one digit, and training still makes progress, slowly.
+    Why: v = beta2 v + (1 - beta2) g^2. With beta1 = 0.9 in place of beta2 = 0.999, v / (1 -
+    beta2^t) is 100 times too large at t = 1, and its root 10 times.
+    Cost: The first steps are too short.
+    Caught: The size of the first step.
     """
 
     def step(self, gradients: Mapping[str, Array]) -> None:

@@ -1,25 +1,19 @@
-"""A wrong referee."""
+"""A wrong report of gradcheck."""
 
 # ruff: noqa: D102 -- documented in GradcheckReport
-
-from __future__ import annotations
 
 from npformer.proof.gradcheck import GradcheckReport
 
 
 class RefereeThatSkipsNan(GradcheckReport):
-    """The referee takes Python's max of errors that may be NaN.
+    """gradcheck takes Python's max of errors that may be NaN.
 
-    Notes
-    -----
-    Who: Whoever forgets that no comparison with NaN is true. npformer's own gradcheck had it.
-
-    Why: max(1e-9, nan) is 1e-9, because nan > 1e-9 is False: NaN in any tensor but the first
-    passed.
-
-    Cost: A backward pass that gives NaN is called proven.
-
-    Caught: By a backward pass that gives NaN: `a_referee_passes_no_nan`.
+    Who: Anyone who forgets that every comparison with NaN is false. npformer's own gradcheck had
+    this bug.
+    Why: max(1e-9, nan) is 1e-9, because nan > 1e-9 is False. So NaN passes in every tensor but the
+    first.
+    Cost: A backward pass that returns NaN passes.
+    Caught: Checking a backward pass that returns NaN.
     """
 
     @property

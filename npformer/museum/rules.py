@@ -1,6 +1,4 @@
-"""Rules for source text, which is read and not run: invariants too, of files or of layers' code."""
-
-from __future__ import annotations
+"""Invariants of source code, which is parsed but not run: of files, or of the methods of layers."""
 
 import ast
 import functools
@@ -8,94 +6,80 @@ import inspect
 import math
 import textwrap
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from npformer.core import Layer
 from npformer.museum.invariants import invariant
 from npformer.proof.gradcheck import TOLERANCE
 
 Files = Mapping[str, str]
-"""Source files: ``{path: text}``, paths below the repository."""
+"""Source files: ``{path: text}``, with paths relative to the repository."""
+
+_parse = functools.cache(ast.parse)
 
 
-def parsed(files: Files | Layer) -> Iterator[tuple[str, ast.Module]]:
-    """Yield (name, syntax tree) of every file, or of every method of the layers in a model.
+def nodes(files: Files | Layer) -> Iterator[tuple[str, ast.AST]]:
+    """Yield (where it is from, syntax node) for files, or for the methods of a model's layers.
 
-    Parameters
-    ----------
-    files : mapping of str to str, or Layer
-        Of a layer all methods are read but its ``__init__``, where numbers are no arrays.
+    ``__init__`` is left out, because it works with sizes rather than arrays.
     """
-    if not isinstance(files, Layer):
-        for name, text in sorted(files.items()):
-            yield name, _parsed(text)
-        return
-    for kind in {type(layer): None for _, layer in files.layers()}:
-        for name, method in vars(kind).items():
-            if inspect.isfunction(method) and name != "__init__":
-                source = textwrap.dedent(inspect.getsource(method))
-                yield f"{kind.__name__}.{name}", _parsed(source)
-
-
-@functools.cache
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
+    if isinstance(files, Layer):
+        files = {
+            f"{kind.__name__}.{name}": textwrap.dedent(inspect.getsource(method))
+            for kind in {type(layer) for _, layer in files.layers()}
+            for name, method in vars(kind).items()
+            if inspect.isfunction(method) and name != "__init__"
+        }
+    for name, text in sorted(files.items()):
+        for node in ast.walk(_parse(text)):
+            yield f"{name}, line {getattr(node, 'lineno', 0)}", node
 
 
 @invariant
 def no_power_of_an_array(files: Files | Layer) -> None:
-    """In the mathematics, products are written out: x * x * x, not x**3."""
-    for name, tree in parsed(files):
-        for node in ast.walk(tree):
-            power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
-            called = isinstance(node, ast.Attribute) and node.attr in ("power", "float_power")
-            if power or called:
-                raise AssertionError(_at(name, node))
+    """Products are written out in the mathematics: x * x * x, not x**3."""
+    for where, node in nodes(files):
+        operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+        called = isinstance(node, ast.Attribute) and node.attr in ("power", "float_power")
+        if operator or called:
+            raise AssertionError(f"{where}: {ast.unparse(node)}")
 
 
 @invariant
 def no_bare_except(files: Files) -> None:
     """Every `except` says what it catches."""
-    for name, tree in parsed(files):
-        for node in ast.walk(tree):
-            bare = isinstance(node, ast.ExceptHandler) and node.type is None
-            assert not bare, f"{_at(name, node)} is bare"
+    for where, node in nodes(files):
+        assert not isinstance(node, ast.ExceptHandler) or node.type is not None, where
 
 
 @invariant
 def cupy_is_imported_in_one_place(files: Files) -> None:
-    """Only one file imports CuPy, so one file decides what happens without a GPU."""
-    for name, tree in parsed(files):
-        for node in ast.walk(tree):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            roots = {imported.partition(".")[0] for imported in names}
-            assert name == "npformer/core/cupy_backend.py" or not roots & {"cupy", "cupyx"}, _at(
-                name, node
-            )
+    """Only one file imports CuPy, so only one file decides what happens without a GPU."""
+    for where, node in nodes(files):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        if {name.partition(".")[0] for name in names} & {"cupy", "cupyx"}:
+            assert where.startswith("npformer/core/cupy_backend.py,"), where
 
 
 @invariant
 def gradients_are_checked_in_earnest(files: Files) -> None:
-    """No test of a gradient is skipped, expected to fail, or given a tolerance above 1e-6."""
-    assert TOLERANCE <= 1e-6, "the usual tolerance is above 1e-6"
-    for name, tree in parsed(files):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _last(node) == "gradcheck":
-                for keyword in node.keywords:
-                    if keyword.arg == "tolerance":
-                        value = getattr(keyword.value, "value", math.inf)
-                        assert value <= 1e-6, _at(name, node)
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                marks = {_last(d) for d in node.decorator_list} & {"skip", "skipif", "xfail"}
-                checks = any(
-                    isinstance(n, ast.Call) and _last(n) == "gradcheck" for n in ast.walk(node)
-                )
-                assert not (marks and checks), f"{name}, line {node.lineno}: {node.name}"
+    """No gradient test is skipped, expected to fail, or given a tolerance above 1e-6."""
+    assert TOLERANCE <= 1e-6, "the default tolerance is above 1e-6"
+    for where, node in nodes(files):
+        for keyword in node.keywords if _calls_gradcheck(node) else []:
+            if keyword.arg == "tolerance":
+                tolerance = getattr(keyword.value, "value", math.inf)
+                assert tolerance <= 1e-6, f"{where}: {ast.unparse(node)}"
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            marks = {_last(d) for d in node.decorator_list} & {"skip", "skipif", "xfail"}
+            checks = any(map(_calls_gradcheck, ast.walk(node)))
+            assert not (marks and checks), f"{where}: {node.name}"
 
 
-def _at(name: str, node: ast.AST) -> str:
-    return f"{name}, line {getattr(node, 'lineno', 0)}: {ast.unparse(node)}"
+def _calls_gradcheck(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and _last(node) == "gradcheck"
 
 
 def _last(node: ast.expr) -> str:

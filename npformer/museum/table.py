@@ -1,249 +1,213 @@
 """The table of all bugs, in the order of their numbers."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from npformer.layers import GELU, Dropout, LayerNorm
+from npformer import functional as F
+from npformer.layers import GELU, Dropout, LayerNorm, Sequential, Tanh
 from npformer.mixers import Attention, Fourier
 from npformer.models import Encoder, EncoderBlock
-from npformer.museum import attention, costs, dropout, files, layer_norm, optim, places
-from npformer.museum.activations import GELUThatIgnoresItsOption, GELUWithAPower
-from npformer.museum.attention import AttentionThatMergesByReshape
-from npformer.museum.block import BlockWithOneNorm, BlockWithOneResidual, EncoderOfOneBlock
-from npformer.museum.bug import Bug
-from npformer.museum.fourier import FourierThatIgnoresTheMask, FourierWithACorner
-from npformer.museum.probes import KEPT, draw
-from npformer.museum.referee import RefereeThatSkipsNan
-from npformer.museum.rows import (
-    a_block,
-    a_dropout,
-    a_dropout_twice,
-    a_norm,
-    an_attention,
-    an_encoder,
-    of_adam,
-    of_attention,
-    of_layer,
-    of_softmax,
-    of_source,
-    pair_of,
+from npformer.museum import (
+    activations,
+    attention,
+    block,
+    dropout,
+    files,
+    fourier,
+    layer_norm,
+    optim,
 )
+from npformer.museum.attention import RIGHT, AttentionBy, Pair
+from npformer.museum.bug import Bug, Source
+from npformer.museum.probes import FLOAT64, KEPT, N_HEADS, TOKENS, WIDTH, small
+from npformer.museum.referee import RefereeThatSkipsNan
+from npformer.optim import Adam
+from npformer.proof.cases.case import draw
 from npformer.proof.gradcheck import GradcheckReport
 from npformer.training.checkpoint import save
 
-SEEN = tuple(range(1, 18))
-"""Numbers of the bugs that were seen in published NumPy transformers and in texts about them."""
+GRADIENT = "differences", "complex step"
 
-BY_NUMBERS = "differences", "complex step"
+
+def _layer_norm(kind: Callable[..., LayerNorm]) -> LayerNorm:
+    norm = kind(WIDTH, dtype="float64")
+    norm.gamma.value[...] = 1.5 + draw(WIDTH)  # away from 1
+    return norm
+
+
+def _twice(kind: Callable[..., Dropout]) -> Sequential:
+    shared = kind(0.5)
+    return Sequential(shared, Tanh(), shared)
+
+
+BUILDERS: dict[type, Callable[[Any], Any]] = {
+    LayerNorm: _layer_norm,
+    Dropout: lambda kind: kind(0.5),
+    GELU: lambda kind: kind(),
+    Attention: lambda kind: kind(WIDTH, N_HEADS, **FLOAT64),
+    Fourier: lambda kind: kind(padding="refuse"),
+    EncoderBlock: lambda kind: kind(small(), **FLOAT64),
+    Encoder: lambda kind: kind(small(), **FLOAT64),
+}
+"""Class of layers -> how one is built, of that class or of a wrong subclass."""
+
+
+def _layer(
+    number: int,
+    wrong: type,
+    *caught_by: str,
+    build: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> Bug:
+    """Return the row of a wrong layer; the right class is the one that it derives from."""
+    right = wrong.__bases__[0]
+    of = f"{right.__module__.split('.')[1]}.{right.__name__}"
+    made = build or BUILDERS[right]
+    more["inputs"] = (TOKENS,)
+    return Bug(number, wrong, of, lambda: made(wrong), lambda: made(right), caught_by, **more)
+
+
+def _attention(number: int, wrong: Any, *caught_by: str, causal: bool = False, **more: Any) -> Bug:
+    """Return the row of a pair that a layer attends by."""
+    settings = {**FLOAT64, "causal": causal}
+    return Bug(
+        number,
+        wrong,
+        "functional.scaled_dot_product_attention",
+        lambda: AttentionBy(WIDTH, N_HEADS, attend=_pair_of(wrong), **settings),
+        lambda: Attention(WIDTH, N_HEADS, **settings),
+        caught_by,
+        inputs=(TOKENS,),
+        config={"causal": causal},
+        **more,
+    )
+
+
+def _pair(number: int, wrong: Any, of: str, right: Pair, *caught_by: str, **more: Any) -> Bug:
+    """Return the row of a pair of functions."""
+    return Bug(number, wrong, of, lambda: _pair_of(wrong), lambda: right, caught_by, **more)
+
+
+def _plain(number: int, wrong: Any, of: str, right: Any, *caught_by: str, **more: Any) -> Bug:
+    """Return the row of a class or function that is used as it is."""
+    return Bug(number, wrong, of, lambda: wrong, lambda: right, caught_by, **more)
+
+
+def _source(number: int, wrong: type[Source], *caught_by: str) -> Bug:
+    """Return the row of a source file."""
+    path, text, right = wrong.path, wrong.text, wrong.right
+    return Bug(number, wrong, path, lambda: {path: text}, lambda: {path: right}, caught_by)
+
+
+def _pair_of(forward: Any) -> Pair:
+    return forward, getattr(attention, f"{forward.__name__}_backward")
+
+
+SOFTMAX = "functional.softmax", (F.softmax, F.softmax_backward)
+ATTENTION = "functional.scaled_dot_product_attention", RIGHT
+ADAM = "optim.Adam", Adam
 
 ROWS = (
-    of_softmax(
+    _pair(
         1,
         attention.softmax_divided_by_the_batch,
-        *BY_NUMBERS,
+        *SOFTMAX,
+        *GRADIENT,
         "gradient_of_softmax",
         inputs=(draw(2, 4),),
-        measure=costs.gradient_error,
     ),
-    of_layer(
+    _layer(
         2,
         dropout.DropoutThatRemembers,
-        Dropout,
-        a_dropout_twice,
-        *BY_NUMBERS,
+        *GRADIENT,
         "gradient_of_one_dropout_used_twice",
+        build=_twice,
         options={"training": True},
-        place=places.dropouts,
-        measure=costs.gradient_error,
     ),
-    of_layer(
-        3,
-        dropout.DropoutThatScalesAtEvaluation,
-        Dropout,
-        a_dropout,
-        "dropout_does_nothing_at_evaluation",
-        place=places.dropout,
-        measure=costs.in_the_output,
-    ),
-    of_layer(
-        4,
-        layer_norm.LayerNormWithoutGamma,
-        LayerNorm,
-        a_norm,
-        *BY_NUMBERS,
-        "gradient_of_layer_norm",
-        place=places.norm,
-        measure=costs.gradient_error,
-    ),
-    of_adam(
-        5,
-        optim.AdamWithTheLayersNumber,
-        "adams_first_step_has_size_lr",
-        costs.in_adams_first_step,
-    ),
-    of_adam(
-        5,
-        optim.AdamThatCountsTensors,
-        "adam_counts_steps_and_not_tensors",
-        costs.in_the_warm_up,
-    ),
-    of_adam(6, optim.AdamWithOneBeta, "adams_first_step_has_size_lr", costs.in_adams_first_step),
-    Bug(
+    _layer(3, dropout.DropoutThatScalesAtEvaluation, "dropout_does_nothing_at_evaluation"),
+    _layer(4, layer_norm.LayerNormWithoutGamma, *GRADIENT, "gradient_of_layer_norm"),
+    _plain(5, optim.AdamWithTheLayersNumber, *ADAM, "adams_first_step_has_size_lr"),
+    _plain(5, optim.AdamThatCountsTensors, *ADAM, "adam_counts_steps_and_not_tensors"),
+    _plain(6, optim.AdamWithOneBeta, *ADAM, "adams_first_step_has_size_lr"),
+    _pair(
         7,
         attention.attention_that_asks_the_keys,
-        "functional.scaled_dot_product_attention",
-        build=lambda: pair_of(attention.attention_that_asks_the_keys),
-        right=lambda: attention.RIGHT,
-        caught_by=(*BY_NUMBERS, "queries_ask_and_keys_answer"),
+        *ATTENTION,
+        *GRADIENT,
+        "queries_ask_and_keys_answer",
         inputs=(draw(4, 3), draw(4, 3, seed=1), draw(4, 2, seed=2)),
-        place=places.attention,
-        measure=costs.in_the_output,
     ),
-    of_layer(
-        8,
-        layer_norm.LayerNormWithoutEpsilon,
-        LayerNorm,
-        a_norm,
-        "a_constant_row_is_finite",
-        config={"norm": "pre"},
-        place=places.norm,
-        measure=costs.in_gradients_of_a_constant_row,
+    _layer(
+        8, layer_norm.LayerNormWithoutEpsilon, "a_constant_row_is_finite", config={"norm": "pre"}
     ),
-    of_layer(
-        9,
-        dropout.DropoutWithoutAReturn,
-        Dropout,
-        a_dropout,
-        "protocol",
-        "gradient_of_dropout_at_evaluation",
-        place=places.before_the_encoder,
-    ),
-    of_attention(
+    _layer(9, dropout.DropoutWithoutAReturn, "protocol", "gradient_of_dropout_at_evaluation"),
+    _attention(
         10,
         attention.attention_over_an_axis_of_length_1,
-        *BY_NUMBERS,
+        *GRADIENT,
         "attention_averages_over_the_keys",
     ),
-    of_layer(
-        10,
-        GELUThatIgnoresItsOption,
-        GELU,
-        lambda kind: kind("none"),
-        "gelu_is_the_one_that_was_asked_for",
-        place=places.activation,
-        measure=costs.in_an_activation,
-    ),
-    of_layer(
+    _layer(10, activations.GELUThatIgnoresItsOption, "gelu_is_the_one_that_was_asked_for"),
+    _layer(
         11,
-        GELUWithAPower,
-        GELU,
-        lambda kind: kind("tanh"),
+        activations.GELUWithAPower,
         "no_power_of_an_array",
-        place=places.activation,
+        build=lambda kind: kind("tanh"),
     ),
-    of_layer(
-        12,
-        layer_norm.LayerNormInOnePass,
-        LayerNorm,
-        a_norm,
-        "a_large_mean_costs_no_digits",
-        config={"norm": "pre"},
-        place=places.norm,
-        measure=costs.in_variances,
+    _layer(
+        12, layer_norm.LayerNormInOnePass, "a_large_mean_costs_no_digits", config={"norm": "pre"}
     ),
-    of_source(13, files.GradientTestWithAWideTolerance, "gradients_are_checked_in_earnest"),
-    of_source(13, files.GradientTestThatIsSkipped, "gradients_are_checked_in_earnest"),
-    of_layer(
+    _source(13, files.GradientTestWithAWideTolerance, "gradients_are_checked_in_earnest"),
+    _source(13, files.GradientTestThatIsSkipped, "gradients_are_checked_in_earnest"),
+    _layer(
         14,
-        FourierThatIgnoresTheMask,
-        Fourier,
-        lambda kind: kind(padding="refuse"),
+        fourier.FourierThatIgnoresTheMask,
         "padding_is_never_mixed_in_silence",
         "padding_changes_no_kept_token",
-        place=places.mixer,
-        measure=costs.in_padded_tokens,
     ),
-    of_layer(
-        14,
-        FourierWithACorner,
-        Fourier,
-        lambda kind: kind(padding="refuse"),
-        "fourier_mixing_is_the_transform_of_its_own_length",
-        place=places.mixer,
-        measure=costs.in_the_output,
-    ),
-    of_source(15, files.BareExcept, "no_bare_except", "cupy_is_imported_in_one_place"),
-    of_source(15, files.CupyInEveryFile, "cupy_is_imported_in_one_place"),
-    Bug(
+    _layer(14, fourier.FourierWithACorner, "fourier_mixing_is_the_transform_of_its_own_length"),
+    _source(15, files.BareExcept, "no_bare_except", "cupy_is_imported_in_one_place"),
+    _source(15, files.CupyInEveryFile, "cupy_is_imported_in_one_place"),
+    _plain(
         15,
         files.save_by_pickle,
         "training.checkpoint.save",
-        build=lambda: files.save_by_pickle,
-        right=lambda: save,
-        caught_by=("weights_open_without_running_code",),
+        save,
+        "weights_open_without_running_code",
     ),
-    of_softmax(
+    _pair(
         16,
         attention.softmax_that_guesses_its_axis,
+        *SOFTMAX,
         "softmax_sums_to_1_over_the_last_axis",
         inputs=(draw(2, 3, 4),),
-        measure=costs.in_the_output,
     ),
-    of_layer(
-        17,
-        BlockWithOneNorm,
-        EncoderBlock,
-        a_block,
-        "a_block_owns_two_norms",
-        place=places.block,
-        measure=costs.in_the_number_of_parameters,
-    ),
-    of_layer(
-        17,
-        EncoderOfOneBlock,
-        Encoder,
-        an_encoder,
-        "layers_are_tied_only_when_asked",
-        place=places.encoder,
-        measure=costs.in_the_number_of_parameters,
-    ),
-    of_layer(
-        17,
-        BlockWithOneResidual,
-        EncoderBlock,
-        a_block,
-        *BY_NUMBERS,
-        "each_residual_adds_its_own_input",
-        place=places.block,
-        measure=costs.in_the_output,
-    ),
-    Bug(
+    _layer(17, block.BlockWithOneNorm, "a_block_owns_two_norms"),
+    _layer(17, block.EncoderOfOneBlock, "layers_are_tied_only_when_asked"),
+    _layer(17, block.BlockWithOneResidual, *GRADIENT, "each_residual_adds_its_own_input"),
+    _plain(
         18,
         RefereeThatSkipsNan,
         "proof.gradcheck.GradcheckReport",
-        build=lambda: RefereeThatSkipsNan,
-        right=lambda: GradcheckReport,
-        caught_by=("a_referee_passes_no_nan",),
+        GradcheckReport,
+        "a_referee_passes_no_nan",
     ),
-    of_attention(
+    _attention(
         19,
         attention.attention_that_looks_ahead,
         "causal_attention_does_not_look_ahead",
         causal=True,
     ),
-    of_layer(
+    _layer(
         20,
-        AttentionThatMergesByReshape,
-        Attention,
-        an_attention,
-        *BY_NUMBERS,
+        attention.AttentionThatMergesByReshape,
+        *GRADIENT,
         "attention_without_positions_knows_no_order",
-        place=places.mixer,
-        measure=costs.in_the_output,
     ),
-    of_attention(
+    _attention(
         21,
         attention.attention_with_the_mask_turned_round,
-        *BY_NUMBERS,
+        *GRADIENT,
         "padding_changes_no_kept_token",
         options={"mask": KEPT},
     ),

@@ -1,1 +1,1 @@
-"""Proof: gradients against finite differences, fast layers against plain ones."""
+"""Proofs: gradients against finite differences and the complex step, fast layers against plain."""

@@ -1,19 +1,17 @@
-"""The complex step: derivatives with nothing subtracted, exact to rounding.
+"""The complex step: derivatives that are exact to rounding.
 
 For a function that is analytic, f(x + ih) = f(x) + ih f'(x) - h^2 f''(x) / 2 - ..., and so::
 
     f'(x) = Im f(x + ih) / h
 
-Differences must balance h between rounding and truncation; this has no difference, so h may be
-1e-30 and the derivative is right to the last digits (Squire and Trapp, 1998, SIAM Review 40).
+A central difference subtracts nearly equal numbers, so its h cannot be very small. Nothing is
+subtracted here, so h may be 1e-30 (Squire and Trapp, 1998, SIAM Review 40).
 
-What is no analytic function of complex numbers is continued from the real ones, as Martins, Sturdza
-and Alonso (2003, ACM TOMS 29) do it: comparisons, and with them the maximum, look at the real part;
-|x| is x or -x; the two parts of a Fourier transform of x + ih u are those of x's plus ih times
-those of u's. Whatever would drop the imaginary part in silence raises `NotAnalytic`.
+Some functions are not analytic, but can be extended to x + ih (Martins, Sturdza and Alonso, 2003,
+ACM TOMS 29). Comparisons and the maximum look at the real part, and |x| is x or -x. The real and
+the imaginary part of a Fourier transform are two functions of real numbers, each extended by
+itself. An operation that would silently drop the imaginary part raises `NotAnalytic`.
 """
-
-from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -32,7 +30,7 @@ class NotAnalytic(Exception):
 
 
 class Stepped(np.ndarray):
-    """Complex numbers x + ih u that look out for their imaginary part."""
+    """Complex numbers x + ih u, which refuse operations that drop the imaginary part."""
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
@@ -40,7 +38,7 @@ class Stepped(np.ndarray):
         inputs = tuple(map(_bare, inputs))
         if ufunc is np.absolute and method == "__call__" and out is None:
             (x,) = inputs
-            return _guard(np.where(x < 0.0, -x, x))  # as comparisons do: the real part, then ih
+            return _guard(np.where(x < 0.0, -x, x))  # complex numbers compare by their real part
         if ufunc in (np.absolute, np.conjugate, np.sign):
             raise NotAnalytic(f"{ufunc.__name__} is not analytic")
         if out is not None:
@@ -65,7 +63,7 @@ class Stepped(np.ndarray):
 
 
 class _Parts:
-    """The real and the imaginary part of a Fourier transform, each continued by itself."""
+    """The real and the imaginary part of a Fourier transform, as functions of real numbers."""
 
     def __init__(self, of_x: np.ndarray, of_u: np.ndarray) -> None:
         self.real = _guard(of_x.real + 1j * of_u.real)
@@ -73,7 +71,7 @@ class _Parts:
 
 
 class _Fourier:
-    """What SciPy's transforms do with complex steps, as one of its backends."""
+    """A backend of scipy.fft for arrays that take a complex step."""
 
     __ua_domain__ = "numpy.scipy.fft"
 
@@ -95,7 +93,7 @@ def _bare(x: Any) -> Any:
 
 
 def _guard(result: Any) -> Any:
-    """Return complex results as `Stepped`, others as they are."""
+    """Return complex results as `Stepped`, and others unchanged."""
     if isinstance(result, tuple | list):
         return type(result)(map(_guard, result))
     if isinstance(result, np.ndarray | np.generic) and result.dtype.kind == "c":
@@ -104,48 +102,37 @@ def _guard(result: Any) -> Any:
 
 
 def guarded(x: np.ndarray) -> np.ndarray:
-    """Return a complex copy of `x` that can take a step."""
+    """Return a copy of `x` that can take a complex step."""
     return x.astype(np.complex128).view(Stepped)
 
 
 def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return dy/du, entry by entry of y, when `array` moves along u.
+    """Return the derivative of y along u, entry by entry, where run() gives (y, cache).
 
-    Parameters
-    ----------
-    run : callable
-        () -> (y, cache), reading the array as it is now.
-    array : array
-        From `guarded`.
-    u : array, shape of array
-        The direction.
-
-    Raises
-    ------
-    NotAnalytic
-        The function does not run on complex numbers, or leaves them.
+    `run` reads `array`, which `guarded` made and which has the shape of u. Raises `NotAnalytic` if
+    the function does not run on complex numbers or returns real ones.
     """
     kept = array.copy()
     try:
         array += 1j * STEP * u
         with _complex_world():
-            y = np.array(run()[0])  # its own: a pass that hands x on returns what is put back below
+            y = np.array(run()[0])  # a copy: y may be the very array that is restored below
     except NotAnalytic:
         raise
-    except Exception as error:  # it ran on real numbers, so it is the complex ones that it minds
+    except Exception as error:  # it ran on real numbers, so the complex ones are the reason
         raise NotAnalytic(f"it does not run on complex numbers ({error})") from error
     finally:
         array[...] = kept
     if y.dtype.kind != "c":
         raise NotAnalytic("its result is real")
-    if not np.isfinite(y).all():  # finite on real numbers: a quotient of infinities, for one
+    if not np.isfinite(y).all():  # for example a quotient of infinities
         raise NotAnalytic("its result is not finite on complex numbers")
     return np.asarray(y.imag / STEP)
 
 
 @contextmanager
 def _complex_world() -> Iterator[None]:
-    """Let npformer's functions take complex numbers, and let nobody drop their imaginary parts."""
+    """Let npformer's functions take complex numbers, and make dropping imaginary parts an error."""
     import scipy.fft
 
     with (

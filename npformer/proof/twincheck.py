@@ -1,104 +1,95 @@
-"""The judge of twins: does the engine's version of a layer compute what the layer computes?"""
+"""Compare a layer with its twin, the engine's version of it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer
+from npformer.core import Context, Layer
+from npformer.proof.problem import Problem, layer_problem, parameters_as
+from npformer.proof.rules import check_rules, gradients_of
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
 """The largest difference that passes, relative to the largest entry of a tensor."""
 
 SHARES = {"float64": 1e-2, "float32": 1e-1}
-"""Or to so much of the largest gradient of all, if that is more: a gradient that is 0 by nature, as
-that of attention's key bias, is rounding alone."""
+"""Differences are relative at least to this share of the largest gradient of all tensors: where a
+gradient is exactly 0, as for attention's key bias, both compute only rounding."""
 
-AS_FAR = 10.0
-"""In float32 a twin is wrong only if the plain layer is nearer by this factor. Where both are far
-off, the function itself loses the digits."""
-
-
-@dataclass(frozen=True)
-class TwinReport:
-    """How far a twin is from its plain layer, which runs in float64.
-
-    Attributes
-    ----------
-    dtype : {"float64", "float32"}
-        In which the twin ran.
-    error : float
-        The largest relative difference of all tensors; NaN if the twin gave NaN.
-    tensor : str
-        Where: "y", "x" or a parameter.
-    tolerance : float
-        Errors up to this one pass.
-    of_plain : float
-        The same of the plain layer in this dtype: 0 in float64.
-    """
-
-    dtype: str
-    error: float
-    tensor: str
-    tolerance: float
-    of_plain: float = 0.0
-
-    @property
-    def passed(self) -> bool:
-        """Whether the twin computes what the layer computes."""
-        return self.error <= max(self.tolerance, AS_FAR * self.of_plain)
-
+PLAIN_FACTOR = 10.0
+"""In float32 a twin's error may be this many times the plain layer's own error in float32: where
+both are large, the function itself loses the digits."""
 
 Results = Mapping[str, np.ndarray]
 """y, and the gradient of each tensor by its name."""
 
 
-def judged(dtype: str, twin: Results, truth: Results, plain: Results | None = None) -> TwinReport:
-    """Return how far a twin is from the truth.
+@dataclass(frozen=True)
+class TwinReport:
+    """How far a twin is from its plain layer in float64."""
 
-    Parameters
-    ----------
-    dtype : {"float64", "float32"}
-    twin : mapping of str to array
-    truth : mapping of str to array
-        Of the plain layer in float64.
-    plain : mapping of str to array, optional
-        Of the plain layer in `dtype`, if that is float32.
-    """
-    error, tensor = _apart(dtype, twin, truth)
-    of_plain = 0.0 if plain is None else _apart(dtype, plain, truth)[0]
-    return TwinReport(dtype, error, tensor, TOLERANCES[dtype], of_plain)
+    dtype: str  # in which the twin ran: "float64" or "float32"
+    error: float  # the largest relative difference of all tensors; NaN if the twin gave NaN
+    tensor: str  # the tensor with that difference: "y", "x" or a parameter
+    tolerance: float
+    of_plain: float = 0.0  # the error of the plain layer in this dtype: 0 in float64
+
+    @property
+    def passed(self) -> bool:
+        """Whether the twin computes what the layer computes."""
+        return self.error <= max(self.tolerance, PLAIN_FACTOR * self.of_plain)
 
 
-def _apart(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
-    """Return the largest relative difference, and in which tensor."""
+def check_twin(
+    layer: Layer,
+    twin: Layer,
+    x: Any,
+    new_context: Callable[[], Context],
+    v: np.ndarray,
+    truth: Results,
+) -> tuple[list[TwinReport], list[str]]:
+    """Compare a twin with its layer's results in float64; return reports and broken rules."""
+    y, gradients, broken = check_rules(layer_problem(layer, x, new_context, twin), v)
+    reports = [twin_report("float64", {**gradients, "y": y}, truth)]
+    with in_float32(layer):
+        try:
+            plain = _results(layer_problem(layer, x, new_context, dtype="float32"), v)
+        except Exception:  # not the twin's fault: the layer itself does not run in float32
+            return reports, broken
+        found = _results(layer_problem(layer, x, new_context, twin, "float32"), v)
+    of_plain, _ = _difference("float32", plain, truth)
+    return [*reports, twin_report("float32", found, truth, of_plain)], broken
+
+
+def in_float32(layer: Layer) -> AbstractContextManager[None]:
+    """Convert a layer's parameters to float32 inside a `with` block."""
+    return parameters_as(layer, lambda flat: flat.astype("float32"))
+
+
+def _results(problem: Problem, v: np.ndarray) -> Results:
+    y, cache = problem.forward()
+    y = np.array(y)
+    return {**gradients_of(problem, v.astype(y.dtype), cache), "y": y}
+
+
+def twin_report(dtype: str, found: Results, truth: Results, of_plain: float = 0.0) -> TwinReport:
+    """Return how far a twin's results are from the truth."""
+    return TwinReport(dtype, *_difference(dtype, found, truth), TOLERANCES[dtype], of_plain)
+
+
+def _difference(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
+    """Return the largest relative difference, and the name of its tensor."""
     sizes = {name: float(np.abs(x).max(initial=0.0)) for name, x in truth.items()}
     largest = max((size for name, size in sizes.items() if name != "y"), default=0.0)
-    worst, where = 0.0, "y"
+    errors = {"y": 0.0}
     for name, x in truth.items():
         if name not in found or found[name].shape != x.shape:
             return float("nan"), name
         share = 0.0 if name == "y" else SHARES[dtype] * largest
         scale = max(sizes[name], share, float(np.finfo(np.float64).tiny))
         apart = np.where(np.isnan(x) & np.isnan(found[name]), 0.0, np.abs(found[name] - x))
-        error = float(apart.max(initial=0.0)) / scale
-        if not error <= worst:
-            worst, where = error, name
-    return worst, where
-
-
-@contextmanager
-def in_float32(layer: Layer) -> Iterator[None]:
-    """Let all parameters of a layer be float32 for a while."""
-    buffers = {id(p._buffer): p._buffer for p in layer.named_parameters().values()}
-    kept = {key: buffer.flat for key, buffer in buffers.items()}
-    try:
-        for buffer in buffers.values():
-            buffer.flat = buffer.flat.astype("float32")
-        yield
-    finally:
-        for key, buffer in buffers.items():
-            buffer.flat = kept[key]
+        errors[name] = float(apart.max(initial=0.0)) / scale
+    where = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    return errors[where], where

@@ -1,6 +1,4 @@
-"""What is right in npformer, for each invariant: all of it must pass."""
-
-from __future__ import annotations
+"""For each invariant, everything in npformer that must pass it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,28 +12,26 @@ from npformer import layers as L
 from npformer.mixers import MIXERS, AveragingMixer, BlockwiseAttention, MixerSettings
 from npformer.models import EncoderBlock
 from npformer.museum.attention import RIGHT, AttentionBy
-from npformer.museum.dropout import twice
-from npformer.museum.probes import HEADS, WIDTH, small
+from npformer.museum.probes import FLOAT64, N_HEADS, WIDTH, small
 from npformer.proof.gradcheck import GradcheckReport
 
 ROOT = Path(__file__).resolve().parents[2]
-FLOAT64 = {"seed": 0, "dtype": "float64"}
 
 
 def mixers(**settings: Any) -> Iterator[nf.Layer]:
     """Yield every mixer that can be built with these settings."""
-    chosen = MixerSettings(WIDTH, n_heads=HEADS, max_len=8, **settings)
+    chosen = MixerSettings(WIDTH, n_heads=N_HEADS, max_len=8, **settings)
     for name, mixer in MIXERS.items():
         try:
             yield mixer.build(chosen, **FLOAT64)
         except ValueError:
-            assert chosen.causal, name  # those that see a whole sequence at once
-    yield BlockwiseAttention(WIDTH, HEADS, causal=chosen.causal, **FLOAT64)
-    yield AttentionBy(WIDTH, HEADS, causal=chosen.causal, **FLOAT64)
+            assert chosen.causal, name  # mixers of whole sequences cannot be causal
+    yield BlockwiseAttention(WIDTH, N_HEADS, causal=chosen.causal, **FLOAT64)
+    yield AttentionBy(WIDTH, N_HEADS, causal=chosen.causal, **FLOAT64)
 
 
 def averaging(**settings: Any) -> list[nf.Layer]:
-    """Return every mixer that averages."""
+    """Return every averaging mixer."""
     return [mixer for mixer in mixers(**settings) if isinstance(mixer, AveragingMixer)]
 
 
@@ -45,9 +41,9 @@ def layer_norms() -> list[nf.Layer]:
 
 
 def blocks() -> list[nf.Layer]:
-    """Return a block and encoders of both kinds of norm."""
-    kinds = [nf.Encoder(small(norm=norm), dtype="float64") for norm in ("post", "pre")]
-    return [EncoderBlock(small(), **FLOAT64), *kinds]
+    """Return a block, and encoders with both placements of the norm."""
+    encoders = [nf.Encoder(small(norm=norm), dtype="float64") for norm in ("post", "pre")]
+    return [EncoderBlock(small(), **FLOAT64), *encoders]
 
 
 def files(*folders: str) -> dict[str, str]:
@@ -60,12 +56,12 @@ def files(*folders: str) -> dict[str, str]:
 
 
 def with_dropout() -> nf.Encoder:
-    """Return an encoder with dropout, without a seed for it."""
+    """Return an encoder with dropout."""
     return nf.Encoder(small(dropout=0.5), dtype="float64")
 
 
-def of_scores(x: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Return the weights of scores of any number of axes, by averaging's own softmax."""
+def averaging_weights(x: np.ndarray) -> tuple[np.ndarray, Any]:
+    """`functional.averaging_weights`, also for a single row of scores."""
     weights, cache = F.averaging_weights(x if x.ndim > 1 else x[None])
     return weights.reshape(x.shape), cache
 
@@ -74,11 +70,13 @@ HEALTHY = {
     "gradient_of_softmax": lambda: [(F.softmax, F.softmax_backward)],
     "gradient_of_layer_norm": layer_norms,
     "gradient_of_dropout_at_evaluation": lambda: [L.Dropout(0.5), with_dropout()],
-    "gradient_of_one_dropout_used_twice": lambda: [twice(L.Dropout(0.5))],
+    "gradient_of_one_dropout_used_twice": lambda: [
+        L.Sequential(dropout := L.Dropout(0.5), L.Tanh(), dropout)
+    ],
     "a_referee_passes_no_nan": lambda: [GradcheckReport],
     "softmax_sums_to_1_over_the_last_axis": lambda: [
         (F.softmax, F.softmax_backward),
-        (of_scores, F.softmax_backward),
+        (averaging_weights, F.softmax_backward),
         *averaging(),
     ],
     "attention_averages_over_the_keys": averaging,
@@ -87,9 +85,9 @@ HEALTHY = {
         (F.blockwise_attention, F.blockwise_attention_backward),
     ],
     "attention_without_positions_knows_no_order": lambda: [
-        MIXERS["attention"].build(MixerSettings(WIDTH, n_heads=HEADS), **FLOAT64),
-        BlockwiseAttention(WIDTH, HEADS, **FLOAT64),
-        AttentionBy(WIDTH, HEADS, **FLOAT64),
+        MIXERS["attention"].build(MixerSettings(WIDTH, n_heads=N_HEADS), **FLOAT64),
+        BlockwiseAttention(WIDTH, N_HEADS, **FLOAT64),
+        AttentionBy(WIDTH, N_HEADS, **FLOAT64),
     ],
     "causal_attention_does_not_look_ahead": lambda: averaging(causal=True),
     "padding_changes_no_kept_token": lambda: [*mixers(), *mixers(padding="per_length")],
@@ -124,4 +122,4 @@ HEALTHY = {
     "cupy_is_imported_in_one_place": lambda: [files("npformer")],
     "gradients_are_checked_in_earnest": lambda: [files("tests", "examples", "npformer")],
 }
-"""Name of an invariant -> () -> what must pass it."""
+"""Name of an invariant -> () -> things that must pass it."""

@@ -1,62 +1,61 @@
 """Write docs/museum.md from the package's table of bugs: python -m tests.museum.page."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 
 import numpy as np
 
-from npformer.museum import BUGS, INVARIANTS, REFEREES, SEEN, Bug, referees
+from npformer.museum import BUGS, INVARIANTS, REFEREES, Bug, referees
+from tests.museum.costs import COSTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "museum.md"
 
 INTRODUCTION = """\
-Bugs 1 to {seen} were seen in published NumPy transformers and in texts about them; those after were
-made here or are near at hand. Each is a class, a pair of functions or a file in `npformer.museum`,
-wrong beside the one that is right, and the test suite fails unless the invariants that are named
-for it notice: {bugs} bugs, {checks} invariants. {placed} of them can be put into a model, run there
-with and without kernels alike, and are noticed there too.
+These are {bugs} bugs of the kind that people make when they write a Transformer by hand. Bugs 1 to
+17 were seen in published NumPy code and in texts about it; the others were made in npformer or are
+easy to make. Each is a class, a function, a pair of functions or a source file in
+`npformer.museum`, and {in_models} of them can be put into a model.
 """
 
-WHAT_GRADIENT_CHECKS_SEE = """\
-A gradient check compares a backward pass with its forward pass, and cannot see a forward pass that
-is wrong in itself. Of the {bugs}, {noticed} are noticed by gradient checks of ordinary inputs, some
-of them only because npformer's own backward pass stays beside the wrong forward pass here. The
-others take a check that knows what is meant to come out.
+GRADIENT_CHECKS = """\
+A gradient check compares a backward pass with its forward pass, so it cannot see that the forward
+pass itself is wrong. Gradient checks of ordinary inputs notice {noticed} of the {bugs} bugs, some
+of them only because the backward pass is still the right one. The others need an invariant: a check
+that knows what the result must be. There are {invariants} invariants, and the tests make sure that
+each bug is noticed by the invariants in its row.
 """
 
 HEAD = """\
 # A museum of real bugs
 
-Written by `python -m tests.museum.page` from `npformer.museum.BUGS`; a test compares the two.
+Written by `python -m tests.museum.page` from `npformer.museum.BUGS`.
 
 {introduction}
 
-{what_gradient_checks_see}
+{gradient_checks}
 
-| bug | what it is | a gradient check notices by | what is named for it |
+| bug | what is wrong | noticed by a gradient check | invariants that notice it |
 |---|---|---|---|
 {rows}
 
-To put one into a model of yours, and to be told whether a layer of yours has one:
+To put a bug into a model of yours, or to test a layer of yours:
 
 ```python
 from npformer.museum import BUGS, INVARIANTS
 
 bug = BUGS["LayerNormWithoutGamma"]
-model.encoder.blocks[0].mixer_norm = bug.build()    # or bug.model(): a small one with it in place
-INVARIANTS["gradient_of_layer_norm"](my_layer_norm) # AssertionError, or nothing
+model.encoder.blocks[0].mixer_norm = bug.build()    # bug.model() is a small model with the bug
+INVARIANTS["gradient_of_layer_norm"](my_layer_norm) # raises AssertionError if it has a bug
 ```
 
-## What they look like
+## The bugs, one by one
 """
 
 BUG = """\
-### {number}. {title}
+### {bug.number}. {bug.title}
 
-{place}, `{name}`:
+{place}, `{bug.name}`:
 
 ```python
 {code}
@@ -64,7 +63,7 @@ BUG = """\
 
 {why}
 
-- Who could make it: {who}
+- Who makes it: {who}
 - What it costs: {cost}{measured}
 - What catches it: {caught}
 {invariants}
@@ -72,23 +71,21 @@ BUG = """\
 
 
 def write() -> str:
-    """Return the page; what it measures is measured now."""
+    """Return the page."""
     bugs = list(BUGS.values())
     with np.errstate(all="ignore"):
         noticed = [referees(bug.report()) for bug in bugs]
-        rows = [_row(bug, by) for bug, by in zip(bugs, noticed, strict=True)]
         sections = [_section(bug) for bug in bugs]
     counts = {
-        "seen": max(SEEN),
         "bugs": len(bugs),
-        "checks": len(INVARIANTS),
-        "placed": sum(bug.place is not None for bug in bugs),
+        "invariants": len(INVARIANTS),
+        "in_models": sum(bool(bug.inputs) for bug in bugs),
         "noticed": sum(map(bool, noticed)),
     }
     head = HEAD.format(
         introduction=textwrap.fill(INTRODUCTION.format(**counts), 100),
-        what_gradient_checks_see=textwrap.fill(WHAT_GRADIENT_CHECKS_SEE.format(**counts), 100),
-        rows="\n".join(rows),
+        gradient_checks=textwrap.fill(GRADIENT_CHECKS.format(**counts), 100),
+        rows="\n".join(map(_row, bugs, noticed)),
     )
     return "\n".join([head, *sections])
 
@@ -99,29 +96,24 @@ def _invariants(bug: Bug) -> list[str]:
 
 def _row(bug: Bug, noticed: set[str]) -> str:
     by = ", ".join(name for name in REFEREES if name in noticed) or "-"
-    named = ", ".join(f"`{name}`" for name in _invariants(bug))
-    return f"| {bug.number} | {bug.title.rstrip('.')} | {by} | {named} |"
+    invariants = ", ".join(f"`{name}`" for name in _invariants(bug))
+    return f"| {bug.number} | {bug.title.rstrip('.')} | {by} | {invariants} |"
 
 
 def _section(bug: Bug) -> str:
     in_a_file = bug.of.endswith(".py")
-    measured = "" if bug.measure is None else f" Measured: {bug.measure(bug)}."
-    lines = [
-        f"- {(INVARIANTS[name].__doc__ or '').partition(chr(10))[0]} (`{name}`)"
-        for name in _invariants(bug)
-    ]
+    lines = [f"  - `{name}`: {INVARIANTS[name].__doc__}" for name in _invariants(bug)]
+    measured = f" Measured: {COSTS[bug.name](bug)}." if bug.name in COSTS else ""
     return BUG.format(
-        number=bug.number,
-        title=bug.title,
-        name=bug.name,
+        bug=bug,
         place=f"A new file `{bug.of}`" if in_a_file else f"In place of `npformer.{bug.of}`",
         code=bug.code.rstrip(),
-        why=textwrap.fill(bug.told("Why"), 100),
-        who=bug.told("Who"),
-        cost=bug.told("Cost"),
+        why=textwrap.fill(bug.section("Why"), 100),
+        who=bug.section("Who"),
+        cost=bug.section("Cost"),
         measured=measured,
-        caught=bug.told("Caught"),
-        invariants=textwrap.indent("\n".join(lines), "  "),
+        caught=bug.section("Caught"),
+        invariants="\n".join(lines),
     )
 
 

@@ -1,14 +1,15 @@
-"""What bugs cost, measured: each returns words and numbers."""
+"""What bugs cost, measured when the page is written: words and numbers."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
 import numpy as np
 
 from npformer.core import Context, Gradients
 from npformer.models import Encoder
 from npformer.museum.bug import Bug
-from npformer.museum.probes import TOKENS, WIDTH, draw, small
+from npformer.museum.probes import TOKENS, WIDTH, small
 from npformer.optim import warmup_inverse_sqrt
+from npformer.proof.cases.case import draw
 
 
 def gradient_error(bug: Bug) -> str:
@@ -93,3 +94,29 @@ def in_variances(bug: Bug) -> str:
     variances = (x * x).mean(axis=-1) - mean * mean
     listed = ", ".join(f"{value:g}" for value in variances)
     return f"at mean 1e4 in float32 the variance of eight rows is {listed}; it should be near 1"
+
+
+COSTS: dict[str, Callable[[Bug], str]] = {
+    "softmax_divided_by_the_batch": gradient_error,
+    "DropoutThatRemembers": gradient_error,
+    "DropoutThatScalesAtEvaluation": in_the_output,
+    "LayerNormWithoutGamma": gradient_error,
+    "AdamWithTheLayersNumber": in_adams_first_step,
+    "AdamThatCountsTensors": in_the_warm_up,
+    "AdamWithOneBeta": in_adams_first_step,
+    "attention_that_asks_the_keys": in_the_output,
+    "LayerNormWithoutEpsilon": in_gradients_of_a_constant_row,
+    "attention_over_an_axis_of_length_1": in_the_output,
+    "GELUThatIgnoresItsOption": in_an_activation,
+    "LayerNormInOnePass": in_variances,
+    "FourierThatIgnoresTheMask": in_padded_tokens,
+    "FourierWithACorner": in_the_output,
+    "softmax_that_guesses_its_axis": in_the_output,
+    "BlockWithOneNorm": in_the_number_of_parameters,
+    "EncoderOfOneBlock": in_the_number_of_parameters,
+    "BlockWithOneResidual": in_the_output,
+    "attention_that_looks_ahead": in_the_output,
+    "AttentionThatMergesByReshape": in_the_output,
+    "attention_with_the_mask_turned_round": in_the_output,
+}
+"""What to measure, by the name of the bug; the others have no number."""

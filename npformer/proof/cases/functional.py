@@ -1,0 +1,94 @@
+"""Cases of functions: linear maps, activations, norms, transforms, losses."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from npformer import functional as F
+from npformer.proof.cases.case import Case, draw, keep, pair
+
+
+def functional() -> Iterator[Case]:
+    """Yield the cases."""
+    yield from _linear_maps()
+    yield from _elementwise()
+    yield from _normalisations()
+    yield from _transforms()
+    yield from _tokens_and_losses()
+
+
+def _linear_maps() -> Iterator[Case]:
+    yield pair("with bias", F.linear, (2, 3, 5), (5, 4), (4,))
+    yield pair("without bias", F.linear, (2, 5), (5, 4))
+    yield pair("a single row", F.linear, (5,), (5, 4), (4,))
+    yield pair("weights along random directions", F.linear, (3, 12), (12, 10), (10,))
+    yield pair("kernel 1", F.conv1d, (2, 5, 3), (1, 3, 4), (4,))
+    yield pair("kernel 3, without bias", F.conv1d, (2, 5, 3), (3, 3, 4))
+    yield pair("kernel 4, longer than x", F.conv1d, (2, 3, 3), (4, 3, 4), (4,))
+    for kernel in (2, 3):
+        for padding in ("same", "valid"):
+            shapes = (2, 5, 3), (kernel, 3, 4), (4,)
+            yield pair(f"kernel {kernel}, {padding}", F.conv1d, *shapes, padding=padding)
+
+
+def _elementwise() -> Iterator[Case]:
+    at_corner = draw(3, 4)
+    at_corner[::2, 1:3] = 0.0
+    generator = np.random.default_rng(2)
+    yield pair("random points", F.relu, (3, 4))
+    yield pair("4 points at exactly 0, where it has no derivative", F.relu, at_corner)
+    yield pair("exact", F.gelu, 2.0 * draw(3, 4))
+    yield pair("tanh form", F.gelu, 2.0 * draw(3, 4), approximate="tanh")
+    yield pair("random points", F.tanh, (3, 4))
+    yield pair("random points", F.sigmoid, 3.0 * draw(3, 4))
+    yield pair("training", F.dropout, (4, 6), 0.4, generator)
+    yield pair("evaluation", F.dropout, (4, 6), 0.4)
+    yield pair("rate 0", F.dropout, (4, 6), 0.0, generator)
+
+
+def _normalisations() -> Iterator[Case]:
+    gamma, beta = 1.5 + draw(6, seed=1), draw(6, seed=2)
+    some = np.random.default_rng(0).random((3, 5)) < 0.6
+    some[1] = False
+    by_row = np.array([[True], [False], [True]])
+    yield pair("gamma away from 1", F.layer_norm, (2, 3, 6), gamma, beta)
+    yield pair("mean of 100", F.layer_norm, 100.0 + draw(4, 6), gamma, beta)
+    yield pair("large epsilon", F.layer_norm, (4, 6), gamma, beta, eps=0.5)
+    yield pair("last axis", F.softmax, (2, 3, 4))
+    yield pair("first axis", F.softmax, (3, 4), axis=0)
+    yield pair("masked, one row fully", F.softmax, (3, 5), mask=some)
+    yield pair("masked, first axis", F.softmax, (3, 5), axis=0, mask=by_row)
+
+
+def _transforms() -> Iterator[Case]:
+    for transform in (F.fourier_mixing, F.hartley_mixing):
+        yield pair("even sizes", transform, (2, 4, 6))
+        yield pair("odd sizes", transform, (2, 5, 3))
+        yield pair("a single token", transform, (2, 1, 4))
+        yield pair("more leading axes", transform, (2, 2, 3, 2))
+    yield pair("at full length", F.linear_mixing, (2, 3, 4), (3, 3), (4, 4))
+    yield pair("cropped", F.linear_mixing, (2, 3, 4), (5, 5), (4, 4))
+    yield pair("a single token", F.linear_mixing, (2, 1, 4), (3, 3), (4, 4))
+
+
+def _tokens_and_losses() -> Iterator[Case]:
+    ids = np.array([[1, 3, 1], [1, 0, 3]])
+    yield pair("repeated ids", F.embedding, ids, (5, 4))
+    yield pair("a row of ids", F.embedding, np.array([4, 2, 4]), (5, 4))
+    yield pair("without a mask", F.mean_pooling, (3, 4, 5))
+    yield pair("one sequence is all padding", F.mean_pooling, (3, 4, 5), mask=keep([4, 2, 0], 4))
+
+    crossed, logits, by_token = F.softmax_cross_entropy, (4, 3), (2, 3, 3)
+    labels, some = np.array([0, 2, 1, 2]), np.array([[0, -1, 2], [1, 1, -1]])
+    yield pair("one label a row", crossed, logits, labels)
+    yield pair("label smoothing", crossed, logits, labels, label_smoothing=0.1)
+    yield pair("some without a label", crossed, by_token, some)
+    label = "some without a label, label smoothing"
+    yield pair(label, crossed, by_token, some, label_smoothing=0.3)
+    yield pair("no label at all", crossed, logits, np.full(4, F.NO_LABEL))
+
+    z, targets = 3.0 * draw(4, 2), np.random.default_rng(0).random((4, 2))
+    binary, squared = F.binary_cross_entropy_with_logits, F.mean_squared_error
+    yield pair("soft targets", binary, z, targets, wrt=["logits"])
+    yield pair("hard targets", binary, z, targets.round(), wrt=["logits"])
+    yield pair("random points", squared, z, targets, wrt=["prediction"])

@@ -1,0 +1,84 @@
+"""Cases of the token mixers and of the scores that they average with."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from npformer import mixers as M
+from npformer.core import Layer
+from npformer.proof.cases.case import SEEDED, Case, classes, draw, keep, layer, twice
+
+TWO_HEADS: dict[str, Any] = {"n_heads": 2}
+IN_BLOCKS = {**TWO_HEADS, "memory": "blocks"}
+SIX_PARTS = {**TWO_HEADS, "mixture": tuple(M.SCORES)}
+
+
+def mixers() -> Iterator[Case]:
+    """Yield the cases."""
+    yield from _scores()
+    mask, causal = keep([4, 2, 0], 4), {**TWO_HEADS, "causal": True}
+    for name, kind in M.MIXERS.items():
+        yield _case("all tokens", name, **TWO_HEADS)
+        yield _case("at full length", name, **TWO_HEADS, max_len=4)
+        yield _case("padding mask", name, mask, **TWO_HEADS, padding="per_length")
+        yield _twice(name, name, **TWO_HEADS)
+        if issubclass(kind, M.AveragingMixer):
+            yield _case("one head", name)
+            yield _case("causal", name, **causal)
+            yield _case("causal and padding mask", name, mask, **causal)
+        if issubclass(kind, M.WholeSequenceMixer):
+            whole = keep([4, 4, 4], 4)
+            yield _case("padding as zeros", name, mask, padding="zero")
+            yield _case("a mask that keeps everything", name, whole, padding="per_length")
+    for name, prefix, settings in (
+        ("attention", "in blocks", IN_BLOCKS),
+        ("mixture", "six parts", SIX_PARTS),
+    ):
+        yield _case(prefix, name, **settings)
+        yield _case(f"{prefix}, padding mask", name, mask, **settings)
+        yield _case(f"{prefix}, causal and padding mask", name, mask, **settings, causal=True)
+    yield _twice("attention in blocks", "attention", **IN_BLOCKS)
+    yield _case("rank 1", "factorized_random_synthesizer", **TWO_HEADS, rank=1)
+    tables = "random_synthesizer", "factorized_random_synthesizer"
+    yield _case("tables alone", "mixture", **TWO_HEADS, mixture=tables)
+    yield _case("one part twice", "mixture", **TWO_HEADS, mixture=("attention", "attention"))
+
+
+def _mixer(name: str, **settings: Any) -> M.Mixer:
+    chosen = M.MixerSettings(**({"d_model": 4, "max_len": 5} | settings))
+    built: M.Mixer = M.MIXERS[name].build(chosen, **SEEDED)
+    return built
+
+
+def _case(label: str, name: str, mask: np.ndarray | None = None, **settings: Any) -> Case:
+    made = _mixer(name, **settings)
+    covers = (name, *classes(made, M.Mixer))
+    if isinstance(made, M.AveragingMixer):
+        covers += classes(made.scores, Layer)
+    x = draw(3, 4, 4)
+    return layer(label, made, x, group="mixers", title=name, covers=covers, mask=mask)
+
+
+def _twice(title: str, name: str, **settings: Any) -> Case:
+    return twice(_mixer(name, **settings), draw(3, 4, 4), group="mixers", title=title)
+
+
+def _scores() -> Iterator[Case]:
+    tokens, no_gradient = draw(2, 3, 4), np.zeros((2, 3, 4), dtype=int)
+
+    def mixture(*names: str) -> M.MixtureScores:
+        settings = M.MixerSettings(d_model=4, n_heads=2, max_len=5, mixture=names)
+        return M.MixtureScores.build(settings, **SEEDED)
+
+    for label, scores, x in (
+        ("two heads", M.AttentionScores(4, 2, **SEEDED), tokens),
+        ("two heads, cropped", M.DenseScores(4, 2, 5, **SEEDED), tokens),
+        ("two heads, cropped", M.FactorizedDenseScores(4, 2, 5, **SEEDED), tokens),
+        # These scores do not depend on the tokens. Whole numbers have no gradient to check.
+        ("two heads, cropped", M.RandomScores(2, 5, **SEEDED), no_gradient),
+        ("two heads, cropped", M.FactorizedRandomScores(2, 5, 2, **SEEDED), no_gradient),
+        ("six parts", mixture(*M.SCORES), tokens),
+        ("tables alone", mixture("random_synthesizer", "fixed_random_synthesizer"), no_gradient),
+    ):
+        yield layer(label, scores, x, group="mixers", covers=classes(scores, Layer))

@@ -1,0 +1,172 @@
+"""Compare the gradient of one array with central differences and with the complex step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from npformer.proof import complex_step
+from npformer.proof.complex_step import NotAnalytic
+from npformer.proof.problem import Problem
+from npformer.proof.report import TensorReport
+
+STEP = np.finfo(np.float64).eps ** (1 / 3)  # balances rounding (eps / h) and truncation (h^2)
+
+
+@dataclass
+class Probe:
+    """Derivatives of L = sum(y * v) when one array moves."""
+
+    problem: Problem
+    name: str
+    gradient: np.ndarray  # from the backward pass
+    y: np.ndarray
+    v: np.ndarray
+    floor: float  # errors are relative to the largest derivative, but at least to this
+    tolerance: float
+    by_complex_step: bool
+    not_analytic: str = ""  # why there is no complex step
+
+    def __post_init__(self) -> None:
+        self.array = self.problem.arrays[self.name]
+
+    def entries(self, indices: np.ndarray, checked: str) -> TensorReport:
+        """Check single entries, given by their flat indices."""
+        units = [np.zeros(self.array.shape) for _ in indices]
+        for u, i in zip(units, indices, strict=True):
+            u.flat[i] = 1.0
+        return self._report(checked, units, indices)
+
+    def directions(self, rng: np.random.Generator, number: int) -> TensorReport:
+        """Check random directions through all entries."""
+        drawn = [rng.normal(size=self.array.shape) for _ in range(number)]
+        return self._report(f"{number} directions", [u / np.linalg.norm(u) for u in drawn])
+
+    def _report(
+        self, checked: str, units: list[np.ndarray], indices: np.ndarray | None = None
+    ) -> TensorReport:
+        if not units:
+            return TensorReport(self.name, self.array.shape, checked, 0.0, None, 0.0, 0.0, 0)
+        analytic = np.array([(self.gradient * u).sum() for u in units])
+        numeric = np.array([0.5 * sum(self._slopes(u, STEP)) for u in units])
+        corners, looked_at = np.zeros((2, len(units)), dtype=bool)
+        while True:  # corners do not count in the scale: each one found may reveal smaller errors
+            smooth = np.abs([analytic[~corners], numeric[~corners]])
+            scale = max(
+                float(smooth.max(initial=0.0)), self.floor, float(np.finfo(np.float64).tiny)
+            )
+            errors = np.where(corners, 0.0, np.abs(analytic - numeric) / scale)
+            suspects = np.flatnonzero(~(errors <= self.tolerance) & ~looked_at)
+            if not suspects.size:
+                break
+            looked_at[suspects] = True
+            for j in suspects:
+                numeric[j], corners[j] = self._look_closer(units[j], analytic[j], scale)
+            if corners[suspects].any():
+                looked_at[:] = corners  # look at the others again, with the new scale
+        exact = self._exact(units, analytic, numeric, corners, errors, scale)
+        complex_errors = None if exact is None else np.abs(analytic - exact) / scale
+        largest = _worst(errors)
+        worst = largest
+        if complex_errors is not None and errors[largest] <= self.tolerance:
+            worst = _worst(complex_errors)
+        where = None if indices is None else np.unravel_index(indices[worst], self.array.shape)
+        return TensorReport(
+            name=self.name,
+            shape=self.array.shape,
+            checked=checked,
+            error=float(errors[largest]),
+            where=None if where is None else tuple(map(int, where)),
+            analytic=float(analytic[worst]),
+            numeric=float(numeric[worst]),
+            no_derivative=int(corners.sum()),
+            complex_error=None if complex_errors is None else float(complex_errors.max()),
+        )
+
+    def _exact(
+        self,
+        units: list[np.ndarray],
+        analytic: np.ndarray,
+        numeric: np.ndarray,
+        corners: np.ndarray,
+        errors: np.ndarray,
+        scale: float,
+    ) -> np.ndarray | None:
+        """Return the derivatives by the complex step, or None if it does not apply."""
+        if not self.by_complex_step:
+            return None
+        exact = analytic.copy()  # not computed at corners
+        try:
+            with self.problem.on_complex() as (forward, copies):
+                for j in np.flatnonzero(~corners):
+                    dy = complex_step.derivative(forward, copies[self.name], units[j])
+                    exact[j] = (dy * self.v).sum()
+        except NotAnalytic as reason:
+            self.not_analytic = str(reason)
+            return None
+        # If differences and backward pass agree, a complex step that is far off is the wrong one.
+        far_off = np.abs(exact - numeric) > 100.0 * self.tolerance * scale
+        if np.any(far_off & ~corners & (errors <= self.tolerance)):
+            self.not_analytic = "its forward pass does something else with complex numbers"
+            return None
+        return exact
+
+    def _slopes(self, u: np.ndarray, h: float) -> tuple[float, float]:
+        """Return the slopes of L along u from below and from above, each over a step h."""
+        kept = self.array.copy()
+        try:
+            self.array[...] = kept - h * u
+            low = np.array(self.problem.forward()[0])
+            self.array[...] = kept + h * u
+            high = np.array(self.problem.forward()[0])
+        finally:
+            self.array[...] = kept
+        # Subtract before summing: outputs that do not depend on this entry cancel exactly.
+        below = float(((self.y - low) * self.v).sum()) / h
+        above = float(((high - self.y) * self.v).sum()) / h
+        return (
+            below + self._rounded_away(u, kept - h * u, kept, h),
+            above + self._rounded_away(u, kept, kept + h * u, h),
+        )
+
+    def _rounded_away(self, u: np.ndarray, low: np.ndarray, high: np.ndarray, h: float) -> float:
+        """Return the correction of a slope for the rounding of x + h u.
+
+        The step that was really taken is not quite h u. The missing part of it is multiplied by the
+        gradient from the backward pass. If more than a tenth of the step is missing, the rest is
+        too little to check that gradient, and the result is NaN.
+        """
+        moved = (u != 0.0) & np.isfinite(low) & np.isfinite(high)
+        missing = u[moved] - (high[moved] - low[moved]) / h
+        if np.abs(missing).max(initial=0.0) > 0.1 * np.abs(u).max():
+            return math.nan
+        return float((self.gradient[moved] * missing).sum())
+
+    def _look_closer(self, u: np.ndarray, analytic: float, scale: float) -> tuple[float, bool]:
+        """Tell a wrong gradient from a corner: return (numeric derivative, whether a corner).
+
+        As the step shrinks, the slopes from below and above approach each other if the function is
+        smooth. At a corner they stay apart, and any value between them is accepted. A corner near
+        the point affects only the large step.
+        """
+        below, above = self._slopes(u, STEP)
+        gap, numeric = abs(above - below), 0.5 * (below + above)
+        for shrink in (8.0, 64.0):
+            closer = self._slopes(u, STEP / shrink)
+            if np.isnan(closer).any():  # the step is lost in the rounding of x
+                continue
+            below, above = closer
+            numeric = 0.5 * (below + above)
+            if abs(analytic - numeric) / scale <= self.tolerance:
+                return numeric, False
+        slack = self.tolerance * scale
+        stays = abs(above - below) > max(0.5 * gap, 1e3 * slack)
+        if stays and min(below, above) - slack <= analytic <= max(below, above) + slack:
+            return analytic, True
+        return numeric, False
+
+
+def _worst(errors: np.ndarray) -> int:
+    return int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))

@@ -1,0 +1,183 @@
+"""A layer or a pair of functions, as gradcheck sees it: a function of named arrays."""
+
+import copy
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Context, Gradients, Layer
+from npformer.proof import complex_step
+
+Forward = Callable[[], tuple[Any, Any]]
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass
+class Problem:
+    """A function of named arrays, and its gradients."""
+
+    title: str
+    forward: Forward  # reads the current values of the arrays
+    backward: Callable[[Any, Any], dict[str, Any]]  # (dy, cache) -> gradients by name
+    arrays: Arrays  # to differentiate by; gradcheck changes them in place
+    on_complex: Callable[[], AbstractContextManager[tuple[Forward, Arrays]]]  # on complex copies
+    constants: list[np.ndarray]  # other arrays, which no pass may change either
+
+    def __post_init__(self) -> None:
+        self._watched = [*self.arrays.values(), *self.constants]
+        self.originals = [x.copy() for x in self._watched]
+
+    def unchanged(self) -> bool:
+        """Whether all arrays have their original values."""
+        pairs = zip(self._watched, self.originals, strict=True)
+        return all(np.array_equal(x, original, equal_nan=True) for x, original in pairs)
+
+
+def layer_problem(
+    layer: Layer,
+    x: Any,
+    new_context: Callable[[], Context],
+    twin: Layer | None = None,
+    dtype: str = "float64",
+) -> Problem:
+    """Return a layer, or its twin, as a function of x and the layer's parameters."""
+    x = np.array(x)  # a copy, because it is changed in place
+    runs = layer if twin is None else twin
+    arrays = {}
+    if x.dtype.kind == "f":
+        if dtype == "float64":
+            _require_float64("x", x)
+        arrays["x"] = x = x.astype(dtype)
+    for name, value in layer.parameters().items():
+        if dtype == "float64":
+            _require_float64(name, value, type(layer).__name__)
+        arrays[name] = value
+
+    def forward(x: np.ndarray = x) -> tuple[Any, Any]:
+        return _one_output(*runs.forward(x, new_context()))
+
+    @contextmanager
+    def on_complex() -> Iterator[tuple[Forward, Arrays]]:
+        copies = {"x": complex_step.guarded(x)} if "x" in arrays else {}
+        with parameters_as(layer, complex_step.guarded):
+            yield lambda: forward(copies.get("x", x)), copies | dict(layer.parameters())
+
+    def backward(dy: Any, cache: Any) -> dict[str, Any]:
+        gradients = Gradients(layer)
+        cache, split = cache
+        dx = runs.backward(split(dy), cache, gradients)
+        return ({"x": dx} if "x" in arrays else {}) | dict(gradients)
+
+    constants = [] if "x" in arrays else [x]
+    return Problem(type(layer).__name__, forward, backward, arrays, on_complex, constants)
+
+
+def pair_problem(
+    target: Any, inputs: tuple[Any, ...], options: dict[str, Any], wrt: Sequence[str] | None
+) -> Problem:
+    """Return a pair of functions as a function of the arguments that `wrt` names."""
+    forward_pass, backward_pass = target if isinstance(target, tuple) else _pair_of(target)
+    bound = inspect.signature(forward_pass).bind(*inputs, **options)
+    given = {
+        name: np.array(value) if isinstance(value, np.ndarray) else value
+        for name, value in bound.arguments.items()
+    }
+    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+    floats = [name for name, value in arrays.items() if value.dtype.kind == "f"]
+    for name in floats:
+        _require_float64(name, arrays[name])
+    wrt = floats if wrt is None else list(wrt)
+    unknown = [name for name in wrt if name not in floats]
+    if unknown:
+        raise ValueError(
+            f"wrt names {unknown[0]!r}; expected some of {', '.join(floats)}, the float arrays "
+            f"that {_name(forward_pass)} was given"
+        )
+
+    def forward(given: dict[str, Any] = given) -> tuple[Any, Any]:
+        fresh = {
+            name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
+            for name, value in given.items()
+        }
+        return _one_output(*forward_pass(**fresh))
+
+    @contextmanager
+    def on_complex() -> Iterator[tuple[Forward, Arrays]]:
+        copies = {name: complex_step.guarded(given[name]) for name in floats}
+        yield lambda: forward(given | copies), {name: copies[name] for name in wrt}
+
+    def backward(dy: Any, cache: Any) -> dict[str, Any]:
+        cache, split = cache
+        result = backward_pass(split(dy), cache)
+        gradients = result if isinstance(result, tuple) else (result,)
+        if len(gradients) != len(wrt):
+            raise TypeError(
+                f"{_name(backward_pass)} returned {len(gradients)} gradients; expected "
+                f"{len(wrt)}, one for each of {', '.join(wrt)}. If some of them have none, "
+                "name the others in wrt"
+            )
+        return dict(zip(wrt, gradients, strict=True))
+
+    constants = [value for name, value in arrays.items() if name not in wrt]
+    wanted = {name: arrays[name] for name in wrt}
+    return Problem(_name(forward_pass), forward, backward, wanted, on_complex, constants)
+
+
+def _pair_of(forward: Any) -> tuple[Any, Any]:
+    """Return a function and its backward pass, looked up in the same module."""
+    name = _name(forward)
+    backward = getattr(sys.modules.get(forward.__module__), f"{name}_backward", None)
+    if backward is None:
+        raise TypeError(
+            f"{name} has no {name}_backward in {forward.__module__}; expected a pair. Pass "
+            "both: gradcheck((forward, backward), ...)"
+        )
+    return forward, backward
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", None) or repr(function)  # a partial has none
+
+
+def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
+    if x.dtype != np.float64:
+        convert = f"Write {name}.astype('float64')"
+        advice = f"Build the {layer} with dtype='float64'" if layer else convert
+        raise TypeError(
+            f"{name} has dtype {x.dtype}; expected float64, because differences in float32 hide "
+            f"errors of a per cent. {advice}"
+        )
+
+
+def _one_output(y: Any, cache: Any) -> tuple[Any, tuple[Any, Callable[[Any], Any]]]:
+    """Concatenate the outputs if there are several, and add to the cache how to split dy."""
+    if not isinstance(y, tuple):
+        return y, (cache, lambda dy: dy)
+    parts = [None if part is None else np.asanyarray(part) for part in y]
+    present = [part for part in parts if part is not None]
+    ends = np.cumsum([part.size for part in present])
+
+    def split(dy: Any) -> tuple[Any, ...]:
+        pieces = iter(np.split(dy, ends[:-1]))
+        return tuple(None if part is None else next(pieces).reshape(part.shape) for part in parts)
+
+    return np.concatenate([part.reshape(-1) for part in present]), (cache, split)
+
+
+@contextmanager
+def parameters_as(layer: Layer, convert: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
+    """Replace a layer's parameters by converted copies inside a `with` block."""
+    buffers = {id(p._buffer): p._buffer for p in layer.named_parameters().values()}
+    kept = [(buffer, buffer.flat) for buffer in buffers.values()]
+    try:
+        for buffer, flat in kept:
+            buffer.flat = convert(flat)
+        yield
+    finally:
+        for buffer, flat in kept:
+            buffer.flat = flat

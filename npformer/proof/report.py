@@ -1,0 +1,148 @@
+"""What gradcheck reports: the error of every tensor, broken rules, the fast twin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npformer.proof.twincheck import TwinReport
+
+TOLERANCE = 1e-6
+COMPLEX_TOLERANCE = 1e-10
+
+
+class GradcheckError(AssertionError):
+    """A backward pass is not the derivative of its forward pass, or breaks the protocol.
+
+    Attributes
+    ----------
+    report : GradcheckReport
+    """
+
+    def __init__(self, report: GradcheckReport) -> None:
+        super().__init__(f"\n{report}")
+        self.report = report
+
+
+@dataclass(frozen=True)
+class TensorReport:
+    """What was found for one input or parameter.
+
+    An error is the largest difference between the backward pass and central differences (or the
+    complex step), divided by the largest derivative in this tensor. Some gradients are exactly 0,
+    such as that of attention's key bias, so the divisor is at least a thousandth of the largest
+    gradient of all tensors, and at least 1e-4 of the largest output.
+
+    At a corner the slopes on the two sides differ. The backward pass may return any value between
+    them.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    checked: str  # "all 12 entries" or "8 directions"
+    error: float
+    where: tuple[int, ...] | None  # the entry with that error
+    analytic: float  # its value from the backward pass
+    numeric: float  # and from the differences
+    no_derivative: int  # number of entries at corners
+    complex_error: float | None = None  # None where the complex step does not apply
+
+    def passes(self, tolerance: float, complex_tolerance: float | None) -> bool:
+        """Whether differences and complex step both agree with the backward pass; NaN does not."""
+        exact = self.complex_error
+        return self.error <= tolerance and (
+            exact is None or complex_tolerance is None or exact <= complex_tolerance
+        )
+
+
+@dataclass(frozen=True)
+class GradcheckReport:
+    """What gradcheck found. Print it for a table of all tensors.
+
+    Attributes
+    ----------
+    title : str
+        What was checked.
+    tensors : list of TensorReport
+    broken_rules : list of str
+        Rules of the protocol that were broken.
+    tolerance : float
+        The largest error that passes.
+    complex_tolerance : float or None
+        The same for the complex step; None if it was skipped.
+    not_analytic : str
+        Why there is no complex step; empty if there is one.
+    twins : tuple of TwinReport
+        How far the layer's fast twin is from the layer, in each dtype; empty if it has no twin.
+    """
+
+    title: str
+    tensors: list[TensorReport]
+    broken_rules: list[str]
+    tolerance: float = TOLERANCE
+    complex_tolerance: float | None = COMPLEX_TOLERANCE
+    not_analytic: str = ""
+    twins: tuple[TwinReport, ...] = ()
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of all tensors; NaN if any of them is NaN."""
+        return float(np.max([tensor.error for tensor in self.tensors], initial=0.0))
+
+    @property
+    def complex_error(self) -> float | None:
+        """The largest relative error against the complex step; None if it applies to no tensor."""
+        found = [t.complex_error for t in self.tensors if t.complex_error is not None]
+        return float(np.max(found)) if found else None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every error is within its tolerance and no rule was broken."""
+        twins_right = all(twin.passed for twin in self.twins)
+        return twins_right and not self.broken_rules and not self._wrong_tensors()
+
+    def _wrong_tensors(self) -> list[TensorReport]:
+        limits = self.tolerance, self.complex_tolerance
+        return [tensor for tensor in self.tensors if not tensor.passes(*limits)]
+
+    def __str__(self) -> str:
+        verdict = "passed" if self.passed else "FAILED"
+        return "\n".join(
+            [
+                f"gradcheck of {self.title}: {verdict}, tolerance {self.tolerance:g}",
+                *self._table(),
+                *([f"  no complex step: {self.not_analytic}"] if self.not_analytic else []),
+                *(f"  rule broken: {rule}" for rule in self.broken_rules),
+                *map(self._line_of_twin, self.twins),
+            ]
+        )
+
+    def _table(self) -> list[str]:
+        head = "tensor", "shape", "checked", "error", "complex step", "at", "backward", "difference"
+        rows: list[tuple[str, ...]] = [(*head, "")]
+        wrong = self._wrong_tensors()
+        for t in self.tensors:
+            corners = f"{t.no_derivative} without a derivative" if t.no_derivative else ""
+            rows.append(
+                (
+                    t.name,
+                    str(t.shape),
+                    t.checked,
+                    f"{t.error:.1e}",
+                    "-" if t.complex_error is None else f"{t.complex_error:.1e}",
+                    "" if t.where is None else str(list(t.where)),
+                    f"{t.analytic:.9g}",
+                    f"{t.numeric:.9g}",
+                    ", ".join(filter(None, ["<-- wrong" if t in wrong else "", corners])),
+                )
+            )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+    def _line_of_twin(self, twin: TwinReport) -> str:
+        line = f"  twin in {twin.dtype}: {twin.error:.1e} from the layer at most, in {twin.tensor}"
+        if twin.passed:
+            return line
+        layer = "the layer, too, is wrong" if self._wrong_tensors() else "the layer itself is right"
+        return f"{line}; tolerance {twin.tolerance:g}  <-- the twin is wrong ({layer})"
