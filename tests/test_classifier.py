@@ -1,3 +1,5 @@
+"""SequenceClassifier: what it computes, its loss and gradients, and what it refuses."""
+
 import copy
 
 import numpy as np
@@ -10,18 +12,13 @@ from npformer.mixers import MIXERS, SCORES
 from npformer.models import accumulate
 
 
-def test_token_ids_and_feature_vectors_give_a_row_of_logits_each(small_model, rng):
-    ids, features = rng.integers(0, 7, (5, 4)), rng.normal(size=(5, 4, 2))
-    assert small_model()(ids).shape == (5, 3)
-    assert small_model(n_features=2)(features).shape == (5, 3)
-
-
 @pytest.mark.parametrize(
     ("pooling", "shape"),
     [("mean", (5, 3)), ("first", (5, 3)), ("flatten", (5, 3)), ("none", (5, 6, 3))],
 )
 def test_poolings_give_an_answer_a_sequence_or_a_token(small_model, rng, pooling, shape):
     model, ids = small_model(pooling=pooling), rng.integers(0, 7, (5, 6))
+    assert small_model(pooling=pooling, n_features=2)(rng.normal(size=(5, 6, 2))).shape == shape
     assert model(ids).shape == shape
     assert model.predict_probabilities(ids).shape == shape
     assert model.predict(ids).shape == shape[:-1]
@@ -39,7 +36,7 @@ def test_is_embed_encode_pool_classify(small_model, token_batch):
 def test_embeddings_get_scale_and_positions(small_model, rng):
     model, ids = small_model(), rng.integers(0, 7, (5, 4))
     table = model.embed.tokens.weight.value
-    expected = table[ids] * np.sqrt(8) + nf.core.initializers.sinusoids(6, 8)[:4]
+    expected = table[ids] * np.sqrt(8) + nf.core.constants.sinusoids(6, 8)[:4]
     np.testing.assert_allclose(model.embed(ids), expected, rtol=1e-13)
 
 
@@ -88,16 +85,16 @@ def test_predictions_do_not_depend_on_the_batches(small_model, token_batch, batc
     np.testing.assert_allclose(p, expected, rtol=0, atol=1e-13)
 
 
-def test_nothing_to_predict_gives_nothing(small_model):
-    empty = np.zeros((0, 4), dtype=int)
-    assert small_model().predict_probabilities(empty).shape == (0, 3)
-    assert small_model().predict(empty).shape == (0,)
-    tokens = small_model(pooling="none")
-    assert tokens.predict_probabilities(empty).shape == (0, 4, 3)
-    assert tokens.predict(empty).shape == (0, 4)
-    single = small_model(n_classes=2, output="sigmoid")
-    assert single.predict_probabilities(empty).shape == (0, 2)
-    assert single.predict_probabilities(empty).dtype == "float64"
+@pytest.mark.parametrize(
+    ("changes", "shape"),
+    [({}, (3,)), ({"pooling": "none"}, (4, 3)), ({"n_classes": 2, "output": "sigmoid"}, (2,))],
+    ids=str,
+)
+def test_nothing_to_predict_gives_nothing(small_model, changes, shape):
+    model, empty = small_model(**changes), np.zeros((0, 4), dtype=int)
+    p = model.predict_probabilities(empty)
+    assert (p.shape, p.dtype) == ((0, *shape), "float64")
+    assert model.predict(empty).shape == (0, *shape[:-1])
 
 
 @pytest.mark.parametrize("mixer", nf.MIXERS)
@@ -153,33 +150,23 @@ def test_the_loss_is_the_cross_entropy_of_the_logits(small_model, token_batch):
 
 
 def test_the_loss_of_one_logit_is_the_binary_cross_entropy(small_model, token_batch):
+    """With label smoothing, it is the cross-entropy of two logits of which one is 0."""
     ids, y, _ = token_batch
     model, y = small_model(n_classes=2, output="sigmoid"), y % 2
-    loss, _ = model.loss_and_gradients(ids, y)
-    expected, _ = F.binary_cross_entropy_with_logits(model(ids)[:, 0], y.astype("float64"))
-    assert loss == pytest.approx(float(expected), rel=1e-13)
-
-
-def test_label_smoothing_means_the_same_for_one_logit_as_for_two(small_model, token_batch):
-    ids, y, _ = token_batch
-    model, y = small_model(n_classes=2, output="sigmoid"), y % 2
-    loss, _ = model.loss_and_gradients(ids, y, label_smoothing=0.2)
     z = model(ids)
-    expected, _ = F.softmax_cross_entropy(np.concatenate([0.0 * z, z], axis=-1), y, 0.2)
-    assert loss == pytest.approx(float(expected), rel=1e-13)
+    plain, _ = F.binary_cross_entropy_with_logits(z[:, 0], y.astype("float64"))
+    assert model.loss_and_gradients(ids, y)[0] == pytest.approx(float(plain), rel=1e-13)
+    smoothed, _ = F.softmax_cross_entropy(np.concatenate([0.0 * z, z], axis=-1), y, 0.2)
+    loss, _ = model.loss_and_gradients(ids, y, label_smoothing=0.2)
+    assert loss == pytest.approx(float(smoothed), rel=1e-13)
 
 
 @pytest.mark.parametrize("output", ["softmax", "sigmoid"])
 def test_a_numpy_number_smooths_labels_of_a_float32_model(small_model, token_batch, output):
-    model, (ids, labels, mask) = (
-        small_model(n_classes=2, output=output, dtype="float32"),
-        token_batch,
-    )
-    losses = [
-        model.loss_and_gradients(ids, labels % 2, mask, label_smoothing=smoothing)[0]
-        for smoothing in (0.1, np.float64(0.1))
-    ]
-    assert losses[0] == losses[1]
+    ids, y, mask = token_batch
+    model, y = small_model(n_classes=2, output=output, dtype="float32"), y % 2
+    expected, _ = model.loss_and_gradients(ids, y, mask, label_smoothing=0.1)
+    assert model.loss_and_gradients(ids, y, mask, label_smoothing=np.float64(0.1))[0] == expected
 
 
 def test_tokens_without_a_label_count_in_neither_loss_nor_gradient(small_model, token_batch, rng):
@@ -194,12 +181,11 @@ def test_tokens_without_a_label_count_in_neither_loss_nor_gradient(small_model, 
 
 
 def test_gradients_have_the_names_and_shapes_of_the_parameters(small_model, token_batch):
-    model, (ids, y, _) = small_model(), token_batch
-    _, gradients = model.loss_and_gradients(ids, y)
+    model = small_model()
+    _, gradients = model.loss_and_gradients(*token_batch)
     assert list(gradients) == list(model.parameters())
     for name, array in model.parameters().items():
-        assert gradients[name].shape == array.shape
-        assert gradients[name].dtype == array.dtype
+        assert (gradients[name].shape, gradients[name].dtype) == (array.shape, array.dtype)
 
 
 @pytest.mark.parametrize("mixer", MIXERS)
@@ -216,14 +202,13 @@ def test_a_later_call_overwrites_no_earlier_result(small_model, token_batch):
     model, (ids, y, mask) = small_model(), token_batch
     logits = model(ids, mask)
     _, gradients = model.loss_and_gradients(ids, y, mask)
-    kept = logits.copy(), gradients.flat.copy(), copy.deepcopy(dict(gradients))
+    found = {"logits": logits, "gradients": gradients.flat, **gradients}
+    kept = copy.deepcopy(found)
     other = (ids + 1) % 7
     model.loss_and_gradients(other, y)
     model(other)
-    np.testing.assert_array_equal(logits, kept[0])
-    np.testing.assert_array_equal(gradients.flat, kept[1])
-    for name, gradient in gradients.items():
-        np.testing.assert_array_equal(gradient, kept[2][name])
+    for name, array in found.items():
+        np.testing.assert_array_equal(array, kept[name], err_msg=name)
 
 
 @pytest.mark.parametrize("mixer", MIXERS)
@@ -248,16 +233,10 @@ def test_dropout_repeats_with_its_seed_and_changes_with_it(small_model, token_ba
     model, (ids, y, _) = small_model(dropout=0.3), token_batch
     losses = [model.loss_and_gradients(ids, y, seed=seed)[0] for seed in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
-
-
-def test_dropout_is_off_outside_of_training(small_model, token_batch):
-    ids, y, _ = token_batch
-    model, plain = small_model(dropout=0.5), small_model(dropout=0.0)
-    model.loss_and_gradients(ids, y, seed=0)
+    plain = small_model(dropout=0.0)  # dropout is off outside of training
     np.testing.assert_array_equal(model(ids), plain(ids))
-    np.testing.assert_array_equal(
-        model.predict_probabilities(ids), plain.predict_probabilities(ids)
-    )
+    p = model.predict_probabilities(ids)
+    np.testing.assert_array_equal(p, plain.predict_probabilities(ids))
 
 
 def test_parameters_are_the_model_itself(small_model, token_batch):
@@ -310,7 +289,7 @@ def test_float32_and_float64_are_one_model_up_to_rounding(small_model, token_bat
     np.testing.assert_allclose(*gradients, atol=1e-5)
 
 
-def test_nobody_computes_the_gradient_of_features(small_model, rng, monkeypatch):
+def test_the_gradient_of_features_is_not_computed(small_model, rng, monkeypatch):
     model, seen = small_model(n_features=5), []
 
     def noting(backward):
@@ -341,7 +320,7 @@ def test_nan_has_no_most_probable_class(small_model, rng):
     assert found.accuracy == 0.0
 
 
-def test_an_error_tells_the_shape_of_all_that_was_given(small_model):
+def test_an_error_names_the_shape_of_the_whole_input(small_model):
     model, x = small_model(), np.zeros((9, 6), int)
     with pytest.raises(ValueError, match=r"mask has shape \(9, 5\); expected \(9, 6\)"):
         model.predict(x, np.ones((9, 5), bool), batch_size=2)
@@ -362,17 +341,10 @@ def test_labels_of_another_kind_are_told_how_to_become_numbers(small_model, y, m
         small_model().loss_and_gradients(np.zeros((4, 6), int), y)
 
 
-def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model):
-    tokens, features = small_model(), small_model(n_features=5, pooling="first")
-    np.testing.assert_array_equal(
-        tokens.encoder.blocks[1].mixer.scores.query.weight.value,
-        features.encoder.blocks[1].mixer.scores.query.weight.value,
-    )
-    larger = small_model(vocab_size=100)
-    np.testing.assert_array_equal(
-        tokens.encoder.blocks[1].mixer.scores.query.weight.value,
-        larger.encoder.blocks[1].mixer.scores.query.weight.value,
-    )
+@pytest.mark.parametrize("changes", [{"n_features": 5, "pooling": "first"}, {"vocab_size": 100}])
+def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model, changes):
+    expected = small_model().encoder.parameters().flat
+    np.testing.assert_array_equal(small_model(**changes).encoder.parameters().flat, expected)
 
 
 def test_arguments_build_the_same_kind_of_model_again(small_model):

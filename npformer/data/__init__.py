@@ -1,4 +1,4 @@
-"""Data that is inside the package or generated from a seed: nothing is downloaded."""
+"""Datasets in the package or generated from a seed: nothing is downloaded."""
 
 from npformer.data.dataset import Dataset
 from npformer.data.digits import SPLITS, digits

@@ -1,6 +1,4 @@
-"""What a task brings: three parts and what a model has to know."""
-
-from __future__ import annotations
+"""Dataset: training, validation and test data, and the sizes that a model for them needs."""
 
 from dataclasses import dataclass
 
@@ -16,19 +14,14 @@ class Dataset:
 
     Attributes
     ----------
-    train : (x, y)
-        To learn from.
-    validation : (x, y)
-        To choose weights by; never learned from.
-    test : (x, y)
-        To be looked at once, at the end.
+    train, validation, test : (x, y)
     n_classes : int
     n_features : int or None
-        Size of x's last axis, if x holds feature vectors (samples, length, n_features).
+        If x holds feature vectors, (samples, length, n_features).
     vocab_size : int or None
-        If x holds token ids (samples, length).
+        If x holds token ids, (samples, length).
     labels : {"sequence", "token"}
-        Whether y is (samples,) or (samples, length); in the latter -1 means no label.
+        Whether y is (samples,) or (samples, length); in the latter, -1 means no label.
     """
 
     train: Part
@@ -41,5 +34,5 @@ class Dataset:
 
     @property
     def length(self) -> int:
-        """Tokens in a sequence."""
+        """The number of tokens in a sequence."""
         return int(self.train[0].shape[1])

@@ -1,9 +1,7 @@
-"""Digits: 1797 images of handwritten digits, 8 x 8, inside the package.
+"""digits: 1797 images of handwritten digits, 8 x 8, stored in the package.
 
-Where the file comes from and its licence: ``digits.LICENSE.txt`` beside it.
+``digits.LICENSE.txt`` in this folder has their source and licence.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
@@ -19,19 +17,19 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
     Parameters
     ----------
     split : {"stratified", "ordered"}
-        "stratified": 20 % are drawn at random for testing, each class in proportion: exactly the
-        split that scikit-learn's ``train_test_split(test_size=0.2, random_state=0, stratify=y)``
-        draws, so that figures compare. Training and test share their writers. "ordered": the last
-        20 % of the file are for testing, written by other people; the harder and more honest one.
+        "stratified": a random 20 % of each class are for testing. This is exactly the split of
+        scikit-learn's ``train_test_split(test_size=0.2, random_state=0, stratify=y)``, so that
+        results can be compared. The same people wrote the training and the test samples.
+        "ordered": the last 20 % of the file are for testing. Other people wrote them, which makes
+        the task harder and the result more honest.
     dtype : {"float32", "float64"}
 
-    Returns
-    -------
-    dataset : Dataset
-        Pixels are scaled from 0..16 to -1..1. Validation is an eighth of the training part: every
-        eighth sample of each class (stratified), or its end (ordered, so again other writers).
+    Notes
+    -----
+    Pixels are scaled from 0..16 to -1..1. An eighth of the training samples are for validation:
+    every eighth of each class (stratified), or the last ones (ordered, so again other writers).
     """
-    from importlib import resources  # here, not above: it brings half the standard library
+    from importlib import resources  # here, because it is slow to import
 
     checks.choice("split", split, SPLITS)
     checks.choice("dtype", dtype, checks.FLOATS)

@@ -1,4 +1,8 @@
-"""Generated tasks that tell mixers apart. A seed means the same data everywhere."""
+"""Generated tasks, on which mixers differ. A seed gives the same data on every machine.
+
+``seed`` is a whole number or a NumPy generator, and ``train`` the number of training samples.
+Further 512 samples are for validation and 2048 for testing.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ Draw: TypeAlias = "Callable[[np.random.Generator, int], Part]"
 
 
 def _dataset(
-    draw: Draw, seed: Seed, train: int, *, vocab_size: int, n_classes: int, labels: str
+    draw: Draw, seed: Seed, train: int, labels: str, *, vocab_size: int, n_classes: int
 ) -> Dataset:
     rng = initializers.generator(seed)
     return Dataset(
@@ -30,34 +34,17 @@ def _dataset(
 
 
 def reverse(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
-    """Say the sequence backwards: token i is labelled with token length - 1 - i.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.Generator
-    train : int
-        Training samples.
-    length, symbols : int
-    """
+    """Reverse the sequence: the label of token i is token length - 1 - i."""
 
     def draw(rng: np.random.Generator, n: int) -> Part:
         x = rng.integers(symbols, size=(n, length))
         return x, x[:, ::-1].copy()
 
-    return _dataset(draw, seed, train, vocab_size=symbols, n_classes=symbols, labels="token")
+    return _dataset(draw, seed, train, "token", vocab_size=symbols, n_classes=symbols)
 
 
 def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
-    """Which of two symbols occurs more often? The length is odd, so there are no ties.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.Generator
-    train : int
-        Training samples.
-    length : int
-        Odd.
-    """
+    """Which of two symbols occurs more often? The length is odd, so there are no ties."""
     if length % 2 == 0:
         raise ValueError(f"length is {length}; expected an odd number, so that there are no ties")
 
@@ -65,35 +52,27 @@ def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
         x = rng.integers(2, size=(n, length))
         return x, (x.sum(axis=1) > length // 2).astype("int64")
 
-    return _dataset(draw, seed, train, vocab_size=2, n_classes=2, labels="sequence")
+    return _dataset(draw, seed, train, "sequence", vocab_size=2, n_classes=2)
 
 
 def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128) -> Dataset:
-    """Multi-query recall: look up, for each of 8 queries, the value that was paired with its key.
+    """Multi-query recall: for each query, find the value that was paired with its key.
 
-    A sequence is 8 pairs and then 8 queries. A pair is one token, which stands for a key and one of
-    8 values: token ``8 key + value``. Keys are drawn from 128 and differ, values are random; a
-    query is the token of a key, in another order. It is labelled with the value; pairs have no
-    label.
+    A sequence is 8 pairs and then 8 queries. A pair of a key and one of 8 values is one token,
+    ``8 key + value``. The keys of a sequence are 8 different ones of 128; the values are random.
+    Each query is a token for one of these keys, in another order, and its label is the key's value.
+    Pairs have no label.
 
-    To solve it a mixer has to compare tokens. With few keys it need not: a sum over all pairs is
-    then a dictionary small enough for d_model numbers, and any mixer can write and read it. Knowing
-    only which values occur, and how often, gives about a third.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.Generator
-    train : int
-        Training samples.
-    pairs, keys : int
-        Pairs in a sequence, of so many keys that there are.
+    With so many keys, a mixer has to compare tokens. With few keys, a sum over all pairs would fit
+    into d_model numbers as a dictionary, which any mixer can write and read. Knowing only how often
+    each value occurs gives an accuracy of about one third.
     """
     values = 8
     checks.positive("pairs", pairs)
     if not isinstance(keys, Integral) or keys < pairs:
         raise ValueError(
-            f"keys is {keys!r} and pairs {pairs}; expected at least as many keys as pairs, for the "
-            "keys of a sequence differ"
+            f"keys is {keys!r} and pairs {pairs}; expected at least as many keys as pairs, because "
+            "the keys of a sequence differ"
         )
 
     def draw(rng: np.random.Generator, n: int) -> Part:
@@ -106,23 +85,13 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
         y = np.concatenate([np.full_like(answer, NO_LABEL), answer], axis=1)
         return x, y
 
-    return _dataset(
-        draw, seed, train, vocab_size=keys * values + keys, n_classes=values, labels="token"
-    )
+    return _dataset(draw, seed, train, "token", vocab_size=(values + 1) * keys, n_classes=values)
 
 
 def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
-    """Pointer fetch: the last token names a position; which symbol stands there?
+    """Pointer fetch: the last token names one of the `length` positions before it.
 
-    Only the last token is labelled.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.Generator
-    train : int
-        Training samples.
-    length, symbols : int
-        Positions to point at, and symbols that can stand there.
+    Its label is the symbol at that position; the other tokens have no label.
     """
 
     def draw(rng: np.random.Generator, n: int) -> Part:
@@ -133,24 +102,14 @@ def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int 
         y[:, -1:] = np.take_along_axis(content, position, axis=1)
         return x, y
 
-    return _dataset(
-        draw, seed, train, vocab_size=symbols + length, n_classes=symbols, labels="token"
-    )
+    return _dataset(draw, seed, train, "token", vocab_size=symbols + length, n_classes=symbols)
 
 
 def parity(seed: Seed = 0, train: int = 16_000, length: int = 12) -> Dataset:
-    """Is the number of ones odd? Every bit matters, so nothing is learned from a part of them.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.Generator
-    train : int
-        Training samples, drawn from 2^length sequences.
-    length : int
-    """
+    """Is the number of ones odd? All bits are needed: any fewer say nothing about the answer."""
 
     def draw(rng: np.random.Generator, n: int) -> Part:
         x = rng.integers(2, size=(n, length))
         return x, x.sum(axis=1) % 2
 
-    return _dataset(draw, seed, train, vocab_size=2, n_classes=2, labels="sequence")
+    return _dataset(draw, seed, train, "sequence", vocab_size=2, n_classes=2)

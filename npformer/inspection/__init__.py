@@ -1,1 +1,1 @@
-"""Looking inside a model: every layer's output, what mixers took from where, the first NaN."""
+"""Looking inside a model: every layer's output, the mixers' matrices, the first NaN."""

@@ -1,6 +1,4 @@
-"""What each mixer took from which token."""
-
-from __future__ import annotations
+"""explain: the matrices with which mixers mix tokens, such as attention weights."""
 
 from dataclasses import dataclass
 
@@ -11,16 +9,14 @@ from npformer.mixers import Mixer
 
 @dataclass(frozen=True)
 class Explanation:
-    """What one layer mixed with.
+    """The matrices that one mixer applied.
 
     Attributes
     ----------
-    name : str
-        Dotted name of the mixer; "blocks.0.mixer" for example.
-    kind : str
-        Its class.
+    name, kind : str
+        The mixer's dotted name, such as "blocks.0.mixer", and its class.
     matrices : array, shape (batch, heads, length, length)
-        Entry (i, j): what token i takes from token j. See `Mixer.explain`.
+        Entry (i, j) is the weight of token j in the output for token i. See `Mixer.explain`.
     """
 
     name: str
@@ -31,23 +27,10 @@ class Explanation:
 def explain(
     layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
 ) -> list[Explanation]:
-    """Run a model once, at evaluation, and return the matrices that its mixers mixed with.
+    """Run a model once, at evaluation, and return the matrices of its mixers, from the bottom up.
 
-    Parameters
-    ----------
-    layer : Layer
-        An encoder, a model around one, or a mixer.
-    x : array
-        As the layer takes it, on its backend.
-    mask : bool array, shape (batch, length), optional
-        Padding: True = keep. Its rows and columns are 0.
-    types : int array, shape (batch, length), optional
-        Types of the tokens; all 0 if not given.
-
-    Returns
-    -------
-    explanations : list of Explanation
-        One for each mixer, from the bottom up.
+    `layer` is a model, an encoder or a mixer; the arguments are those of `trace`. In the matrices,
+    rows and columns of padding are 0.
     """
     return [
         Explanation(call.name, type(mixer).__name__, mixer.explain(call.input, call.context))

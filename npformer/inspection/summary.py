@@ -1,8 +1,7 @@
-"""A table of all layers."""
-
-from __future__ import annotations
+"""summary: a table of all layers of a model."""
 
 import math
+import re
 
 from npformer.core import Array, Layer, Parameter
 from npformer.engine import enabled
@@ -11,19 +10,13 @@ from npformer.inspection.trace import trace
 
 
 def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
-    """Return a table of all layers: name, kind, shape of the output, parameters of its own.
+    """Return a table of all layers: name, kind, shape of the output, number of own parameters.
 
-    It says of each layer that the engine has no fast version of that it runs as it is written.
-
-    Parameters
-    ----------
-    layer : Layer
-    x : array
-        An example of what goes in; only its shape and dtype matter.
-    mask : bool array, shape (batch, length), optional
+    "runs as written" marks layers of which the engine has no fast version. `x` and `mask` are
+    examples of inputs; only their shapes and dtypes matter.
     """
     counted: set[int] = set()
-    written = as_written(layer) if enabled() else set()
+    plain = as_written(layer) if enabled() else set()
     by_name = dict(layer.layers())
     rows = [("layer", "kind", "output", "parameters", "")]
     for call in trace(layer, x, mask):
@@ -34,28 +27,19 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
         label = _label(call.name)
         count = "shared" if shared else f"{number:,}" if own else ""
         shape = ", ".join(str(tuple(y.shape)) for y in call.outputs())
-        note = "runs as written" if id(by_name[call.name]) in written else ""
+        note = "runs as written" if id(by_name[call.name]) in plain else ""
         rows.append((label, type(call.layer).__name__, shape, count, note))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
         for a, b, c, d, e in rows
     ]
-    lines.insert(1, "-" * (sum(widths) + 6))
-    lines.append("-" * (sum(widths) + 6))
-    lines.append(f"{layer.n_parameters():,} trained parameters, {layer.dtype}")
-    return "\n".join(lines)
+    rule = "-" * (sum(widths) + 6)
+    total = f"{layer.n_parameters():,} trained parameters, {layer.dtype}"
+    return "\n".join([lines[0], rule, *lines[1:], rule, total])
 
 
 def _label(name: str) -> str:
-    """Return the last part of a dotted name, indented; the number of a list stays beside its name.
-
-    ``encoder.blocks.0.mixer`` is three deep: encoder, blocks.0, mixer.
-    """
-    parts: list[str] = []
-    for part in name.split("."):
-        if part.isdigit():
-            parts[-1] += f".{part}"
-        else:
-            parts.append(part)
+    """Return the last part of a dotted name, indented; ``blocks.0`` is one part."""
+    parts = re.split(r"\.(?!\d)", name)
     return "  " * len(parts) + parts[-1] if name else "model"

@@ -1,6 +1,4 @@
-"""Looking inside: the output of every layer, in the order in which they act."""
-
-from __future__ import annotations
+"""trace: the output of every layer, in the order of computation."""
 
 import copy
 from dataclasses import dataclass
@@ -18,11 +16,10 @@ class Call:
     ----------
     name : str
         Dotted name; "" for the outermost layer.
-    layer : Layer
-    input : array
-    context : Context
+    layer, input, context
+        The layer and its arguments.
     output : array, tuple, or None
-        A tuple of arrays from a layer that gives several, as `TextEncoder`; None if the pass failed
+        A tuple if the layer returns several arrays, as `TextEncoder` does; None if the pass failed
         inside this layer.
     """
 
@@ -41,55 +38,41 @@ class Call:
 def trace(
     layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
 ) -> list[Call]:
-    """Run a layer once, at evaluation, and return what every layer inside it gave.
+    """Run a layer once, at evaluation, and return the calls of every layer inside it.
 
-    The run happens on a copy, so a layer that other threads are using is not touched.
-
-    Parameters
-    ----------
-    layer : Layer
-    x : array
-        On the layer's backend. A model also takes host arrays: what stands before its encoder
-        checks and uploads them.
-    mask : bool array, shape (batch, length), optional
-        Padding: True = keep.
-    types : int array, shape (batch, length), optional
-        Types of the tokens; all 0 if not given.
-
-    Returns
-    -------
-    calls : list of Call
-        Outer layers stand before what is inside them.
+    A layer comes before the layers inside it. A copy is run, so that other threads may use the
+    layer meanwhile. `x` is on the layer's backend, but a model also takes host arrays; `mask` and
+    `types` are as in `SequenceClassifier.__call__`.
     """
     x, mask, types = prepared(layer, x, mask, types)
     observed = copy.deepcopy(layer)
     calls: list[Call] = []
-    names: dict[int, list[str]] = {}
+    places: dict[int, tuple[Layer, list[str]]] = {}
     for name, part in observed.layers():
-        names.setdefault(id(part), []).append(name)
-    for part in {id(part): part for _, part in observed.layers()}.values():
-        _observe(part, names[id(part)], calls)
+        places.setdefault(id(part), (part, []))[1].append(name)
+    for part, names in places.values():
+        _observe(part, names, calls)
     observed.forward(x, Context(mask=mask, types=types))
-    return calls.copy()  # whoever calls an observed layer again would lengthen the other list
+    return calls.copy()  # calling a traced layer later appends to the other list only
 
 
 def prepared(
     layer: Layer, x: Array, mask: Array | None, types: Array | None = None
 ) -> tuple[Array, Array | None, Array | None]:
-    """Return inputs as a model makes them at its edge, where padding's features become 0."""
-    edge = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
-    if not isinstance(edge, InputEmbedding):
+    """If the layer is a model, return its inputs checked, uploaded and with padding set to 0."""
+    embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
+    if not isinstance(embed, InputEmbedding):
         return x, mask, types
-    x, mask = edge.prepare(x, mask)
-    return x, mask, edge.prepare_types(types, x)
+    x, mask = embed.prepare(x, mask)
+    return x, mask, embed.prepare_types(types, x)
 
 
 def _observe(part: Layer, names: list[str], calls: list[Call]) -> None:
-    """Make one object note its calls; a layer that stands in several places is named in turn."""
+    """Make a layer record its calls. A shared layer has several names, which take turns."""
     forward = part.forward
     turn = 0
 
-    def noted(x: Array, context: Context) -> tuple[Array, Any]:
+    def recorded(x: Array, context: Context) -> tuple[Array, Any]:
         nonlocal turn
         place, name = len(calls), names[min(turn, len(names) - 1)]
         turn += 1
@@ -98,4 +81,4 @@ def _observe(part: Layer, names: list[str], calls: list[Call]) -> None:
         calls[place] = Call(name, part, x, context, y)
         return y, cache
 
-    part.forward = noted  # type: ignore[method-assign]
+    part.forward = recorded  # type: ignore[method-assign]

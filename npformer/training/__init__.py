@@ -1,10 +1,10 @@
-"""Training a classifier: the loop, what watches it, and what it leaves behind."""
+"""Training a classifier with `fit`, evaluating it, and saving it to a file."""
 
-from npformer.training.arguments import _at_precision
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.evaluation import Data, Evaluation, batch_at_evaluation, evaluate
-from npformer.training.history import History, NonFiniteLossError
+from npformer.training.history import History
 from npformer.training.loop import fit
+from npformer.training.loss_watch import NonFiniteLossError
 
 __all__ = [
     "Callback",
@@ -13,7 +13,6 @@ __all__ = [
     "History",
     "NonFiniteLossError",
     "TrainingState",
-    "_at_precision",
     "batch_at_evaluation",
     "evaluate",
     "fit",

@@ -1,6 +1,4 @@
-"""evaluate: how good a model is on labelled data; and the check that data go through first."""
-
-from __future__ import annotations
+"""evaluate: the loss and accuracy of a model on labelled data; and checks of such data."""
 
 import math
 from collections.abc import Sequence
@@ -20,16 +18,16 @@ Data = Sequence[Any]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good a model is on some data.
+    """The loss and accuracy of a model on some data.
 
     Attributes
     ----------
     loss : float
-        Mean over labels, in nats, without label smoothing.
+        Mean over all labels, in nats, without label smoothing.
     accuracy : float
-        Share of labels that were predicted right; NaN where the loss knows no classes.
+        Fraction of labels that were predicted correctly; NaN for a loss without classes.
     labels : int
-        How many there were.
+        The number of labels.
     """
 
     loss: float
@@ -46,33 +44,20 @@ def evaluate(
 ) -> Evaluation:
     """Return loss and accuracy of a model on labelled data.
 
-    Parameters
-    ----------
-    model : SequenceClassifier
-    data : (x, y) or (x, y, mask)
-        Every token is of type 0, as in `fit`.
-    batch_size, processes
-        As in `SequenceClassifier.predict_probabilities`.
-    loss : Loss, optional
-        The model's own if not given.
+    `data` and `loss` are as in `fit`, `batch_size` and `processes` as in
+    `SequenceClassifier.predict_probabilities`.
     """
-    _require_classifier(model)
+    require_classifier(model)
     loss = model.loss_with(loss)
-    return measure(model, checked(model, "data", data, loss), loss, batch_size, processes)
+    return measure(model, checked_data(model, "data", data, loss), loss, batch_size, processes)
 
 
 def measure(
-    model: SequenceClassifier,
-    samples: Batch,
-    loss: Loss,
-    batch_size: int,
-    processes: bool | str,
+    model: SequenceClassifier, samples: Batch, loss: Loss, batch_size: int, processes: bool | str
 ) -> Evaluation:
-    """Return what `evaluate` does, of data that has been checked."""
+    """Evaluate a model on data that have been checked."""
     mask = None if samples.padding is None else samples.padding.mask
-    outputs = model.in_batches(
-        to_numpy, samples.x, mask, batch_size, samples.types, processes=processes
-    )
+    outputs = model.in_batches(to_numpy, samples.x, mask, batch_size, processes=processes)
     found = loss.measure(outputs, np.asarray(samples.y))
     n = max(found.n, 1)
     return Evaluation(
@@ -83,22 +68,15 @@ def measure(
 
 
 def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
-    """Return how many samples to measure at a time, where training steps of this size fit.
+    """Return the batch size of evaluations for a training whose batches fit into memory.
 
-    Without a backward pass four times as many do.
-
-    Parameters
-    ----------
-    batch_size : int
-    micro_batch : int or None
-        As in `fit`.
+    Without a backward pass, batches may be four times as large.
     """
     return min(256, 4 * min(batch_size, micro_batch or batch_size))
 
 
-def checked(model: SequenceClassifier, name: str, data: Data, loss: Loss) -> Batch:
-    """Return all samples, on the host, after a look at each of them and each target."""
-    _require_classifier(model)
+def checked_data(model: SequenceClassifier, name: str, data: Data, loss: Loss) -> Batch:
+    """Return all samples as one batch on the host, after checking each of them."""
     x, y, mask = _parts(name, data)
     if len(x) == 0:
         raise ValueError(f"{name} has no samples; expected at least 1")
@@ -108,27 +86,25 @@ def checked(model: SequenceClassifier, name: str, data: Data, loss: Loss) -> Bat
         raise type(error)(f"in {name}, {error}") from error
 
 
-def _require_classifier(model: object) -> None:
+def require_classifier(model: object) -> None:
+    """Raise TypeError for other layers."""
     if not isinstance(model, SequenceClassifier):
         raise TypeError(
             f"model is a {type(model).__name__}; expected a SequenceClassifier, which has a loss. "
-            "For other layers write the loop: forward, a loss of npformer.functional, backward, "
-            "Adam.step"
+            "For other layers write the loop yourself: forward, a loss of npformer.functional, "
+            "backward, Adam.step"
         )
 
 
 def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
-    """Return x, y and mask of some data, all of one length."""
+    """Return x, y and mask of some data, after checking their types and lengths."""
     if not isinstance(data, tuple | list) or len(data) not in (2, 3):
-        raise TypeError(
-            f"{name} is a {type(data).__name__}"
-            + (f" of {len(data)}" if isinstance(data, tuple | list) else "")
-            + "; expected (x, y) or (x, y, mask)"
-        )
+        size = f" of {len(data)}" if isinstance(data, tuple | list) else ""
+        raise TypeError(f"{name} is a {type(data).__name__}{size}; expected (x, y) or (x, y, mask)")
     x, y, mask = (*data, None)[:3]
     for part, array in (("x", x), ("y", y), ("mask", mask)):
         if isinstance(array, np.ndarray) and array.ndim == 0:
-            raise ValueError(f"{part} in {name} is a single number; expected one entry a sample")
+            raise ValueError(f"{part} in {name} is a single number; expected one entry per sample")
         if not isinstance(array, np.ndarray) and (part != "mask" or array is not None):
             raise TypeError(
                 f"{part} in {name} is a {type(array).__name__}; expected a NumPy array. Write "

@@ -5,16 +5,9 @@ import pytest
 
 from npformer.data import majority, parity, pointer, recall, reverse
 
-TASKS = (reverse, majority, recall, pointer, parity)
-
 
 def small(task, seed=0, **options):
     return task(seed, train=300, **options)
-
-
-@pytest.fixture(params=TASKS, ids=lambda task: task.__name__)
-def task(request):
-    return request.param
 
 
 def parts(data):
@@ -48,17 +41,17 @@ def odd(tokens):
 
 
 SLOW = {
-    "reverse": reversed_tokens,
-    "majority": more_frequent,
-    "recall": looked_up,
-    "pointer": pointed_at,
-    "parity": odd,
+    reverse: reversed_tokens,
+    majority: more_frequent,
+    recall: looked_up,
+    pointer: pointed_at,
+    parity: odd,
 }
 
 
-def test_every_label_is_right(task):
-    for x, y in parts(small(task)):
-        assert y.tolist() == [SLOW[task.__name__](tokens) for tokens in x.tolist()]
+@pytest.fixture(params=SLOW, ids=lambda task: task.__name__)
+def task(request):
+    return request.param
 
 
 @pytest.mark.parametrize(
@@ -79,19 +72,16 @@ def test_labels_are_right_in_other_sizes_too(task, options, slow):
 # Shapes and ranges --------------------------------------------------------------------------------
 
 
-def test_sizes_types_and_ranges(task):
+def test_sizes_types_ranges_and_every_label(task):
     data = small(task)
     assert [len(x) for x, _ in parts(data)] == [300, 512, 2048]
     for x, y in parts(data):
+        assert y.tolist() == [SLOW[task](tokens) for tokens in x.tolist()]
         assert x.dtype == y.dtype == "int64"
         assert y.shape == (x.shape if data.labels == "token" else (len(x),))
         assert set(x.ravel().tolist()) <= set(range(data.vocab_size))
         assert set(y.ravel().tolist()) <= {-1, *range(data.n_classes)}
-
-
-def test_every_token_id_and_every_class_occurs(task):
-    data = small(task)
-    x, y = data.test
+    x, y = data.test  # large enough for every token id and every class
     assert set(x.ravel().tolist()) == set(range(data.vocab_size))
     assert set(y[y >= 0].tolist()) == set(range(data.n_classes))
 
@@ -114,9 +104,12 @@ def test_recall_asks_once_for_every_key_in_another_order(pairs, keys):
     assert (told != asked).any(axis=1).mean() > 0.5
 
 
-def test_majority_of_an_even_length_is_refused():
+def test_sizes_that_make_no_task_are_refused():
     with pytest.raises(ValueError, match="length is 4; expected an odd number"):
         majority(length=4)
+    with pytest.raises(ValueError, match="keys is 4 and pairs 8; expected at least as many keys"):
+        recall(keys=4)
+    assert small(recall, pairs=4, keys=4).train[0].shape == (300, 8)
 
 
 # Chance -------------------------------------------------------------------------------------------
@@ -141,7 +134,7 @@ def test_a_single_token_tells_a_little_of_a_majority_and_nothing_of_a_parity(tas
         assert agreement.min() > 0.5 + bound
 
 
-def test_a_query_of_recall_is_not_told_by_its_place():
+def test_the_place_of_a_query_of_recall_says_nothing_of_its_label():
     _, y = small(recall).test
     for place in range(8, 16):
         counts = np.bincount(y[:, place], minlength=8)
@@ -151,21 +144,13 @@ def test_a_query_of_recall_is_not_told_by_its_place():
 # Seeds --------------------------------------------------------------------------------------------
 
 
-def test_a_seed_means_the_same_data(task):
-    for (x, y), (again, labels) in zip(parts(small(task, 3)), parts(small(task, 3)), strict=True):
-        np.testing.assert_array_equal(x, again)
-        np.testing.assert_array_equal(y, labels)
-
-
-def test_another_seed_means_other_data(task):
-    for (x, _), (other, _) in zip(parts(small(task, 3)), parts(small(task, 4)), strict=True):
-        assert not np.array_equal(x, other)
-
-
-def test_a_generator_may_stand_for_the_seed(task):
-    np.testing.assert_array_equal(
-        small(task, np.random.default_rng(3)).train[0], small(task, 3).train[0]
-    )
+def test_a_seed_or_its_generator_means_the_same_data_and_another_seed_other_data(task):
+    seeds = 3, 3, np.random.default_rng(3), 4
+    for one, again, drawn, other in zip(*(parts(small(task, s)) for s in seeds), strict=True):
+        for k in range(2):
+            np.testing.assert_array_equal(one[k], again[k])
+            np.testing.assert_array_equal(one[k], drawn[k])
+        assert not np.array_equal(one[0], other[0])
 
 
 def test_the_parts_differ(task):
@@ -179,9 +164,3 @@ def test_no_test_sequence_was_trained_on(task):
     data = small(task)
     seen = {tokens.tobytes() for x, _ in (data.train, data.validation) for tokens in x}
     assert not any(tokens.tobytes() in seen for tokens in data.test[0])
-
-
-def test_more_pairs_than_keys_are_refused():
-    with pytest.raises(ValueError, match="keys is 4 and pairs 8; expected at least as many keys"):
-        recall(keys=4)
-    assert small(recall, pairs=4, keys=4).train[0].shape == (300, 8)

@@ -2,40 +2,14 @@
 
 import math
 import multiprocessing
+from functools import partialmethod
 
 import numpy as np
 import pytest
 
 import npformer as nf
-
-EPOCHS, STEPS = 3, 4
-
-
-@pytest.fixture
-def data(rng):
-    """Twenty sequences of two features; the sign of one entry is the label."""
-    x = rng.normal(size=(20, 4, 2))
-    return x, (x[:, 1, 0] > 0).astype("int64")
-
-
-@pytest.fixture
-def make(small_model):
-    def build(**changes):
-        return small_model(**({"n_features": 2, "pooling": "flatten", "max_len": 4} | changes))
-
-    return build
-
-
-def fit(model, data, *callbacks, **changes):
-    usual = {"epochs": EPOCHS, "batch_size": 5, "progress": False}
-    if "optimizer" not in changes:
-        usual["lr"] = 1e-2
-    return nf.fit(model, data, callbacks=callbacks, **(usual | changes))
-
-
-def assert_same_weights(model, other):
-    for name, value in other.parameters().items():
-        np.testing.assert_array_equal(model.parameters()[name], value, err_msg=name)
+from npformer.training.callback_list import HOOKS
+from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
 
 class Noted(nf.Callback):
@@ -45,20 +19,8 @@ class Noted(nf.Callback):
         self.look = look
         self.calls = [] if calls is None else calls
 
-    def on_start(self, state):
-        self.calls.append(("on_start", self.look(state)))
-
-    def before_update(self, state):
-        self.calls.append(("before_update", self.look(state)))
-
-    def after_step(self, state):
-        self.calls.append(("after_step", self.look(state)))
-
-    def after_epoch(self, state):
-        self.calls.append(("after_epoch", self.look(state)))
-
-    def on_end(self, state):
-        self.calls.append(("on_end", self.look(state)))
+    def _call(self, hook, state):
+        self.calls.append((hook, self.look(state)))
 
     def seen(self, hook):
         return [found for name, found in self.calls if name == hook]
@@ -80,20 +42,10 @@ class At(nf.Callback):
             if self.count == self.number:
                 self.action(state)
 
-    def on_start(self, state):
-        self._call("on_start", state)
 
-    def before_update(self, state):
-        self._call("before_update", state)
-
-    def after_step(self, state):
-        self._call("after_step", state)
-
-    def after_epoch(self, state):
-        self._call("after_epoch", state)
-
-    def on_end(self, state):
-        self._call("on_end", state)
+for kind in (Noted, At):
+    for hook in HOOKS:
+        setattr(kind, hook, partialmethod(kind._call, hook))
 
 
 def uphill_from(epoch):
@@ -101,8 +53,7 @@ def uphill_from(epoch):
     return lambda step: 1.0 if step <= STEPS * (epoch - 1) else -5.0
 
 
-def stop(state):
-    state.stop()
+stop = nf.TrainingState.stop
 
 
 def throw(error):
@@ -116,17 +67,14 @@ def throw(error):
 
 
 def test_the_order_of_the_calls(make, data):
-    noted = Noted()
-    fit(make(), data, noted)
-    epoch = ["before_update", "after_step"] * STEPS + ["after_epoch"]
-    assert noted.names() == ["on_start", *epoch * EPOCHS, "on_end"]
-
-
-def test_callbacks_are_called_in_the_order_of_the_list(make, data):
-    calls = []
+    """Each method in its time, and all callbacks of the list in turn; a function after an epoch."""
+    calls, epochs = [], []
     callbacks = [Noted(lambda state, k=k: k, calls) for k in range(3)]
-    fit(make(), data, *callbacks)
-    assert [k for _, k in calls] == [0, 1, 2] * (len(calls) // 3)
+    fit(make(), data, *callbacks, lambda state: epochs.append(state.epoch))
+    epoch = ["before_update", "after_step"] * STEPS + ["after_epoch"]
+    hooks = ["on_start", *epoch * EPOCHS, "on_end"]
+    assert calls == [(hook, k) for hook in hooks for k in range(3)]
+    assert epochs == [1, 2, 3]
 
 
 def test_epochs_and_steps_are_counted_from_1(make, data):
@@ -227,12 +175,9 @@ def test_evaluation_and_history_are_there_after_the_epoch(make, data):
         (found[k], found[: k + 1], k + 1, best[k]) for k in range(EPOCHS)
     ]
     assert noted.seen("before_update")[STEPS] == (found[0], found[:1], 1, best[0])
-
-
-def test_without_validation_there_is_no_evaluation(make, data):
-    noted = Noted(lambda state: (state.evaluation, state.best_epoch))
-    fit(make(), data, noted)
-    assert set(noted.seen("after_epoch")) == {(None, None)}
+    unvalidated = Noted(look)
+    fit(make(), data, unvalidated)
+    assert unvalidated.seen("after_epoch") == [(None, [], k + 1, None) for k in range(EPOCHS)]
 
 
 def test_on_end_comes_when_the_best_weights_are_back(make, data):
@@ -241,12 +186,6 @@ def test_on_end_comes_when_the_best_weights_are_back(make, data):
     ((accuracy, best),) = noted.seen("on_end")
     assert accuracy == max(history.validation_accuracy) > history.validation_accuracy[-1]
     assert best == history.best_epoch < EPOCHS
-
-
-def test_a_function_is_called_after_each_epoch(make, data):
-    epochs = []
-    fit(make(), data, lambda state: epochs.append(state.epoch))
-    assert epochs == [1, 2, 3]
 
 
 def test_callbacks_that_only_look_change_nothing(make, data):
@@ -294,24 +233,21 @@ def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
 
 @pytest.mark.parametrize("hook", ["before_update", "after_step"])
 def test_stop_in_the_last_step_of_an_epoch_brings_it_to_its_end(make, data, hook):
-    model, twin, noted = make(), make(), Noted()
+    model, noted = make(), Noted()
     history = fit(model, data, noted, At(hook, 2 * STEPS, stop), validation=data)
     assert noted.names()[-2:] == ["after_epoch", "on_end"]
     assert len(history.train_loss) == len(history.validation_loss) == 2
-    fit(twin, data, epochs=2, validation=data)
-    assert_same_weights(model, twin)
+    assert_trained(model, make(), data, epochs=2, validation=data)
 
 
 @pytest.mark.parametrize("validated", [False, True])
 def test_stop_after_an_epoch(make, data, validated):
-    model, twin = make(), make()
-    validation = data if validated else None
-    options = {"schedule": uphill_from(2), "validation": validation}
+    model, schedule = make(), uphill_from(2)
+    options = {"schedule": schedule, "validation": data if validated else None}
     history = fit(model, data, At("after_epoch", 2, stop), **options)
     assert (history.stopped, len(history.train_loss)) == ("callback", 2)
     assert history.best_epoch == (1 if validated else 2)
-    fit(twin, data, epochs=history.best_epoch, schedule=options["schedule"])
-    assert_same_weights(model, twin)
+    assert_trained(model, make(), data, epochs=history.best_epoch, schedule=schedule)
 
 
 def test_stop_at_the_start_takes_no_step(make, data):
@@ -324,20 +260,13 @@ def test_stop_at_the_start_takes_no_step(make, data):
 
 def test_the_first_reason_counts(make, data):
     noted = Noted(lambda state: (state.stopping, state.history.stopped))
-    history = fit(
-        make(),
-        data,
-        At("after_step", 6, lambda state: state.stop("time is up")),
-        At("after_step", 6, lambda state: state.stop("enough")),
-        noted,
-    )
+    first = At("after_step", 6, lambda state: state.stop("time is up"))
+    second = At("after_step", 6, lambda state: state.stop("enough"))
+    history = fit(make(), data, first, second, noted)
     assert history.stopped == "time is up"
+    assert fit(make(), data, At("on_end", 1, stop)).stopped == "finished"  # too late
     assert noted.seen("after_step")[-2:] == [(None, "finished"), ("time is up", "finished")]
     assert noted.seen("on_end") == [("time is up", "time is up")]
-
-
-def test_stop_at_the_end_is_too_late(make, data):
-    assert fit(make(), data, At("on_end", 1, stop)).stopped == "finished"
 
 
 @pytest.mark.parametrize(
@@ -355,16 +284,9 @@ def test_a_reason_is_a_word_of_ones_own(make, data, reason, error, message):
 
 def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
     noted = Noted(lambda state: state.stopping)
-    history = fit(
-        make(),
-        data,
-        noted,
-        At("after_epoch", 2, stop),
-        validation=data,
-        epochs=9,
-        lr=1e-300,
-        patience=1,
-    )
+    stopping = At("after_epoch", 2, stop)
+    options = {"validation": data, "epochs": 9, "lr": 1e-300, "patience": 1}
+    history = fit(make(), data, noted, stopping, **options)
     assert (history.stopped, len(history.train_loss)) == ("patience", 2)
     assert noted.seen("after_epoch") == [None, "patience"]
 
@@ -372,21 +294,12 @@ def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
 @pytest.mark.parametrize(
     ("schedule", "named"), [(lambda step: 1e300, "the loss"), (lambda step: math.inf, "the update")]
 )
-def test_a_loss_that_was_not_looked_at_when_it_stopped_is_looked_at_then(
-    make, data, schedule, named
-):
+def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data, schedule, named):
     """Steps 1 and 2 stay unread until the end; or there is no loss after the only update."""
-    steps = 2 if named == "the loss" else 1
+    stopping = At("after_step", 2 if named == "the loss" else 1, stop)
+    options = {"validation": data, "check_every": 100, "lr": 1.0, "schedule": schedule}
     with pytest.raises(nf.NonFiniteLossError, match=f"^{named} is not finite"):
-        fit(
-            make(),
-            data,
-            At("after_step", steps, stop),
-            validation=data,
-            check_every=100,
-            lr=1.0,
-            schedule=schedule,
-        )
+        fit(make(), data, stopping, **options)
 
 
 # What goes wrong ----------------------------------------------------------------------------------
@@ -397,27 +310,19 @@ def test_a_loss_that_was_not_looked_at_when_it_stopped_is_looked_at_then(
 def test_an_error_in_a_callback_reaches_the_caller_and_the_best_weights_are_back(
     make, data, hook, error
 ):
-    model, twin = make(), make()
+    model = make()
     noted = Noted(lambda state: (state.history.stopped, state.history.best_epoch))
-    number = 2 if hook == "after_epoch" else 6
+    failing = At(hook, 2 if hook == "after_epoch" else 6, throw(error))
     with pytest.raises(type(error)) as caught:
-        fit(
-            model,
-            data,
-            noted,
-            At(hook, number, throw(error)),
-            validation=data,
-            schedule=uphill_from(2),
-        )
+        fit(model, data, noted, failing, validation=data, schedule=uphill_from(2))
     assert caught.value is error
     assert noted.seen("on_end") == [("error", 1)]
-    fit(twin, data, epochs=1)
-    assert_same_weights(model, twin)
+    assert_trained(model, make(), data, epochs=1)
 
 
 @pytest.mark.parametrize("on_interrupt", ["raise", "return"])
 def test_ctrl_c_in_a_callback(make, data, on_interrupt):
-    model, twin, noted = make(), make(), Noted(lambda state: state.history.stopped)
+    model, noted = make(), Noted(lambda state: state.history.stopped)
     interrupt = At("after_step", 6, throw(KeyboardInterrupt()))
     options = {"validation": data, "on_interrupt": on_interrupt}
     if on_interrupt == "raise":
@@ -427,22 +332,17 @@ def test_ctrl_c_in_a_callback(make, data, on_interrupt):
         history = fit(model, data, noted, interrupt, **options)
         assert (history.stopped, history.best_epoch) == ("interrupted", 1)
     assert noted.seen("on_end") == ["interrupted"]
-    fit(twin, data, epochs=1)
-    assert_same_weights(model, twin)
+    assert_trained(model, make(), data, epochs=1)
 
 
 def test_ctrl_c_between_two_epochs_leaves_the_weights_of_the_first(make, data):
-    model, twin = make(), make()
+    model = make()
     interrupt = At("after_epoch", 2, throw(KeyboardInterrupt()))
     history = fit(model, data, interrupt, on_interrupt="return")
     assert (history.stopped, history.best_epoch) == ("interrupted", 2)
-    fit(twin, data, epochs=2)
-    assert_same_weights(model, twin)
-
-
-def test_ctrl_c_after_stop_is_ctrl_c(make, data):
-    interrupt = At("after_step", 6, throw(KeyboardInterrupt()))
-    history = fit(make(), data, At("after_step", 6, stop), interrupt, on_interrupt="return")
+    assert_trained(model, make(), data, epochs=2)
+    stopping, interrupt = At("after_epoch", 2, stop), At("after_epoch", 2, interrupt.action)
+    history = fit(make(), data, stopping, interrupt, on_interrupt="return")
     assert history.stopped == "interrupted"
 
 
@@ -455,16 +355,15 @@ def test_only_what_was_started_is_ended(make, data):
 
 
 def test_an_error_at_the_end_of_one_does_not_keep_the_others_from_ending(make, data):
-    model, twin, noted = make(), make(), Noted()
+    model, noted = make(), Noted()
     with pytest.raises(ZeroDivisionError):
         fit(model, data, At("on_end", 1, throw(ZeroDivisionError())), noted)
     assert noted.names()[-1] == "on_end"
-    fit(twin, data)
-    assert_same_weights(model, twin)
+    assert_trained(model, make(), data, EPOCHS)
 
 
 @pytest.mark.parametrize("hook", ["before_update", "after_epoch"])
-def test_the_loss_is_judged_before_callbacks_see_it(make, data, hook):
+def test_the_loss_is_checked_before_callbacks_see_it(make, data, hook):
     noted = Noted()
     if hook == "before_update":
         data[0][:] = math.nan
@@ -486,20 +385,12 @@ def test_a_callback_computes_under_its_callers_settings_for_overflow(make, data)
 # What a callback may change -----------------------------------------------------------------------
 
 
-def set_lr(lr):
-    def action(state):
-        state.optimizer.lr = lr
-
-    return action
-
-
 @pytest.mark.parametrize(("hook", "number"), [("before_update", 5), ("after_step", 4)])
 def test_a_callback_that_changes_lr_is_a_schedule(make, data, hook, number):
     """From step 5 on; the history has what the last step of an epoch was made with."""
-    model, twin = make(), make()
-    history = fit(model, data, At(hook, number, set_lr(0.5 * 1e-2)))
-    fit(twin, data, schedule=lambda step: 1.0 if step < 5 else 0.5)
-    assert_same_weights(model, twin)
+    model, halve = make(), lambda state: setattr(state.optimizer, "lr", 0.5 * 1e-2)
+    history = fit(model, data, At(hook, number, halve))
+    assert_trained(model, make(), data, EPOCHS, schedule=lambda step: 1.0 if step < 5 else 0.5)
     assert history.lr == [1e-2, 5e-3, 5e-3]
 
 
@@ -518,17 +409,16 @@ def test_weights_that_a_callback_writes_are_those_of_the_next_step(make, data, w
 
 
 def test_gradients_may_be_changed_before_the_update(make, data):
-    class Frozen(nf.Callback):
-        def before_update(self, state):
-            state.gradients["classify.weight"][...] = 0.0
+    def freeze(self, state):
+        state.gradients["classify.weight"][...] = 0.0
 
     model = make()
-    fit(model, data, Frozen())
+    fit(model, data, having("before_update", takes=freeze))
     same = {n for n, v in make().parameters().items() if (model.parameters()[n] == v).all()}
     assert same == {"classify.weight"}
 
 
-def test_weights_spoiled_after_the_last_epoch_are_told(make, data):
+def test_weights_spoiled_after_the_last_epoch_are_reported(make, data):
     def spoil(state):
         state.model.parameters()["classify.weight"][...] = math.nan
 
@@ -539,28 +429,9 @@ def test_weights_spoiled_after_the_last_epoch_are_told(make, data):
 # Wrong callbacks ----------------------------------------------------------------------------------
 
 
-class Misspelt(nf.Callback):
-    def on_epoch_end(self, state):
-        pass
-
-
-class AlmostRight(nf.Callback):
-    def after_epochs(self, state):
-        pass
-
-
-class WithoutState(nf.Callback):
-    def after_step(self):
-        pass
-
-
-class Foreign:
-    def after_epoch(self, state):
-        pass
-
-
-def of_two(state, history):
-    pass
+def having(method, *, base=nf.Callback, takes=lambda self, state: None):
+    """Return an object of a class Plugin with one method."""
+    return type("Plugin", (base,), {method: takes})()
 
 
 @pytest.mark.parametrize(
@@ -572,17 +443,29 @@ def of_two(state, history):
         ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
         ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
         ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
-        ([Foreign()], r"callbacks\[0\] is a Foreign; .* Derive the class from npformer.Callback"),
+        (
+            [having("after_epoch", base=object)],
+            r"callbacks\[0\] is a Plugin; .* Derive the class from npformer.Callback",
+        ),
         ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
-        ([Misspelt()], r"callbacks\[0\], a Misspelt, has on_epoch_end, which fit does not call"),
-        ([AlmostRight()], r"has after_epochs, .* Did you mean after_epoch\?"),
-        ([WithoutState()], r"after_step of callbacks\[0\] cannot be called .*\(self, state\)"),
-        ([of_two], r"callbacks\[0\] cannot be called with the state alone .*'history'"),
+        (
+            [having("on_epoch_end")],
+            r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does not",
+        ),
+        ([having("after_epochs")], r"has after_epochs, .* Did you mean after_epoch\?"),
+        (
+            [having("after_step", takes=lambda self: None)],
+            r"after_step of callbacks\[0\] cannot be called .*\(self, state\)",
+        ),
+        (
+            [lambda state, history: None],
+            r"callbacks\[0\] cannot be called with the state alone .*'history'",
+        ),
         ([lambda: None], r"callbacks\[0\] cannot be called .* Define it with \(state\)"),
     ],
     ids=lambda value: None if isinstance(value, str) else "",
 )
-def test_wrong_callbacks_are_told_before_the_first_step(make, data, callbacks, message):
+def test_wrong_callbacks_are_refused_before_the_first_step(make, data, callbacks, message):
     model = make()
     with pytest.raises(TypeError, match=message):
         nf.fit(model, data, callbacks=callbacks, progress=False)

@@ -1,6 +1,7 @@
 """save and load: what comes back, and what a broken file says."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -78,50 +79,34 @@ def test_a_classifier_comes_back_whole(path, small_model, rng, dtype, changes):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_an_encoder_comes_back_whole(path, small_config, rng, dtype):
-    encoder = nf.Encoder(small_config(norm="pre"), seed=5, dtype=dtype)
+@pytest.mark.parametrize("kind", ["encoder", "classifier"])
+def test_a_model_of_feature_vectors_comes_back_whole(
+    path, small_config, small_model, rng, kind, dtype
+):
+    model = nf.Encoder(small_config(norm="pre"), seed=5, dtype=dtype)
+    if kind == "classifier":
+        model = small_model(n_features=8, dtype=dtype)
     x = rng.normal(size=(3, 6, 8)).astype(dtype)
-    nf.save(encoder, path)
-    loaded = nf.load(path)
-    assert_same_model(loaded, encoder)
-    np.testing.assert_array_equal(loaded(x), encoder(x))
+    nf.save(model, str(path))
+    loaded = nf.load(str(path))
+    assert_same_model(loaded, model)
+    np.testing.assert_array_equal(loaded(x), model(x))
 
 
-def test_the_encoder_of_a_classifier_can_be_saved_alone(path, small_model):
-    model = small_model()
-    nf.save(model.encoder, path)
-    assert_same_model(nf.load(path), model.encoder)
-
-
-def test_a_model_of_feature_vectors_comes_back_whole(path, small_model, rng):
-    model, x = small_model(n_features=5), rng.normal(size=(2, 6, 5))
-    nf.save(model, path)
-    np.testing.assert_array_equal(nf.load(path)(x), model(x))
-
-
-def test_a_trained_model_comes_back_as_it_was_trained(path, small_model, token_batch):
+def test_the_encoder_of_a_trained_classifier_can_be_saved_alone(path, small_model, token_batch):
     model = small_model()
     nf.fit(model, token_batch, epochs=2, progress=False)
-    nf.save(model, path)
-    assert_same_model(nf.load(path), model)
+    for part in (model, model.encoder):
+        nf.save(part, path)
+        assert_same_model(nf.load(path), part)
 
 
 def test_a_loaded_model_can_be_trained(saved, token_batch):
-    loaded = nf.load(saved)
+    loaded, again = nf.load(saved), nf.load(saved)
     assert loaded.parameters().flat is not None
+    np.testing.assert_array_equal(loaded.parameters().flat, again.parameters().flat)
     history = nf.fit(loaded, token_batch, epochs=20, lr=1e-2, progress=False)
     assert history.train_loss[-1] < history.train_loss[0]
-
-
-def test_loading_draws_nothing_from_anyone(saved):
-    np.testing.assert_array_equal(
-        nf.load(saved).parameters().flat, nf.load(saved).parameters().flat
-    )
-
-
-def test_a_path_may_be_a_string(tmp_path, small_model):
-    nf.save(small_model(), str(tmp_path / "model"))
-    assert_same_model(nf.load(str(tmp_path / "model")), small_model())
 
 
 @pytest.mark.parametrize(
@@ -129,10 +114,7 @@ def test_a_path_may_be_a_string(tmp_path, small_model):
     [
         ({"mixer": "fixed_random_synthesizer"}, ["R"]),
         ({"mixer": "random"}, ["W_sequence", "W_features"]),
-        (
-            {"mixer": "mixture", "mixture": ("attention", "fixed_random_synthesizer")},
-            ["parts.1.R"],
-        ),
+        ({"mixer": "mixture", "mixture": ("attention", "fixed_random_synthesizer")}, ["parts.1.R"]),
     ],
     ids=str,
 )
@@ -162,14 +144,26 @@ def test_a_configuration_of_numpys_numbers_is_saved(path, small_model, small_con
     assert nf.load(path).config == small_config(dropout=0.25, norm_eps=1e-6)
 
 
-def test_notes_come_back(path, small_model):
-    notes = {"task": "digits", "seed": 3, "accuracy": 0.5, "list": [1, None, "ä"]}
-    nf.save(small_model(), path, notes=notes)
-    assert nf.read_notes(path) == notes
-
-
-def test_without_notes_there_are_none(saved):
+def test_notes_come_back(saved, small_model):
     assert nf.read_notes(saved) == {}
+    notes = {"task": "digits", "seed": 3, "accuracy": 0.5, "list": [1, None, "ä"]}
+    nf.save(small_model(), saved, notes=notes)
+    assert nf.read_notes(saved) == notes
+
+
+def made_here():
+    return nf.layers.ACTIVATIONS.make("relu")
+
+
+def test_a_name_of_a_plugin_is_saved_with_the_module_that_defines_it(
+    path, small_model, monkeypatch
+):
+    monkeypatch.setitem(nf.layers.ACTIVATIONS, "by_partial", partial(made_here))
+    nf.save(small_model(activation="by_partial"), path)
+    with safe_open(path, framework="numpy") as file:
+        description = json.loads(file.metadata()["npformer"])
+    expected = {"kind": "activation", "name": "by_partial", "module": __name__}
+    assert description["registered"] == [expected]
 
 
 # The file -----------------------------------------------------------------------------------------
@@ -180,9 +174,8 @@ def test_the_file_opens_without_npformer_and_holds_dotted_names(saved, small_mod
     named = small_model().named_parameters()
     assert set(tensors) == set(named)
     assert "encoder.blocks.0.mixer.query.weight" in tensors
-    np.testing.assert_array_equal(
-        tensors["embed.tokens.weight"], named["embed.tokens.weight"].value
-    )
+    name = "embed.tokens.weight"
+    np.testing.assert_array_equal(tensors[name], named[name].value)
 
 
 def test_the_file_is_safetensors_and_no_pickle(saved):
@@ -195,10 +188,13 @@ def test_the_file_is_safetensors_and_no_pickle(saved):
 
 
 def test_nothing_is_imported_that_could_unpickle():
-    for name in ("training/checkpoint.py", "tools/cli.py"):
-        text = (Path(nf.__file__).parent / name).read_text()
-        assert "import pickle" not in text
-        assert "allow_pickle=True" not in text
+    package = Path(nf.__file__).parent
+    files = [*package.glob("training/*.py"), *package.glob("tools/**/*.py")]
+    assert package / "training" / "checkpoint.py" in files
+    for file in files:
+        text = file.read_text()
+        assert "import pickle" not in text, file
+        assert "allow_pickle=True" not in text, file
 
 
 # An interrupted save ------------------------------------------------------------------------------
@@ -289,6 +285,7 @@ def test_a_missing_file_is_named(path):
 def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(CheckpointError, match=f"{tmp_path} is a folder; expected a file"):
         nf.load(tmp_path)
+    assert issubclass(CheckpointError, ValueError)
 
 
 def damaged(read, path):
@@ -296,18 +293,12 @@ def damaged(read, path):
         read(path)
 
 
-@pytest.mark.parametrize("kept", [0.0, 1e-3, 0.01, 0.3, 0.6, 0.9, 0.999])
+@pytest.mark.parametrize("kept", [0.0, 1e-3, 7, 8, 9, 0.01, 0.3, 0.6, 0.9, 0.999, -1])
 @pytest.mark.parametrize("read", [nf.load, nf.read_notes])
 def test_a_file_that_was_cut_short_says_so(saved, read, kept):
     data = saved.read_bytes()
-    saved.write_bytes(data[: int(kept * len(data))])
+    saved.write_bytes(data[: kept if isinstance(kept, int) else int(kept * len(data))])
     damaged(read, saved)
-
-
-@pytest.mark.parametrize("cut", [7, 8, 9, -1])
-def test_a_file_cut_at_an_edge_says_so(saved, cut):
-    saved.write_bytes(saved.read_bytes()[:cut])
-    damaged(nf.load, saved)
 
 
 @pytest.mark.parametrize(
@@ -378,14 +369,11 @@ def changed(**changes):
         (changed(config=3), "its description cannot be used.*save the model again"),
         (changed(config={"d_model": "8"}), "d_model is '8'; expected a whole number"),
         (changed(config={"mixer": "new"}), "mixer is 'new'; expected one of.*save the model again"),
-        (
-            changed(arguments={"width": 3}),
-            "unexpected keyword argument 'width'.*save the model again",
-        ),
+        (changed(arguments={"width": 3}), "keyword argument 'width'.*save the model again"),
         (changed(**{"class": "Decoder"}), "it holds a Decoder; expected one of Encoder, TextE"),
     ],
 )
-def test_a_header_that_cannot_be_used_says_why(saved, edit, header, message):
+def test_a_header_that_cannot_be_used_is_refused_with_the_reason(saved, edit, header, message):
     edit(header)
     with pytest.raises(CheckpointError, match=f"{saved}.*{message}"):
         nf.load(saved)
@@ -394,7 +382,3 @@ def test_a_header_that_cannot_be_used_says_why(saved, edit, header, message):
 def test_an_unknown_backend_is_named(saved):
     with pytest.raises(ValueError, match="unknown backend 'tpu'"):
         nf.load(saved, backend="tpu")
-
-
-def test_a_checkpoint_error_is_a_value_error():
-    assert issubclass(CheckpointError, ValueError)

@@ -1,0 +1,147 @@
+"""CheckedModel: the checks and the upload of a classifier's inputs."""
+
+import copy
+
+import numpy as np
+
+from npformer.core import Array, Feed, Padding, asarray, check_ends_in_padding, checks
+from npformer.engine.snapshot import snapshot_of
+from npformer.layers import Pooling
+from npformer.losses import Classification, Loss
+from npformer.mixers import WholeSequenceMixer
+from npformer.models import Batch, SequenceModel
+
+
+class CheckedModel(SequenceModel):
+    """A `SequenceModel` that makes checked batches from a user's arrays."""
+
+    def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
+        """Return the loss to train on: the given one, or the model's own with label smoothing."""
+        if loss is None and label_smoothing == 0:
+            return self.loss
+        checks.rate("label_smoothing", label_smoothing)
+        if loss is None:
+            if not isinstance(self.loss, Classification):
+                raise TypeError(
+                    f"label_smoothing is {label_smoothing} and the model's loss is a "
+                    f"{type(self.loss).__name__}, which has no labels; expected 0"
+                )
+            smoothed = copy.copy(self.loss)  # a user's loss may have further options
+            smoothed.label_smoothing = float(label_smoothing)
+            return smoothed
+        if not isinstance(loss, Loss):
+            given = f"the class {loss.__name__}" if isinstance(loss, type) else repr(loss)
+            raise TypeError(
+                f"loss is {given}; expected an object of a subclass of npformer.losses.Loss, such "
+                "as SoftmaxCrossEntropy(label_smoothing=0.1)"
+            )
+        if label_smoothing:
+            raise ValueError(
+                f"label_smoothing is {label_smoothing} and a loss is given; expected one of the "
+                "two. Give it to the loss: SoftmaxCrossEntropy(label_smoothing=0.1)"
+            )
+        wants, has = loss.n_outputs(self.n_classes), self.loss.n_outputs(self.n_classes)
+        if wants != has:
+            raise ValueError(
+                f"a {type(loss).__name__} of {self.n_classes} classes wants {wants} outputs "
+                f"and this model has {has}; expected as many. Build the model for it, with "
+                "output=..., or choose a loss that fits"
+            )
+        return loss
+
+    def batch(
+        self,
+        x: Array,
+        y: Array | None = None,
+        mask: Array | None = None,
+        types: Array | None = None,
+        *,
+        loss: Loss | None = None,
+    ) -> Batch:
+        """Return checked samples on the model's backend.
+
+        The arguments are those of `loss_and_gradients`, with y optional. Without pooling, the
+        labels of padding are ignored.
+        """
+        return self.upload(self.check(x, y, mask, types, loss=loss), loss=loss)
+
+    def check(
+        self,
+        x: Array,
+        y: Array | None = None,
+        mask: Array | None = None,
+        types: Array | None = None,
+        *,
+        loss: Loss | None = None,
+    ) -> Batch:
+        """Return checked samples, as in `batch`, without uploading them."""
+        self.embed.check(x, mask)
+        if types is not None:
+            self.embed.check_types(types, x)
+        padding = None if mask is None else Padding(mask)
+        if isinstance(self.pool, Pooling) and self.pool.full_length:
+            length, max_len = x.shape[1], self.config.max_len
+            if length != max_len:
+                raise ValueError(
+                    f"x has length {length}; expected max_len = {max_len}, because "
+                    f"pooling={self.pooling!r} needs every sequence at full length. Pad them and "
+                    "pass a mask, or use pooling='mean'"
+                )
+        if mask is not None:
+            self.check_padding(mask)
+        if y is None:
+            if loss is not None:
+                raise TypeError("y is None; expected targets, which the loss needs")
+            return Batch(x, None, padding, types)
+        if len(x) == 0:
+            raise ValueError("x has no samples; expected a batch of at least 1")
+        loss = self.loss if loss is None else loss
+        checks.on_host_or("y", y, self)
+        per_token = isinstance(self.pool, Pooling) and self.pool.per_token
+        if per_token and mask is not None and y.shape[:2] == mask.shape:
+            # If y is on the host, so is the mask, and this does not wait for the device.
+            y = loss.without_padding(
+                y, mask if isinstance(y, np.ndarray) else asarray(mask, self.backend)
+            )
+        loss.check(y, x.shape[: 1 + per_token], self.n_classes)
+        return Batch(x, y, padding, types)
+
+    def upload(
+        self,
+        batch: Batch,
+        feed: Feed | None = None,
+        *,
+        loss: Loss | None = None,
+        backend: str | None = None,
+    ) -> Batch:
+        """Upload checked samples to the model's backend.
+
+        A feed uploads them while the device computes. `loss` counts the targets while they are
+        still on the host. A caller that knows the backend passes it, because asking takes time.
+        """
+        if (backend := backend or snapshot_of(self).backend) == "numpy" and batch.padding is None:
+            return batch
+        padding = batch.padding
+        mask = None if padding is None else padding.mask
+        several = batch.x, batch.y, mask, batch.types
+        if feed is not None:
+            several = feed(*several)
+        x, y, on_device, types = (a if a is None else asarray(a, backend) for a in several)
+        if padding is not None:
+            x = self.embed.without_padding(x, on_device)
+            padding = Padding(on_device, mask if isinstance(mask, np.ndarray) else None)
+        weights = batch.weights
+        if isinstance(batch.y, np.ndarray) and weights is None:  # on a device this would wait
+            weights = (loss or self.loss).counts(batch.y)
+        return Batch(x, y, padding, types, weights)
+
+    def check_padding(self, mask: Array) -> None:
+        """Check that padding is only at the end, if a mixer computes each sequence at its length.
+
+        A mask on a GPU is left to the layers, because looking at it waits for the device.
+        """
+        if self.config.padding != "per_length" or not isinstance(mask, np.ndarray):
+            return
+        checks.boolean("mask", mask)
+        if mask.ndim == 2 and any(isinstance(m, WholeSequenceMixer) for _, m in self.layers()):
+            check_ends_in_padding(mask)

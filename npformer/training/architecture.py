@@ -1,0 +1,112 @@
+"""Check that a model has the layers that its configuration makes, so that it can be rebuilt."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Layer, Parameter, same_definition, to_numpy
+from npformer.layers import Dropout
+from npformer.losses import Classification, Loss
+from npformer.mixers import Attention
+
+TRAINING_ONLY: list[tuple[type, str]] = [
+    (Dropout, "rate"),
+    (Attention, "memory"),
+    (Classification, "label_smoothing"),
+]
+"""Settings that may differ from the configuration: they have no effect at evaluation."""
+
+
+def check_rebuilt(model: Layer, rebuilt: Layer) -> None:
+    """Check that a model equals the one rebuilt from its configuration, up to parameter values.
+
+    Compared are the classes and settings of all layers, and the parameters' names, shapes and
+    dtypes.
+    """
+    for difference in _differences("", model, rebuilt, set()):
+        raise ValueError(
+            f"{difference}. The file would be loaded as another model. Two ways out: register the "
+            "layer and name it in the configuration (docs/extending.md), as in "
+            "EncoderConfig(activation='mine'); or save model.parameters() with "
+            "safetensors.numpy.save_file, and build the model by your own code"
+        )
+    ours, theirs = model.named_parameters(), rebuilt.named_parameters()
+    for name in [*ours, *theirs]:
+        if name not in theirs or name not in ours:
+            whose = "the model has" if name in ours else "the configuration makes"
+            raise ValueError(
+                f"{name} is a parameter that only {whose}; expected the same in both, or the file "
+                "could not be loaded. To share a block among layers, say so in the configuration: "
+                "EncoderConfig(share_layers=True)"
+            )
+        if ours[name].shape != theirs[name].shape or ours[name].dtype != theirs[name].dtype:
+            raise ValueError(
+                f"{name} has shape {ours[name].shape} and dtype {ours[name].dtype}, and the "
+                f"configuration makes {theirs[name].shape} and {theirs[name].dtype}; expected the "
+                "same, or the file could not be loaded. Build the model with these sizes"
+            )
+
+
+def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) -> Iterator[str]:
+    """Yield a description of each difference between a part of a model and the rebuilt part."""
+    if (id(ours), id(theirs)) in seen:  # a shared block
+        return
+    seen.add((id(ours), id(theirs)))
+    name = path or "the model"
+    if not same_definition(type(ours), type(theirs)):
+        yield (
+            f"{name} is {_described(ours)}, and the model's configuration makes "
+            f"{_described(theirs)}; expected the same"
+        )
+    elif isinstance(theirs, Layer | Loss):
+        for key in {**vars(theirs), **vars(ours)}:
+            below = f"{path}.{key}" if path else key
+            if key not in vars(theirs):
+                # A user may store anything on a layer, but may not replace a method.
+                if hasattr(type(theirs), key):
+                    yield f"{name} has a {key} of its own; expected that of {type(theirs).__name__}"
+            elif key not in vars(ours):
+                made = _described(vars(theirs)[key])
+                yield f"{below} is gone; the model's configuration makes {made}"
+            elif not (key.startswith("_") or _is_training_only(theirs, key)):
+                yield from _differences(below, vars(ours)[key], vars(theirs)[key], seen)
+    elif isinstance(theirs, list | tuple):
+        if len(ours) != len(theirs):
+            yield f"{name} has {len(ours)} parts, and the model's configuration makes {len(theirs)}"
+        for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+            yield from _differences(f"{path}.{i}", one, other, seen)
+    elif not isinstance(theirs, Parameter) and not _equal(ours, theirs):
+        yield (
+            f"{name} is {_described(ours)}, and the model's configuration makes "
+            f"{_described(theirs)}; expected the same. (Values that training changes belong in a "
+            "Parameter, which is saved; a name that begins with _ is not compared)"
+        )
+
+
+def _is_training_only(layer: Any, setting: str) -> bool:
+    return any(isinstance(layer, kind) and setting == name for kind, name in TRAINING_ONLY)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether two settings are equal; settings that cannot be compared count as equal."""
+    if hasattr(one, "__qualname__"):  # functions and classes
+        return same_definition(one, other)
+    equality: Any = type(one).__eq__
+    if equality is object.__eq__:  # by identity, and these are different objects
+        return True
+    if hasattr(one, "shape") and hasattr(one, "dtype"):
+        ours, theirs = to_numpy(one), to_numpy(other)
+        return np.array_equal(ours, theirs, equal_nan=ours.dtype.kind in "fc")
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):  # they contain arrays
+        return True
+
+
+def _described(value: Any) -> str:
+    """Return a setting as a few words for a message."""
+    words = repr(value)
+    if isinstance(value, Layer | Loss | Parameter) or len(words) > 60:
+        return f"a {type(value).__name__}"
+    return words

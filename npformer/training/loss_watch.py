@@ -1,0 +1,113 @@
+"""LossWatch: a training stops with an error, which names the cause, when a loss is not finite."""
+
+import math
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.core import Array, array_module, explained_memory_error, to_numpy
+from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
+from npformer.models import Batch
+from npformer.training.callbacks import TrainingState
+
+
+class NonFiniteLossError(ArithmeticError):
+    """The loss became NaN or infinite.
+
+    Attributes
+    ----------
+    step : int
+        Counted from 1.
+    tensor : str
+        The first tensor, in the order of computation, that is not finite.
+    """
+
+    def __init__(self, step: int, tensor: str, notes: str, loss: str = "the loss") -> None:
+        super().__init__(
+            f"{loss} is not finite at step {step}; the first tensor that holds NaN or infinity "
+            f"is {tensor}. Use a smaller lr, a warm-up or clip_norm=1.0, and look for NaN in the "
+            f"data. {notes}"
+        )
+        self.step = step
+        self.tensor = tensor
+
+
+class LossWatch:
+    """Reads the losses of the training steps and checks them.
+
+    Several are read at once, because each reading waits for a GPU.
+    """
+
+    def __init__(self, samples: Batch, every: int) -> None:
+        self.samples = samples
+        self.every = every
+        self._unread: list[tuple[Array, int, Array]] = []
+        self._read: list[float] = []
+
+    def note(self, state: TrainingState) -> None:
+        """Note the loss of a step, before its update; check the losses if enough are unread."""
+        self._unread.append((state._loss, state.step, state.rows))
+        if len(self._unread) >= self.every:
+            self._check(state, updates=state.step - 1)
+
+    def epoch_mean(self, state: TrainingState) -> float:
+        """Return the mean loss of the epoch that has just ended, and start the next."""
+        self._check(state, updates=state.step)
+        mean = float(np.mean(self._read))
+        self._read.clear()
+        return mean
+
+    def check_validation(self, state: TrainingState, loss: float, held_out: Batch) -> None:
+        """Check a validation loss."""
+        if not math.isfinite(loss):
+            tensor = non_finite_tensor(state.model, held_out)
+            notes = _weights_after(state)
+            raise NonFiniteLossError(state.step, tensor, notes, "the validation loss")
+
+    def finish(self, state: TrainingState) -> None:
+        """Check the last losses, and the weights if no loss was computed after the last update."""
+        self._check(state, updates=state.step)
+        if state.best_epoch is None and (wrong := non_finite_parameter(state.model)) is not None:
+            raise NonFiniteLossError(state.step, wrong, _weights_after(state), "the update")
+
+    def _check(self, state: TrainingState, updates: int) -> None:
+        """Read and check the unread losses. `updates` is the number of updates made so far."""
+        if not self._unread:
+            return
+        first = self._unread[0][0]
+        values = to_numpy(array_module(first).stack([loss for loss, _, _ in self._unread]))
+        for value, (_, step, rows) in zip(values.tolist(), self._unread, strict=True):
+            if not math.isfinite(value):
+                with explained_memory_error(state.model.backend, len(rows)):
+                    found = non_finite_tensor(state.model, self.samples.of_rows(rows))
+                notes = _weights_after(state)
+                if updates >= step and found != "the input x":
+                    notes += (
+                        f". This was found {updates - step + 1} updates later, when NaN had "
+                        "spread; check_every=1 finds the tensor where it began"
+                    )
+                raise NonFiniteLossError(step, found, notes)
+            self._read.append(value)
+        self._unread.clear()
+
+
+def _weights_after(state: TrainingState) -> str:
+    """Return a sentence on the weights that the model has after the error."""
+    if state.best_epoch is None:
+        return "No best weights were kept, so the model is as it was when this was found"
+    return f"The model has the best weights so far, those of epoch {state.best_epoch}"
+
+
+def non_finite_tensor(model: SequenceClassifier, samples: Batch) -> str:
+    """Return the name of the first tensor with NaN or infinity when a model evaluates samples."""
+    x, mask = samples.x, None if samples.padding is None else samples.padding.mask
+    kept = x if mask is None else x[mask]  # padding may hold anything
+    if x.dtype.kind == "f" and not np.isfinite(kept).all():
+        return "the input x"
+    for start in range(0, len(x), 256):
+        rows = slice(start, start + 256)
+        with np.errstate(all="ignore"):
+            found = first_non_finite(model, x[rows], None if mask is None else mask[rows])
+        if found is not None:
+            return found
+    return "the loss itself (every layer's output is finite at evaluation)"

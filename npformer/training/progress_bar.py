@@ -1,0 +1,37 @@
+"""The progress bar of a training, on stderr."""
+
+import math
+from typing import Any
+
+from npformer.training.callbacks import Callback, TrainingState
+
+
+class ProgressBar(Callback):
+    """Shows all steps of the training, and the losses of the last epoch."""
+
+    def __init__(self, shown: bool) -> None:
+        self.shown = shown
+        self._bar: Any
+
+    def on_start(self, state: TrainingState) -> None:
+        """Draw the bar."""
+        from tqdm import tqdm
+
+        total = state.epochs * state.n_steps
+        self._bar = tqdm(total=total, disable=not self.shown, unit="step", leave=True)
+
+    def after_step(self, state: TrainingState) -> None:
+        """Move the bar."""
+        self._bar.update(1)
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Show the epoch's training loss, and its validation accuracy or else loss."""
+        figures = {"loss": f"{state.history.train_loss[-1]:.4f}"}
+        if (found := state.evaluation) is not None:
+            shown = found.loss if math.isnan(found.accuracy) else found.accuracy
+            figures["validation"] = f"{shown:.4f}"
+        self._bar.set_postfix(figures)
+
+    def on_end(self, state: TrainingState) -> None:
+        """Leave the bar where it is."""
+        self._bar.close()

@@ -1,0 +1,8 @@
+"""Two sequences of token ids for `small_model`."""
+
+import pytest
+
+
+@pytest.fixture
+def ids(rng):
+    return rng.integers(0, 7, (2, 5))

@@ -1,0 +1,26 @@
+"""A training of a few steps, and its weights."""
+
+import numpy as np
+
+import npformer as nf
+
+EPOCHS, STEPS, BATCH = 3, 4, 5
+
+
+def fit(model, data, *callbacks, **changes):
+    """Train on the 20 samples of `data`: 4 steps an epoch, if nothing is changed."""
+    usual = {"epochs": EPOCHS, "batch_size": BATCH, "progress": False}
+    if "optimizer" not in changes:
+        usual["lr"] = 1e-2
+    return nf.fit(model, data, callbacks=callbacks, **(usual | changes))
+
+
+def assert_same_weights(model, other):
+    for name, value in other.parameters().items():
+        np.testing.assert_array_equal(model.parameters()[name], value, err_msg=name)
+
+
+def assert_trained(model, fresh, data, epochs, **changes):
+    """Check that a model has the weights that so many epochs give a fresh one."""
+    fit(fresh, data, epochs=epochs, **changes)
+    assert_same_weights(model, fresh)

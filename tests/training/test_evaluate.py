@@ -1,0 +1,74 @@
+"""evaluate: the loss and the accuracy, computed by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.training.common import assert_same_weights
+
+
+def by_hand(rows):
+    """Return loss and accuracy, one (scores, label) after the other."""
+    losses, hits = [], []
+    for scores, label in rows:
+        total = math.fsum(math.exp(score) for score in scores)
+        losses.append(math.log(total) - scores[label])
+        hits.append(max(range(len(scores)), key=lambda c: scores[c]) == label)
+    return math.fsum(losses) / len(losses), sum(hits) / len(hits)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 256])
+def test_evaluate_is_what_is_computed_by_hand(small_model, token_batch, batch_size):
+    ids, labels, mask = token_batch
+    model = small_model()
+    logits = model(ids, mask).tolist()
+    loss, accuracy = by_hand(zip(logits, labels.tolist(), strict=True))
+    found = nf.evaluate(model, (ids, labels, mask), batch_size)
+    assert found.loss == pytest.approx(loss, rel=1e-12)
+    assert (found.accuracy, found.labels) == (accuracy, 8)
+
+
+def test_evaluate_of_tokens_counts_only_those_with_a_label(small_model, token_batch, rng):
+    ids, _, mask = token_batch
+    model = small_model(pooling="none")
+    labels = np.where(mask, rng.integers(0, 3, ids.shape), -1)
+    rows = zip(model(ids, mask)[mask].tolist(), labels[mask].tolist(), strict=True)
+    loss, accuracy = by_hand(list(rows))
+    found = nf.evaluate(model, (ids, labels, mask))
+    assert found.loss == pytest.approx(loss, rel=1e-12)
+    assert (found.accuracy, found.labels) == (accuracy, mask.sum())
+
+    found = nf.evaluate(model, (ids, np.full(ids.shape, -1), mask))
+    assert (found.labels, f"{found.loss:.4f}", found.accuracy) == (0, "0.0000", 0.0)
+
+
+def test_evaluate_of_a_single_logit_is_what_is_computed_by_hand(make, data):
+    model = make(n_classes=2, output="sigmoid")
+    z = model(data[0])[:, 0].tolist()
+    loss, accuracy = by_hand(
+        ([0.0, score], y) for score, y in zip(z, data[1].tolist(), strict=True)
+    )
+    found = nf.evaluate(model, data)
+    assert found.loss == pytest.approx(loss, rel=1e-12)
+    assert found.accuracy == accuracy
+
+
+@pytest.mark.parametrize(
+    ("changes", "bias"),
+    [({}, [200.0, 0.0, 0.0]), ({"n_classes": 2, "output": "sigmoid"}, [-200.0])],
+)
+def test_the_loss_of_a_mistake_made_with_certainty_has_no_ceiling(make, data, changes, bias):
+    model = make(dtype="float32", **changes)  # whose smallest number is e^-103
+    model.parameters()["classify.weight"][...] = 0.0
+    model.parameters()["classify.bias"][...] = bias
+    found = nf.evaluate(model, (data[0].astype("float32"), np.ones(20, dtype="int64")))
+    assert found.loss == pytest.approx(200.0)
+    assert found.accuracy == 0.0
+
+
+def test_evaluate_does_not_change_the_model(make, data):
+    model = make(dropout=0.5)
+    assert nf.evaluate(model, data) == nf.evaluate(model, data)
+    assert_same_weights(model, make(dropout=0.5))

@@ -1,0 +1,153 @@
+"""A training that goes wrong: NaN and infinity, Ctrl-C, other errors."""
+
+import math
+import multiprocessing
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.engine import team
+from tests.training.common import BATCH, assert_trained, fit
+
+
+def raise_at(step, error):
+    """Return a schedule that raises at a step."""
+
+    def schedule(now):
+        if now == step:
+            raise error
+        return 1.0
+
+    return schedule
+
+
+# NaN and infinity ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("check_every", [1, 7])
+def test_nan_in_the_data_is_named_with_its_step(make, data, check_every):
+    data[0][13, 2, 1] = math.nan
+    step = 1 + list(np.random.default_rng(0).permutation(20)).index(13) // BATCH
+    with pytest.raises(nf.NonFiniteLossError, match=f"at step {step}; .* the input x") as caught:
+        fit(make(), data, check_every=check_every)
+    assert (caught.value.step, caught.value.tensor) == (step, "the input x")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("check_every", [1, 7])
+@pytest.mark.parametrize("clip_norm", [None, 1.0])
+@pytest.mark.parametrize(
+    ("dtype", "lr"), [("float32", 1e30), ("float32", 1e39), ("float64", 1e300)]
+)
+def test_a_huge_learning_rate_is_reported_without_a_warning(
+    make, data, check_every, clip_norm, dtype, lr, workers
+):
+    model = make(dtype=dtype)
+    x, y = data
+    options = {"check_every": check_every, "clip_norm": clip_norm, "workers": workers}
+    with pytest.raises(nf.NonFiniteLossError, match="Use a smaller lr") as caught:
+        fit(model, (x.astype(dtype), y), lr=lr, weight_decay=0.1, **options)
+    assert caught.value.step == 2
+    named = caught.value.tensor.removeprefix("parameter ").removeprefix("the output of ")
+    assert named.split(" (")[0] in {*model.parameters(), *dict(model.layers())}
+
+
+@pytest.mark.parametrize(("check_every", "remark"), [(1, False), (7, True)])
+def test_a_parameter_that_is_not_finite_is_named(make, data, check_every, remark):
+    model, name = make(), "encoder.blocks.1.mixer.key.weight"
+
+    def poison(step):
+        if step == 5:
+            model.parameters()[name][...] = math.nan
+        return 1.0
+
+    with pytest.raises(nf.NonFiniteLossError, match="at step 6;") as caught:
+        fit(model, data, schedule=poison, check_every=check_every)
+    assert ("check_every=1" in str(caught.value)) == remark
+    if not remark:
+        assert caught.value.tensor == f"parameter {name}"
+
+
+def test_an_output_that_is_not_finite_is_named_by_its_layer(make, data):
+    model = make()
+    model.parameters()["classify.weight"][...] = 1e308
+    with pytest.raises(nf.NonFiniteLossError) as caught:
+        fit(model, data)
+    assert caught.value.step == 1
+    assert caught.value.tensor == "the output of classify (Linear)"
+
+
+def test_the_best_weights_are_put_back_before_the_error_reaches_the_caller(make, data, validation):
+    model, schedule = make(), lambda step: 1.0 if step < 10 else 1e305
+    with pytest.raises(nf.NonFiniteLossError, match=r"has the best weights so far, .* epoch 2"):
+        fit(model, data, validation=validation, schedule=schedule)
+    assert_trained(model, make(), data, epochs=2)
+    with pytest.raises(nf.NonFiniteLossError, match="No best weights were kept"):
+        fit(make(), data, lr=1e300)
+
+
+def test_weights_ruined_by_the_last_step_of_an_epoch_are_not_kept_as_the_best(make, data):
+    with pytest.raises(nf.NonFiniteLossError, match="the validation loss is not finite at step 1"):
+        fit(make(), data, validation=data, batch_size=20, lr=1e300)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_last_update_that_ruins_the_weights_is_reported(make, data, epochs):
+    options = {"lr": 1.0, "schedule": lambda step: 1e-3 if step < epochs else math.inf}
+    with pytest.raises(nf.NonFiniteLossError, match="the update is not finite at step") as caught:
+        fit(make(), data, batch_size=20, epochs=epochs, **options)
+    assert caught.value.step == epochs
+    assert caught.value.tensor.startswith("parameter ")
+
+
+def test_nan_in_the_validation_data_is_named(make, data, validation):
+    validation[0][3, 0, 0] = math.nan
+    with pytest.raises(nf.NonFiniteLossError, match=r"the validation loss .* the input x"):
+        fit(make(), data, validation=validation)
+
+
+# Ctrl-C -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "on_interrupt"),
+    [(KeyboardInterrupt, "raise"), (KeyboardInterrupt, "return"), (ZeroDivisionError, "return")],
+)
+def test_ctrl_c_and_other_errors_keep_the_best_weights(make, data, validation, error, on_interrupt):
+    model, schedule = make(), raise_at(11, error())
+    options = {"validation": validation, "schedule": schedule, "on_interrupt": on_interrupt}
+    if on_interrupt == "raise" or error is not KeyboardInterrupt:
+        with pytest.raises(error):
+            fit(model, data, **options)
+    else:
+        history = fit(model, data, **options)
+        assert (history.stopped, history.best_epoch) == ("interrupted", 2)
+        assert len(history.train_loss) == 2
+    assert_trained(model, make(), data, epochs=2)
+
+
+@pytest.mark.parametrize(("workers", "processes"), [(1, False), (2, False), (2, "auto")])
+def test_ctrl_c_inside_a_step_is_caught_too(make, data, monkeypatch, workers, processes):
+    model = make()
+    counted = workers if processes is False else 1  # in a copy, calls are counted there
+    calls, accumulate = [], team.accumulate
+
+    def interrupted(*arguments, **options):
+        calls.append(1)
+        if len(calls) > 6 * counted:
+            raise KeyboardInterrupt
+        return accumulate(*arguments, **options)
+
+    monkeypatch.setattr(team, "accumulate", interrupted)
+    options = {"workers": workers, "processes": processes, "on_interrupt": "return"}
+    history = fit(model, data, validation=data, **options)
+    assert (history.stopped, history.best_epoch) == ("interrupted", 1)
+    assert not multiprocessing.active_children()
+
+
+def test_ctrl_c_in_the_middle_of_an_epoch_leaves_no_epoch_to_name(make, data):
+    schedule = raise_at(6, KeyboardInterrupt())
+    history = fit(make(), data, schedule=schedule, on_interrupt="return")
+    assert (history.stopped, history.best_epoch) == ("interrupted", None)
+    assert len(history.train_loss) == 1
