@@ -9,13 +9,19 @@ ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/your_data.md"])
-def test_the_code_runs(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where it saves models
+def run_blocks(page):
+    """Run a page's blocks of Python, one after another, and return the names that they leave."""
     text = (ROOT / page).read_text()
-    names = {}
+    names = {"__name__": "__main__"}
     blocks = list(BLOCK.finditer(text))
     assert len(blocks) >= 5
     for block in blocks:
         before = "\n" * text.count("\n", 0, block.start(1))  # an error then names the page's line
         exec(compile(before + block[1], page, "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/your_data.md"])
+def test_the_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where it saves models
+    run_blocks(page)

@@ -1,1 +1,1 @@
-"""What is run from a shell: the command line and its commands."""
+"""What is run from a shell: the command line, and what its commands do."""

@@ -1,9 +1,7 @@
-"""Tasks that train at one word: data, model and training that fit together."""
-
-from __future__ import annotations
+"""The tasks of `npformer train`: for each, data, a model and a training that fit together."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from npformer import data
@@ -14,71 +12,57 @@ from npformer.models import EncoderConfig
 
 @dataclass(frozen=True)
 class Recipe:
-    """What `npformer train TASK` does.
+    """A task.
 
     Attributes
     ----------
-    name : str
-    summary : str
-        One line.
+    name, summary : str
     load : callable
         (split, seed) -> Dataset.
     splits : tuple of str
-        Ways to part the data into training and test; the first is the main one.
+        Ways to divide the data into training and test; the first is the main one.
     config : mapping
         Fields of `EncoderConfig` that differ from its defaults.
     pooling : str
         As in `SequenceClassifier`.
     training : mapping
-        epochs, batch_size, lr, warmup (a share of all steps), weight_decay, label_smoothing,
-        clip_norm.
+        Arguments of `fit`, and ``warmup``, a share of all steps.
     """
 
     name: str
     summary: str
     load: Callable[[str, int], Dataset]
-    splits: tuple[str, ...] = ("generated",)
-    config: Mapping[str, Any] = field(default_factory=dict)
-    pooling: str = "mean"
-    training: Mapping[str, Any] = field(default_factory=dict)
+    splits: tuple[str, ...]
+    config: Mapping[str, Any]
+    pooling: str
+    training: Mapping[str, Any]
 
     def model(
-        self, dataset: Dataset, seed: int = 0, dtype: str = "float32", **changes: Any
+        self,
+        dataset: Dataset,
+        seed: int = 0,
+        dtype: str = "float32",
+        *,
+        pooling: str | None = None,
+        output: str = "softmax",
+        **changes: Any,
     ) -> SequenceClassifier:
-        """Return an untrained model for this task.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            From `load`.
-        seed : int
-        dtype : {"float32", "float64"}
-        **changes
-            Fields of `EncoderConfig` to set otherwise; and ``pooling`` and ``output``.
-        """
-        arguments = {"pooling": self.pooling}
-        arguments |= {name: changes.pop(name) for name in ("pooling", "output") if name in changes}
-        config = EncoderConfig(**{"max_len": dataset.length, **self.config, **changes})
+        """Return an untrained model for data that `load` returned; `changes` are of its config."""
         return SequenceClassifier(
-            config,
+            EncoderConfig(**{"max_len": dataset.length, **self.config, **changes}),
             dataset.n_classes,
             vocab_size=dataset.vocab_size,
             n_features=dataset.n_features,
+            pooling=self.pooling if pooling is None else pooling,
+            output=output,
             seed=seed,
             dtype=dtype,
-            **arguments,
         )
 
 
-_SMALL = {
-    "d_model": 32,
-    "n_layers": 2,
-    "n_heads": 2,
-    "d_ff": 128,
-    "activation": "relu",
-    "positions": "learned",
-}
-_STEPS_2500 = {
+SMALL = {"d_model": 32, "n_layers": 2, "n_heads": 2, "d_ff": 128, "positions": "learned"}
+
+TRAINING = {
     "epochs": 10,
     "batch_size": 64,
     "lr": 3e-3,
@@ -90,52 +74,40 @@ _STEPS_2500 = {
 
 
 def _generated(
-    name: str, summary: str, make: Callable[..., Dataset], pooling: str, **training: Any
+    name: str, summary: str, make: Callable[[int], Dataset], pooling: str, epochs: int = 10
 ) -> Recipe:
     return Recipe(
         name,
         summary,
         lambda split, seed: make(seed),
-        config=_SMALL,
+        splits=("generated",),
+        config=SMALL | {"activation": "relu"},
         pooling=pooling,
-        training={**_STEPS_2500, **training},
+        training=TRAINING | {"epochs": epochs},
     )
 
 
-RECIPES: dict[str, Recipe] = {
+DIGITS = Recipe(
+    "digits",
+    "1797 handwritten digits, 8 rows of 8 pixels, 10 classes",
+    lambda split, seed: data.digits(split),
+    splits=data.SPLITS,
+    config=SMALL | {"d_model": 64, "n_heads": 4, "dropout": 0.2},
+    pooling="flatten",  # what a row of pixels means depends on where it is
+    training=TRAINING
+    | {"epochs": 40, "batch_size": 32, "lr": 1e-3, "warmup": 0.05}
+    | {"weight_decay": 0.01, "label_smoothing": 0.1},
+)
+
+RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe(
-            "digits",
-            "1797 handwritten digits, 8 rows of 8 pixels, 10 classes",
-            lambda split, seed: data.digits(split),
-            splits=data.SPLITS,
-            config={
-                "d_model": 64,
-                "n_layers": 2,
-                "n_heads": 4,
-                "d_ff": 128,
-                "dropout": 0.2,
-                "positions": "learned",
-            },
-            pooling="flatten",  # a row of pixels means what it means by its place
-            training={
-                "epochs": 40,
-                "batch_size": 32,
-                "lr": 1e-3,
-                "warmup": 0.05,
-                "weight_decay": 0.01,
-                "label_smoothing": 0.1,
-                "clip_norm": 1.0,
-            },
-        ),
+        DIGITS,
         _generated("reverse", "say a sequence backwards", data.reverse, "none"),
         _generated("majority", "which of two symbols is more frequent?", data.majority, "mean"),
         _generated("recall", "look up the values of 8 keys", data.recall, "none", epochs=5),
-        _generated(
-            "pointer", "which symbol stands where the last token points?", data.pointer, "none"
-        ),
+        _generated("pointer", "which symbol does the last token point to?", data.pointer, "none"),
         _generated("parity", "is the number of ones among 12 bits odd?", data.parity, "mean"),
     )
 }
-"""What ``npformer train`` takes."""
+"""By name; ``npformer train --help`` lists them."""

@@ -1,4 +1,4 @@
-"""What the plugin registers is there for the tests of this folder, and for no others."""
+"""The plugin's names are registered for tests of this folder only, and only when they ask."""
 
 import pytest
 
@@ -7,36 +7,37 @@ from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
 from npformer.optim import SCHEDULES
+from tests.tools.conftest import fails, no_curves  # noqa: F401  fixtures of the command line
 
 TABLES = [ACTIVATIONS, FFNS, POOLINGS, MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
 
 
-def _taken_out(before):
-    """Return what was registered since, table by table, and forget it."""
-    pairs = zip(TABLES, before, strict=True)
-    added = [{n: b for n, b in table.items() if n not in old} for table, old in pairs]
+def _take_out(before):
+    """Remove what was registered since, and return it, table by table."""
+    added = []
     for table, old in zip(TABLES, before, strict=True):
+        added.append({name: builder for name, builder in table.items() if name not in old})
         table.clear()
         table.update(old)
     return added
 
 
 _before = [dict(table) for table in TABLES]
-from tests.extending import plugin  # noqa: E402, F401  once, here: other files are collected without
+from tests.extending import plugin  # noqa: E402, F401  before other files are collected
 
-_plugin = _taken_out(_before)
+_plugin = _take_out(_before)
 
 
 @pytest.fixture
 def empty():
-    """No plugin; whatever a test registers is gone after it."""
+    """Start without the plugin; what a test registers is removed after it."""
     before = [dict(table) for table in TABLES]
     yield
-    _taken_out(before)
+    _take_out(before)
 
 
 @pytest.fixture
 def registered(empty):
-    """The plugin."""
+    """Register the plugin's names."""
     for table, added in zip(TABLES, _plugin, strict=True):
         table.update(added)

@@ -1,10 +1,8 @@
-"""A package from outside: whatever a configuration can name, one of each, and a loss.
+"""A plugin with one or two of every kind of thing that a configuration can name.
 
-Nothing here belongs to npformer, and nothing in npformer knows of it. The command line imports it
-with ``--plugin tests/extending/plugin.py``.
+Nothing in npformer knows of it. The command line imports it with
+``--plugin tests/extending/plugin.py``.
 """
-
-from __future__ import annotations
 
 import math
 
@@ -22,19 +20,6 @@ from npformer.optim import SCHEDULES
 # Activations --------------------------------------------------------------------------------------
 
 
-@ACTIVATIONS.register("silu")
-class SiLU(nf.Layer):
-    """y = x sigmoid(x)."""
-
-    def forward(self, x, context):
-        s, _ = F.sigmoid(x)
-        return x * s, (x, s)
-
-    def backward(self, dy, cache, gradients):
-        x, s = cache
-        return dy * s * (1.0 + x * (1.0 - s))  # s' = s (1 - s)
-
-
 @ACTIVATIONS.register("swish")
 class Swish(nf.Layer):
     """y = x sigmoid(beta x) (Ramachandran et al., 2017)."""
@@ -48,7 +33,7 @@ class Swish(nf.Layer):
 
     def backward(self, dy, cache, gradients):
         x, s = cache
-        return dy * s * (1.0 + self.beta * x * (1.0 - s))
+        return dy * s * (1.0 + self.beta * x * (1.0 - s))  # sigmoid' = sigmoid (1 - sigmoid)
 
 
 # A feed-forward network ---------------------------------------------------------------------------
@@ -58,8 +43,8 @@ class Swish(nf.Layer):
 class SwiGLU(nf.Layer):
     """y = (swish(x W) * x V) W2, without biases (Shazeer, 2020, arXiv 2002.05202).
 
-    Three matrices: with two thirds of d_ff it has as many weights as the usual two. The
-    configuration's activation has no say.
+    It has three matrices: with two thirds of d_ff, as many weights as the usual two. It ignores the
+    configuration's activation.
     """
 
     def __init__(self, d_model, d_ff, activation, *, seed, dtype, initializer):
@@ -68,7 +53,7 @@ class SwiGLU(nf.Layer):
         self.gate = Linear(d_model, d_ff, **made)
         self.expand = Linear(d_model, d_ff, **made)
         self.contract = Linear(d_ff, d_model, **made)
-        self.swish = SiLU()
+        self.swish = Swish()
 
     def forward(self, x, context):
         before, gate_cache = self.gate.forward(x, context)
@@ -90,7 +75,7 @@ class SwiGLU(nf.Layer):
 
 @MIXERS.register("mean")
 class MeanMixer(Mixer):
-    """y_i = keep x_i + (1 - keep) times the mean of the tokens that i sees. No parameters."""
+    """y_i = keep x_i + (1 - keep) times the mean of the tokens that i sees."""
 
     def __init__(self, keep=0.0, causal=False):
         if not 0.0 <= keep < 1.0:
@@ -112,7 +97,7 @@ class MeanMixer(Mixer):
         return weights.swapaxes(1, 2) @ dy
 
     def weights(self, x, mask):
-        """Return what each token takes from each, (batch, length, length); padding 0."""
+        """Return what each token takes from each, (batch, length, length), 0 for padding."""
         xp, (batch, length, _) = array_module(x), x.shape
         dtype = x.real.dtype
         sees = xp.ones((batch, length, length), dtype=dtype)
@@ -132,10 +117,9 @@ class MeanMixer(Mixer):
 class SpatialGating(WholeSequenceMixer):
     """y = (u * (W norm(v) + b)) W_out, [u, v] = gelu(x W_in + b_in) (Liu et al., 2021, gMLP).
 
-    The spatial gating unit of arXiv 2105.08050 between two projections. W is (max_len, max_len),
-    near 0 at first, and b is 1: it begins as an identity, and learns to mix. A shorter sequence has
-    the first rows and columns. It cannot skip padding, as little as a Fourier transform can, so a
-    mask is treated as all `WholeSequenceMixer`s treat it.
+    The spatial gating unit of arXiv 2105.08050, between two projections. W is (max_len, max_len)
+    and starts near 0, and b starts at 1, so that tokens are not mixed at first. A shorter sequence
+    uses the first rows and columns. Padding is treated as in every `WholeSequenceMixer`.
     """
 
     name = "gmlp"
@@ -198,7 +182,7 @@ class SpatialGating(WholeSequenceMixer):
         dbefore = self.activation.backward(dboth, activation_cache, gradients)
         return self.expand.backward(dbefore, expand_cache, gradients)
 
-    def sequence_matrix(self, length, near):
+    def sequence_matrix(self, length, reference):
         return self.W.value[:length, :length]
 
 
@@ -206,7 +190,7 @@ class SpatialGating(WholeSequenceMixer):
 
 
 class MaxPooling(Pooling):
-    """The largest of each feature, over the tokens that the mask keeps; 0 where there are none."""
+    """The largest value of each feature over the tokens that the mask keeps; 0 without any."""
 
     def forward(self, x, context):
         xp, mask = array_module(x), context.mask
@@ -238,7 +222,7 @@ def max_pooling(d_model, seed, dtype):
 
 @INITIALIZERS.register("orthogonal")
 def orthogonal(gain=1.0):
-    """Columns, or rows, that are perpendicular to each other (Saxe et al., 2013)."""
+    """Orthogonal columns, or rows if there are fewer of them (Saxe et al., 2013)."""
 
     def init(rng, shape):
         rows, columns = shape[-2:]
@@ -252,7 +236,7 @@ def orthogonal(gain=1.0):
 
 @SCHEDULES.register("linear")
 def linear_decay(total, warmup=0):
-    """Up a line, and down a line: BERT's."""
+    """Linear warmup and linear decay, as for BERT."""
 
     def factor(step):
         if step <= warmup:
@@ -267,9 +251,9 @@ def linear_decay(total, warmup=0):
 
 @LOSSES.register("focal")
 class FocalLoss(SoftmaxCrossEntropy):
-    """-(1 - p)^gamma log p, p the probability of the right class (Lin et al., 2017).
+    """-(1 - p)^gamma log p, where p is the probability of the right class (Lin et al., 2017).
 
-    What is known already counts less. With gamma = 0 it is the cross-entropy.
+    Samples that are predicted well count less. With gamma = 0 it is the cross-entropy.
     """
 
     def __init__(self, gamma=2.0):

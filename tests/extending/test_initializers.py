@@ -1,4 +1,4 @@
-"""What weights are drawn from by name, and that the default draws what it always drew."""
+"""Initializers by name; the default draws the same weights as it always did."""
 
 import hashlib
 import math
@@ -33,11 +33,11 @@ GOLDEN = {
     "random": "7bd0ef00d8c29a74",
     "identity": "f9af2f314dd58df8",
 }
-"""Of version 0.1.0, before there was a choice."""
+"""Hashes of the weights in version 0.1.0, which had no other initializer."""
 
 
 @pytest.mark.parametrize("mixer", GOLDEN)
-def test_the_default_draws_the_same_bits_as_ever(mixer):
+def test_the_default_draws_the_same_bits_as_version_0_1_0(mixer):
     sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
     config = nf.EncoderConfig(**sizes, mixer=mixer)
     assert digest(nf.SequenceClassifier(config, 3, vocab_size=7, seed=3)) == GOLDEN[mixer]
@@ -48,18 +48,18 @@ def test_every_mixer_has_its_digest():
 
 
 DRAWN = [name for name in nf.MIXERS if name not in ("fourier", "hartley", "identity")]
-OF_THEIR_OWN = {"R", "R1", "R2", "W_sequence", "W_features", "logits"}
+NOT_PROJECTIONS = {"R", "R1", "R2", "W_sequence", "W_features", "logits"}
 
 
 @pytest.mark.parametrize("ffn", ["linear", "conv1d"])
 @pytest.mark.parametrize("mixer", nf.MIXERS)
-def test_it_draws_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
+def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
     usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
     for name, parameter in model.named_parameters().items():
         last = name.rpartition(".")[2]
         block = name.startswith("encoder.blocks") and "norm" not in name
-        if block and parameter.value.ndim > 1 and last not in {*OF_THEIR_OWN, "b2", "c2"}:
+        if block and parameter.value.ndim > 1 and last not in {*NOT_PROJECTIONS, "b2", "c2"}:
             np.testing.assert_array_equal(parameter.value, 1.0, err_msg=name)
         else:
             theirs = usual.named_parameters()[name]
@@ -67,14 +67,14 @@ def test_it_draws_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
 
 
 @pytest.mark.parametrize("changes", [{"memory": "blocks"}, {"mixer": "mixture"}], ids=str)
-def test_it_reaches_all_that_is_built(small_model, changes):
+def test_it_reaches_nested_layers(small_model, changes):
     parameters = small_model(initializer="ones", **changes).parameters()
     for name in ("query", "key", "value", "output"):
         name = name if "memory" in changes or name in ("value", "output") else f"parts.0.{name}"
         np.testing.assert_array_equal(parameters[f"encoder.blocks.1.mixer.{name}.weight"], 1.0)
 
 
-def test_mixers_and_networks_take_it_by_themselves():
+def test_layers_take_it_as_an_argument():
     made = {"initializer": "normal(std=0.5)", "seed": 0, "dtype": "float64"}
     for layer in (
         nf.mixers.Attention(32, 4, **made),
@@ -100,7 +100,7 @@ def test_mixers_and_networks_take_it_by_themselves():
         ("ones", 0.0),
     ],
 )
-def test_each_has_its_spread(spec, std):
+def test_each_has_its_standard_deviation(spec, std):
     drawn = INITIALIZERS.make(spec)(np.random.default_rng(0), (200, 100))
     assert drawn.std() == pytest.approx(std, rel=0.03)
     assert drawn.dtype == np.float64
@@ -132,7 +132,7 @@ def test_an_initializer_that_gives_another_shape_is_named(small_model, monkeypat
         small_model(initializer="flat")
 
 
-def test_what_is_not_drawn_is_0():
+def test_undrawn_weights_are_0():
     rng = initializers.undrawn()
     assert initializers.generator(rng) is rng
     drawn = initializers.draw(initializers.ones, rng, (2, 3), "float32")

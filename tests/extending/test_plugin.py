@@ -1,4 +1,4 @@
-"""Each part of the plugin: its gradients, there and back through a file, a training on digits."""
+"""Each part of the plugin: its gradients, saving and loading, and training on digits."""
 
 import math
 
@@ -16,7 +16,6 @@ from tests.extending import plugin
 pytestmark = pytest.mark.usefixtures("registered")
 
 PARTS = {
-    "silu": {"activation": "silu"},
     "swish": {"activation": "swish(beta=1.5)"},
     "swiglu": {"ffn": "swiglu"},
     "mean": {"mixer": "mean(keep=0.25)"},
@@ -27,7 +26,7 @@ PARTS = {
     "orthogonal": {"initializer": "orthogonal(gain=1.2)"},
     "focal": {"output": "focal(gamma=1.0)"},
     "all of it": {
-        "activation": "silu",
+        "activation": "swish",
         "mixer": ("gmlp", "mean(keep=0.5)"),
         "ffn": "swiglu",
         "pooling": "max",
@@ -49,33 +48,31 @@ def build(small_model, part, **more):
 
 
 def moved(layer, rng):
-    """Move parameters from where they began: a gate of 1 and a bias of 0 hide mistakes."""
+    """Change the initial parameters, because a gate of 1 and a bias of 0 hide mistakes."""
     for array in layer.parameters().values():
         array += 0.3 * rng.standard_normal(array.shape)
     return layer
 
 
 MASK = np.arange(4) < np.array([4, 2, 1])[:, None]
-SETTINGS = {"d_model": 4, "max_len": 5}
 DRAWN = {"seed": 0, "dtype": "float64"}
+
+
+def mixer(name, **settings):
+    return nf.MIXERS.make(name, MixerSettings(d_model=4, max_len=5, **settings), **DRAWN)
 
 
 @pytest.mark.parametrize(
     ("make", "mask"),
     [
-        (lambda: ACTIVATIONS.make("silu"), None),
+        (lambda: ACTIVATIONS.make("swish"), None),
         (lambda: ACTIVATIONS.make("swish(beta=0.7)"), None),
         (lambda: FFNS.make("swiglu", 4, 6, "gelu", initializer="xavier_uniform", **DRAWN), None),
-        (lambda: nf.MIXERS.make("mean(keep=0.3)", MixerSettings(**SETTINGS), **DRAWN), MASK),
-        (lambda: nf.MIXERS.make("mean", MixerSettings(**SETTINGS, causal=True), **DRAWN), MASK),
-        (lambda: nf.MIXERS.make("gmlp", MixerSettings(**SETTINGS), **DRAWN), None),
-        (
-            lambda: nf.MIXERS.make(
-                "gmlp", MixerSettings(**SETTINGS, padding="per_length"), **DRAWN
-            ),
-            MASK,
-        ),
-        (lambda: nf.MIXERS.make("gmlp", MixerSettings(**SETTINGS, padding="zero"), **DRAWN), MASK),
+        (lambda: mixer("mean(keep=0.3)"), MASK),
+        (lambda: mixer("mean", causal=True), MASK),
+        (lambda: mixer("gmlp"), None),
+        (lambda: mixer("gmlp", padding="per_length"), MASK),
+        (lambda: mixer("gmlp", padding="zero"), MASK),
         (lambda: POOLINGS.make("max", 4, 0, "float64"), None),
         (lambda: POOLINGS.make("max", 4, 0, "float64"), MASK),
     ],
@@ -113,7 +110,7 @@ def test_swiglu_is_shazeers_formula(rng):
     assert list(layer.parameters()) == ["gate.weight", "expand.weight", "contract.weight"]
 
 
-def test_the_mean_leaves_padding_out_whatever_stands_there(rng):
+def test_the_mean_ignores_padding_whatever_its_values(rng):
     mixer, x = plugin.MeanMixer(keep=0.25), rng.standard_normal((3, 4, 4))
     y = mixer(x, MASK)
     np.testing.assert_allclose(y[1, 0], 0.25 * x[1, 0] + 0.75 * x[1, :2].mean(axis=0))
@@ -121,7 +118,7 @@ def test_the_mean_leaves_padding_out_whatever_stands_there(rng):
     np.testing.assert_array_equal(mixer(np.where(MASK[..., None], x, np.nan), MASK), y)
 
 
-def test_spatial_gating_begins_without_mixing_and_learns_it(small_model, token_batch):
+def test_spatial_gating_starts_without_mixing_and_learns_to_mix(small_model, token_batch):
     ids, labels, _ = token_batch
     model = small_model(mixer="gmlp")
     mixer = model.encoder.blocks[0].mixer
@@ -139,14 +136,14 @@ def test_spatial_gating_refuses_a_mask_and_causal(small_model, token_batch):
         small_model(mixer="gmlp", causal=True)
 
 
-def test_max_pooling_of_nothing_is_0(rng):
+def test_max_pooling_of_padding_alone_is_0(rng):
     x, mask = rng.standard_normal((2, 4, 3)), np.array([[True, True, False, False], [False] * 4])
     y = plugin.MaxPooling()(x, mask)
     np.testing.assert_array_equal(y, np.stack((x[0, :2].max(axis=0), np.zeros(3))))
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (4, 6), (1, 6, 4)])
-def test_orthogonal_is(rng, shape):
+def test_orthogonal_columns_or_rows_are_orthogonal(rng, shape):
     W = INITIALIZERS.make("orthogonal(gain=2.0)")(rng, shape)
     assert W.shape == shape
     gram = W.swapaxes(-1, -2) @ W if shape[-2] >= shape[-1] else W @ W.swapaxes(-1, -2)
@@ -163,23 +160,22 @@ def test_the_initializer_reaches_feed_forward_networks_and_projections(small_mod
     assert embedding.std() == pytest.approx(usual["embed.tokens.weight"].std(), rel=0.5)
 
 
-def test_the_schedule_goes_up_and_down_a_line():
+def test_the_schedule_rises_and_falls_linearly():
     factor = SCHEDULES.make("linear(total=10, warmup=2)")
     assert [factor(s) for s in (1, 2, 10, 11, 99)] == [0.5, 1.0, pytest.approx(1 / 9), 0.0, 0.0]
 
 
 def test_focal_loss_without_gamma_is_cross_entropy(rng):
     outputs, y = rng.standard_normal((5, 3)), rng.integers(0, 3, 5)
-    ours, theirs = plugin.FocalLoss(gamma=0.0), SoftmaxCrossEntropy()
-    for one in (
-        lambda loss: loss.forward(outputs, y)[0],
-        lambda loss: loss.measure(outputs, y).total,
-    ):
-        assert one(ours) == pytest.approx(one(theirs), rel=1e-12)
-    assert plugin.FocalLoss(gamma=2.0).measure(outputs, y).total < ours.measure(outputs, y).total
+    ours, theirs, focal = plugin.FocalLoss(gamma=0.0), SoftmaxCrossEntropy(), plugin.FocalLoss(2.0)
+    totals = [loss.measure(outputs, y).total for loss in (ours, theirs, focal)]
+    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+    assert totals[2] < totals[0]
+    values = [loss.forward(outputs, y)[0] for loss in (ours, theirs)]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
 
 
-def test_what_is_known_for_sure_has_a_loss_and_a_gradient():
+def test_a_certain_prediction_has_a_finite_loss_and_gradient():
     loss, outputs = plugin.FocalLoss(gamma=0.5), np.array([[1e4, 0.0, 0.0]])
     value, cache = loss.forward(outputs, np.array([0]))
     assert value == 0.0
@@ -190,7 +186,7 @@ def test_what_is_known_for_sure_has_a_loss_and_a_gradient():
 
 
 @each_part
-def test_the_engine_runs_them_as_they_are_written(small_model, part, token_batch):
+def test_the_engine_gives_the_same_results(small_model, part, token_batch):
     ids, labels, mask = token_batch
     model = build(small_model, part)
     fast = model(ids, mask)
@@ -204,18 +200,18 @@ def test_the_engine_runs_them_as_they_are_written(small_model, part, token_batch
 
 
 @pytest.mark.parametrize(
-    "layer", [plugin.SiLU(), plugin.MeanMixer(), plugin.MaxPooling()], ids=repr
+    "layer", [plugin.Swish(), plugin.MeanMixer(), plugin.MaxPooling()], ids=repr
 )
-def test_a_layer_from_outside_has_no_twin(layer):
+def test_a_layer_of_a_plugin_has_no_twin(layer):
     assert nf.fast(layer) is layer
 
 
-# There and back -----------------------------------------------------------------------------------
+# Saving and loading -------------------------------------------------------------------------------
 
 
 @each_part
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_model_comes_back_from_a_file(small_model, part, token_batch, tmp_path, dtype):
+def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_path, dtype):
     ids, labels, mask = token_batch
     model = build(small_model, part, seed=5, dtype=dtype)
     nf.fit(model, (ids, labels, mask), epochs=1, progress=False)
@@ -246,16 +242,8 @@ def test_it_learns_the_digits(digits, part):
     sizes = {"d_model": 32, "n_layers": 2, "n_heads": 4, "d_ff": 64, "max_len": 8}
     config = nf.EncoderConfig(**sizes, positions="learned", **fields)
     model = nf.SequenceClassifier(config, 10, n_features=8, **({"pooling": "flatten"} | arguments))
-    epochs = 5
-    steps = epochs * math.ceil(len(train[0]) / 32)
-    history = nf.fit(
-        model,
-        train,
-        validation=validation,
-        epochs=epochs,
-        lr=3e-3,
-        schedule=f"linear(total={steps}, warmup=10)",
-        progress=False,
-    )
+    schedule = f"linear(total={5 * math.ceil(len(train[0]) / 32)}, warmup=10)"
+    options = {"epochs": 5, "lr": 3e-3, "schedule": schedule, "progress": False}
+    history = nf.fit(model, train, validation=validation, **options)
     assert history.train_loss[-1] < 0.5 * history.train_loss[0]
     assert nf.evaluate(model, test).accuracy > 0.85

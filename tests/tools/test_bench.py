@@ -1,4 +1,4 @@
-"""`npformer bench`: what it measures is what it says."""
+"""npformer bench: its figures, its table, and its errors."""
 
 import json
 
@@ -6,31 +6,29 @@ import numpy as np
 import pytest
 
 from npformer.core import Context
-from npformer.tools import bench
-from npformer.tools.cli import main
+from npformer.tools import speed
+from tests.tools.conftest import run
 
-TINY = bench.Workload("T", 4, 6, 8, 16, 1)
+TINY = speed.Workload("T", 4, 6, 8, 16, 1)
 
 
 @pytest.fixture
 def tiny(monkeypatch):
-    monkeypatch.setitem(bench.WORKLOADS, "T", TINY)
-    monkeypatch.setattr(bench, "sgemm_peak", lambda: 100.0)
+    monkeypatch.setitem(speed.WORKLOADS, "T", TINY)
+    monkeypatch.setattr(speed, "sgemm_peak", lambda: 100.0)
 
 
-def test_there_is_a_figure_for_each_workload_and_mixer(tiny):
-    figures = list(bench.measure(["T", "T"], ["fourier", "attention"], seconds=0.001))
-    assert [(f.workload, f.mixer) for f in figures] == 2 * [("T", "fourier"), ("T", "attention")]
-    for f in figures:
-        assert f.step_ms > 0.0
-        assert f.predict_ms > 0.0
-        assert f.plain_ms > 0.0
-        assert f.tokens_a_second == pytest.approx(24 / f.step_ms * 1e3)
+def test_each_workload_and_mixer_is_measured(tiny):
+    speeds = list(speed.measure(["T", "T"], ["fourier", "attention"], seconds=0.001))
+    assert [(s.workload, s.mixer) for s in speeds] == 2 * [("T", "fourier"), ("T", "attention")]
+    for s in speeds:
+        assert min(s.step_ms, s.predict_ms, s.plain_ms) > 0.0
+        assert s.tokens_a_second == pytest.approx(24 / s.step_ms * 1e3)
 
 
-@pytest.mark.parametrize("mixer", bench.MIXERS)
-def test_products_are_those_that_a_forward_pass_makes_three_times(mixer, monkeypatch):
-    """Counted at the calls themselves, forward only, with functional alone."""
+@pytest.mark.parametrize("mixer", speed.MIXERS)
+def test_products_are_three_times_those_of_a_forward_pass(mixer, monkeypatch):
+    """Count the operations of every call to matmul in a forward pass of the plain layers."""
     counted = []
 
     class Counting(np.ndarray):
@@ -49,42 +47,40 @@ def test_products_are_those_that_a_forward_pass_makes_three_times(mixer, monkeyp
             buffer = getattr(child, "_buffer", None)
             if buffer is not None:
                 buffer.flat = buffer.flat.view(Counting)
-    x = np.random.default_rng(0).integers(bench.VOCABULARY, size=(TINY.batch, TINY.length))
+    x = np.random.default_rng(0).integers(speed.VOCABULARY, size=(TINY.batch, TINY.length))
     model.forward(x, Context(keep=False))
     assert 3 * sum(counted) == TINY.products(mixer)
 
 
-def test_the_table_has_a_line_for_each_figure_and_says_what_it_means():
-    figures = [bench.Figures("S", "fourier", 10.0, 4.0, 25.0, 2e5, 50.0)]
-    with_peak, without = bench.table(figures, 200.0), bench.table(figures, None)
-    assert "fourier" in with_peak
-    assert "2.5x" in with_peak
-    assert "25%" in with_peak
+def test_the_table_shows_ratios():
+    speeds = [speed.Speed("S", "fourier", 10.0, 4.0, 25.0, 2e5, 50.0)]
+    with_peak, without = speed.table(speeds, 200.0), speed.table(speeds, None)
+    for word in ("fourier", "2.5x", "25%"):
+        assert word in with_peak
     assert "of peak" not in without
 
 
 def test_the_peak_is_a_rate():
-    assert 0.1 < bench.sgemm_peak(size=64, tries=2) < 1e5
+    assert 0.1 < speed.sgemm_peak(size=64, tries=2) < 1e5
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--workload", "Q"], "workload is 'Q'"),
         (["--mixer", "furier"], "Did you mean 'fourier'?"),
         (["--seconds", "0"], "seconds is 0.0"),
     ],
 )
-def test_a_mistake_is_explained(words, said, capsys):
-    assert main(["bench", *words]) == 2
-    assert said in capsys.readouterr().err
+def test_a_mistake_is_explained(words, message, capsys):
+    assert run("bench", *words) == 2
+    assert message in capsys.readouterr().err
 
 
-def test_the_command_prints_a_table_and_writes_the_figures(tiny, tmp_path, capsys):
+def test_the_command_prints_a_table_and_writes_the_figures(tiny, tmp_path, prints):
     file = tmp_path / "figures.json"
-    words = ["bench", "--workload", "T", "--mixer", "attention", "--seconds", "0.001"]
-    assert main([*words, "--json", str(file)]) == 0
-    assert "attention" in capsys.readouterr().out
+    words = ("--workload", "T", "--mixer", "attention", "--seconds", "0.001", "--json", file)
+    assert "attention" in prints("bench", *words)
     written = json.loads(file.read_text())
     assert written["peak_gflops"] == 100.0
     assert written["figures"][0]["mixer"] == "attention"

@@ -1,35 +1,27 @@
-"""What doctor says: without a GPU, and with one, for which the strict fake device stands in."""
+"""npformer doctor: without a GPU, and with the strict fake device in place of one."""
 
+from collections import defaultdict
 from dataclasses import replace
+from importlib import metadata
 
 import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
-from npformer.tools import cli, doctor
+from npformer.tools.cli import doctor
 from tests import fake_device
+from tests.tools.conftest import run
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """Put the fake device in CuPy's place."""
+    """Put the fake device in CuPy's place, and multiply small matrices only."""
     monkeypatch.setattr(backends, "_backends", dict(backends._backends))
     backends.register(replace(fake_device.backend(), name="cupy"))
     for kernels in ("KERNELS", "UPDATES"):  # of real CUDA
         monkeypatch.setattr(f"npformer.engine.gpu.{kernels}", {})
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Multiply small matrices only."""
     examine = doctor._examine
     monkeypatch.setattr(doctor, "_examine", lambda backend: examine(backend, 16, 0.001))
-
-
-def found(capsys):
-    assert cli.main(["doctor"]) in (0, 1)
-    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
-    return [(mark, what, rest) for mark, what, rest in lines]
 
 
 @pytest.fixture
@@ -41,57 +33,99 @@ def no_gpu(monkeypatch):
     monkeypatch.setitem(backends._loaders, "cupy", load)
 
 
-@pytest.mark.usefixtures("no_gpu")
-def test_without_a_gpu_each_missing_thing_is_a_line_and_nothing_is_wrong(capsys):
-    assert cli.main(["doctor"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "--       GPU          backend 'cupy' needs an NVIDIA GPU; there is none"
-    assert lines[-2].startswith("--       CuPy ")
+@pytest.fixture
+def diagnosis(capsys):
+    """Run, expect this status, and return (mark, what, found) for each line."""
+
+    def check(status=0):
+        assert run("doctor") == status
+        return [tuple(line.split(maxsplit=2)) for line in capsys.readouterr().out.splitlines()]
+
+    return check
 
 
-@pytest.mark.usefixtures("no_gpu")
-def test_without_cupy_that_is_said(capsys, monkeypatch):
-    monkeypatch.setattr(doctor, "_cupy_version", lambda: None)
-    assert ("--", "CuPy", "not installed") in found(capsys)
-
-
-@pytest.mark.usefixtures("gpu", "quick")
-def test_with_a_gpu_its_details_and_tests_are_shown(capsys):
-    lines = found(capsys)
+def test_nothing_is_wrong_here(diagnosis):
+    lines = diagnosis()
     assert all(mark in ("ok", "--") for mark, _, _ in lines)
-    shown = {what: rest for _, what, rest in lines}
-    assert shown["GPU"] == "a strict fake device"
-    assert "cupy and NumPy differ by" in shown["gradients"]
-    products = [rest for _, what, rest in lines if what == "products"]
-    assert [rest.partition(":")[0] for rest in products] == ["float32", "tf32"]
-    assert all("TFLOP/s" in rest for rest in products)
-    tests = [rest for _, what, rest in lines if what == "self-test"]
-    assert [rest.partition(":")[0] for rest in tests] == ["numpy", "cupy"]
+    assert {what for _, what, _ in lines} >= {
+        *("npformer", "Python", "numpy", "scipy", "BLAS", "self-test", "GPU")
+    }
 
 
-@pytest.mark.usefixtures("gpu", "quick")
-def test_a_gpu_without_tf32_is_no_problem(capsys):
+@pytest.fixture
+def missing(monkeypatch):
+    """Make these packages look as if they were not installed."""
+    found = metadata.version
+
+    def pretend(*names):
+        def version(name):
+            if name in names:
+                raise metadata.PackageNotFoundError(name)
+            return found(name)
+
+        monkeypatch.setattr(metadata, "version", version)
+
+    return pretend
+
+
+def test_a_package_that_is_missing_is_reported(diagnosis, missing):
+    missing("scipy", "matplotlib")
+    lines = diagnosis(status=1)
+    assert ("PROBLEM", "scipy", "not installed") in lines
+    hint = 'not installed; python -m pip install "npformer[plot]"'
+    assert ("--", "matplotlib", hint) in lines
+
+
+# Without a GPU ------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_missing_gpu_is_no_problem(prints, missing):
+    missing("cupy-cuda13x", "cupy-cuda12x", "cupy")
+    assert prints("doctor").splitlines()[-2:] == [
+        "--       CuPy         not installed",
+        "--       GPU          backend 'cupy' needs an NVIDIA GPU; there is none",
+    ]
+
+
+# With a fake GPU ----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_is_described_and_tested(diagnosis):
+    found = defaultdict(list)
+    for mark, what, rest in diagnosis():
+        assert mark in ("ok", "--")
+        found[what].append(rest)
+    assert found["GPU"] == ["a strict fake device"]
+    assert "cupy and NumPy differ by" in found["gradients"][0]
+    assert [rest.partition(":")[0] for rest in found["products"]] == ["float32", "tf32"]
+    assert all("TFLOP/s" in rest for rest in found["products"])
+    assert [rest.partition(":")[0] for rest in found["self-test"]] == ["numpy", "cupy"]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_without_tf32_is_no_problem(diagnosis):
     def refuse(on):
         raise ValueError("precision is 'tf32' and this device has none")
 
     backends.register(replace(backends.get_backend("cupy"), set_tf32=refuse))
-    assert ("--", "products", "precision is 'tf32' and this device has none") in found(capsys)
+    assert ("--", "products", "precision is 'tf32' and this device has none") in diagnosis()
 
 
-@pytest.mark.usefixtures("gpu", "quick")
-def test_a_gpu_that_computes_something_else_is_a_problem(capsys):
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_that_computes_wrong_results_is_a_problem(diagnosis):
     wrong = fake_device._function("erf", lambda x: x * 0.5, None)
     backends.register(replace(backends.get_backend("cupy"), erf=wrong))
-    (line,) = [rest for mark, what, rest in found(capsys) if what == "gradients"]
-    assert cli.main(["doctor"]) == 1
+    (line,) = [rest for _, what, rest in diagnosis(status=1) if what == "gradients"]
     assert "differ by" in line
 
 
-@pytest.mark.usefixtures("gpu", "quick")
-def test_a_gpu_that_fails_is_a_problem_in_words(capsys, monkeypatch):
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_that_raises_an_error_is_a_problem(diagnosis, monkeypatch):
     def fails(backend):
         raise OSError("libcublas.so.13: cannot open shared object file")
 
     monkeypatch.setattr(doctor, "_gradients_agree", fails)
     expected = "cupy: OSError: libcublas.so.13: cannot open shared object file"
-    assert ("PROBLEM", "self-test", expected) in found(capsys)
+    assert ("PROBLEM", "self-test", expected) in diagnosis(status=1)

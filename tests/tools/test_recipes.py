@@ -1,4 +1,4 @@
-"""Every task that trains at one word can be built and trained."""
+"""Every task of `npformer train` can be built and trained."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from npformer.tools.recipes import RECIPES
 
 @pytest.fixture(scope="module", params=list(RECIPES))
 def built(request):
-    """Return a recipe with its data, of which the training part is cut to a batch."""
+    """Return a recipe and its data."""
     recipe = RECIPES[request.param]
     return recipe, recipe.load(recipe.splits[0], 0)
 
@@ -25,7 +25,7 @@ def test_a_recipe_takes_a_training_step(built):
     assert not np.array_equal(model.parameters().flat, before)
 
 
-def test_an_untrained_model_knows_nothing(built):
+def test_an_untrained_model_guesses(built):
     recipe, data = built
     x, y = data.test[0][:256], data.test[1][:256]
     found = nf.evaluate(recipe.model(data), (x, y))
@@ -36,26 +36,21 @@ def test_a_model_takes_the_seed_the_dtype_and_other_changes(built):
     recipe, data = built
     first, other = recipe.model(data, seed=1), recipe.model(data, seed=2)
     assert not np.array_equal(first.parameters().flat, other.parameters().flat)
-    changed = recipe.model(data, dtype="float64", n_layers=1, mixer="identity")
+    assert first.config.max_len == data.length == data.test[0].shape[1]
+    changes = {"n_layers": 1, "mixer": "identity", "pooling": "first"}
+    changed = recipe.model(data, dtype="float64", **changes)
     assert (changed.dtype, changed.config.mixers()) == ("float64", ("identity",))
+    assert (first.pooling, changed.pooling) == (recipe.pooling, "first")
 
 
-def test_a_model_is_as_long_as_its_data(built):
-    recipe, data = built
-    assert recipe.model(data).config.max_len == data.length == data.test[0].shape[1]
-
-
-def test_a_recipe_says_what_it_is(built):
+def test_a_recipe_is_complete(built):
     recipe, _ = built
     assert recipe.summary
+    assert recipe is RECIPES[recipe.name]
     assert set(recipe.training) == {
         *("epochs", "batch_size", "lr", "warmup"),
         *("weight_decay", "label_smoothing", "clip_norm"),
     }
-
-
-def test_the_names_are_the_keys():
-    assert [recipe.name for recipe in RECIPES.values()] == list(RECIPES)
 
 
 def test_generated_data_follows_the_seed():

@@ -1,0 +1,67 @@
+"""What commands share: a short way to write options, and the options that several of them have."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from npformer.core import PRECISIONS, backends, get_backend
+
+INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+
+TYPES = {"N": int, "X": float, "P": float, "FILE": Path, "DIR": Path}
+"""The type of an option's value, by the word that stands for the value in the help."""
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[..., int], summary: str, epilog: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command, and return the parser of its options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # a later option could make an abbreviation ambiguous
+    )
+    parser.set_defaults(run=run, parser=parser)
+    return parser
+
+
+def option(group: Any, words: str, text: str, default: Any = None, **settings: Any) -> None:
+    """Add an option, such as "--epochs N"; `TYPES` gives its type, and the help its default."""
+    flag, _, metavar = words.partition(" ")
+    if metavar:
+        settings = {"metavar": metavar, "type": TYPES.get(metavar, str), **settings}
+    if default is not None:
+        settings["default"] = default
+        text += f" (default: {default})"
+    group.add_argument(flag, help=text, **settings)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names a trained model, and --batch-size for its predictions."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .safetensors file or a folder")
+    option(parser, "--batch-size N", "samples that each process computes at a time", 256)
+
+
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    """Add --backend and --precision."""
+    where = "where to compute: numpy is the CPU, cupy an NVIDIA GPU"
+    option(parser, "--backend", where, "numpy", choices=backends())
+    products = "of matrix products on a GPU: tf32 is faster, with 3 digits"
+    option(parser, "--precision", products, "float32", choices=PRECISIONS)
+
+
+def device_of(options: argparse.Namespace) -> str:
+    """Return where a command computes, in words."""
+    device = get_backend(options.backend).device()
+    return device if options.precision == "float32" else f"{device}, products in TF32"
+
+
+def add_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add --plugin."""
+    text = "a module or .py file to import first, whose names can then be used; can be repeated"
+    option(parser, "--plugin MODULE", f"{text} (docs/extending.md)", action="append")
+    parser.set_defaults(plugin=[])

@@ -1,0 +1,64 @@
+"""Reading the models that `npformer train` wrote, for evaluate and predict."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.tools.recipes import RECIPES, Recipe
+from npformer.training.checkpoint import CheckpointError, load, read_notes
+
+
+def load_trained(
+    path: Path, backend: str, instead: str
+) -> tuple[SequenceClassifier, Recipe, dict[str, Any]]:
+    """Return a model, its task, and the notes in its file, which have the split and the seed.
+
+    For a model that `npformer train` did not write, the error ends with `instead`.
+    """
+    path = _file(path)
+    model = load_classifier(path, backend)
+    notes = read_notes(path)
+    if notes.get("task") not in RECIPES or not {"split", "seed"} <= notes.keys():
+        raise ValueError(
+            f"{path} does not say which task, split and seed it was trained on; expected a model "
+            f"that `npformer train` wrote, which has test data. {instead}"
+        )
+    return model, RECIPES[notes["task"]], notes
+
+
+def load_classifier(path: Path, backend: str) -> SequenceClassifier:
+    """Return the model in a file or folder; it need not come from `npformer train`."""
+    path = _file(path)
+    try:
+        model = load(path, backend=backend)
+    except CheckpointError as error:
+        plugins = read_notes(path).get("plugins") if error.unregistered else None
+        if not plugins or not isinstance(plugins, list):
+            raise
+        again = " ".join(f"--plugin {plugin}" for plugin in plugins)
+        raise ValueError(
+            f"{path} needs {' and '.join(error.unregistered)}, which plugins registered for its "
+            f"training. No file decides what code runs, so name them again: {again}"
+        ) from error
+    if not isinstance(model, SequenceClassifier):
+        raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
+    return model
+
+
+def _file(path: Path) -> Path:
+    if not path.exists() and path.suffix != ".safetensors":
+        raise ValueError(
+            f"there is no folder {path}; expected one that `npformer train` wrote, or a file "
+            "that npformer.save wrote"
+        )
+    return path / "model.safetensors" if path.is_dir() else path
+
+
+def in_dtype_of(
+    model: SequenceClassifier, part: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (x, y) with feature vectors in the model's dtype."""
+    x, y = part
+    return (x.astype(model.dtype) if x.dtype.kind == "f" else x), y

@@ -1,0 +1,78 @@
+"""The program `npformer`: its parser, and how it reports errors."""
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import npformer
+from npformer.core import BackendUnavailableError, BatchTooLargeError
+from npformer.engine.processes import CopyDiedError
+from npformer.tools.cli import bench, doctor, evaluate, gradcheck, predict, train
+from npformer.tools.cli.common import INTERRUPTED
+from npformer.training import NonFiniteLossError
+
+EXPLAINED = (
+    ValueError,
+    TypeError,
+    OSError,
+    BackendUnavailableError,
+    BatchTooLargeError,
+    CopyDiedError,
+    NonFiniteLossError,
+)
+"""Errors shown by their message alone; any other is a bug and shows its traceback."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line on these words, or on those of the process; return its exit status.
+
+    The status is 0; 1 if a check failed; 2 for a mistake in the call; 130 after Ctrl-C.
+    """
+    options, unknown = make_parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(_unknown(unknown[0], options.parser))
+    try:
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # as in `npformer ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except EXPLAINED as error:
+        print(f"npformer {options.command}: {_explanation(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="npformer",
+        description="The Transformer encoder written out by hand in NumPy.",
+        epilog="npformer COMMAND --help shows its options. Begin with: npformer train digits",
+    )
+    parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in (train, evaluate, predict, gradcheck, bench, doctor):
+        command.add_to(commands)
+    return parser
+
+
+def _unknown(word: str, parser: argparse.ArgumentParser) -> str:
+    close = get_close_matches(word, re.findall(r"--[a-z-]+", parser.format_help()), n=1)
+    hint = f"did you mean {close[0]}?" if close else "the usage above shows what it takes"
+    return f"{word} is unknown to {parser.prog}; {hint}"
+
+
+def _explanation(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"  # without the number in brackets
+    if isinstance(error, BatchTooLargeError):  # name options, not arguments of a function
+        words = str(error).replace("batch_size=", "--batch-size ")
+        return words.replace("micro_batch=", "--micro-batch ")
+    return str(error)

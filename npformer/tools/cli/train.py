@@ -1,0 +1,216 @@
+"""npformer train: train a classifier on a task."""
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Container
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npformer
+from npformer.classifier import SequenceClassifier
+from npformer.core import INITIALIZERS, checks, split_names, use_precision
+from npformer.data import Dataset
+from npformer.inspection.summary import summary
+from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.losses import LOSSES
+from npformer.mixers import MIXERS
+from npformer.models import POSITIONS, EncoderConfig
+from npformer.optim import SCHEDULES, Schedule
+from npformer.tools.cli import common
+from npformer.tools.cli.common import option
+from npformer.tools.cli.model_files import in_dtype_of
+from npformer.tools.cli.results import Results
+from npformer.tools.plugins import load_plugins
+from npformer.tools.recipes import RECIPES, Recipe
+from npformer.training import History, batch_at_evaluation, evaluate, fit
+
+MODEL_SETTINGS = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
+    tasks = "\n".join(f"  {recipe.name:<10} {recipe.summary}" for recipe in RECIPES.values())
+    train = common.add_command(
+        commands, "train", run, "train a classifier on a task", f"tasks:\n{tasks}"
+    )
+    train.add_argument("task", choices=RECIPES, metavar="TASK", help="one of the tasks below")
+    _add_model_options(train.add_argument_group("model (defaults fit the task)"))
+    _add_training_options(train.add_argument_group("training (defaults fit the task)"))
+    common.add_backend(train)
+    common.add_plugin(train)
+    splits = "for digits: stratified, ordered, or both, which trains one model on each"
+    option(train, "--split NAME", f"{splits} (default: both)")
+    out = "folder of the results; those of an earlier training are replaced"
+    option(train, "--out DIR", f"{out} (default: runs/TASK-MIXER)")
+    option(train, "--quiet", "no progress bar and no summary", action="store_true")
+
+
+def _add_model_options(group: Any) -> None:
+    add = partial(option, group)
+    mixers = f"one for all layers, or one for each: {', '.join(MIXERS)}"
+    add("--mixer NAME[,NAME...]", f"{mixers}, or a plugin's: 'mean(power=2)'", "attention")
+    add("--layers N", "number of encoder blocks", dest="n_layers")
+    add("--d-model N", "features of a token")
+    add("--heads N", "heads of attention and the synthesizers", dest="n_heads")
+    add("--d-ff N", "features inside the feed-forward network")
+    add("--activation NAME", f"of the feed-forward network: {', '.join(ACTIVATIONS)}")
+    add("--norm", "layer norm after or before each sublayer", choices=("post", "pre"))
+    add("--ffn NAME", f"kind of feed-forward network: {', '.join(FFNS)}")
+    matrices = "initial values of feed-forward networks and projections"
+    add("--initializer NAME", f"{matrices}: {', '.join(INITIALIZERS)}; also 'normal(std=0.02)'")
+    add("--pooling NAME", f"what the classifier sees: {', '.join(POOLINGS)}")
+    outputs = f"kind of output, which decides the loss: {', '.join(LOSSES)} (default: softmax)"
+    add("--output NAME", f"{outputs}; turns off the task's label smoothing")
+    add("--positions", "what is added to the embeddings", choices=POSITIONS)
+    add("--dropout P", "probability, at least 0 and below 1")
+    add("--share-layers", "use one block for all layers", action="store_true", default=None)
+    add("--dtype", "of weights and features", "float32", choices=("float32", "float64"))
+
+
+def _add_training_options(group: Any) -> None:
+    add = partial(option, group)
+    add("--epochs N", "passes through the data")
+    add("--batch-size N", "samples in a training step")
+    add("--micro-batch N", "samples computed at a time; limits the memory")
+    add("--lr X", "peak learning rate of Adam")
+    names = f"of the learning rate: {', '.join(SCHEDULES)}; options as in 'cosine(final=0.1)'"
+    add("--schedule NAME", f"{names}; total and warmup fit the task (default: cosine)")
+    add("--weight-decay X", "decoupled, as in AdamW")
+    add("--label-smoothing X", "at least 0 and below 1")
+    add("--clip-norm X", "upper bound on the norm of the gradient")
+    add("--seed N", "of weights, batches, dropout and generated data", 0)
+    add("--workers N", "CPU cores that share a batch, or auto", "auto", type=_workers)
+    masks = "where dropout's masks are drawn: host gives the same run on every backend, device is"
+    add("--masks", f"{masks} faster on a GPU", "host", choices=("host", "device"))
+
+
+def _workers(word: str) -> int | str:
+    if word == "auto":
+        return word
+    try:
+        return int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word!r} is neither a whole number nor 'auto'") from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train, save and test a model for each split, and print the results."""
+    plugins = load_plugins(options.plugin)
+    recipe = RECIPES[options.task]
+    splits = _splits(recipe, options.split)
+    device = common.device_of(options)
+    mixers = split_names(options.mixer)
+    changes = _given(options, MODEL_SETTINGS)
+    changes["mixer"] = mixers[0] if len(mixers) == 1 else tuple(mixers)
+    training = _training(recipe, options)
+    # mean(power=2) becomes mean_power=2 in the folder's name.
+    named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
+    results = Results(
+        options.out or Path("runs") / f"{options.task}-{named}",
+        {
+            "task": recipe.name,
+            "mixer": changes["mixer"],
+            "seed": options.seed,
+            "backend": options.backend,
+            "device": device,
+            "precision": options.precision,
+            "dtype": options.dtype,
+            "npformer": npformer.__version__,
+            "numpy": np.__version__,
+            "training": training,
+            "plugins": plugins,
+        },
+    )
+    say = (lambda words: None) if options.quiet else print
+    say(f"npformer {npformer.__version__} on {device}")
+    for split in splits:
+        dataset = recipe.load(split, options.seed)
+        model = recipe.model(dataset, options.seed, options.dtype, **changes).to(options.backend)
+        if split == splits[0]:
+            results.begin(model)  # only now: a model that cannot be built leaves no folder
+            if results.earlier:
+                say(f"{results.folder}: replaces an earlier training; --out names another folder")
+            x, _ = in_dtype_of(model, dataset.train)
+            say(f"\n{recipe.name}: {recipe.summary}\n\n{summary(model, x[:1])}\n")
+        if len(splits) > 1:
+            parts = dataset.train, dataset.validation, dataset.test
+            train, validation, test = (f"{len(x):,}" for x, _ in parts)
+            say(f"{split} split: {train} training, {validation} validation, {test} test")
+        began = time.perf_counter()
+        history = _fit(model, dataset, training, options)
+        # Saved before the test, which may be interrupted or run out of memory.
+        results.add_training(split, model, history, time.perf_counter() - began)
+        at_once = batch_at_evaluation(training["batch_size"], options.micro_batch)
+        with use_precision(options.precision, options.backend):
+            found = evaluate(model, in_dtype_of(model, dataset.test), at_once)
+        results.add_test(split, found)
+        if results.interrupted:
+            break
+    results.end()
+    return common.INTERRUPTED if results.interrupted else 0
+
+
+def _splits(recipe: Recipe, wanted: str | None) -> tuple[str, ...]:
+    if wanted is None or wanted == "both":
+        return recipe.splits
+    if wanted not in recipe.splits:
+        known = ", ".join(recipe.splits) + (" or both" if len(recipe.splits) > 1 else "")
+        raise ValueError(f"--split is {wanted!r}; expected {known} for task {recipe.name}")
+    return (wanted,)
+
+
+def _given(options: argparse.Namespace, names: Container[str]) -> dict[str, Any]:
+    """Return those of the named settings that were given on the command line."""
+    return {name: v for name, v in vars(options).items() if name in names and v is not None}
+
+
+def _training(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the task's settings, replaced by those that were given on the command line."""
+    training = dict(recipe.training)
+    if options.output is not None:
+        training["label_smoothing"] = 0.0  # not every loss has labels to smooth
+    training |= _given(options, recipe.training)
+    checks.positive("--epochs", training["epochs"])
+    checks.positive("--batch-size", training["batch_size"])
+    if options.schedule is not None:
+        SCHEDULES.parse(options.schedule, "--schedule")
+        _schedule(options.schedule, steps=1_000_000, warmup=100_000)  # finds errors early
+        training["schedule"] = options.schedule
+    return training
+
+
+def _fit(
+    model: SequenceClassifier,
+    dataset: Dataset,
+    training: dict[str, Any],
+    options: argparse.Namespace,
+) -> History:
+    steps = training["epochs"] * -(-len(dataset.train[0]) // training["batch_size"])
+    schedule = training.get("schedule") or ("cosine" if steps > 1 else "constant")
+    return fit(
+        model,
+        in_dtype_of(model, dataset.train),
+        validation=in_dtype_of(model, dataset.validation),
+        schedule=_schedule(schedule, steps, int(training["warmup"] * steps)),
+        seed=options.seed,
+        workers=options.workers,
+        micro_batch=options.micro_batch,
+        precision=options.precision,
+        masks=options.masks,
+        progress=not options.quiet and sys.stderr.isatty(),
+        on_interrupt="return",
+        **{name: v for name, v in training.items() if name not in ("schedule", "warmup")},
+    )
+
+
+def _schedule(spec: str, steps: int, warmup: int) -> Schedule:
+    """Return a schedule; it is as long as the training, unless its options give a total."""
+    _, options = SCHEDULES.parse(spec)
+    fitting = {} if "total" in options else {"total": steps, "warmup": warmup}
+    return SCHEDULES.make(SCHEDULES.filled(spec, **fitting))

@@ -1,0 +1,120 @@
+"""The program: help, mistakes on the command line, and errors that commands share."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import npformer as nf
+from npformer.tools.cli import evaluate
+from npformer.tools.cli.program import make_parser
+from tests.tools.conftest import TINY, run
+
+SCRIPT = Path(sys.executable).with_name("npformer")
+(SUBPARSERS,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
+COMMANDS = SUBPARSERS.choices
+
+
+@pytest.mark.parametrize("program", ["npformer", "npformer.tools.cli", SCRIPT], ids=str)
+def test_the_program_helps(program):
+    if program == SCRIPT and not SCRIPT.exists():
+        pytest.skip("the script npformer is not beside this Python")
+    command = [program] if program == SCRIPT else [sys.executable, "-m", program]
+    done = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("train", "evaluate", "predict", "gradcheck", "bench", "doctor"):
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_helps_and_explains_every_option(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(command, "--help")
+    assert end.value.code == 0
+    assert f"usage: npformer {command}" in capsys.readouterr().out
+    for action in COMMANDS[command]._actions:
+        assert action.help, action.option_strings or action.dest
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as end:
+        run("--version")
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"npformer {nf.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "the following arguments are required: COMMAND"),
+        ("train", "the following arguments are required: TASK"),
+        ("train nope", "argument TASK: invalid choice: 'nope'"),
+        ("train digits --workers many", "'many' is neither a whole number nor 'auto'"),
+        ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
+        ("train digits --epohcs 1", "--epohcs is unknown to npformer train; did you mean --epochs"),
+        ("predict m --probablities", "did you mean --probabilities?"),
+        ("train digits --epoch 1", "did you mean --epochs?"),
+        ("train digits more", "more is unknown to npformer train; the usage above shows"),
+    ],
+)
+def test_a_mistake_shows_the_usage(words, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(*words.split())
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert " ".join(["usage: npformer", *words.split()[:1]]) in err
+
+
+@pytest.fixture(params=["train", "evaluate", "predict"])
+def words(request, trained, tmp_path):
+    """Return the words of a command that computes."""
+    train = ["digits", *TINY, "--out", tmp_path / "new"]
+    return [request.param, *(train if request.param == "train" else [trained])]
+
+
+def test_a_missing_gpu_is_one_line(words, monkeypatch, fails, tmp_path):
+    monkeypatch.delitem(nf.core.arrays._backends, "cupy", raising=False)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    line = fails(*words, "--backend", "cupy")
+    assert "backend 'cupy' needs CuPy, which cannot be imported here" in line
+    assert "pip install" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tf32_on_a_cpu_is_one_line(words, fails):
+    line = fails(*words, "--precision", "tf32")
+    assert "precision is 'tf32' and the backend is 'numpy'; expected 'float32'" in line
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_missing_model_is_named(tmp_path, fails, command):
+    assert f"there is no folder {tmp_path / 'nowhere'}" in fails(command, tmp_path / "nowhere")
+    nowhere = tmp_path / "nowhere.safetensors"
+    assert f"there is no file {nowhere}" in fails(command, nowhere)
+    assert f"there is no file {tmp_path / 'model.safetensors'}" in fails(command, tmp_path)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_damaged_model_is_reported(tmp_path, trained, fails, command):
+    data = (trained / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(data[:1000])
+    assert "is not a whole safetensors file" in fails(command, tmp_path)
+
+
+@pytest.mark.parametrize("notes", [{}, {"task": "digits"}], ids=str)
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
+    nf.save(tokens[1], tokens[0], notes=notes)
+    assert "does not say which task, split and seed" in fails(command, tokens[0])
+
+
+def test_ctrl_c_is_one_word(trained, capsys, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate, "evaluate", interrupted)
+    assert run("evaluate", trained) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
