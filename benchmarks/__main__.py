@@ -6,10 +6,10 @@ import importlib
 BENCHMARKS = {
     "mixers": "test accuracy of each mixer on each task (some minutes)",
     "blockwise": "attention in blocks of queries against stored weights: time and memory",
-    "cpu": "npformer beside PyTorch on a CPU (an hour; see `cpu --help` for doing it in parts)",
-    "kernels": "what each kernel, workspaces and the second worker are worth (20 minutes)",
-    "parts": "what small kernels gain, timed by themselves within a step (3 minutes)",
-    "gpu": "npformer on CuPy beside PyTorch on one GPU (see `gpu --help`; `--dry-run` without one)",
+    "cpu": "npformer and PyTorch on a CPU (an hour; `cpu --help` shows how to do it in parts)",
+    "kernels": "what each kernel, workspaces and the second worker gain (20 minutes)",
+    "parts": "what small kernels gain, each timed by itself within a step (3 minutes)",
+    "gpu": "npformer on CuPy and PyTorch on one GPU (see `gpu --help`; `--dry-run` needs none)",
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
 }
@@ -23,8 +23,10 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="\n".join(f"  {name:<10} {text}" for name, text in BENCHMARKS.items()),
     )
-    parser.add_argument("name", choices=BENCHMARKS, metavar="NAME", help="one of those below")
-    parser.add_argument("options", nargs=argparse.REMAINDER, help="of that benchmark")
+    parser.add_argument(
+        "name", choices=BENCHMARKS, metavar="NAME", help="one of the benchmarks below"
+    )
+    parser.add_argument("options", nargs=argparse.REMAINDER, help="options of that benchmark")
     chosen = parser.parse_args()
     if chosen.options and chosen.name not in WITH_OPTIONS:
         parser.error(f"{chosen.name} takes no options; got {' '.join(chosen.options)}")

@@ -1,6 +1,6 @@
-"""One thing in a process of its own: `python -m benchmarks.alone`, started by `cpu`.
+"""One measurement in a fresh process: `python -m benchmarks.alone`, which `cpu` starts.
 
-Prints JSON. Start-up is timed and peak memory read where nothing else was imported before.
+It prints JSON. Start-up time and peak memory are measured before anything else is imported.
 """
 
 import json
@@ -18,7 +18,7 @@ def import_of(module):
 
 
 def start_of(side):
-    """Return the seconds of import, building S with attention, and the first training step."""
+    """Return the seconds to import, build S with attention, and run the first training step."""
     began = time.perf_counter()
     from benchmarks.workloads import Case, S
 
@@ -65,8 +65,8 @@ def peer_step(case, variant, optimizer, compiled=False):
 def peak_mib():
     """Return this process's peak of resident memory, and that of its worker processes.
 
-    Linux's own figure where there is one: `ru_maxrss` begins with what the parent had. What several
-    processes share is counted for each, so the sum is an upper bound.
+    On Linux this is VmHWM, because `ru_maxrss` starts with the parent's memory. What several
+    processes share is counted for each of them, so the sum is an upper bound.
     """
     if Path("/proc/self/status").is_file():
         workers = [process.pid for process in multiprocessing.active_children()]

@@ -1,7 +1,7 @@
-"""npformer beside PyTorch on a CPU: training, prediction, latency, start-up, memory.
+"""npformer and PyTorch on a CPU: training, prediction, latency, start-up, memory.
 
-The whole takes about an hour, most of it torch.compile's, so every job is kept as it ends, in
-benchmarks/results/cpu.partial.json. `--resume` goes on from there, `--minutes` stops in time.
+The whole run takes about an hour, mostly for torch.compile, so the result of every job is saved in
+benchmarks/results/cpu.partial.json. `--resume` continues from there, `--minutes` sets a limit.
 """
 
 import argparse
@@ -38,7 +38,7 @@ LOGITS_AGREE, LOSSES_AGREE, LOSSES = 1e-4, 1e-3, 3
 
 
 def cases():
-    """Yield (section, case) of everything that is timed against PyTorch."""
+    """Yield (section, case) for everything that is timed against PyTorch."""
     for workload in (S, M, X):
         for mixer in MIXERS:
             for activation in ACTIVATIONS:
@@ -63,7 +63,7 @@ def cases():
 
 
 def jobs(options):
-    """Return {name: function} of all jobs; --only looks at the words of a name."""
+    """Return {name: function} of all jobs; --only selects by the words of a name."""
     found = {}
     for section, case in cases():
         words = [section, case.workload.name]
@@ -114,7 +114,7 @@ def compare(section, case, options, kept):
 
 
 def timing(turns, options, section, *pids):
-    """Let candidates take turns, npformer being the first; return times and ratios."""
+    """Time candidates in turn, npformer first; return times and ratios."""
     rounds = QUICK if options.quick else {"seconds": SECONDS[section]}
     with Others(*pids) as others:
         taken = interleave(turns, **rounds)
@@ -128,7 +128,7 @@ def timing(turns, options, section, *pids):
 
 
 def check_logits(ours, theirs):
-    """Return how far apart logits are at most; too far would be another function."""
+    """Return the largest difference of logits; raise if it is too large for the same function."""
     apart = {name: float(np.abs(ours - logits).max()) for name, logits in theirs.items()}
     allowed = LOGITS_AGREE * max(1.0, float(np.abs(ours).max()))
     for name, distance in apart.items():
@@ -138,7 +138,7 @@ def check_logits(ours, theirs):
 
 
 def check_losses(ours, theirs, peers):
-    """Raise unless the first training steps give the losses that npformer's give."""
+    """Raise unless the first training steps give the same losses as npformer's."""
     expected = np.array(ours.call("losses", LOSSES))
     for who in peers:
         losses = np.array(theirs.call("losses", who, LOSSES))
@@ -173,7 +173,7 @@ def startup(options, kept):
         name = "first step, torch.compile"
         taken[name] = []
         for _ in range(1 if options.quick else 3):
-            with tempfile.TemporaryDirectory() as empty:  # nothing compiled before is found there
+            with tempfile.TemporaryDirectory() as empty:  # finds nothing that was compiled before
                 seconds = alone("start", "torch.compile", TORCHINDUCTOR_CACHE_DIR=empty)["seconds"]
             taken[name].append(seconds)
     return {
@@ -200,7 +200,7 @@ def memory(workload, mixer, kept):
 
 
 def best_variant(case, kept):
-    """Return what the timed run of this case chose, or choose now if there was none."""
+    """Return the variant that the timed run of this case chose; choose now if there was none."""
     for figures in kept.values():
         if figures.get("case") == case.described() and figures["section"] == "train":
             return figures["variant"], figures["adam"]
@@ -215,10 +215,12 @@ def best_variant(case, kept):
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
     add_options(parser)
-    parser.add_argument("--quick", action="store_true", help="few rounds; nothing is kept")
+    parser.add_argument("--quick", action="store_true", help="few rounds; nothing is saved")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument(
-        "--write", action="store_true", help="write what is done, and say what is missing"
+        "--write",
+        action="store_true",
+        help="write unfinished results too, and list the missing jobs",
     )
     parser.add_argument("--list", action="store_true", help="print the names of the jobs")
     return parser.parse_args(arguments)
@@ -244,7 +246,7 @@ def run(arguments=()):
 
 
 def fingerprint():
-    """Return a short hash of npformer's source: parts of one run should have one."""
+    """Return a short hash of npformer's source, which should be the same in all parts of a run."""
     digest = hashlib.sha256()
     for path in sorted((ROOT / "npformer").rglob("*.py")):
         digest.update(path.read_bytes())
@@ -252,20 +254,20 @@ def fingerprint():
 
 
 def keep(state, options):
-    """Save what is done, so that another run can go on from there."""
+    """Save the results so far, so that another run can continue from there."""
     if not options.quick:
         RESULTS.mkdir(exist_ok=True)
         PARTIAL.write_text(json.dumps(state) + "\n")
 
 
 def finish(state, everything, options):
-    """Write the results if all jobs are done; else print what there is."""
+    """Write the results if all jobs are done; otherwise print what there is."""
     state["jobs"] = {name: state["jobs"][name] for name in everything if name in state["jobs"]}
     blocks = cpu_report.blocks(state)
     missing = [name for name in everything if name not in state["jobs"]]
     sources = sorted({figures["source"] for figures in state["jobs"].values()})
     if len(sources) > 1:
-        print(f"warning: npformer changed on the way, {len(sources)} versions: {sources}")
+        print(f"warning: npformer changed during the run, {len(sources)} versions: {sources}")
     if options.quick or (missing and not options.write):
         print("\n\n".join(blocks.values()))
         print(f"\nnot written: {len(missing)} jobs of {len(everything)} are missing")

@@ -7,7 +7,7 @@ from benchmarks.workloads import DATA_SET, MIXERS
 HEADINGS = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
 
 BUSY = 0.05
-"""Share of the machine above which others are mentioned."""
+"""Share of the machine above which other programs are mentioned."""
 
 
 def blocks(state):
@@ -50,7 +50,7 @@ def in_short(figures):
 
 
 def training_table(found, peak, peaks):
-    """Return times, ratios and shares of the peak: a row a model, four columns a mixer."""
+    """Return times, ratios and shares of the peak: one row per model, four columns per mixer."""
     mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
     columns = [f"{HEADINGS[m]}, ms | / eager | / compiled | of peak" for m in mixers]
     lines = [
@@ -106,7 +106,7 @@ def ratios(figures):
 
 
 def ratios_in_words(found, what):
-    """Return the median and the worst of all ratios, in a line for each peer."""
+    """Return median, worst and best of all ratios, in a line for each peer."""
     lines = []
     for who, name in (("eager", "PyTorch eager"), ("compiled", "torch.compile")):
         pairs = [
@@ -129,7 +129,7 @@ def ratios_in_words(found, what):
 
 
 def sizes(found):
-    """Return what the workloads' letters stand for."""
+    """Return what the names of the workloads stand for."""
     said = {}
     for figures in found:
         w = figures["case"]["workload"]
@@ -141,7 +141,7 @@ def sizes(found):
 
 
 def winners(found):
-    """Return how often each of PyTorch's variants was the fastest, and so the one compared."""
+    """Return how often each of PyTorch's variants was the fastest and was compared."""
     counts = {}
     for figures in found:
         key = HEADINGS[figures["case"]["mixer"]], figures["variant"]
@@ -157,7 +157,7 @@ def reasons(found):
 
 
 def disturbances(found):
-    """Return a line about cases that others' programs made doubtful."""
+    """Return a line about cases that other programs may have disturbed."""
     doubtful = [f for f in found if (f["others_share"] or 0.0) > BUSY]
     if not doubtful:
         return []
@@ -173,7 +173,7 @@ def disturbances(found):
 
 
 def prediction_table(found, title, label):
-    """Return times and ratios: a row a workload, three columns a mixer."""
+    """Return times and ratios: one row per workload, three columns per mixer."""
     mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
     columns = [f"{HEADINGS[m]}, ms | / eager | / compiled" for m in mixers]
     lines = [f"| {title} | {' | '.join(columns)} |", f"|---|{'---:|' * 3 * len(mixers)}"]
@@ -213,7 +213,7 @@ def latency_label(case):
 
 
 def memory_table(found):
-    """Return peaks of resident memory: a row a workload, two columns a mixer."""
+    """Return peaks of resident memory: one row per workload, two columns per mixer."""
     mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
     columns = [f"{HEADINGS[m]}, npformer | PyTorch" for m in mixers]
     lines = [f"| peak memory, MiB | {' | '.join(columns)} |", f"|---|{'---:|' * 2 * len(mixers)}"]

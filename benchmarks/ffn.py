@@ -1,4 +1,4 @@
-"""Convolutions of kernel size 1 or linear maps? The benchmark under that question, and a grid."""
+"""Which is faster, convolutions of kernel size 1 or linear maps? At one size, and on a grid."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -11,7 +11,7 @@ from benchmarks.remote import Remote
 from benchmarks.results_files import write
 from benchmarks.timing import Others, interleave, ratio, summary
 
-ASKED = (512, 32, 512)  # batch, positions, features: as in the question
+ASKED = (512, 32, 512)  # batch, positions, features: those of the published benchmark
 GRID = [(b, n, d) for b in (128, 512) for n in (8, 32, 128) for d in (256, 512)]
 SIDES = OURS, THEIRS = "npformer", "PyTorch"
 LOGITS_AGREE = 1e-4
@@ -87,7 +87,7 @@ def asked_table(figures):
 
 
 def grid_table(grid):
-    """Return ratios: a row a size."""
+    """Return ratios: one row per size."""
     pairs = (
         (f"{OURS}, conv1d", f"{OURS}, linear"),
         (f"{OURS}, linear", f"{THEIRS}, linear"),

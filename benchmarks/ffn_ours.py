@@ -1,17 +1,17 @@
-"""npformer's side of `ffn`: the seeds' benchmark model, trained by a Team."""
+"""npformer's side of `ffn`: the published benchmark's model, trained by a Team."""
 
 import numpy as np
 
 import npformer as nf
 from benchmarks import workloads
 from benchmarks.timing import timed
-from npformer.engine.workers import Team
+from npformer.engine.team import Team
 from npformer.losses import BinaryCrossEntropy
 from npformer.models import Batch
 
 
 class Ours:
-    """The model with linear maps and with convolutions, drawn alike."""
+    """The model with linear maps and with convolutions, with the same weights."""
 
     def __init__(self, batch, length, width):
         self.x, self.y = workloads.vectors(batch, length, width)
@@ -43,5 +43,5 @@ class Ours:
         self.optimizers[ffn].step(gradients)
 
     def turn(self, ffn, n):
-        """Return the seconds of a step, over n of them."""
+        """Return the seconds per step, over n steps."""
         return timed(lambda: self.train(ffn), n)

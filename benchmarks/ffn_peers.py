@@ -10,7 +10,7 @@ from benchmarks.timing import timed
 
 
 class ChannelsFirst(nn.Module):
-    """Swap the last two axes, which are all that Conv1d wants otherwise."""
+    """Swap the last two axes, which Conv1d expects in the other order."""
 
     def forward(self, x):
         """(batch, a, b) -> (batch, b, a)."""
@@ -18,7 +18,7 @@ class ChannelsFirst(nn.Module):
 
 
 def linear(length, width):
-    """Return FFN, flatten, one logit, with linear maps."""
+    """Return the network with linear maps, then flatten and a linear map to one logit."""
     return nn.Sequential(
         nn.Linear(width, 4 * width),
         nn.ReLU(),
@@ -55,7 +55,7 @@ class Peer:
         }
 
     def load(self, named):
-        """Copy npformer's weights into both."""
+        """Copy npformer's weights into both models."""
         names = ("chain.0.expand", "chain.0.contract", "chain.2")
         layers = [layer for layer in self.models["linear"] if isinstance(layer, nn.Linear)]
         for layer, name in zip(layers, names, strict=True):
@@ -78,5 +78,5 @@ class Peer:
         self.optimizers[kind].step()
 
     def turn(self, kind, n):
-        """Return the seconds of a step, over n of them."""
+        """Return the seconds per step, over n steps."""
         return timed(lambda: self.train(kind), n)

@@ -1,8 +1,8 @@
-"""npformer on CuPy beside PyTorch on the same GPU: training steps, memory, and the `ffn` question.
+"""npformer on CuPy and PyTorch on the same GPU: training steps, memory, and the `ffn` question.
 
 Each side is a process of its own; they take turns. All weights, batches and results are on the GPU,
-and a turn begins and ends when the GPU has nothing left to do. `--dry-run` goes through all of it
-on the CPU with tiny sizes, to see that it works.
+and a turn begins and ends when the GPU has nothing left to do. `--dry-run` runs everything on the
+CPU with tiny sizes, to see that it works.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from benchmarks.workloads import MIXERS, Case, M, S, Workload, X
 
 BERT = Workload("BERT", 64, 512, 768, 3072, 12)  # the sizes of BERT base, with our 1000 tokens
 HEADS = {"BERT": 12}
-FFN = (512, 32, 512)  # batch, positions, features: as in the seeds' benchmark
+FFN = (512, 32, 512)  # batch, positions, features: those of the published benchmark
 TINY = {"batch": 4, "length": 8, "d_model": 24, "d_ff": 32, "layers": 1}
 PRECISIONS = ("float32", "tf32")
 LOGITS_AGREE = {"float32": 1e-3, "tf32": 5e-2}
@@ -47,7 +47,7 @@ def cases():
 
 
 def timed(step, wait, n):
-    """Run a step n times after one that does not count; return the seconds of one."""
+    """Run a step n times, after one that is not timed; return the seconds per step."""
     step()
     wait()
     began = time.perf_counter()
@@ -58,7 +58,7 @@ def timed(step, wait, n):
 
 
 def best(step, wait):
-    """Return the best of a few turns: enough to choose between ways."""
+    """Return the best of a few turns: enough to choose between variants."""
     return min(timed(step, wait, 3) for _ in range(3))
 
 
@@ -103,12 +103,12 @@ class Ours:
         self.nf.to_numpy(self.model.parameters().flat[:1])
 
     def turn(self, kernels, n):
-        """Return the seconds of a step, over n of them."""
+        """Return the seconds per step, over n steps."""
         with self.nf.use_kernels(kernels):
             return timed(self.ours.train, self.wait, n)
 
     def held_mib(self):
-        """Return the memory that a pool takes for three steps with kernels, beginning anew."""
+        """Empty the pool, run three steps with kernels, and return the memory it then holds."""
         if self.backend != "cupy":
             return 0
         import cupy
@@ -144,7 +144,7 @@ class OursFFN:
         return {ffn: self.nf.to_numpy(self.nf.fast(model)(self.ours.x)) for ffn, model in models}
 
     def turn(self, ffn, n):
-        """Return the seconds of a step, over n of them."""
+        """Return the seconds per step, over n steps."""
         flat = self.ours.models[ffn].parameters().flat
         return timed(lambda: self.ours.train(ffn), lambda: self.nf.to_numpy(flat[:1]), n)
 
@@ -153,7 +153,7 @@ class OursFFN:
 
 
 def torch_at(precision):
-    """Return PyTorch with products of a precision."""
+    """Return PyTorch, set to a precision of matrix products."""
     import torch
 
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
@@ -205,7 +205,7 @@ class Peer:
             adam = "foreach"
         chosen, self.adam, self.models = self.models[variant], adam, {}
         self.steps["eager"] = self.step(copy.deepcopy(chosen), adam)
-        self.chosen = chosen.cpu()  # for `compile`; what is held is to be the eager step's alone
+        self.chosen = chosen.cpu()  # for `compile`; the GPU is to hold the eager step only
         if self.device != "cpu":
             self.torch.cuda.empty_cache()
         return {
@@ -236,11 +236,11 @@ class Peer:
         return done + [self.steps[who]().item() for _ in range(n - len(done))]
 
     def turn(self, who, n):
-        """Return the seconds of a step, over n of them."""
+        """Return the seconds per step, over n steps."""
         return timed(self.steps[who], self.wait, n)
 
     def held_mib(self):
-        """Return the most memory that is held in three eager steps, beginning anew."""
+        """Empty the pool, run three eager steps, and return the most memory that it held."""
         if self.device == "cpu":
             return 0
         self.torch.cuda.empty_cache()
@@ -250,7 +250,7 @@ class Peer:
 
 
 class PeerFFN:
-    """PyTorch's side of `ffn` on a device, and the linear maps once more, compiled."""
+    """PyTorch's side of `ffn` on a device, with a compiled version of the linear maps."""
 
     def __init__(self, sizes, device, precision):
         self.torch = torch_at(precision)
@@ -284,7 +284,7 @@ class PeerFFN:
         return None
 
     def turn(self, kind, n):
-        """Return the seconds of a step, over n of them."""
+        """Return the seconds per step, over n steps."""
         wait = (lambda: None) if self.device == "cpu" else self.torch.cuda.synchronize
         return timed(lambda: self.peer.train(kind), wait, n)
 
@@ -311,11 +311,13 @@ def compare(case, precision, options):
             if expected is not None:
                 apart = np.abs(np.array(theirs.call("losses", who, 3)) / expected - 1.0).max()
                 if not apart <= LOSSES_AGREE[precision]:
-                    raise ValueError(f"losses of {who} are {apart:.1e} apart; another function?")
+                    raise ValueError(
+                        f"losses of {who} are {apart:.1e} apart; is it another function?"
+                    )
 
         check_losses("eager")
-        # Before steps without kernels, and before a compiled model: a pool gives nothing back by
-        # itself.
+        # Measured before steps without kernels and before a compiled model: a pool keeps what
+        # they need.
         figures["held_mib"] = {
             "npformer": ours.call("held_mib"),
             "PyTorch": theirs.call("held_mib"),
@@ -335,7 +337,7 @@ def compare(case, precision, options):
 
 
 def compare_ffn(sizes, precision, options):
-    """Time the seeds' feed-forward network, in turn; return the figures."""
+    """Time the published benchmark's feed-forward network, in turn; return the figures."""
     with ExitStack() as both:
         ours = both.enter_context(
             Remote("benchmarks.gpu", "OursFFN", sizes, options.backend, precision)
@@ -361,7 +363,7 @@ def compare_ffn(sizes, precision, options):
 
 
 def agreement(ours, theirs, tolerance):
-    """Return how far apart logits are at most; too far would be another function."""
+    """Return the largest difference of logits; raise if it is too large for the same function."""
     apart = {name: float(np.abs(ours - logits).max()) for name, logits in theirs.items()}
     allowed = tolerance * max(1.0, float(np.abs(ours).max()))
     for name, distance in apart.items():
@@ -371,7 +373,7 @@ def agreement(ours, theirs, tolerance):
 
 
 def missing():
-    """Return in one line what this needs and is not here; None if all is."""
+    """Return in one line what is missing on this machine, or None."""
     from npformer.core import BackendUnavailableError, get_backend
 
     try:
@@ -392,7 +394,9 @@ def parse(arguments):
     add_options(parser)
     parser.add_argument("--quick", action="store_true", help="few rounds; nothing is written")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
-    parser.add_argument("--dry-run", action="store_true", help="tiny, on the CPU, nothing written")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="tiny sizes on the CPU; nothing is written"
+    )
     options = parser.parse_args(arguments)
     options.backend, options.device = ("numpy", "cpu") if options.dry_run else ("cupy", "cuda")
     options.quick = options.quick or options.dry_run
@@ -400,7 +404,7 @@ def parse(arguments):
 
 
 def jobs(options):
-    """Return {name: function} of all jobs that are asked for; --only looks at a name's words."""
+    """Return {name: function} of the jobs that --only selects by words of their names."""
     precisions = PRECISIONS[:1] if options.dry_run else PRECISIONS
     found = {}
     for case, precision in itertools.product(cases(), precisions):
@@ -424,7 +428,7 @@ def run(arguments=()):
     for name, measure in pending(everything, done, options):
         try:
             done[name] = measure()
-        except Exception as problem:  # memory that ran out, a version that lacks something
+        except Exception as problem:  # out of memory, or a version that lacks something
             if options.dry_run:
                 raise
             done[name] = {"failed": in_one_line(problem)}
@@ -441,7 +445,7 @@ def run(arguments=()):
     }
     table = report(figures)
     if options.quick or options.only:
-        print(f"\n{table}\n\nnot written: only all of it, and not in a hurry, is")
+        print(f"\n{table}\n\nnot written, because --quick or --only was given")
         return
     keep(figures, table)
     PARTIAL.unlink()
@@ -492,7 +496,7 @@ def report(figures):
 
 
 def case_table(found):
-    """Return times, ratios and memory: a row a model and precision."""
+    """Return times, ratios and memory: one row per model and precision."""
     lines = [
         "| training step | precision | npformer, ms | quartiles | without kernels, ms | / eager "
         "| / compiled | memory, MiB | PyTorch's |",
@@ -538,7 +542,7 @@ def case_table(found):
 
 
 def ffn_table(found):
-    """Return the times of the seeds' feed-forward network."""
+    """Return the times of the published benchmark's feed-forward network."""
     sizes = found[0]["sizes"]
     lines = [
         f"| batch {sizes['batch']}, {sizes['length']} positions, {sizes['width']} -> "

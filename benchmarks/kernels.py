@@ -1,4 +1,4 @@
-"""What each source of speed is worth: a training step without it, beside the step with all."""
+"""What each optimization gains: a training step without it, compared with the whole step."""
 
 import statistics
 import sys
@@ -15,22 +15,22 @@ from scipy.special import erf
 import npformer as nf
 from benchmarks.results_files import write
 from npformer.engine import cpu, threads
-from npformer.engine.workers import Team
-from npformer.tools.bench import CLASSES, VOCABULARY, WORKLOADS
+from npformer.engine.team import Team
+from npformer.tools.speed import CLASSES, VOCABULARY, WORKLOADS
 
 ROUNDS = {"S": 72, "M": 9, "X": 7}
 STEPS = {"S": 5, "M": 1, "X": 1}
-"""Steps in a turn that are timed, after one that is not: caches are somebody else's at first."""
+"""Timed steps in a turn, after one untimed step that fills the caches with this model's data."""
 
 
 def module(name):
-    """Return a file of the kernels; the package's attribute of that name is the function."""
+    """Return a module of kernels; as an attribute of the package, the name can be a function."""
     return sys.modules[f"{cpu.__name__}.{name}"]
 
 
 @contextmanager
 def pairs_for(*names):
-    """Compute with the functional pairs where these kernels were."""
+    """Replace these kernels by their functional pairs."""
     table = cpu.KERNELS
     with mock.patch.dict(table):
         for name in names:
@@ -40,8 +40,8 @@ def pairs_for(*names):
 
 @contextmanager
 def without_workspace():
-    def empty(self, shape, near, dtype=None):
-        return np.empty(shape, near.dtype if dtype is None else dtype)
+    def empty(self, shape, reference, dtype=None):
+        return np.empty(shape, reference.dtype if dtype is None else dtype)
 
     with mock.patch.object(nf.Workspace, "empty", empty):
         yield
@@ -51,7 +51,7 @@ def without_workspace():
 def without_pinning():
     """Let Linux place the threads."""
     with (
-        mock.patch.object(threads, "_spread", return_value=None),
+        mock.patch.object(threads, "_choose_cores", return_value=None),
         mock.patch.dict(threads._pools, clear=True),
     ):
         yield
@@ -60,7 +60,7 @@ def without_pinning():
 @contextmanager
 def exponential_of_e():
     with ExitStack() as patches:
-        for name in ("averaging", "attention", "dense_synthesizer", "activations"):
+        for name in ("exponentials", "attention", "dense_synthesizer", "activations"):
             for what, value in (("EXP", np.exp), ("UNIT", 1.0)):
                 if hasattr(module(name), what):
                     patches.enter_context(mock.patch.object(module(name), what, value))
@@ -84,7 +84,7 @@ def scipys_erf():
 
 
 def row_maxima():
-    return mock.patch.object(module("averaging"), "SAFE", -1.0)
+    return mock.patch.object(module("exponentials"), "SAFE", -1.0)
 
 
 def recomputed():
@@ -107,7 +107,7 @@ def small_ones_away():
 
 @dataclass(frozen=True)
 class Step:
-    """A training step: what is taken away from it, and of which model it is."""
+    """A training step: what is left out of it, and of which model it is."""
 
     name: str = ""
     away: Callable[[], Any] = ExitStack
@@ -119,7 +119,7 @@ class Step:
 
     @property
     def whole(self):
-        """The step with everything that this one is compared with."""
+        """The complete step with which this one is compared."""
         return Step(
             "everything",
             mixer=self.mixer,
@@ -129,7 +129,7 @@ class Step:
 
 
 def without(name, *pairs, **options):
-    """Return a step that computes with functional pairs in the place of some kernels."""
+    """Return a step with functional pairs in place of some kernels."""
     return Step(f"without {name}", lambda: pairs_for(*pairs), **options)
 
 
@@ -160,7 +160,7 @@ STEPS_WITHOUT = [
 
 
 class Training:
-    """A model with a team of its own, made while something is away: copies see no later change."""
+    """A model and a team that was made without something: its copies would see no later change."""
 
     def __init__(self, workload, step):
         w = workload
@@ -174,7 +174,7 @@ class Training:
         self.turn(1)
 
     def turn(self, n):
-        """Return the seconds of a step, over n."""
+        """Return the seconds per step, over n steps."""
         with self.away():
             self.step()
             began = time.perf_counter()
@@ -189,10 +189,10 @@ class Training:
 
 
 def measure(workload):
-    """Return the ratios of each step to the one with everything, round by round.
+    """Return the ratio of each step to the complete one, for every round.
 
-    They are of steps that followed each other within seconds: a shared machine drifts by more than
-    most kernels gain.
+    The two steps of a ratio follow each other within seconds, because the speed of a shared machine
+    drifts by more than most kernels gain.
     """
     found = {}
     for whole in dict.fromkeys(step.whole for step in STEPS_WITHOUT):
@@ -200,7 +200,7 @@ def measure(workload):
         trainings = {step: Training(workload, step) for step in steps}
         taken = {step: [] for step in steps}
         for i in range(ROUNDS[workload.name]):
-            first = i % len(steps)  # who comes after whom changes from round to round
+            first = i % len(steps)  # so that the order changes from round to round
             for step in steps[first:] + steps[:first]:
                 taken[step].append(trainings[step].turn(STEPS[workload.name]))
         for training in trainings.values():
@@ -229,6 +229,6 @@ def run():
 
 
 def summary(ratios):
-    """Return the median and the quartiles of some ratios."""
+    """Return the median and the quartiles of ratios."""
     q1, median, q3 = statistics.quantiles(ratios, n=4, method="inclusive")
     return {"median": round(median, 3), "q1": round(q1, 3), "q3": round(q3, 3)}

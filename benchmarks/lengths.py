@@ -1,4 +1,4 @@
-"""Is the FFT faster than attention, and from which length on? One layer, and its mixer alone."""
+"""From which length on is the FFT faster than attention? One layer, and its mixer alone."""
 
 import math
 import tracemalloc
@@ -9,7 +9,7 @@ import npformer as nf
 from benchmarks.results_files import RESULTS, write
 from benchmarks.timing import Others, interleave, significant, summary, timed
 from benchmarks.workloads import HEADS, MIXERS, THREADS
-from npformer.engine.workers import Team
+from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.mixers import MIXERS as MIXER_TYPES
 from npformer.models import Batch
@@ -17,21 +17,21 @@ from npformer.models import Batch
 TOKENS, D_MODEL, D_FF = 8192, 256, 1024
 LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)
 FITTED = 2048
-"""From this length on growth is fitted; below, what does not grow with the length weighs most."""
+"""Growth is fitted from this length on; below it, costs that do not depend on length dominate."""
 WHAT = {"layer": "one encoder layer", "mixer": "the mixer alone"}
 NAMES = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
 COLOURS = {"attention": "#0072b2", "dense_synthesizer": "#d55e00", "fourier": "#009e73"}
 
 
 class Given(Loss):
-    """A loss of which the gradient is given, as y; the number returned has no meaning."""
+    """A loss whose gradient is given as y; its value has no meaning."""
 
     def forward(self, outputs, y):
         """Return a number, and y."""
         return outputs[0, 0, 0], y
 
     def backward(self, dloss, cache):
-        """Return y, whatever the number's share."""
+        """Return y, whatever dloss is."""
         return cache
 
 
@@ -47,12 +47,12 @@ def build(what, mixer, length):
 
 
 def team_of(what, mixer, length):
-    """Return threads that share a layer, given x and the gradient of its output."""
+    """Return a team of threads for one layer, which takes x and the gradient of its output."""
     return Team(build(what, mixer, length), THREADS, loss=Given())
 
 
 def both_ways(team, x, dy):
-    """Go forward and backward once."""
+    """Run one forward and one backward pass."""
     team.step(Batch(x, dy, weights=np.ones(len(x), dtype="int64")))
 
 
@@ -92,7 +92,7 @@ def measure(what, length, rounds):
 
 
 def peak_mib(what, mixer, length, x, dy):
-    """Return the peak of what NumPy allocates for two steps, gradients included."""
+    """Return the peak of NumPy's memory in two steps, gradients included."""
     waiting = team_of(what, mixer, length)
     tracemalloc.start()
     with waiting as team:
@@ -121,7 +121,7 @@ def run(lengths=LENGTHS, **rounds):
 
 
 def row_of(figures, what, mixer):
-    """Return one mixer's figures, from the shortest length on."""
+    """Return one mixer's figures, beginning with the shortest length."""
     return [f for f in figures if (f["what"], f["mixer"]) == (what, mixer)]
 
 
@@ -141,7 +141,7 @@ def exponents(figures, what, mixer):
 
 
 def faster_from(figures, what, first, second):
-    """Return the length from which on the first is faster, always; None if there is none."""
+    """Return the length from which on the first is always faster, or None."""
     since = None
     for a, b in zip(row_of(figures, what, first), row_of(figures, what, second), strict=True):
         if a["ms"]["median"] >= b["ms"]["median"]:
@@ -262,15 +262,15 @@ def plot(figures):
 
 
 def draw(ax, row, values, mixer, style):
-    """Draw one line; solid ones get a name."""
+    """Draw one line, with a name if it is solid."""
     name = NAMES[mixer] if style == "-" else "_"
     lengths = [f["length"] for f in row]
     ax.plot(lengths, values, style, color=COLOURS[mixer], marker="o", markersize=3.5, label=name)
 
 
 def name_lines(ax, apart=0.055):
-    """Write each mixer's name beside the end of its line, and `apart` of each other."""
-    ax.get_ylim()  # settles the limits, which are found only when asked for
+    """Write each mixer's name at the end of its line, with at least `apart` between names."""
+    ax.get_ylim()  # makes matplotlib compute the limits
     ends = []
     for line in ax.get_lines():
         if line.get_label() in NAMES.values():

@@ -1,4 +1,4 @@
-"""How good is each mixer? Digits on both splits, and the tasks that tell mixers apart."""
+"""How accurate is each mixer? On both splits of digits, and on tasks that tell mixers apart."""
 
 import time
 
@@ -53,7 +53,7 @@ def run():
 
 
 def table(figures):
-    """Return test accuracies, one row a task; with several seeds, each of them."""
+    """Return test accuracies: one row per task, one figure per seed."""
     lines = [
         f"| test accuracy | {' | '.join(MIXERS)} |",
         f"|---|{'---|' * len(MIXERS)}",

@@ -8,7 +8,7 @@ import numpy as np
 import npformer as nf
 from benchmarks import workloads
 from benchmarks.timing import timed
-from npformer.engine.workers import Team
+from npformer.engine.team import Team
 
 COPIES = sys.platform == "linux"
 
@@ -35,7 +35,7 @@ class Ours:
             config, workloads.CLASSES, vocab_size=workloads.VOCABULARY, pooling="mean", seed=0
         )
         self.optimizer = nf.Adam(self.model.parameters(), lr=workloads.LEARNING_RATE)
-        # As `fit` does; by itself it would make no copies of a process that another one made.
+        # As in `fit`. By default, a process that another process started makes no copies.
         self.team = Team(self.model, workers="auto", processes=COPIES)
         self.generator = np.random.default_rng(0)
         self.data_set = workloads.data_set(w) if case.kind == "predict" else None
@@ -54,7 +54,7 @@ class Ours:
         return self.model.predict(x, batch_size=len(x))
 
     def predict_all(self):
-        """Return the labels of several batches, given at once."""
+        """Return the labels of several batches, predicted in one call."""
         batch = self.case.workload.batch
         return self.model.predict(self.data_set, batch_size=batch, processes=COPIES)
 
@@ -71,9 +71,9 @@ class Ours:
         return [float(self.train()) for _ in range(n)]
 
     def turn(self, n):
-        """Return the seconds of a step, over n of them."""
+        """Return the seconds per step, over n steps."""
         return timed(self.step, n)
 
     def turn_of_all(self, n):
-        """Return the seconds of predicting several batches, over n times."""
+        """Return the seconds to predict several batches, over n times."""
         return timed(self.predict_all, n)

@@ -1,7 +1,7 @@
-"""What small kernels take of a training step, and what the pairs take that they stand for.
+"""The time of small kernels in a training step, and of the functional pairs that they replace.
 
-`kernels` takes one thing away and times whole steps, which is right, and too coarse for what gains
-some per cent on a machine that others use. Here only the thing itself is timed, within steps.
+`kernels` leaves one thing out and times whole steps. That is too coarse for gains of a few per cent
+on a shared machine. Here only the function itself is timed, within steps.
 """
 
 import statistics
@@ -17,8 +17,8 @@ from npformer import functional as F
 from npformer import optim
 from npformer.engine import cpu
 from npformer.engine.blas import ONE_BLAS_THREAD
-from npformer.engine.workers import Team
-from npformer.tools.bench import CLASSES, VOCABULARY, WORKLOADS
+from npformer.engine.team import Team
+from npformer.tools.speed import CLASSES, VOCABULARY, WORKLOADS
 
 NAMES = {
     "fourier_mixing": "Fourier mixing",
@@ -51,9 +51,10 @@ class Clock:
 
 
 def pair(name):
-    """Return a functional pair in the form of a kernel, which is lent memory besides.
+    """Return a functional pair with the signature of a kernel.
 
-    A kernel may also be told that nobody asks for the gradient of x; a pair computes it.
+    A kernel also takes a context, which lends memory, and `of_input`, which is False if the
+    gradient of x is not needed; the pair always computes it.
     """
     forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
     return (
@@ -64,7 +65,7 @@ def pair(name):
 
 @contextmanager
 def timed_on(clock, name, plain):
-    """Time a kernel, or what it stands for."""
+    """Time a kernel, or the plain function that it replaces."""
     if name in cpu.UPDATES:
         update = getattr(optim, name) if plain else cpu.UPDATES[name]
         changed = mock.patch.dict(cpu.UPDATES, {name: clock.on(update)})
@@ -94,7 +95,7 @@ class Training:
 
 
 def measure(workload):
-    """Return the milliseconds of a step, and of each part: of its kernel and without it."""
+    """Return the milliseconds of a step, and of each part with and without its kernel."""
     training, n = Training(workload), STEPS[workload.name]
     whole, parts = [], {(name, plain): [] for name in NAMES for plain in (False, True)}
     with ONE_BLAS_THREAD:

@@ -1,7 +1,7 @@
-"""PyTorch's side: models that compute what npformer's do, each mixer written in several ways.
+"""PyTorch's side: the same models as npformer's, with each mixer written in several ways.
 
-There is no one PyTorch. Which way is fastest depends on the sizes, so each case measures all of
-them and is compared with the best. All are post-norm, with dropout where npformer has it: on the
+Which way is fastest depends on the sizes, so each case measures all of them, and npformer is
+compared with the best. All are post-norm, with dropout where npformer has it: on the
 embeddings and on sublayers' outputs, except after the Fourier transform, and not inside attention.
 """
 
@@ -24,7 +24,7 @@ ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
 
 
 def fill(linear, *pairs):
-    """Copy npformer's weights (in, out) and biases into a Linear, several side by side."""
+    """Copy npformer's weights (in, out) and biases into a Linear; several go side by side."""
     with torch.no_grad():
         linear.weight.copy_(torch.cat([torch.from_numpy(weight.T) for weight, _ in pairs]))
         linear.bias.copy_(torch.cat([torch.from_numpy(bias) for _, bias in pairs]))
@@ -43,7 +43,7 @@ def fill_norm(norm, named, name):
 
 
 def dropout(rate):
-    """Return dropout, or nothing where nothing is dropped."""
+    """Return dropout, or the identity if nothing is dropped."""
     return nn.Dropout(rate) if rate else nn.Identity()
 
 
@@ -78,7 +78,7 @@ class FusedAttention(nn.Module):
 
 
 class LibraryBlock(nn.TransformerEncoderLayer):
-    """A whole block as the library has it, without the two dropouts that npformer lacks."""
+    """PyTorch's own block, without the two dropouts that npformer lacks."""
 
     def __init__(self, case):
         w = case.workload
@@ -138,7 +138,7 @@ class Synthesizer(nn.Module):
 
 
 class SynthesizerAsAttention(Synthesizer):
-    """The same as attention: the keys are W2's columns, b2 is an additive mask."""
+    """The same, written as attention: the keys are W2's columns, b2 is an additive mask."""
 
     def average(self, hidden, value):
         key = self.W2.mT.expand(len(hidden), -1, -1, -1)
@@ -146,10 +146,10 @@ class SynthesizerAsAttention(Synthesizer):
 
 
 class SynthesizerWithBiasInKeys(Synthesizer):
-    """The same without a mask, which keeps PyTorch off its fused kernel where it is trained.
+    """The same without a mask, because PyTorch's fused kernel does not take a trained one.
 
-    b2 becomes one feature more of the keys, beside a 1 in each query; the kernel wants values of
-    that width too.
+    b2 becomes an additional feature of the keys, and each query gets a 1 there; the kernel needs
+    values of that width too.
     """
 
     def average(self, hidden, value):
@@ -168,7 +168,7 @@ def whole_transform(x):
 
 
 def half_transform(x):
-    """Re(FFT2(x)) by a real transform of the features; the other half of them is its mirror."""
+    """Re(FFT2(x)) by a real transform of the features, which computes only half of them."""
     d = x.shape[-1]
     half = torch.fft.fft(torch.fft.rfft(x), dim=-2).real
     mirrored = half[..., 1 : (d + 1) // 2].flip(-1, -2).roll(1, -2)
@@ -176,7 +176,7 @@ def half_transform(x):
 
 
 class _ByHand(torch.autograd.Function):
-    """Re(FFT2(x)) is its own transpose; autograd, which cannot know, goes through complex ones."""
+    """Re(FFT2(x)) is its own transpose; autograd would use complex transforms instead."""
 
     @staticmethod
     def forward(ctx, x):
@@ -357,12 +357,12 @@ def prediction_step(case, model, compiled=False):
 
 
 def predict_all(step, batches):
-    """Return the labels of several batches, in turn, by a function for one."""
+    """Return the labels of several batches, one after another."""
     return torch.cat([step() for _ in range(batches)])
 
 
 def make_step(case, model, optimizer, compiled=False):
-    """Return the step that a case is about."""
+    """Return the function that a case times."""
     if case.kind == "train":
         return training_step(case, model, optimizer, compiled)
     return prediction_step(case, model, compiled)
@@ -394,7 +394,7 @@ class Peer:
             return {name: model.eval()(ids).numpy() for name, model in self.models.items()}
 
     def choose(self):
-        """Find the fastest variant and the fastest Adam; "eager" is then ready for its turns."""
+        """Find the fastest variant and the fastest Adam, and make the step "eager" of them."""
         tried = {}
         for name, model in self.models.items():
             tried[name] = 1e3 * quick(make_step(self.case, copy.deepcopy(model), "fused"))
@@ -415,21 +415,21 @@ class Peer:
         step = make_step(self.case, copy.deepcopy(self.models[variant]), optimizer, compiled=True)
         try:
             self.first = step()  # compiles
-        except Exception as problem:  # whatever it is, it is part of the answer
+        except Exception as problem:  # any error is part of the result
             return in_one_line(problem)
         self.steps["compiled"] = step
         return None
 
     def losses(self, who, n):
-        """Run the first n training steps and return their losses; compiling was one of them."""
+        """Return the losses of the first n training steps; compiling ran one of them."""
         done = [self.first.item()] if who == "compiled" else []
         return done + [self.steps[who]().item() for _ in range(n - len(done))]
 
     def turn(self, who, n):
-        """Return the seconds of a step, over n of them."""
+        """Return the seconds per step, over n steps."""
         return timed(self.steps[who], n)
 
     def turn_of_all(self, who, n):
-        """Return the seconds of predicting several batches, over n times."""
+        """Return the seconds to predict several batches, over n times."""
         batches = workloads.DATA_SET[self.case.workload.name]
         return timed(partial(predict_all, self.steps[who], batches), n)

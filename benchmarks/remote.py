@@ -1,7 +1,7 @@
-"""Objects in processes of their own, so that what is compared cannot share anything.
+"""Objects in processes of their own, so that compared libraries share nothing.
 
-Two libraries in one process share the memory allocator, whose habits depend on what was freed
-before, and each finds the other's threads on its cores. Who uses npformer has no PyTorch beside it.
+In one process, both would use the same memory allocator, whose speed depends on what was freed
+before, and their threads would compete for cores. Users of npformer have no PyTorch in the process.
 """
 
 import importlib
@@ -15,18 +15,18 @@ class Remote:
     Parameters
     ----------
     module, name : str
-        Where its class is. Only the other process imports it.
+        The module and the name of the class. Only the other process imports them.
     *arguments
-        Of the class.
+        Arguments of the class.
     """
 
     def __init__(self, module, name, *arguments):
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
-        # Not a daemon: those may have no processes of their own, and npformer's workers are some.
+        # Not a daemon: daemons cannot start processes, and npformer's workers are processes.
         self._process = context.Process(target=_serve, args=(there, module, name, arguments))
         self._process.start()
-        there.close()  # then the other side's end of the pipe ends it, whatever happens here
+        there.close()  # so that the other process ends when this one does
 
     def __enter__(self):
         return self
@@ -39,17 +39,11 @@ class Remote:
 
     @property
     def pid(self):
-        """Number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     def call(self, method, *arguments):
-        """Return what a method returns.
-
-        Raises
-        ------
-        RuntimeError
-            It raised; the message is the other process's traceback.
-        """
+        """Call a method; if it raises, raise RuntimeError with the other process's traceback."""
         try:
             self._here.send((method, arguments))
             good, value = self._here.recv()

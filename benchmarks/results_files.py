@@ -18,7 +18,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def machine():
-    """Return what the figures were taken on."""
+    """Describe the machine and the versions that were measured."""
     cpu = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
@@ -42,7 +42,7 @@ def machine():
 
 
 def commit():
-    """Return which commit is measured, and whether the package was changed since; None unknown."""
+    """Return the commit that is measured, and whether the package was changed since, if known."""
     git = ["git", "-C", str(ROOT)]
     try:
         found = subprocess.run(
@@ -54,7 +54,7 @@ def commit():
     return f"{found} with changes" if changed else found
 
 
-COMMIT = commit()  # now: an hour's measurement is of the code that it began with
+COMMIT = commit()  # at the start, because the code may change during a long run
 
 
 def write(name, figures, table, blocks=None, **more):
@@ -63,13 +63,13 @@ def write(name, figures, table, blocks=None, **more):
     Parameters
     ----------
     name : str
-        Of the benchmark.
+        Name of the benchmark.
     figures : list or dict
         For the JSON file.
     table : str
         Markdown.
     blocks : dict of str to str, optional
-        Parts of the table under names of their own, for pages that show only those.
+        Named parts of the table, for pages that show only those.
     **more
         What else the figures depend on, such as ``torch="2.6"``.
     """

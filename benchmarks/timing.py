@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 TURN = 0.1
-"""Seconds that a candidate's turn should last at least: small models take several steps in it."""
+"""The least seconds that a candidate's turn should last; small models take several steps in it."""
 
 
 def timed(step, n):
-    """Run a step n times and return the seconds of one.
+    """Run a step n times and return the seconds per step.
 
-    A turn of several steps begins with one that does not count: caches, and threads that fell
-    asleep while another candidate had its turn, are then as they are in the midst of training.
+    A turn of several steps begins with one that is not timed. It fills the caches and wakes threads
+    that slept during the turn of another candidate, as in the middle of a training.
     """
     if n > 1:
         step()
@@ -27,7 +27,7 @@ def timed(step, n):
 
 
 def quick(step, seconds=2.0):
-    """Return the best of up to 5 steps after one that warms up: enough to choose between ways."""
+    """Return the fastest of up to 5 steps, after one to warm up: enough to choose a variant."""
     step()
     best, began = [], time.perf_counter()
     while len(best) < 5 and (not best or time.perf_counter() - began < seconds):
@@ -41,8 +41,8 @@ def interleave(turns, seconds, least=5, most=25, warm_up=3):
     Parameters
     ----------
     turns : dict of str to callable
-        ``turn(n)`` runs n steps and returns the seconds of one. They take turns, so that a drift
-        of the machine meets all of them.
+        ``turn(n)`` runs n steps and returns the seconds per step. Candidates take turns, so that a
+        drift of the machine affects all of them.
     seconds : float
         For all rounds together, unless `least` takes longer.
     least, most : int
@@ -86,19 +86,19 @@ def significant(x):
 
 
 class Others:
-    """How much of all cores' time others took meanwhile: what they take makes figures wrong.
+    """The share of all cores' time that other programs took meanwhile, which makes figures wrong.
 
-    Two threads that wait for each other at every step suffer most, by far more than their share.
+    Threads that wait for each other at every step lose far more time than that share.
 
     Parameters
     ----------
     *pids : int
-        Processes that are not others, nor are those that they started, beside this one.
+        Processes that belong to the measurement, as this one and all their children do.
 
     Attributes
     ----------
     share : float or None
-        From 0 to 1; None where the system does not tell.
+        From 0 to 1; None where the system does not report it.
     """
 
     def __init__(self, *pids):
@@ -115,7 +115,7 @@ class Others:
             self.share = round(max(0.0, busy - own) / max(total, 1), 3)
 
     def _read(self):
-        """Return ticks of all cores: in all, not idle, and those of our own processes."""
+        """Return ticks of all cores: the total, those not idle, and those of our own processes."""
         if not Path("/proc/stat").is_file():
             return None
         ticks = [int(t) for t in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
@@ -124,9 +124,9 @@ class Others:
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it has just ended
+                continue  # the process has just ended
             if int(stat.parent.name) in self.pids or int(fields[1]) in self.pids:
-                # In the program and in the kernel for it, and so for children that have ended.
+                # User and system time, of the process and of its children that have ended.
                 own += sum(int(ticks_of) for ticks_of in fields[11:15])
         return sum(ticks), sum(ticks) - ticks[3] - ticks[4], own
 
@@ -134,8 +134,8 @@ class Others:
 def sgemm_peak(threads, size=2048, tries=8):
     """Return the best rate of float32 matrix products, in GFLOP/s.
 
-    Each thread multiplies matrices of its own with one BLAS thread: the most that a program which
-    shares a batch among threads could reach.
+    Each thread multiplies its own matrices with one BLAS thread. No program that splits a
+    batch among threads can be faster.
     """
     from threadpoolctl import threadpool_limits
 

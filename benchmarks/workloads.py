@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 
 HEADS, VOCABULARY, CLASSES = 4, 1000, 10
 LEARNING_RATE = 1e-4
-KERAS_EPSILON = 1e-7  # of Adam, in `ffn`, whose original is in Keras
-BATCHES = 4  # different ones in turn: a model that knows its only batch by heart has tiny gradients
+KERAS_EPSILON = 1e-7  # of Adam in `ffn`, whose original is written in Keras
+BATCHES = 4  # several in turn, because a model that has learned its only batch has tiny gradients
 THREADS = (  # for both sides; npformer's workers="auto" takes as many
     len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 )
@@ -44,7 +44,7 @@ WORKLOADS = {workload.name: workload for workload in (S, M, X, L, L4096, L8192)}
 
 @dataclass(frozen=True)
 class Case:
-    """A model, and what is done with it: "train" is a whole step, "predict" gives labels."""
+    """A model and what it does: kind "train" is a whole step, kind "predict" gives labels."""
 
     kind: str
     workload: Workload
@@ -58,7 +58,7 @@ class Case:
 
 
 def batches(workload):
-    """Return x and y for some steps: random token ids, and labels that they say nothing about."""
+    """Return x and y for some steps: random token ids and unrelated random labels."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -70,7 +70,7 @@ def batches(workload):
 
 
 def data_set(workload):
-    """Return the x of several batches, one after another, for prediction in one go."""
+    """Return the x of several batches, one after another, to predict in one call."""
     import numpy as np
 
     found = [x for x, _ in batches(workload)]
@@ -87,10 +87,10 @@ def vectors(batch, length, width):
 
 
 def matrix_flops(case):
-    """Return the operations that a step spends in matrix products; 2 m n k for each.
+    """Return the operations of a step's matrix products, 2 m n k for each.
 
-    What belongs to the function is counted, not what an implementation does: weights computed again
-    in a backward pass count once, Fourier transforms not at all.
+    The count is of the mathematics, not of an implementation: weights that a backward pass computes
+    again count once, Fourier transforms not at all.
     """
     w = case.workload
     tokens = w.batch * w.length
@@ -103,5 +103,5 @@ def matrix_flops(case):
     }[case.mixer]
     feed_forward = 2 * 2 * tokens * w.d_model * w.d_ff
     forward = w.layers * (mixing + feed_forward) + 2 * w.batch * w.d_model * CLASSES
-    # Backward, each product becomes two of its size: one for each of its factors.
+    # The backward pass has two products of the same size, one for each factor.
     return 3 * forward if case.kind == "train" else forward

@@ -1,6 +1,7 @@
 """Is my backward pass right?
 
-Write a pair, let the referee compare it with central differences, then break it and see.
+Write a forward and a backward function and compare them with central differences; then break the
+backward function, and see what the report says.
 """
 
 import numpy as np
@@ -35,7 +36,7 @@ except nf.GradcheckError as error:
     print(error.report)
 print()
 
-# Whole models too: every parameter, with dropout drawing the same masks each time.
+# A whole model: every parameter is checked, and dropout draws the same masks each time.
 config = nf.EncoderConfig(d_model=8, n_layers=2, n_heads=2, d_ff=16, max_len=5, dropout=0.1)
 model = nf.SequenceClassifier(config, n_classes=3, n_features=4, dtype="float64")
 x = np.random.default_rng(0).normal(size=(2, 5, 4))

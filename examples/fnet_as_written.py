@@ -2,7 +2,7 @@
 
 The article appends one layer object again and again (weights tied across depth), uses one layer
 norm in two places, and adds the block's input in the second residual connection. Both are trained
-on digits, in a loop written out by hand.
+on digits, in a training loop written by hand.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Which tokens does the model look at?
 
-Trains attention to fetch the symbol that the last token points at, then prints where it looks.
+Trains attention to return the symbol that the last token points to, then prints where it looks.
 """
 
 import numpy as np
@@ -18,9 +18,7 @@ x, y = dataset.test[0][:3], dataset.test[1][:3]
 layers = model.explain(x)
 for sample in range(3):
     position = x[sample, -1] - 8  # tokens 0 to 7 are symbols, 8 to 23 name positions
-    print(
-        f"the last token points at position {position}, where {y[sample, -1]} stands; it looks at"
-    )
+    print(f"the last token points to position {position}, symbol {y[sample, -1]}; it looks at")
     for layer in layers:
         weights = layer.matrices[sample, 0, -1]  # of the last token
         top = np.argsort(weights)[::-1][:3]

@@ -1,7 +1,7 @@
-"""What changes when tokens are mixed in another way?
+"""What changes with another mixer?
 
-One word in the configuration. Looking up values by their keys needs tokens that compare each other:
-attention can, a synthesizer and a Fourier transform cannot.
+Only one word in the configuration. To look up values by their keys, tokens have to be compared:
+attention can do that, a synthesizer and a Fourier transform cannot.
 """
 
 import npformer as nf

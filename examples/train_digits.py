@@ -1,6 +1,6 @@
 """How do I train a classifier on my own arrays?
 
-Digits as an example: 8 tokens of 8 features. Replace x and y by yours.
+The example uses digits: 8 tokens of 8 features. Replace x and y with your own.
 """
 
 import npformer as nf
@@ -28,7 +28,7 @@ history = nf.fit(
     seed=0,
 )
 
-found = nf.evaluate(model, dataset.test)  # looked at once
+found = nf.evaluate(model, dataset.test)  # used once, at the end
 print(f"weights of epoch {history.best_epoch}: test accuracy {found.accuracy:.4f}")
 
 nf.save(model, "digits.safetensors")
