@@ -87,6 +87,10 @@ def units_imported_by(file):
     return {name.split(".")[1] for name in imports_of(file) if name.startswith("npformer.")}
 
 
+def libraries_imported_by(file):
+    return {name.partition(".")[0] for name in imports_of(file)}
+
+
 def test_every_file_has_a_floor():
     without = {unit_of(file) for file in FILES} - set(FLOOR_OF)
     assert without == set(), "say in FLOORS where it stands"
@@ -121,14 +125,10 @@ def test_files_of_a_folder_import_each_other_without_a_circle(folder):
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_no_file_imports_a_library_that_differentiates(file):
-    assert not {name.partition(".")[0] for name in imports_of(file)} & ELSEWHERE
-
-
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_cupy_is_imported_in_one_place(file):
-    roots = {name.partition(".")[0] for name in imports_of(file)}
-    assert not roots & {"cupy", "cupyx"} or name_of(file) == "core/cupy_backend.py"
+def test_no_library_differentiates_and_cupy_is_imported_in_one_place(file):
+    libraries = libraries_imported_by(file)
+    assert not libraries & ELSEWHERE
+    assert not libraries & {"cupy", "cupyx"} or name_of(file) == "core/cupy_backend.py"
 
 
 def device_neutral_files():
@@ -138,7 +138,7 @@ def device_neutral_files():
 @pytest.mark.parametrize("file", device_neutral_files(), ids=name_of)
 def test_device_neutral_files_name_no_array_library(file):
     libraries = {"numpy", "scipy", "cupy"}
-    assert not {name.partition(".")[0] for name in imports_of(file)} & libraries
+    assert not libraries_imported_by(file) & libraries
     used = {n.id for n in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(n, ast.Name)}
     assert not used & ({"np", "cp"} | libraries)
 
@@ -160,12 +160,7 @@ def files_to_read():
 def words_of_the_engine(name, text):
     """Return (line, word) for each word that a file to be read should not have.
 
-    Parameters
-    ----------
-    name : str
-        Its path, which allows for some: the convolution's kernel, attention's memory.
-    text : str
-        Code, comments and docstrings.
+    Its name allows for some: the convolution's kernel, attention's memory.
     """
 
     def hidden(found):
@@ -245,6 +240,6 @@ def test_a_plain_step_is_short_enough_to_be_read():
     assert files["functional/attention.py"] > 5
     of_the_engine = {name for name in files if name.startswith("engine/")}
     # Whether the engine is used, what is known of the model, and whether Adam has a kernel.
-    asked = {f"engine/{name}.py" for name in ("switch", "kept", "tree", "updates")}
+    asked = {f"engine/{name}.py" for name in ("switch", "kept_with_model", "snapshot", "updates")}
     assert of_the_engine <= asked, "a plain step passes through the engine"
     assert len(seen) <= LINES_OF_A_STEP, f"a plain step runs {len(seen)} lines: {files}"
