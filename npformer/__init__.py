@@ -31,7 +31,8 @@ from npformer.inspection.explain import explain
 from npformer.inspection.summary import summary
 from npformer.inspection.trace import trace
 from npformer.mixers import MIXERS
-from npformer.models import Encoder, EncoderBlock, EncoderConfig, published
+from npformer.models import Encoder, EncoderBlock, EncoderConfig
+from npformer.models import published_snippets as published
 from npformer.optim import Adam, clip_by_global_norm
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.text_encoder import TextEncoder

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from npformer.core import Array, Feed, Padding, asarray, check_ends_in_padding, checks
+from npformer.core import Array, Feed, Padding, asarray, check_ends_in_padding, checks, described
 from npformer.engine.snapshot import snapshot_of
 from npformer.layers import Pooling
 from npformer.losses import Classification, Loss
@@ -30,10 +30,9 @@ class CheckedModel(SequenceModel):
             smoothed.label_smoothing = float(label_smoothing)
             return smoothed
         if not isinstance(loss, Loss):
-            given = f"the class {loss.__name__}" if isinstance(loss, type) else repr(loss)
             raise TypeError(
-                f"loss is {given}; expected an object of a subclass of npformer.losses.Loss, such "
-                "as SoftmaxCrossEntropy(label_smoothing=0.1)"
+                f"loss is {described(loss)}; expected an object of a subclass of "
+                "npformer.losses.Loss, such as SoftmaxCrossEntropy(label_smoothing=0.1)"
             )
         if label_smoothing:
             raise ValueError(
@@ -58,11 +57,7 @@ class CheckedModel(SequenceModel):
         *,
         loss: Loss | None = None,
     ) -> Batch:
-        """Return checked samples on the model's backend.
-
-        The arguments are those of `loss_and_gradients`, with y optional. Without pooling, the
-        labels of padding are ignored.
-        """
+        """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
         return self.upload(self.check(x, y, mask, types, loss=loss), loss=loss)
 
     def check(
@@ -79,14 +74,13 @@ class CheckedModel(SequenceModel):
         if types is not None:
             self.embed.check_types(types, x)
         padding = None if mask is None else Padding(mask)
-        if isinstance(self.pool, Pooling) and self.pool.full_length:
-            length, max_len = x.shape[1], self.config.max_len
-            if length != max_len:
-                raise ValueError(
-                    f"x has length {length}; expected max_len = {max_len}, because "
-                    f"pooling={self.pooling!r} needs every sequence at full length. Pad them and "
-                    "pass a mask, or use pooling='mean'"
-                )
+        length, max_len = x.shape[1], self.config.max_len
+        if isinstance(self.pool, Pooling) and self.pool.full_length and length != max_len:
+            raise ValueError(
+                f"x has length {length}; expected max_len = {max_len}, because "
+                f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
+                "a mask, or use pooling='mean'"
+            )
         if mask is not None:
             self.check_padding(mask)
         if y is None:
@@ -100,9 +94,8 @@ class CheckedModel(SequenceModel):
         per_token = isinstance(self.pool, Pooling) and self.pool.per_token
         if per_token and mask is not None and y.shape[:2] == mask.shape:
             # If y is on the host, so is the mask, and this does not wait for the device.
-            y = loss.without_padding(
-                y, mask if isinstance(y, np.ndarray) else asarray(mask, self.backend)
-            )
+            keep = mask if isinstance(y, np.ndarray) else asarray(mask, self.backend)
+            y = loss.without_padding(y, keep)
         loss.check(y, x.shape[: 1 + per_token], self.n_classes)
         return Batch(x, y, padding, types)
 
@@ -116,8 +109,8 @@ class CheckedModel(SequenceModel):
     ) -> Batch:
         """Upload checked samples to the model's backend.
 
-        A feed uploads them while the device computes. `loss` counts the targets while they are
-        still on the host. A caller that knows the backend passes it, because asking takes time.
+        `loss` counts the targets while they are still on the host. A caller that knows the backend
+        passes it, because asking takes time.
         """
         if (backend := backend or snapshot_of(self).backend) == "numpy" and batch.padding is None:
             return batch

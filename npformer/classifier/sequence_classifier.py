@@ -141,10 +141,8 @@ class SequenceClassifier(CheckedModel):
             Samples at a time in each process. If sequences are long, a CPU worker takes only about
             2048 tokens at a time, whose results stay in the cache.
         processes : bool or "auto"
-            Whether CPU workers are copies of this process, which do not share one interpreter lock,
-            or threads. "auto": copies for many tokens, on Linux and from the main thread. What a
-            layer of yours stores during a call stays in its copy, and a lock that another of your
-            threads holds while copies are made stays locked in them. If either matters, pass False.
+            Whether CPU workers are copies of this process or threads, as in `fit`. "auto": copies
+            for many tokens. What a layer of yours stores during a call stays in its copy.
         """
         return self.in_batches(self.loss.probabilities, x, mask, batch_size, types, processes)
 
@@ -164,8 +162,6 @@ class SequenceClassifier(CheckedModel):
         ------
         ValueError
             Probabilities are NaN: no class is the most probable.
-        TypeError
-            The model's loss has no classes.
         """
         probabilities = self.predict_probabilities(x, mask, batch_size, types, processes)
         if (wrong := np.isnan(probabilities)).any():

@@ -17,29 +17,19 @@ from npformer.core.arrays import (
     to_numpy,
 )
 from npformer.core.backend import Array, Backend, BackendUnavailableError, Feed, Module
-from npformer.core.builders import same_definition
+from npformer.core.builders import described, same_definition
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
-from npformer.core.initializers import (
-    INITIALIZERS,
-    Initializer,
-    Seed,
-    draw,
-    generator,
-    normal,
-    ones,
-)
+from npformer.core.initializers import INITIALIZERS, Seed
 from npformer.core.layer import KEPT, Layer
 from npformer.core.out_of_memory import BatchTooLargeError, explained_memory_error
 from npformer.core.padding import Padding, check_ends_in_padding
-from npformer.core.parameters import ALIGNMENT, FlatBuffer, Parameter, Parameters
-from npformer.core.pinned_feed import PinnedFeed
+from npformer.core.parameters import FlatBuffer, Parameter, Parameters
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.registry import PLUGIN_FILE, Registry
 from npformer.core.specs import parse_spec, split_names
 
 __all__ = [
-    "ALIGNMENT",
     "INITIALIZERS",
     "KEPT",
     "PLUGIN_FILE",
@@ -52,13 +42,11 @@ __all__ = [
     "Feed",
     "FlatBuffer",
     "Gradients",
-    "Initializer",
     "Layer",
     "Module",
     "Padding",
     "Parameter",
     "Parameters",
-    "PinnedFeed",
     "Registry",
     "Seed",
     "add_at",
@@ -70,18 +58,15 @@ __all__ = [
     "checks",
     "constants",
     "cores",
-    "draw",
+    "described",
     "erf",
     "explained_memory_error",
     "fft_module",
-    "generator",
     "get_backend",
     "initializers",
     "is_array",
     "is_numpy_generator",
     "like",
-    "normal",
-    "ones",
     "parse_spec",
     "precision",
     "same_definition",

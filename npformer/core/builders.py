@@ -107,7 +107,7 @@ def described(value: Any) -> str:
         return f"the class {value.__name__}"
     if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
         return repr(value)
-    if inspect.isfunction(value) or inspect.isbuiltin(value):
+    if inspect.isroutine(value):
         return f"the function {value.__name__}"
     return f"a {type(value).__name__}"
 

@@ -1,7 +1,7 @@
 """Checks of what users pass. Errors say what came, what was expected, and what to do."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -96,6 +96,21 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return ``". Did you mean 'x'?"`` if `word` is close to a known word; else ""."""
     close = get_close_matches(str(word), known, n=1)
     return f". Did you mean {close[0]!r}?" if close else ""
+
+
+def misfits(arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """Return how names, shapes and dtypes differ from those expected; "" if they do not."""
+    found = [f"{name} is missing" for name in expected if name not in arrays]
+    found += [f"{name} is unknown" for name in arrays if name not in expected]
+    for name, wanted in expected.items():
+        given = arrays.get(name, wanted)
+        if given.shape != wanted.shape or given.dtype != wanted.dtype:
+            found.append(
+                f"{name} has shape {given.shape} and dtype {given.dtype}, expected "
+                f"{wanted.shape} and {wanted.dtype}"
+            )
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return "; ".join(found[:3]) + more
 
 
 def positive(name: str, value: object) -> int:

@@ -20,17 +20,14 @@ def load_cupy() -> Backend:
             f"install it with  {install}"
         ) from error
     try:
-        found = cupy.cuda.runtime.getDeviceCount()
+        problem = "" if cupy.cuda.runtime.getDeviceCount() else "finds no device"
     except cupy.cuda.runtime.CUDARuntimeError as error:
+        problem = f"CUDA reports: {error}"
+    if problem:
         raise BackendUnavailableError(
             f"backend 'cupy' needs an NVIDIA GPU and its driver; CuPy {cupy.__version__} is "
-            f"installed but CUDA reports: {error}. Check that `nvidia-smi` lists a device, "
+            f"installed and {problem}. Check that `nvidia-smi` lists a device, "
             "or stay on backend 'numpy'"
-        ) from error
-    if found == 0:
-        raise BackendUnavailableError(
-            f"backend 'cupy' needs an NVIDIA GPU; CuPy {cupy.__version__} is installed and finds "
-            "no device. Check that `nvidia-smi` lists one, or stay on backend 'numpy'"
         )
     try:  # CuPy loads the libraries and headers of CUDA only now
         square = cupy.ones((2, 2), dtype="float32")

@@ -30,14 +30,8 @@ class Gradients(Mapping[str, Array]):
     ----------
     layer : Layer or Parameters
     zeros : callable, optional
-        ``zeros(size, dtype)`` makes the buffer, in place of the function of the backend.
-
-    Attributes
-    ----------
-    flat : array, shape (n,)
-        All gradients in one buffer, laid out like the parameters.
-    shapes : tuple of (str, tuple of int)
-        As in `Parameters`.
+        ``zeros(size, dtype)`` makes the buffer `flat`, in place of the function of the backend. All
+        gradients are views of it, laid out like the parameters.
     """
 
     def __init__(

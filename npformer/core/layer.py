@@ -117,12 +117,8 @@ class Layer:
     def to(self, backend: str) -> Self:
         """Move all parameters to a backend, such as "cupy" or "numpy", and return the layer.
 
-        Raises
-        ------
-        BackendUnavailableError
-            There is no GPU, no driver or no CuPy; the message says which.
-        ValueError
-            The layer shares a flat buffer with the rest of a model, which only moves as a whole.
+        BackendUnavailableError says whether a GPU, a driver or CuPy is missing. A part of a model
+        is refused with ValueError: it shares a flat buffer, which only moves as a whole.
         """
         get_backend(backend)
         ours = set(self.named_parameters().values())

@@ -9,14 +9,10 @@ from npformer.core.backend import Array
 
 
 class Padding:
-    """The padding of a batch of sequences.
+    """The padding of a batch of sequences, from a mask of shape (batch, length): True = keep.
 
-    Parameters
-    ----------
-    mask : bool array, shape (batch, length)
-        True = keep, on the backend of the sequences.
-    on_host : NumPy array, optional
-        The same mask on the host, if it came from there. Finding lengths then needs no copy.
+    The mask is on the backend of the sequences. If it came from the host, `on_host` is the same
+    mask there, and finding lengths needs no copy.
     """
 
     def __init__(self, mask: Array, on_host: Array | None = None) -> None:

@@ -82,17 +82,9 @@ class Parameter:
 class Parameters(Mapping[str, Array]):
     """Named arrays of a model: ``{name: array}``, each a writable view.
 
-    After ``model.to("cupy")`` the same mapping holds the arrays on the GPU.
-
-    Attributes
-    ----------
-    named : dict of str to Parameter
-    offsets : list of int
-        Where each begins in a flat buffer.
-    size : int
-        Number of entries of a flat buffer.
-    shapes : tuple of (str, tuple of int)
-        Name and shape of each. If these are equal, flat buffers have the same layout.
+    After ``model.to("cupy")`` the same mapping holds the arrays on the GPU. In a flat buffer of
+    `size` entries they begin at `offsets`; if `shapes`, their names and shapes, are equal, so is
+    the layout.
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:

@@ -7,21 +7,13 @@ from npformer.core.arrays import get_backend
 
 PRECISIONS = ("float32", "tf32")
 
-
-class _Precisions(threading.local):
-    """What this thread has set for each backend."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, str] = {}
-
-
-_precisions = _Precisions()
+_in_this_thread = threading.local()  # its attributes are backends: what was set for each
 _set_last: dict[str, str] = {}  # the same, by whichever thread was last
 
 
 def precision(backend: str) -> str:
     """Return how a backend multiplies float32 arrays in this thread: "float32" or "tf32"."""
-    return _precisions.of.get(backend, "float32")
+    return getattr(_in_this_thread, backend, "float32")
 
 
 class use_precision(AbstractContextManager["use_precision"]):
@@ -33,13 +25,7 @@ class use_precision(AbstractContextManager["use_precision"]):
         "tf32" rounds the factors of matrix products to 10 bits after the point, about 3 digits, and
         sums in float32, which tensor cores do several times as fast. Nothing else changes.
     backend : str
-
-    Raises
-    ------
-    ValueError
-        The backend or the device has no TF32.
-    BackendUnavailableError
-        There is no GPU.
+        If it or its device has no TF32, "tf32" is a ValueError.
 
     Notes
     -----
@@ -55,20 +41,20 @@ class use_precision(AbstractContextManager["use_precision"]):
 
     def __init__(self, precision: str, backend: str = "cupy") -> None:
         self._backend = backend
-        self._before = _precisions.of.get(backend, "float32")
+        self._before = getattr(_in_this_thread, backend, "float32")
         self._set(precision)
 
     def __exit__(self, *exception: object) -> None:
         self._set(self._before)
 
-    def _set(self, precision: str) -> None:
+    def _set(self, wanted: str) -> None:
         backend = self._backend
-        if precision not in PRECISIONS:
+        if wanted not in PRECISIONS:
             raise ValueError(
-                f"precision is {precision!r}; expected 'float32' or 'tf32'. npformer has no "
+                f"precision is {wanted!r}; expected 'float32' or 'tf32'. npformer has no "
                 "float16 and no bfloat16: 'tf32' is the fast way on a GPU, with weights in float32"
             )
-        if precision == _precisions.of.get(backend, "float32") == _set_last.get(backend, "float32"):
+        if wanted == precision(backend) == _set_last.get(backend, "float32"):
             return
         set_tf32 = get_backend(backend).set_tf32
         if set_tf32 is None:
@@ -77,5 +63,6 @@ class use_precision(AbstractContextManager["use_precision"]):
                 "is a format of NVIDIA's GPUs. Move the model there, model.to('cupy'), or leave "
                 "the precision as it is"
             )
-        set_tf32(precision == "tf32")
-        _precisions.of[backend] = _set_last[backend] = precision
+        set_tf32(wanted == "tf32")
+        setattr(_in_this_thread, backend, wanted)
+        _set_last[backend] = wanted

@@ -44,6 +44,23 @@ _CLASSES = {"bert": "BertModel", "fnet": "FNetModel"}
 TABLES = ("embed.tokens.weight", "embed.positions.table", "embed.types.weight")
 """Our names of two-dimensional parameters that are not weights of a linear layer."""
 
+MIXING = {
+    "bert": {
+        "mixer.query": "attention.self.query",
+        "mixer.key": "attention.self.key",
+        "mixer.value": "attention.self.value",
+        "mixer.output": "attention.output.dense",
+        "mixer_norm": "attention.output.LayerNorm",
+    },
+    "fnet": {"mixer_norm": "fourier.output.LayerNorm"},
+}
+FEED_FORWARD = {
+    "feed_forward.expand": "intermediate.dense",
+    "feed_forward.contract": "output.dense",
+    "feed_forward_norm": "output.LayerNorm",
+}
+"""{our name: their name} of the layers in a block's two halves."""
+
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 """Constants in older files, 0, 1, 2, ... and zeros; they are ignored."""
 
@@ -66,12 +83,6 @@ def from_bert(state: Mapping[str, np.ndarray], hf_config: Mapping[str, Any]) -> 
     -------
     encoder : TextEncoder
         In the dtype of `state`, with a pooler if `state` has one.
-
-    Raises
-    ------
-    ValueError
-        npformer does not have what the configuration asks for, or the names or shapes of the
-        weights do not fit it.
 
     Notes
     -----
@@ -107,21 +118,14 @@ def _from(
     encoder = TextEncoder(config, int(hf_config["vocab_size"]), pooler=pooler, dtype=dtype)
     names = names_of(kind, config.n_layers, pooler)
     parameters = encoder.parameters()
-    problems = [f"{name} is missing" for name in names.values() if name not in theirs]
-    problems += [f"{name} is unknown" for name in theirs if name not in names.values()]
-    for ours, name in names.items():
-        if name in theirs:
-            got, expected = theirs[name].shape, transposed(ours, parameters[ours]).shape
-            if got != expected:
-                problems.append(f"{name} has shape {got}, and hf_config says {expected}")
-    if problems:
-        more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+    expected = {name: transposed(ours, parameters[ours]) for ours, name in names.items()}
+    if problems := checks.misfits(theirs, expected):
         raise ValueError(
-            f"state does not fit hf_config: {'; '.join(problems[:3])}{more}. Expected the weights "
-            f"of the {_CLASSES[kind]} that this configuration belongs to"
+            f"state does not fit hf_config: {problems}. Expected the weights of the "
+            f"{_CLASSES[kind]} that this configuration belongs to"
         )
-    for ours, name in names.items():
-        parameters[ours][...] = transposed(ours, theirs[name])
+    for name, weights in expected.items():
+        weights[...] = theirs[name]  # a view of the parameter
     return encoder
 
 
@@ -221,16 +225,8 @@ def names_of(kind: str, n_layers: int, pooler: bool) -> dict[str, str]:
     if kind == "fnet":
         layers["embed.projection"] = "embeddings.projection"
     for i in range(n_layers):
-        ours, theirs = f"encoder.blocks.{i}", f"encoder.layer.{i}"
-        if kind == "bert":
-            for part in ("query", "key", "value"):
-                layers[f"{ours}.mixer.{part}"] = f"{theirs}.attention.self.{part}"
-            layers[f"{ours}.mixer.output"] = f"{theirs}.attention.output.dense"
-        mixing = "attention" if kind == "bert" else "fourier"
-        layers[f"{ours}.mixer_norm"] = f"{theirs}.{mixing}.output.LayerNorm"
-        layers[f"{ours}.feed_forward.expand"] = f"{theirs}.intermediate.dense"
-        layers[f"{ours}.feed_forward.contract"] = f"{theirs}.output.dense"
-        layers[f"{ours}.feed_forward_norm"] = f"{theirs}.output.LayerNorm"
+        for ours, theirs in (MIXING[kind] | FEED_FORWARD).items():
+            layers[f"encoder.blocks.{i}.{ours}"] = f"encoder.layer.{i}.{theirs}"
     if pooler:
         layers["pool.dense"] = "pooler.dense"
     for our_layer, their_layer in layers.items():

@@ -9,8 +9,10 @@ from npformer.mixers.dense_synthesizer import (
     FactorizedDenseScores,
     FactorizedDenseSynthesizer,
 )
+from npformer.mixers.fourier import Fourier, Hartley
 from npformer.mixers.hybrid import LAYOUTS, hybrid
 from npformer.mixers.identity import Identity
+from npformer.mixers.linear_mixing import LinearMixing, RandomMixing
 from npformer.mixers.mixer import Mixer, MixerSettings
 from npformer.mixers.mixture import SCORES, Mixture, MixtureScores
 from npformer.mixers.random_synthesizer import (
@@ -21,13 +23,7 @@ from npformer.mixers.random_synthesizer import (
     RandomScores,
     RandomSynthesizer,
 )
-from npformer.mixers.whole_sequence import (
-    Fourier,
-    Hartley,
-    LinearMixing,
-    RandomMixing,
-    WholeSequenceMixer,
-)
+from npformer.mixers.whole_sequence import WholeSequenceMixer
 
 MIXERS: Registry[Mixer] = Registry(
     "mixer",

@@ -1,21 +1,9 @@
-"""Mixers that see all positions at once and cannot skip padding: Fourier, Hartley, linear."""
+"""What mixers have in common that see all positions at once and cannot skip padding."""
 
 from abc import abstractmethod
 from typing import Any, Self
 
-from npformer import functional as F
-from npformer.core import (
-    Array,
-    Context,
-    Gradients,
-    Parameter,
-    Seed,
-    array_module,
-    checks,
-    constants,
-    initializers,
-    like,
-)
+from npformer.core import Array, Context, Gradients, Seed, array_module, checks
 from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings
 from npformer.mixers.padding import STRATEGIES
 
@@ -40,7 +28,7 @@ class WholeSequenceMixer(Mixer):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        _refuse_causal(settings, cls.name)
+        refuse_causal(settings, cls.name)
         return cls(settings.padding)
 
     @abstractmethod
@@ -79,104 +67,8 @@ class WholeSequenceMixer(Mixer):
         return xp.where(kept[:, None, :, None] & kept[:, None, None, :], matrices, 0.0)
 
 
-class Fourier(WholeSequenceMixer):
-    """y = Re(F_seq x F_hidden); no parameters (Lee-Thorp et al., 2021, arXiv 2105.03824)."""
-
-    name = "fourier"
-
-    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.fourier_mixing(x)
-
-    def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.fourier_mixing_backward(dy, cache)
-
-    def sequence_matrix(self, length: int, reference: Array) -> Array:
-        dtype = "complex64" if reference.dtype.name == "float32" else "complex128"
-        return like(constants.fourier_matrix(length).astype(dtype), reference)
-
-
-class Hartley(WholeSequenceMixer):
-    """y = Re(F x) - Im(F x), F the 2-D Fourier transform: full rank, no parameters."""
-
-    name = "hartley"
-
-    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.hartley_mixing(x)
-
-    def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.hartley_mixing_backward(dy, cache)
-
-    def sequence_matrix(self, length: int, reference: Array) -> Array:
-        return Fourier().sequence_matrix(length, reference)
-
-
-class LinearMixing(WholeSequenceMixer):
-    """y = W_sequence x W_features, both trained: FNet's "Linear" encoder.
-
-    Parameters
-    ----------
-    d_model, max_len : int
-        Features of a token, and length of the longest sequence.
-    padding : {"refuse", "per_length", "zero"}
-        As in `WholeSequenceMixer`.
-
-    Attributes
-    ----------
-    W_sequence : Parameter, shape (max_len, max_len)
-        A shorter sequence uses its first rows and columns.
-    W_features : Parameter, shape (d_model, d_model)
-        Both are drawn from N(0, 1 / size), which keeps the variance of x.
-    """
-
-    name = "linear"
-    trained = True
-
-    def __init__(
-        self,
-        d_model: int,
-        max_len: int = 128,
-        padding: str = "refuse",
-        *,
-        seed: Seed,
-        dtype: str = "float32",
-    ) -> None:
-        super().__init__(padding)
-        checks.positive("max_len", max_len)
-        checks.positive("d_model", d_model)
-        rng = initializers.generator(seed)
-
-        def drawn(n: int) -> Parameter:
-            matrix = initializers.draw(initializers.normal(n**-0.5), rng, (n, n), dtype)
-            return Parameter(matrix, trainable=self.trained)
-
-        self.W_sequence, self.W_features = drawn(max_len), drawn(d_model)
-
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        _refuse_causal(settings, cls.name)
-        return cls(**settings.only("d_model", "max_len", "padding"), seed=seed, dtype=dtype)
-
-    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.linear_mixing(x, self.W_sequence.value, self.W_features.value)
-
-    def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, dW_sequence, dW_features = F.linear_mixing_backward(dy, cache)
-        gradients.add(self.W_sequence, dW_sequence)
-        gradients.add(self.W_features, dW_features)
-        return dx
-
-    def sequence_matrix(self, length: int, reference: Array) -> Array:
-        return self.W_sequence.value[:length, :length]
-
-
-class RandomMixing(LinearMixing):
-    """`LinearMixing` whose matrices are not trained: FNet's "Random" encoder."""
-
-    name = "random"
-    trained = False
-
-
-def _refuse_causal(settings: MixerSettings, name: str) -> None:
+def refuse_causal(settings: MixerSettings, name: str) -> None:
+    """Raise ValueError if tokens may see earlier ones only."""
     if settings.causal:
         raise ValueError(
             f"causal=True with mixer {name!r}; expected False, for it sees all of a sequence at "

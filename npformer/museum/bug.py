@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,9 +11,9 @@ from npformer.classifier import SequenceClassifier
 from npformer.layers import GELU, Dropout, LayerNorm, Sequential
 from npformer.mixers import Mixer
 from npformer.models import Encoder, EncoderBlock
-from npformer.museum.attention import AttentionBy, with_softmax
-from npformer.museum.probes import FLOAT64, N_HEADS, WIDTH, small
-from npformer.proof.cases.case import draw
+from npformer.museum.mixers import AttentionBy, with_softmax
+from npformer.museum.probes import N_HEADS, WIDTH, small
+from npformer.proof.cases.case import SEEDED, draw
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 
 REFEREES = ("differences", "complex step", "protocol")
@@ -75,11 +74,8 @@ class Bug:
         """The wrong lines without docstrings; the wrong functions of a pair."""
         if isinstance(self.wrong, type) and issubclass(self.wrong, Source):
             return self.wrong.text
-        module = self.wrong.__module__
-        backward = getattr(sys.modules[module], f"{self.name}_backward", None)
-        wrong = [self.wrong]
-        if getattr(backward, "__module__", None) == module:  # otherwise it is the right one
-            wrong.append(backward)
+        backward = getattr(inspect.getmodule(self.wrong), f"{self.name}_backward", None)
+        wrong = filter(None, [self.wrong, backward])  # without one of its own, it has the right one
         source = "\n\n".join(textwrap.dedent(inspect.getsource(item)).rstrip() for item in wrong)
         return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)
 
@@ -103,7 +99,7 @@ class Bug:
         thing = self.build() if thing is None else thing
         if isinstance(thing, tuple):
             pair = with_softmax(*thing) if self.of == "functional.softmax" else thing
-            thing = AttentionBy(WIDTH, N_HEADS, attend=pair, **FLOAT64)
+            thing = AttentionBy(WIDTH, N_HEADS, attend=pair, **SEEDED)
         model = SequenceClassifier(small(**self.config), 3, n_features=WIDTH, dtype="float64")
         _put(thing, model)
         for i, array in enumerate(model.parameters().values()):

@@ -24,7 +24,7 @@ from npformer.core import Context, Layer
 from npformer.layers import GELU, Dropout, LayerNorm
 from npformer.mixers import Attention, AveragingMixer, Fourier, Mixer, WholeSequenceMixer
 from npformer.models import Encoder, EncoderBlock
-from npformer.museum.attention import Pair
+from npformer.museum.mixers import Pair
 from npformer.museum.probes import TOKENS, WIDTH, found, small, weights_of
 from npformer.optim import Adam, warmup_inverse_sqrt
 from npformer.proof.cases.case import draw

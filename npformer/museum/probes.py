@@ -9,11 +9,10 @@ from npformer import functional as F
 from npformer.core import Array, Layer
 from npformer.mixers import AveragingMixer
 from npformer.models import EncoderConfig
+from npformer.proof.cases import case
 from npformer.proof.cases.case import draw, keep
 
 WIDTH, N_HEADS = 8, 2
-
-FLOAT64: dict[str, Any] = {"seed": 0, "dtype": "float64"}
 
 TOKENS = draw(2, 4, WIDTH)
 """Two sequences of four tokens."""
@@ -25,9 +24,8 @@ Kind = TypeVar("Kind", bound=Layer)
 
 
 def small(**changes: Any) -> EncoderConfig:
-    """Return a small configuration."""
-    sizes = {"d_model": WIDTH, "n_layers": 2, "n_heads": N_HEADS, "d_ff": 12, "max_len": 5}
-    return EncoderConfig(**(sizes | changes))
+    """Return a small configuration for these tokens."""
+    return case.small(**({"d_model": WIDTH, "d_ff": 12, "max_len": 5} | changes))
 
 
 def found(layer: Layer, kind: type[Kind]) -> list[Kind]:

@@ -7,22 +7,13 @@ from npformer import functional as F
 from npformer.layers import GELU, Dropout, LayerNorm, Sequential, Tanh
 from npformer.mixers import Attention, Fourier
 from npformer.models import Encoder, EncoderBlock
-from npformer.museum import (
-    activations,
-    attention,
-    block,
-    dropout,
-    files,
-    fourier,
-    layer_norm,
-    optim,
-)
-from npformer.museum.attention import RIGHT, AttentionBy, Pair
+from npformer.museum import files, layers, mixers, models, optim
 from npformer.museum.bug import Bug, Source
-from npformer.museum.probes import FLOAT64, KEPT, N_HEADS, TOKENS, WIDTH, small
+from npformer.museum.mixers import RIGHT, AttentionBy, Pair
+from npformer.museum.probes import KEPT, N_HEADS, TOKENS, WIDTH, small
 from npformer.museum.referee import RefereeThatSkipsNan
 from npformer.optim import Adam
-from npformer.proof.cases.case import draw
+from npformer.proof.cases.case import SEEDED, draw
 from npformer.proof.gradcheck import GradcheckReport
 from npformer.training.checkpoint import save
 
@@ -44,10 +35,10 @@ BUILDERS: dict[type, Callable[[Any], Any]] = {
     LayerNorm: _layer_norm,
     Dropout: lambda kind: kind(0.5),
     GELU: lambda kind: kind(),
-    Attention: lambda kind: kind(WIDTH, N_HEADS, **FLOAT64),
+    Attention: lambda kind: kind(WIDTH, N_HEADS, **SEEDED),
     Fourier: lambda kind: kind(padding="refuse"),
-    EncoderBlock: lambda kind: kind(small(), **FLOAT64),
-    Encoder: lambda kind: kind(small(), **FLOAT64),
+    EncoderBlock: lambda kind: kind(small(), **SEEDED),
+    Encoder: lambda kind: kind(small(), **SEEDED),
 }
 """Class of layers -> how one is built, of that class or of a wrong subclass."""
 
@@ -69,7 +60,7 @@ def _layer(
 
 def _attention(number: int, wrong: Any, *caught_by: str, causal: bool = False, **more: Any) -> Bug:
     """Return the row of a pair that a layer attends by."""
-    settings = {**FLOAT64, "causal": causal}
+    settings = {**SEEDED, "causal": causal}
     return Bug(
         number,
         wrong,
@@ -83,9 +74,12 @@ def _attention(number: int, wrong: Any, *caught_by: str, causal: bool = False, *
     )
 
 
-def _pair(number: int, wrong: Any, of: str, right: Pair, *caught_by: str, **more: Any) -> Bug:
+def _pair(
+    number: int, wrong: Any, of: str, right: Pair, inputs: tuple[Any, ...], *caught_by: str
+) -> Bug:
     """Return the row of a pair of functions."""
-    return Bug(number, wrong, of, lambda: _pair_of(wrong), lambda: right, caught_by, **more)
+    pair = _pair_of(wrong, right)
+    return Bug(number, wrong, of, lambda: pair, lambda: right, caught_by, inputs)
 
 
 def _plain(number: int, wrong: Any, of: str, right: Any, *caught_by: str, **more: Any) -> Bug:
@@ -99,73 +93,51 @@ def _source(number: int, wrong: type[Source], *caught_by: str) -> Bug:
     return Bug(number, wrong, path, lambda: {path: text}, lambda: {path: right}, caught_by)
 
 
-def _pair_of(forward: Any) -> Pair:
-    return forward, getattr(attention, f"{forward.__name__}_backward")
+def _pair_of(forward: Any, right: Pair = RIGHT) -> Pair:
+    """Return a wrong forward function with its own backward pass, or with the right one."""
+    return forward, getattr(mixers, f"{forward.__name__}_backward", right[1])
 
 
-SOFTMAX = "functional.softmax", (F.softmax, F.softmax_backward)
-ATTENTION = "functional.scaled_dot_product_attention", RIGHT
+SOFTMAX = "functional.softmax", (F.softmax, F.softmax_backward), (draw(2, 3, 4),)
+QKV = draw(4, 3), draw(4, 3, seed=1), draw(4, 2, seed=2)
+ATTENTION = "functional.scaled_dot_product_attention", RIGHT, QKV
 ADAM = "optim.Adam", Adam
 
 ROWS = (
-    _pair(
-        1,
-        attention.softmax_divided_by_the_batch,
-        *SOFTMAX,
-        *GRADIENT,
-        "gradient_of_softmax",
-        inputs=(draw(2, 4),),
-    ),
+    _pair(1, mixers.softmax_divided_by_the_batch, *SOFTMAX, *GRADIENT, "gradient_of_softmax"),
     _layer(
         2,
-        dropout.DropoutThatRemembers,
+        layers.DropoutThatRemembers,
         *GRADIENT,
         "gradient_of_one_dropout_used_twice",
         build=_twice,
         options={"training": True},
     ),
-    _layer(3, dropout.DropoutThatScalesAtEvaluation, "dropout_does_nothing_at_evaluation"),
-    _layer(4, layer_norm.LayerNormWithoutGamma, *GRADIENT, "gradient_of_layer_norm"),
+    _layer(3, layers.DropoutThatScalesAtEvaluation, "dropout_does_nothing_at_evaluation"),
+    _layer(4, layers.LayerNormWithoutGamma, *GRADIENT, "gradient_of_layer_norm"),
     _plain(5, optim.AdamWithTheLayersNumber, *ADAM, "adams_first_step_has_size_lr"),
     _plain(5, optim.AdamThatCountsTensors, *ADAM, "adam_counts_steps_and_not_tensors"),
     _plain(6, optim.AdamWithOneBeta, *ADAM, "adams_first_step_has_size_lr"),
     _pair(
-        7,
-        attention.attention_that_asks_the_keys,
-        *ATTENTION,
-        *GRADIENT,
-        "queries_ask_and_keys_answer",
-        inputs=(draw(4, 3), draw(4, 3, seed=1), draw(4, 2, seed=2)),
+        7, mixers.attention_that_asks_the_keys, *ATTENTION, *GRADIENT, "queries_ask_and_keys_answer"
     ),
-    _layer(
-        8, layer_norm.LayerNormWithoutEpsilon, "a_constant_row_is_finite", config={"norm": "pre"}
-    ),
-    _layer(9, dropout.DropoutWithoutAReturn, "protocol", "gradient_of_dropout_at_evaluation"),
+    _layer(8, layers.LayerNormWithoutEpsilon, "a_constant_row_is_finite", config={"norm": "pre"}),
+    _layer(9, layers.DropoutWithoutAReturn, "protocol", "gradient_of_dropout_at_evaluation"),
     _attention(
-        10,
-        attention.attention_over_an_axis_of_length_1,
-        *GRADIENT,
-        "attention_averages_over_the_keys",
+        10, mixers.attention_over_an_axis_of_length_1, *GRADIENT, "attention_averages_over_the_keys"
     ),
-    _layer(10, activations.GELUThatIgnoresItsOption, "gelu_is_the_one_that_was_asked_for"),
-    _layer(
-        11,
-        activations.GELUWithAPower,
-        "no_power_of_an_array",
-        build=lambda kind: kind("tanh"),
-    ),
-    _layer(
-        12, layer_norm.LayerNormInOnePass, "a_large_mean_costs_no_digits", config={"norm": "pre"}
-    ),
+    _layer(10, layers.GELUThatIgnoresItsOption, "gelu_is_the_one_that_was_asked_for"),
+    _layer(11, layers.GELUWithAPower, "no_power_of_an_array", build=lambda kind: kind("tanh")),
+    _layer(12, layers.LayerNormInOnePass, "a_large_mean_costs_no_digits", config={"norm": "pre"}),
     _source(13, files.GradientTestWithAWideTolerance, "gradients_are_checked_in_earnest"),
     _source(13, files.GradientTestThatIsSkipped, "gradients_are_checked_in_earnest"),
     _layer(
         14,
-        fourier.FourierThatIgnoresTheMask,
+        mixers.FourierThatIgnoresTheMask,
         "padding_is_never_mixed_in_silence",
         "padding_changes_no_kept_token",
     ),
-    _layer(14, fourier.FourierWithACorner, "fourier_mixing_is_the_transform_of_its_own_length"),
+    _layer(14, mixers.FourierWithACorner, "fourier_mixing_is_the_transform_of_its_own_length"),
     _source(15, files.BareExcept, "no_bare_except", "cupy_is_imported_in_one_place"),
     _source(15, files.CupyInEveryFile, "cupy_is_imported_in_one_place"),
     _plain(
@@ -176,15 +148,11 @@ ROWS = (
         "weights_open_without_running_code",
     ),
     _pair(
-        16,
-        attention.softmax_that_guesses_its_axis,
-        *SOFTMAX,
-        "softmax_sums_to_1_over_the_last_axis",
-        inputs=(draw(2, 3, 4),),
+        16, mixers.softmax_that_guesses_its_axis, *SOFTMAX, "softmax_sums_to_1_over_the_last_axis"
     ),
-    _layer(17, block.BlockWithOneNorm, "a_block_owns_two_norms"),
-    _layer(17, block.EncoderOfOneBlock, "layers_are_tied_only_when_asked"),
-    _layer(17, block.BlockWithOneResidual, *GRADIENT, "each_residual_adds_its_own_input"),
+    _layer(17, models.BlockWithOneNorm, "a_block_owns_two_norms"),
+    _layer(17, models.EncoderOfOneBlock, "layers_are_tied_only_when_asked"),
+    _layer(17, models.BlockWithOneResidual, *GRADIENT, "each_residual_adds_its_own_input"),
     _plain(
         18,
         RefereeThatSkipsNan,
@@ -193,20 +161,17 @@ ROWS = (
         "a_referee_passes_no_nan",
     ),
     _attention(
-        19,
-        attention.attention_that_looks_ahead,
-        "causal_attention_does_not_look_ahead",
-        causal=True,
+        19, mixers.attention_that_looks_ahead, "causal_attention_does_not_look_ahead", causal=True
     ),
     _layer(
         20,
-        attention.AttentionThatMergesByReshape,
+        mixers.AttentionThatMergesByReshape,
         *GRADIENT,
         "attention_without_positions_knows_no_order",
     ),
     _attention(
         21,
-        attention.attention_with_the_mask_turned_round,
+        mixers.attention_with_the_mask_turned_round,
         *GRADIENT,
         "padding_changes_no_kept_token",
         options={"mask": KEPT},

@@ -51,15 +51,10 @@ class Stepped(np.ndarray):
             return _transform(function, *args, **kwargs)
         return _guard(super().__array_function__(function, types, args, kwargs))
 
-    @property  # type: ignore[misc]
-    def real(self) -> Any:
-        """Refused."""
-        raise NotAnalytic("the real part is not analytic")
+    def _refused(self) -> Any:
+        raise NotAnalytic("a real or an imaginary part is not analytic")
 
-    @property  # type: ignore[misc]
-    def imag(self) -> Any:
-        """Refused."""
-        raise NotAnalytic("the imaginary part is not analytic")
+    real = imag = property(_refused)
 
 
 class _Parts:

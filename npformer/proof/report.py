@@ -13,12 +13,7 @@ COMPLEX_TOLERANCE = 1e-10
 
 
 class GradcheckError(AssertionError):
-    """A backward pass is not the derivative of its forward pass, or breaks the protocol.
-
-    Attributes
-    ----------
-    report : GradcheckReport
-    """
+    """A backward pass is not the derivative of its forward pass: see `report`."""
 
     def __init__(self, report: GradcheckReport) -> None:
         super().__init__(f"\n{report}")
@@ -58,32 +53,15 @@ class TensorReport:
 
 @dataclass(frozen=True)
 class GradcheckReport:
-    """What gradcheck found. Print it for a table of all tensors.
+    """What gradcheck found. Print it for a table of all tensors."""
 
-    Attributes
-    ----------
-    title : str
-        What was checked.
-    tensors : list of TensorReport
-    broken_rules : list of str
-        Rules of the protocol that were broken.
-    tolerance : float
-        The largest error that passes.
-    complex_tolerance : float or None
-        The same for the complex step; None if it was skipped.
-    not_analytic : str
-        Why there is no complex step; empty if there is one.
-    twins : tuple of TwinReport
-        How far the layer's fast twin is from the layer, in each dtype; empty if it has no twin.
-    """
-
-    title: str
+    title: str  # what was checked
     tensors: list[TensorReport]
-    broken_rules: list[str]
-    tolerance: float = TOLERANCE
-    complex_tolerance: float | None = COMPLEX_TOLERANCE
-    not_analytic: str = ""
-    twins: tuple[TwinReport, ...] = ()
+    broken_rules: list[str]  # of the protocol
+    tolerance: float = TOLERANCE  # the largest error that passes
+    complex_tolerance: float | None = COMPLEX_TOLERANCE  # None: the complex step was skipped
+    not_analytic: str = ""  # why there is no complex step; "" if there is one
+    twins: tuple[TwinReport, ...] = ()  # of the fast twin, in each dtype; empty without a twin
 
     @property
     def error(self) -> float:

@@ -19,10 +19,7 @@ Check = Callable[[], GradcheckReport]
 
 
 def plugin_cases() -> list[Case]:
-    """Return a check of everything with a gradient that was registered from outside.
-
-    It is built with the defaults of its options. If it has an option without one, that is printed.
-    """
+    """Return a check of all that plugins registered; print what cannot be built by its defaults."""
     builders: list[tuple[Registry[Any], str, Callable[[str], Check]]] = [
         (ACTIVATIONS, "layers", lambda name: _layer(ACTIVATIONS.make(name))),
         (FFNS, "layers", _ffn),

@@ -16,10 +16,9 @@ class PluginError(ValueError):
 
 
 def load_plugins(names: Sequence[str]) -> list[str]:
-    """Import modules that are not imported yet, and return their names, files by absolute path.
+    """Import modules, such as "my_package.mixers" or "path/to/file.py", and return their names.
 
-    A dotted name, such as "my_package.mixers", is looked for where Python looks and then in the
-    current folder; a name such as "path/to/file.py" is a file.
+    Modules are looked for in the current folder too. Files are returned as absolute paths.
     """
     return [
         _load_file(name) if name.endswith(".py") or set(name) & set("/\\") else _load_module(name)

@@ -12,30 +12,15 @@ from npformer.models import EncoderConfig
 
 @dataclass(frozen=True)
 class Recipe:
-    """A task.
-
-    Attributes
-    ----------
-    name, summary : str
-    load : callable
-        (split, seed) -> Dataset.
-    splits : tuple of str
-        Ways to divide the data into training and test; the first is the main one.
-    config : mapping
-        Fields of `EncoderConfig` that differ from its defaults.
-    pooling : str
-        As in `SequenceClassifier`.
-    training : mapping
-        Arguments of `fit`, and ``warmup``, a share of all steps.
-    """
+    """A task."""
 
     name: str
     summary: str
-    load: Callable[[str, int], Dataset]
-    splits: tuple[str, ...]
-    config: Mapping[str, Any]
+    load: Callable[[str, int], Dataset]  # of a split and a seed
+    splits: tuple[str, ...]  # ways to divide the data; the first is the main one
+    config: Mapping[str, Any]  # arguments of `EncoderConfig`
     pooling: str
-    training: Mapping[str, Any]
+    training: Mapping[str, Any]  # arguments of `fit`; and warmup, a share of all steps
 
     def model(
         self,

@@ -32,7 +32,7 @@ class Workload:
     d_ff: int
     n_layers: int
 
-    def model(self, mixer: str, dropout: float = 0.0) -> SequenceClassifier:
+    def model(self, mixer: str) -> SequenceClassifier:
         """Return a classifier of these sizes."""
         config = EncoderConfig(
             d_model=self.d_model,
@@ -41,16 +41,11 @@ class Workload:
             d_ff=self.d_ff,
             max_len=self.length,
             mixer=mixer,
-            dropout=dropout,
         )
         return SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY, seed=0)
 
     def products(self, mixer: str) -> int:
-        """Count the operations of a training step's matrix products, 2 m n k each.
-
-        The backward pass has two products for each one of the forward pass, one for each factor.
-        Fourier transforms are not counted, nor attention weights that are computed a second time.
-        """
+        """Count the operations of a training step's matrix products, 2 m n k each."""
         tokens = self.batch * self.length
         square = 2 * tokens * self.d_model**2
         pairs = 2 * tokens * self.length * self.d_model  # length x length by d_model, all heads
@@ -61,6 +56,7 @@ class Workload:
         }[mixer]
         feed_forward = 4 * tokens * self.d_model * self.d_ff
         classify = 2 * self.batch * self.d_model * CLASSES
+        # For each product of the forward pass, the backward pass has two: one for each factor.
         return 3 * (self.n_layers * (mixing + feed_forward) + classify)
 
 
@@ -96,11 +92,11 @@ def measure(
 ) -> Iterator[Speed]:
     """Yield the speed of each mixer on each workload, measured for `seconds` per figure."""
     checks.number("seconds", seconds, above=0.0)
-    chosen = list(itertools.product(names, mixers))
-    for name, mixer in chosen:
+    for name in names:
         checks.choice("workload", name, WORKLOADS)
+    for mixer in mixers:
         checks.choice("mixer", mixer, MIXERS)
-    for name, mixer in chosen:
+    for name, mixer in itertools.product(names, mixers):
         yield _measure(WORKLOADS[name], mixer, backend, seconds)
 
 
@@ -170,17 +166,15 @@ def sgemm_peak(size: int = 2048, tries: int = 5) -> float:
 
 def table(speeds: Sequence[Speed], peak: float | None) -> str:
     """Return speeds as lines of text, compared with the rate that `sgemm_peak` returned."""
-    lines = [f"{'':<4}{'mixer':<20}{'step ms':>9}{'tokens/s':>11}{'predict ms':>12}{'plain':>8}"]
-    lines += [
-        f"{s.workload:<4}{s.mixer:<20}{s.step_ms:>9.1f}{s.tokens_a_second:>11,.0f}"
-        f"{s.predict_ms:>12.1f}{s.plain_ms / s.step_ms:>7.1f}x"
-        for s in speeds
-    ]
-    notes = ["plain: how many times as long a step takes with npformer.functional alone"]
-    if peak:
-        column = [f"{'of peak':>9}", *(f"{s.gflops / peak:>9.0%}" for s in speeds)]
-        lines = [line + share for line, share in zip(lines, column, strict=True)]
-        notes.append(
-            f"of peak: the step's matrix products, of {peak:.0f} GFLOP/s for products alone"
+    heading = f"{'':<4}{'mixer':<20}{'step ms':>9}{'tokens/s':>11}{'predict ms':>12}{'plain':>8}"
+    lines = [heading + (f"{'of peak':>9}" if peak else "")]
+    for s in speeds:
+        share = f"{s.gflops / peak:>9.0%}" if peak else ""
+        lines.append(
+            f"{s.workload:<4}{s.mixer:<20}{s.step_ms:>9.1f}{s.tokens_a_second:>11,.0f}"
+            f"{s.predict_ms:>12.1f}{s.plain_ms / s.step_ms:>7.1f}x{share}"
         )
-    return "\n".join([*lines, "", *notes])
+    lines += ["", "plain: how many times as long a step takes with npformer.functional alone"]
+    if peak:
+        lines.append(f"of peak: the step's matrix products, of {peak:.0f} GFLOP/s for these alone")
+    return "\n".join(lines)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, Parameter, same_definition, to_numpy
+from npformer.core import Layer, Parameter, checks, same_definition, to_numpy
 from npformer.layers import Dropout
 from npformer.losses import Classification, Loss
 from npformer.mixers import Attention
@@ -19,11 +19,7 @@ TRAINING_ONLY: list[tuple[type, str]] = [
 
 
 def check_rebuilt(model: Layer, rebuilt: Layer) -> None:
-    """Check that a model equals the one rebuilt from its configuration, up to parameter values.
-
-    Compared are the classes and settings of all layers, and the parameters' names, shapes and
-    dtypes.
-    """
+    """Check that a model equals the one rebuilt from its configuration, up to parameter values."""
     for difference in _differences("", model, rebuilt, set()):
         raise ValueError(
             f"{difference}. The file would be loaded as another model. Two ways out: register the "
@@ -31,21 +27,12 @@ def check_rebuilt(model: Layer, rebuilt: Layer) -> None:
             "EncoderConfig(activation='mine'); or save model.parameters() with "
             "safetensors.numpy.save_file, and build the model by your own code"
         )
-    ours, theirs = model.named_parameters(), rebuilt.named_parameters()
-    for name in [*ours, *theirs]:
-        if name not in theirs or name not in ours:
-            whose = "the model has" if name in ours else "the configuration makes"
-            raise ValueError(
-                f"{name} is a parameter that only {whose}; expected the same in both, or the file "
-                "could not be loaded. To share a block among layers, say so in the configuration: "
-                "EncoderConfig(share_layers=True)"
-            )
-        if ours[name].shape != theirs[name].shape or ours[name].dtype != theirs[name].dtype:
-            raise ValueError(
-                f"{name} has shape {ours[name].shape} and dtype {ours[name].dtype}, and the "
-                f"configuration makes {theirs[name].shape} and {theirs[name].dtype}; expected the "
-                "same, or the file could not be loaded. Build the model with these sizes"
-            )
+    if problems := checks.misfits(model.named_parameters(), rebuilt.named_parameters()):
+        raise ValueError(
+            "the model's parameters are not those that its configuration makes, so the file could "
+            f"not be loaded: {problems}. Build the model with these sizes; to share a block among "
+            "layers, say so in the configuration: EncoderConfig(share_layers=True)"
+        )
 
 
 def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) -> Iterator[str]:
@@ -54,11 +41,9 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
         return
     seen.add((id(ours), id(theirs)))
     name = path or "the model"
+    makes = "and the model's configuration makes"
     if not same_definition(type(ours), type(theirs)):
-        yield (
-            f"{name} is {_described(ours)}, and the model's configuration makes "
-            f"{_described(theirs)}; expected the same"
-        )
+        yield f"{name} is {_described(ours)}, {makes} {_described(theirs)}; expected the same"
     elif isinstance(theirs, Layer | Loss):
         for key in {**vars(theirs), **vars(ours)}:
             below = f"{path}.{key}" if path else key
@@ -73,14 +58,14 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
                 yield from _differences(below, vars(ours)[key], vars(theirs)[key], seen)
     elif isinstance(theirs, list | tuple):
         if len(ours) != len(theirs):
-            yield f"{name} has {len(ours)} parts, and the model's configuration makes {len(theirs)}"
+            yield f"{name} has {len(ours)} parts, {makes} {len(theirs)}"
         for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
             yield from _differences(f"{path}.{i}", one, other, seen)
     elif not isinstance(theirs, Parameter) and not _equal(ours, theirs):
         yield (
-            f"{name} is {_described(ours)}, and the model's configuration makes "
-            f"{_described(theirs)}; expected the same. (Values that training changes belong in a "
-            "Parameter, which is saved; a name that begins with _ is not compared)"
+            f"{name} is {_described(ours)}, {makes} {_described(theirs)}; expected the same. "
+            "(Values that training changes belong in a Parameter, which is saved; a name that "
+            "begins with _ is not compared)"
         )
 
 

@@ -3,9 +3,9 @@
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from difflib import get_close_matches
 from typing import Any
 
+from npformer.core import checks, described
 from npformer.training.callbacks import Callback, TrainingState
 
 HOOKS = ("on_start", "before_update", "after_step", "after_epoch", "on_end")
@@ -54,8 +54,8 @@ def checked_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback
     """Return the callbacks, with plain functions wrapped; refuse what `fit` could not call."""
     if not isinstance(callbacks, list | tuple):
         raise TypeError(
-            f"callbacks is {_named(callbacks)}; expected a list of npformer.Callback objects and "
-            "functions. Write callbacks=[...] around a single one"
+            f"callbacks is {described(callbacks)}; expected a list of npformer.Callback objects "
+            "and functions. Write callbacks=[...] around a single one"
         )
     return [_checked(f"callbacks[{k}]", each) for k, each in enumerate(callbacks)]
 
@@ -63,26 +63,25 @@ def checked_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback
 def _checked(name: str, callback: object) -> Callback:
     if isinstance(callback, type):
         raise TypeError(
-            f"{name} is the class {callback.__name__}; expected an object of it. Write "
+            f"{name} is {described(callback)}; expected an object of it. Write "
             f"{callback.__name__}(...)"
         )
     if isinstance(callback, Callback):
         for method in dir(callback):
             hook_like = method.startswith(("on_", "before_", "after_")) and method not in HOOKS
             if hook_like and callable(getattr(type(callback), method, None)):
-                close = get_close_matches(method, HOOKS, n=1)
-                hint = f"Did you mean {close[0]}? " if close else ""
+                hint = checks.did_you_mean(method, HOOKS) or "."
                 raise TypeError(
-                    f"{name}, {_named(callback)}, has {method}, which fit does not call; it calls "
-                    f"{', '.join(HOOKS)}. {hint}Write _{method} if it is a helper of yours"
+                    f"{name}, {described(callback)}, has {method}, which fit does not call; it "
+                    f"calls {', '.join(HOOKS)}{hint} Write _{method} if it is a helper of yours"
                 )
         for hook in HOOKS:
             _check_takes_state(f"{hook} of {name}", getattr(callback, hook), "(self, state)")
         return callback
     if not callable(callback):
         raise TypeError(
-            f"{name} is {_named(callback)}; expected an npformer.Callback, or a function that is "
-            "called with the state after each epoch. Derive the class from npformer.Callback"
+            f"{name} is {described(callback)}; expected an npformer.Callback, or a function that "
+            "is called with the state after each epoch. Derive the class from npformer.Callback"
         )
     _check_takes_state(name, callback, "(state)")
     return AfterEpoch(callback)
@@ -101,12 +100,3 @@ def _check_takes_state(name: str, function: Any, expected: str) -> None:
             f"{name} cannot be called with the state alone ({error}); expected one argument. "
             f"Define it with {expected}"
         ) from None
-
-
-def _named(value: object) -> str:
-    """Return what was given, in words for a message."""
-    if inspect.isroutine(value):
-        return f"the function {value.__name__}"
-    if isinstance(value, str | int | float | None):
-        return repr(value)
-    return f"a {type(value).__name__}"

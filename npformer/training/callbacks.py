@@ -21,8 +21,7 @@ class TrainingState:
     """The state of a training, which `fit` passes to its callbacks.
 
     There is one object for the whole training, and `fit` keeps it up to date. No attribute can be
-    assigned, but what the attributes hold may be changed in place: the model's parameters, or
-    ``optimizer.lr``.
+    assigned, but what they hold may be changed in place, such as ``optimizer.lr``.
 
     Attributes
     ----------
@@ -30,10 +29,8 @@ class TrainingState:
     optimizer : Adam
     history : History
         Of the epochs so far.
-    epochs : int
-        The number of epochs asked for.
-    n_steps : int
-        The number of steps in an epoch.
+    epochs, n_steps : int
+        The number of epochs asked for, and of steps in an epoch.
     epoch, step_in_epoch : int
         Counted from 1; 0 before the first.
     step : int
@@ -43,10 +40,8 @@ class TrainingState:
     gradients : Gradients or None
         Of the step: before clipping in `Callback.before_update`, after it in `Callback.after_step`.
         The next step overwrites them. None outside of a step.
-    evaluation : Evaluation or None
-        The latest evaluation on the validation data; None if there has been none.
-    best_epoch : int or None
-        The best epoch so far on the validation data; None if there has been no evaluation.
+    evaluation, best_epoch : Evaluation and int, or None
+        The latest evaluation on the validation data, and the best epoch so far.
     """
 
     model: SequenceClassifier = field(repr=False)
@@ -68,8 +63,7 @@ class TrainingState:
     def loss(self) -> float:
         """The mean loss of the step's batch, before its update; NaN before the first step.
 
-        Reading it waits for a GPU, which is slow if done at every step. `History.train_loss` has
-        the mean of each epoch.
+        Reading it waits for a GPU; `History.train_loss` has the mean of each epoch.
         """
         if not isinstance(self._loss, float):
             self._set(_loss=float(to_numpy(self._loss)))
@@ -84,13 +78,8 @@ class TrainingState:
         """End the training after the current step.
 
         If that step is the last of its epoch, the epoch is still evaluated and recorded in the
-        history; otherwise the epoch is not recorded. The best weights are put back as usual. If no
-        epoch has been evaluated, the model keeps its current weights.
-
-        Parameters
-        ----------
-        reason : str
-            A word for `History.stopped` that `fit` does not use itself. The first reason counts.
+        history; otherwise the epoch is not recorded. The best weights are put back as usual.
+        `reason` is a word for `History.stopped` that `fit` does not use itself; the first counts.
         """
         if not isinstance(reason, str):
             raise TypeError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
-from npformer.core import asarray, initializers, to_numpy
+from npformer.core import asarray, checks, initializers, to_numpy
 from npformer.models import Encoder, EncoderConfig
 from npformer.text_encoder import TextEncoder
 from npformer.training.architecture import check_rebuilt
@@ -48,7 +48,7 @@ def save(
     saving is interrupted, an existing file at the same place is left unchanged.
 
     `load` builds the model from its configuration. A model with layers that were replaced by hand
-    is therefore refused.
+    is therefore refused, with a ValueError that names one.
 
     Parameters
     ----------
@@ -57,13 +57,6 @@ def save(
         Usually ending in ``.safetensors``.
     notes : mapping, optional
         Further values to store, ready for JSON; `read_notes` returns them.
-
-    Raises
-    ------
-    TypeError
-        Not a model that can be rebuilt from its configuration.
-    ValueError
-        A layer of the model differs from what its configuration makes; the message names it.
     """
     if type(model) not in MODELS.values():  # `load` could not build a subclass
         raise TypeError(
@@ -93,8 +86,6 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
 
     Raises
     ------
-    FileNotFoundError
-        There is no such file.
     CheckpointError
         The file is damaged, cut short, or not npformer's; the message says which.
     """
@@ -115,20 +106,10 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
         failure.unregistered = tuple(missing)
         raise failure from error
     parameters = model.named_parameters()
-    problems = [f"{name} is missing" for name in parameters if name not in tensors]
-    problems += [f"{name} is not part of the model" for name in tensors if name not in parameters]
-    for name in [name for name in parameters if name in tensors]:
-        given, wanted = tensors[name], parameters[name]
-        if given.shape != wanted.shape or given.dtype != wanted.dtype:
-            problems.append(
-                f"{name} has shape {given.shape} and dtype {given.dtype}, expected "
-                f"{wanted.shape} and {wanted.dtype}"
-            )
-    if problems:
-        more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+    if problems := checks.misfits(tensors, parameters):
         raise CheckpointError(
-            f"{path}: its tensors do not fit its configuration: {'; '.join(problems[:3])}{more}. "
-            "Was it edited? Save the model again"
+            f"{path}: its tensors do not fit its configuration: {problems}. Was it edited? Save "
+            "the model again"
         )
     for name, parameter in parameters.items():
         parameter.value[...] = asarray(tensors[name])

@@ -11,8 +11,7 @@ from npformer.training.callbacks import Callback, TrainingState
 class EarlyStopping(Callback):
     """Keeps the weights of the best epoch on the host, and puts them back at the end.
 
-    With `patience`, it stops the training after so many epochs without a better one. Without
-    validation data there is no best epoch, and the last weights stay.
+    With `patience`, it stops the training after so many epochs without a better one.
     """
 
     def __init__(self, patience: int | None) -> None:

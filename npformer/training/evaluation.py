@@ -68,10 +68,8 @@ def measure(
 
 
 def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
-    """Return the batch size of evaluations for a training whose batches fit into memory.
-
-    Without a backward pass, batches may be four times as large.
-    """
+    """Return the batch size of evaluations for a training whose batches fit into memory."""
+    # Without a backward pass, batches may be four times as large.
     return min(256, 4 * min(batch_size, micro_batch or batch_size))
 
 

@@ -55,65 +55,54 @@ def fit(
     validation : (x, y) or (x, y, mask), optional
         Evaluated after each epoch. The model ends with the weights of the epoch that had the best
         accuracy, and the lowest loss among equals. Without it, the model keeps its last weights.
-    epochs : int
-        Passes over all data.
-    batch_size : int
-        Samples in a step.
+    epochs, batch_size : int
+        Passes over all data, and samples in a step.
     lr, schedule, weight_decay : optional
         Settings of Adam, with Adam's defaults.
     optimizer : Adam, optional
         Used instead of lr, schedule and weight_decay.
     clip_norm : float, optional
         Gradients are scaled so that their global norm is at most this.
-    label_smoothing : float
-        See `softmax_cross_entropy`.
+    label_smoothing, loss : optional
+        As in `SequenceClassifier.loss_and_gradients`. For a loss without classes there is no
+        accuracy, and the best epoch is the one of the lowest validation loss.
     patience : int, optional
         Stop after so many epochs without a better one; needs validation data.
     seed : int or numpy.random.Generator
         Decides the order of the samples and dropout's masks: two runs with the same seed, model and
-        number of workers are equal bit for bit. (On a GPU, with `use_kernels(False)` and token ids,
-        only up to rounding: CuPy adds at repeated indices in any order.)
+        number of workers are equal bit for bit. (On a GPU with `use_kernels(False)` only up to
+        rounding, because CuPy adds the gradients of repeated token ids in any order.)
     workers : int or "auto"
-        CPU cores that share each batch. "auto": all of them, if the batch is large enough. Batches
-        of a few long sequences are shared within each sequence, by threads unless `processes` is
-        True.
+        CPU cores that share each batch, or each long sequence. "auto": all of them, if there is
+        enough to compute.
     processes : bool or "auto"
-        Whether workers are copies of this process, which do not share one interpreter lock, or
-        threads; the numbers are the same. "auto": copies, on Linux and from the main thread; they
-        end with the training. A lock that another of your threads holds while they are made stays
-        locked in them: if that matters, pass False.
+        Whether workers are copies of this process or threads; the numbers are the same. "auto":
+        copies, on Linux and from the main thread. A lock that another of your threads holds while
+        they are made stays locked in them: if that matters, pass False.
     micro_batch : int, optional
-        Samples that a worker computes at a time, to bound the memory; the gradients are still those
-        of the whole batch. None: a worker's whole share of the batch.
+        As in `SequenceClassifier.loss_and_gradients`.
     progress : bool
         Show a progress bar.
     check_every : int, optional
-        Steps between two checks of the loss, each of which waits for the device. The default is 1
-        on a CPU and 50 on a GPU.
+        Steps between two checks of the loss, which wait for a GPU. None: 1 on a CPU, 50 on a GPU.
     precision : {"float32", "tf32"}, optional
         How a GPU multiplies float32 arrays during the training, see `use_precision`. None: as set
         outside.
     masks : {"host", "device"}
-        Where dropout's masks are drawn. "host": by NumPy, and uploaded, so that a seed means the
-        same run on every backend. "device": on the GPU, many times faster for a large model. On a
-        CPU there is no difference.
+        Where dropout's masks are drawn. "host": by NumPy, so that a seed means the same run on
+        every backend. "device": on the GPU, which is many times faster for a large model.
     on_interrupt : {"raise", "return"}
         After Ctrl-C, with the best weights restored: raise KeyboardInterrupt or return.
     callbacks : list of Callback or callable
         Called during the training, which they may stop: see `Callback`. A plain function is called
         after each epoch, with the `TrainingState`.
-    loss : Loss, optional
-        Used instead of the model's own, see `npformer.losses`. For a loss without classes there is
-        no accuracy, and the best epoch is the one of the lowest validation loss.
 
     Raises
     ------
     NonFiniteLossError
         The loss is NaN or infinite, or a weight after the last step; names the step and the tensor.
-    CopyDiedError
-        A worker process ended in the middle of a step.
-    BatchTooLargeError
-        A batch does not fit into memory; says which batch_size or micro_batch to try.
+    CopyDiedError, BatchTooLargeError
+        A worker process ended in the middle of a step, or a batch does not fit into memory.
     """
     checks.positive("epochs", epochs)
     checks.positive("batch_size", batch_size)

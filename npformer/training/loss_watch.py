@@ -33,10 +33,7 @@ class NonFiniteLossError(ArithmeticError):
 
 
 class LossWatch:
-    """Reads the losses of the training steps and checks them.
-
-    Several are read at once, because each reading waits for a GPU.
-    """
+    """Reads and checks the losses of steps, several at once because reading waits for a GPU."""
 
     def __init__(self, samples: Batch, every: int) -> None:
         self.samples = samples

@@ -39,17 +39,18 @@ def plugin_names(settings: Mapping[str, Any]) -> list[dict[str, str]]:
 def missing_names(description: Mapping[str, Any]) -> dict[str, str]:
     """Return what a file needs and is not registered, such as "the mixer 'mean'": its module."""
     modules: dict[tuple[str, str], str] = {}
+    needed: list[tuple[Registry[Any], str]] = []
     unusable = (AttributeError, KeyError, TypeError)  # somebody edited the file
     with suppress(*unusable):
         for each in description.get("registered", []):
             modules[each["kind"], each["name"]] = str(each["module"])
     with suppress(*unusable):
-        return {
-            f"the {registry.kind} {name!r}": modules.get((registry.kind, name), "")
-            for registry, name in _named({**description["config"], **description["arguments"]})
-            if name not in registry
-        }
-    return {}
+        needed += _named({**description["config"], **description["arguments"]})
+    return {
+        f"the {registry.kind} {name!r}": modules.get((registry.kind, name), "")
+        for registry, name in needed
+        if name not in registry
+    }
 
 
 def how_to_register(missing: Mapping[str, str]) -> str:
@@ -57,13 +58,12 @@ def how_to_register(missing: Mapping[str, str]) -> str:
     if not missing:
         return ""
     modules = sorted(set(filter(None, missing.values())))
-    option = modules[0] if len(modules) == 1 else "MODULE"
-    where = " and ".join(f"the file {m}" if m.endswith(".py") else m for m in modules)
-    if not modules:
-        where = "the module that registers it"
+    option, where = "MODULE", "the module that registers it"
     if "__main__" in modules:
-        option = "MODULE"
         where = "a module that registers it (a script or notebook did, when it was saved)"
+    elif modules:
+        where = " and ".join(f"the file {m}" if m.endswith(".py") else m for m in modules)
+        option = modules[0] if len(modules) == 1 else option
     return (
         f"The file needs {' and '.join(missing)}: before nf.load, register it, or import {where}; "
         f"on the command line, --plugin {option}. "

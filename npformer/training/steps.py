@@ -45,10 +45,7 @@ class Training:
     _checked: Any = None  # the model's snapshot when its parameters were last checked
 
     def run_epoch(self, epoch: int) -> None:
-        """Go through all data once, in a new order, and evaluate on the validation data.
-
-        If a callback stops the training before the last step, the epoch ends there.
-        """
+        """Go through all data once, unless a callback stops the training, and evaluate."""
         state, size = self.state, self.batch_size
         state._set(epoch=epoch)
         self._began = time.perf_counter()

@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.core import ALIGNMENT
+from npformer.core.parameters import ALIGNMENT
 
 
 @pytest.fixture

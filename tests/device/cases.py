@@ -8,6 +8,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,24 +186,20 @@ def _case_of_layer(
     return Case(f"{covers}{', ' if say else ''}{say}", covers, run)
 
 
-def _layer(
-    covers: str,
-    *sizes: int,
-    x: np.ndarray = X,
-    mask: np.ndarray | None = None,
-    say: str = "",
-    types: np.ndarray | None = None,
-    **options: Any,
-) -> Case:
-    """Return a case of a layer of these sizes, with a seed and a dtype if its class takes them."""
+def _layer(covers: str, *sizes: int, **options: Any) -> Case:
+    """Return a case of a layer of these sizes, with a seed and a dtype if its class takes them.
+
+    Options are those of `_case_of_layer`, all others those of the class.
+    """
     kind = getattr(L, covers)
+    given = {key: options.pop(key) for key in ("x", "mask", "say", "types") if key in options}
 
     def make(dtype: str) -> nf.Layer:
         usual = {"seed": 0, "dtype": dtype}
         taken = {key: usual[key] for key in usual if key in inspect.signature(kind).parameters}
         return kind(*sizes, **options, **taken)
 
-    return _case_of_layer(covers, make, x, mask, say, types)
+    return _case_of_layer(covers, make, **given)
 
 
 L = nf.layers
@@ -424,23 +421,12 @@ def _train_digits(backend: str, dtype: str, **changes: Any) -> Results:
 
     dataset = nf.data.digits()
     sizes = {"d_model": 16, "n_layers": 1, "n_heads": 2, "d_ff": 32, "max_len": 8}
-    model = nf.SequenceClassifier(
-        nf.EncoderConfig(**(sizes | changes)),
-        10,
-        n_features=8,
-        pooling="flatten",
-        seed=0,
-        dtype=dtype,
-    ).to(backend)
-    history = fit(
-        model,
-        first(320, dataset.train),
-        validation=first(64, dataset.validation),
-        epochs=1,
-        batch_size=32,
-        workers=1,
-        clip_norm=1.0,
-    )
+    chosen = config(**(sizes | changes))
+    model = nf.SequenceClassifier(chosen, 10, n_features=8, pooling="flatten", seed=0, dtype=dtype)
+    model.to(backend)
+    usual = {"epochs": 1, "batch_size": 32, "workers": 1, "clip_norm": 1.0}
+    validation = first(64, dataset.validation)
+    history = fit(model, first(320, dataset.train), validation=validation, **usual)
     logits = model(first(64, dataset.test)[0])
     return {"losses": np.array([*history.train_loss, *history.validation_loss]), "logits": logits}
 
@@ -507,27 +493,14 @@ def train(
 
 
 TRAINING = [
-    Case("training", "Adam", lambda backend, dtype: train(backend, dtype)),
-    Case(
-        "training on features, pre-norm",
-        "Adam",
-        lambda backend, dtype: train(backend, dtype, features=True, norm="pre"),
-    ),
+    Case("training", "Adam", train),
+    Case("training on features, pre-norm", "Adam", partial(train, features=True, norm="pre")),
     Case("training on digits", "fit", _train_digits),
     Case(
         "training on digits with dropout and a Fourier transform",
         "fit",
-        lambda backend, dtype: _train_digits(backend, dtype, mixer="fourier", dropout=0.2),
+        partial(_train_digits, mixer="fourier", dropout=0.2),
     ),
 ]
 
-EVERYTHING = [
-    *PAIRS,
-    *LAYERS,
-    *MIXERS,
-    *EXPLANATIONS,
-    *ENCODERS,
-    *CLASSIFIERS,
-    *OPTIMIZING,
-    *TRAINING,
-]
+EVERYTHING = PAIRS + LAYERS + MIXERS + EXPLANATIONS + ENCODERS + CLASSIFIERS + OPTIMIZING + TRAINING

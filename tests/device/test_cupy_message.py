@@ -3,9 +3,9 @@
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,15 +16,6 @@ from npformer.core import arrays as backends
 
 class CUDARuntimeError(RuntimeError):
     """Stands in for CuPy's."""
-
-
-def fails(error: Exception) -> Callable[..., Any]:
-    """Return a function that raises this."""
-
-    def fail(*arguments: Any, **options: Any) -> Any:
-        raise error
-
-    return fail
 
 
 @pytest.fixture
@@ -57,14 +48,18 @@ NO_LIBRARY = 'Failure finding "libcublasLt.so.13": cannot open shared object fil
 NO_HEADERS = "Failed to find CUDA headers."
 PROBLEMS: dict[str, tuple[Any, str, tuple[str, ...]]] = {
     "no driver": (
-        (fails(CUDARuntimeError(NO_DRIVER)),),
+        (Mock(side_effect=CUDARuntimeError(NO_DRIVER)),),
         "backend 'cupy' needs an NVIDIA GPU and its driver; CuPy 13.6.0 is",
         ("cudaErrorInsufficientDriver", "`nvidia-smi`", "stay on backend 'numpy'"),
     ),
     "no device": ((lambda: 0,), "backend 'cupy'", ("finds no device", "`nvidia-smi`")),
-    "no library": ((lambda: 1, fails(ImportError(NO_LIBRARY))), LIBRARIES, (NO_LIBRARY, INSTALL)),
+    "no library": (
+        (lambda: 1, Mock(side_effect=ImportError(NO_LIBRARY))),
+        LIBRARIES,
+        (NO_LIBRARY, INSTALL),
+    ),
     "no headers": (
-        (lambda: 1, fails(RuntimeError(f"{NO_HEADERS}\nPlease set CUDA_PATH"))),
+        (lambda: 1, Mock(side_effect=RuntimeError(f"{NO_HEADERS}\nPlease set CUDA_PATH"))),
         LIBRARIES,
         (NO_HEADERS, INSTALL),
     ),

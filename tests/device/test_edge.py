@@ -11,16 +11,7 @@ from npformer.core import Padding
 from npformer.inspection.non_finite import first_non_finite
 from npformer.mixers.padding import per_length, zero
 from tests.device import cases
-from tests.device.cases import (
-    IDS,
-    LABELS,
-    LABELS_OF_TOKENS,
-    MASK,
-    X,
-    classifier,
-    on_device,
-    same,
-)
+from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, X, classifier, on_device, same
 
 pytestmark = pytest.mark.usefixtures("plain")
 

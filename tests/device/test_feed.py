@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core import PinnedFeed
-from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, batch, classifier, fit, flat
+from npformer.core.pinned_feed import PinnedFeed
+from tests.device.cases import IDS, LABELS, MASK, batch, classifier, fit, flat
 from tests.fake_device import FakeFeed
 
 
@@ -48,6 +48,7 @@ def test_on_the_host_there_is_no_feed(feeds) -> None:
     assert feeds == []
 
 
+@pytest.mark.parametrize("masked", [True, False], ids=["padded", "full"])
 @pytest.mark.parametrize("micro_batch", [None, 1, 2])
 @pytest.mark.parametrize(
     "changes",
@@ -61,23 +62,17 @@ def test_on_the_host_there_is_no_feed(feeds) -> None:
     ],
     ids=str,
 )
-def test_what_was_fed_trains_as_on_the_host(changes, micro_batch) -> None:
+def test_what_was_fed_trains_as_on_the_host(changes, micro_batch, masked) -> None:
     """Also where samples have unequally many labels, so that micro-batches weigh differently."""
-    weights = []
+    weights, losses = [], []
     with nf.use_kernels(False):
         for name in ("numpy", "fake"):
             model = classifier("float64", **changes).to(name)
-            fit(model, (*batch(model), MASK), micro_batch=micro_batch, batch_size=3, workers=1)
+            data = (*batch(model), MASK) if masked else batch(model)
+            history = fit(model, data, micro_batch=micro_batch, batch_size=3, workers=1)
             weights.append(flat(model))
+            losses.append(history.train_loss)
     np.testing.assert_allclose(weights[1], weights[0], rtol=1e-10, atol=1e-13)
-
-
-def test_labels_of_tokens_count_without_a_mask_too() -> None:
-    losses = []
-    for name in ("numpy", "fake"):
-        model = classifier("float64", pooling="none").to(name)
-        history = fit(model, (IDS, LABELS_OF_TOKENS), micro_batch=1, batch_size=3, workers=1)
-        losses.append(history.train_loss)
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-10)
 
 

@@ -13,15 +13,6 @@ from tests.fake_device import FakeArray, count
 pytestmark = pytest.mark.usefixtures("plain")
 
 
-def test_a_model_that_moves_there_and_back_is_the_same() -> None:
-    model = classifier("float32")
-    before = {name: x.copy() for name, x in model.parameters().items()}
-    model.to("fake").to("numpy")
-    for name, x in model.parameters().items():
-        np.testing.assert_array_equal(x, before[name])
-        assert x.flags.writeable
-
-
 def test_parameters_are_views_of_one_buffer_after_a_move() -> None:
     model = classifier("float32").to("fake")
     model.parameters().flat[...] = 0.5
@@ -35,22 +26,21 @@ def test_parameters_that_were_taken_before_the_move_show_the_device() -> None:
     assert all(isinstance(x, FakeArray) for x in parameters.values())
 
 
-def test_constants_move_with_the_model() -> None:
-    model = classifier("float32").to("fake")
-    assert isinstance(model.embed.positions.table.value, FakeArray)
-
-
-@pytest.mark.parametrize("mixer", ["fixed_random_synthesizer", "random"])
-def test_tables_that_are_not_trained_move_with_the_model(mixer) -> None:
+@pytest.mark.parametrize("mixer", ["attention", "fixed_random_synthesizer", "random"])
+def test_all_arrays_of_a_model_move_there_and_back(mixer) -> None:
+    """Also those that are not trained: sinusoids, and the tables of a mixer."""
     model = classifier("float32", mixer=mixer)
-    tables = {n: p for n, p in model.named_parameters().items() if not p.trainable}
-    assert any("mixer" in name for name in tables)
+    tables = model.named_parameters()
+    assert mixer == "attention" or any("mixer" in n for n, p in tables.items() if not p.trainable)
     before = {name: p.value.copy() for name, p in tables.items()}
     model.to("fake")
-    assert all(isinstance(p.value, FakeArray) for p in tables.values())
+    assert all(
+        isinstance(p.value, FakeArray) for p in (*tables.values(), model.embed.positions.table)
+    )
     model.to("numpy")
     for name, p in tables.items():
         np.testing.assert_array_equal(p.value, before[name])
+        assert p.value.flags.writeable
 
 
 def test_the_model_on_the_device_has_memory_of_its_own() -> None:

@@ -11,17 +11,14 @@ from tests.device.cases import IDS, LABELS, X, classifier, fit
 from tests.fake_device import count
 
 
-def test_precision_is_float32_unless_asked() -> None:
+@pytest.mark.parametrize(
+    ("options", "switched"), [({}, []), ({"precision": "tf32"}, [True, False])], ids=str
+)
+def test_fit_sets_the_precision_if_asked_and_puts_it_back(options, switched) -> None:
     assert precision("fake") == "float32"
     with count() as counted:
-        fit(classifier("float32").to("fake"), (IDS, LABELS))
-    assert counted.precisions == []
-
-
-def test_fit_sets_the_precision_and_puts_it_back() -> None:
-    with count() as counted:
-        fit(classifier("float32").to("fake"), (IDS, LABELS), precision="tf32")
-    assert counted.precisions == [True, False]
+        fit(classifier("float32").to("fake"), (IDS, LABELS), **options)
+    assert counted.precisions == switched
     assert precision("fake") == "float32"
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -44,19 +45,15 @@ def trained(model, n_workers, micro_batch=None, processes=False):
     return model.parameters().flat.copy()
 
 
-def refusing_fork(monkeypatch):
-    """Let the system refuse every new process; return a list with an entry for each attempt."""
-    attempts = []
-
-    def fork():
-        attempts.append(True)
-        raise BlockingIOError("Resource temporarily unavailable")
-
+def refuse_fork(monkeypatch):
+    """Let the system refuse every new process; return the mock that counts the attempts."""
+    fork = Mock(side_effect=BlockingIOError("Resource temporarily unavailable"))
     monkeypatch.setattr(os, "fork", fork)
     monkeypatch.setattr(processes, "refused", False)
-    return attempts
+    return fork
 
 
-def refused_memory(*arguments):
-    """Stand in for ``mmap.mmap`` where the system has no memory to share."""
-    raise OSError(12, "Cannot allocate memory")
+def refuse_memory(monkeypatch):
+    """Let the system have no memory to share."""
+    mmap = Mock(side_effect=OSError(12, "Cannot allocate memory"))
+    monkeypatch.setattr("npformer.engine.processes.mmap.mmap", mmap)

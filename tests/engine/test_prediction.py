@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from npformer.engine import team as engine_team
 from npformer.engine.processes import CannotCopyError, in_processes
 from npformer.engine.worker_counts import choose_workers
 from npformer.models import SequenceModel
-from tests.engine.helpers import blas_threads, linux_only, refusing_fork
+from tests.engine.helpers import blas_threads, linux_only, refuse_fork
 
 pytestmark = pytest.mark.usefixtures("many_cores")
 
@@ -139,20 +140,15 @@ def test_a_copy_starts_no_threads_of_blas():
 def test_long_predictions_make_copies_by_themselves(
     small_model, rng, monkeypatch, tokens, seconds, worth
 ):
-    model, ids, made = small_model(), rng.integers(0, 7, (400, 6)), []
+    model, ids = small_model(), rng.integers(0, 7, (400, 6))
     monkeypatch.setattr(worker_counts, "COPIES_FROM_TOKENS", tokens)
     monkeypatch.setattr(worker_counts, "COPIES_FROM_SECONDS", seconds)
-
-    def noted(n, answer):
-        made.append(n)
-        return copies(n, answer)
-
-    copies = processes.Copies
-    monkeypatch.setattr(processes, "Copies", noted)
+    copies = Mock(wraps=processes.Copies)
+    monkeypatch.setattr(processes, "Copies", copies)
     expected = model.predict(ids, processes=False)
-    assert not made
+    assert not copies.called
     np.testing.assert_array_equal(model.predict(ids), expected)
-    assert made == ([2] if worth else [])
+    assert [call.args[0] for call in copies.mock_calls] == ([2] if worth else [])
 
 
 @linux_only
@@ -193,10 +189,10 @@ def test_an_error_in_a_copy_is_the_callers(small_model, ids):
 def test_threads_predict_where_the_system_makes_no_process(small_model, ids, monkeypatch):
     model = small_model()
     expected = model.predict(ids, processes=False)
-    attempts = refusing_fork(monkeypatch)
+    fork = refuse_fork(monkeypatch)
     for _ in range(3):  # it is asked once: each attempt leaves open files behind
         np.testing.assert_array_equal(model.predict(ids), expected)
-    assert len(attempts) == 1
+    fork.assert_called_once()
     with pytest.raises(CannotCopyError, match=r"no more processes .*processes=False computes"):
         model.predict(ids, processes=True)
 

@@ -16,7 +16,7 @@ from npformer import BatchTooLargeError
 from npformer.engine import processes, threads
 from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.engine.processes import CannotCopyError, Copies, CopyDiedError, possible, shared_array
-from tests.engine.helpers import in_threads, linux_only, refused_memory
+from tests.engine.helpers import in_threads, linux_only, refuse_memory
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_a_shared_array_may_be_empty():
 
 
 def test_a_shared_array_that_there_is_no_memory_for_is_a_copy_that_cannot_be_made(monkeypatch):
-    monkeypatch.setattr("npformer.engine.processes.mmap.mmap", refused_memory)
+    refuse_memory(monkeypatch)
     with pytest.raises(CannotCopyError, match=r"no memory .* share \(.*Cannot alloc"):
         shared_array(10, "float32")
 

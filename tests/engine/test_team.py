@@ -155,8 +155,7 @@ def test_a_run_repeats_bit_for_bit(larger_model, number, micro_batch, dtype):
 def test_larger_models_lend(larger_model, rng):
     model = larger_model(dtype="float32")
     with Team(model, 3) as team:
-        batch = model.batch(rng.integers(0, 7, (9, 24)), rng.integers(0, 3, 9))
-        team.step(batch, generator=rng)
+        team.step(model.batch(rng.integers(0, 7, (9, 24)), rng.integers(0, 3, 9)), generator=rng)
         assert all(lends.n_bytes > 1 << 15 for lends in team._workspaces)
 
 

@@ -10,13 +10,7 @@ from npformer.engine import team as engine_team
 from npformer.engine.processes import CannotCopyError
 from npformer.engine.team import Team
 from npformer.losses import SoftmaxCrossEntropy
-from tests.engine.helpers import (
-    blas_threads,
-    linux_only,
-    refused_memory,
-    refusing_fork,
-    trained,
-)
+from tests.engine.helpers import blas_threads, linux_only, refuse_fork, refuse_memory, trained
 
 
 @linux_only
@@ -107,16 +101,13 @@ def test_processes_where_there_can_be_none(small_model, simple_batch, monkeypatc
 
 
 @linux_only
-@pytest.mark.parametrize("lacking", ["processes", "memory"])
+@pytest.mark.parametrize("refuse", [refuse_fork, refuse_memory])
 def test_threads_compute_where_the_system_makes_no_process(
-    small_model, simple_batch, monkeypatch, lacking
+    small_model, simple_batch, monkeypatch, refuse
 ):
     model = small_model()
     expected = model.loss_and_gradients(*simple_batch, workers=2)[1].flat
-    if lacking == "processes":
-        refusing_fork(monkeypatch)
-    else:
-        monkeypatch.setattr("npformer.engine.processes.mmap.mmap", refused_memory)
+    refuse(monkeypatch)
     with Team(model, 2, processes="auto") as team:
         for _ in range(2):
             _, gradients = team.step(model.batch(*simple_batch))

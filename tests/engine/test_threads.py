@@ -6,6 +6,7 @@ import time
 import warnings
 from itertools import count
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -143,9 +144,7 @@ def test_each_thread_gets_every_nth_core_if_there_are_enough(monkeypatch, cores,
 
 
 def test_cores_that_are_taken_away_meanwhile_are_no_error(monkeypatch):
-    def refuse(thread, some):
-        raise OSError("Invalid argument")
-
+    refuse = Mock(side_effect=OSError("Invalid argument"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0, 1}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
     threads._choose_cores(count(), 2)

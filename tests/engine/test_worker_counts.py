@@ -74,15 +74,19 @@ def test_no_more_cores_are_taken_than_are_ours(monkeypatch):
     assert choose_workers("auto", CPU, 64, MANY, LONG) == 3
 
 
-@pytest.mark.parametrize("asked", [0, -1, True, 2.0, "2", "many", None])
-def test_anything_but_a_number_or_auto_is_refused(asked):
-    with pytest.raises(ValueError, match=r"workers is .*; expected a whole number .* or 'auto'"):
-        choose_workers(asked, CPU, 64, MANY, LONG)
+NO_NUMBER = r"workers is .*; expected a whole number .* or 'auto'"
 
 
-def test_a_gpu_takes_no_workers():
-    with pytest.raises(ValueError, match="workers is 2 on backend 'cupy'; expected 1"):
-        choose_workers(2, GPU, 64, MANY, LONG)
+@pytest.mark.parametrize(
+    ("asked", "backend", "message"),
+    [
+        *((asked, CPU, NO_NUMBER) for asked in (0, -1, True, 2.0, "2", "many", None)),
+        (2, GPU, "workers is 2 on backend 'cupy'; expected 1"),
+    ],
+)
+def test_wrong_numbers_are_refused(asked, backend, message):
+    with pytest.raises(ValueError, match=message):
+        choose_workers(asked, backend, 64, MANY, LONG)
 
 
 # Threads that share calls -------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 
 import npformer as nf
 from npformer import functional as F
-from npformer.core import INITIALIZERS, array_module, draw, generator, normal, ones
+from npformer.core import INITIALIZERS, array_module, initializers
 from npformer.layers import ACTIVATIONS, FFNS, GELU, POOLINGS, LayerNorm, Linear, Pooling
 from npformer.layers.pooling import without_padding
 from npformer.losses import LOSSES, Measured, SoftmaxCrossEntropy
@@ -48,7 +48,7 @@ class SwiGLU(nf.Layer):
     """
 
     def __init__(self, d_model, d_ff, activation, *, seed, dtype, initializer):
-        rng, init = generator(seed), INITIALIZERS.make(initializer)
+        rng, init = initializers.generator(seed), INITIALIZERS.make(initializer)
         made = {"bias": False, "seed": rng, "dtype": dtype, "init": init}
         self.gate = Linear(d_model, d_ff, **made)
         self.expand = Linear(d_model, d_ff, **made)
@@ -130,15 +130,15 @@ class SpatialGating(WholeSequenceMixer):
         super().__init__(padding)
         if expansion < 2 or expansion * d_model % 2:
             raise ValueError(f"expansion is {expansion}; expected an even number of features, 2 up")
-        rng, init = generator(seed), INITIALIZERS.make(initializer)
+        rng, init = initializers.generator(seed), INITIALIZERS.make(initializer)
         made = {"seed": rng, "dtype": dtype, "init": init}
         half = expansion * d_model // 2
         self.expand = Linear(d_model, 2 * half, **made)
         self.activation = GELU()
         self.norm = LayerNorm(half, dtype=dtype)
-        near_0 = normal(1e-3)
-        self.W = nf.Parameter(draw(near_0, rng, (max_len, max_len), dtype))
-        self.b = nf.Parameter(draw(ones, rng, (max_len, 1), dtype))
+        near_0 = initializers.normal(1e-3)
+        self.W = nf.Parameter(initializers.draw(near_0, rng, (max_len, max_len), dtype))
+        self.b = nf.Parameter(initializers.draw(initializers.ones, rng, (max_len, 1), dtype))
         self.contract = Linear(half, d_model, **made)
 
     @classmethod

@@ -254,7 +254,7 @@ THIRD = "encoder.layer.2.output.dense.bias"
         (
             lambda s: s | {"embeddings.word_embeddings.weight": np.zeros((12, 8))},
             ValueError,
-            r"has shape \(12, 8\), and hf_config says \(11, 8\)",
+            r"has shape \(12, 8\) and dtype float64, expected \(11, 8\) and float64",
         ),
         (
             lambda s: {k: v for k, v in s.items() if not k.startswith("encoder")},
@@ -282,14 +282,14 @@ def test_weights_that_do_not_fit_are_refused(changed, error, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_act": "silu"}, "hidden_act = 'silu'; expected one of 'gelu', 'gelu_new'"),
+        ({"hidden_act": "silu"}, "hidden_act is 'silu'; expected one of 'gelu', 'gelu_new'"),
         ({"position_embedding_type": "relative_key"}, "= 'relative_key'; expected 'absolute'"),
         ({"is_decoder": True}, "is_decoder = True; expected False"),
         ({"add_cross_attention": True}, "add_cross_attention = True; expected False"),
         ({"model_type": "roberta"}, "model_type = 'roberta'; expected 'bert'"),
         ({"embedding_size": 4}, "embedding_size = 4; expected 8"),
-        ({"num_attention_heads": 3}, "hidden_size = 8 and num_attention_heads = 3; expected heads"),
-        ({"pruned_heads": {0: [1]}}, "pruned_heads; expected none"),
+        ({"num_attention_heads": 3}, "n_heads is 3 and d_model is 8; expected heads that divide"),
+        ({"pruned_heads": {0: [1]}}, r"pruned_heads = {0: \[1\]}; expected {}"),
         ({"hidden_size": 0}, "hidden_size is 0; expected a whole number of at least 1"),
         ({"hidden_size": "8"}, "hidden_size is '8'; expected a whole number of at least 1"),
         ({"vocab_size": None}, "vocab_size is None; expected a whole number of at least 1"),

@@ -1,6 +1,7 @@
 """Kernels on and off: for a process, a call, and for layers and arrays that have none."""
 
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from npformer.engine.twins import Twins, kernels_of
 from npformer.engine.updates import device_generator, update
 from npformer.mixers import MixerSettings
 from npformer.proof import complex_step
+from tests.engine.users import Scaled
 from tests.passes import assert_same, both_passes
 
 
@@ -30,10 +32,7 @@ def on(monkeypatch):
 @pytest.fixture
 def refusing(monkeypatch):
     """Make every kernel say that it was called."""
-
-    def refuse(*arguments, **options):
-        raise Used
-
+    refuse = Mock(side_effect=Used)
     for name in cpu.KERNELS:
         monkeypatch.setitem(cpu.KERNELS, name, (refuse, refuse))
     for name in cpu.UPDATES:
@@ -154,15 +153,10 @@ def test_a_feed_forward_network_is_one_kernel_unless_a_part_is_a_users(rng):
         parts = cache if isinstance(cache, tuple) else (cache,)
         return [part.backward for part in parts if type(part) is Saved]
 
-    class Doubled(L.Linear):
-        def forward(self, x, context):
-            y, cache = super().forward(x, context)
-            return 2.0 * y, cache
-
     linear, feed_forward = (cpu.KERNELS[name][1] for name in ("linear", "feed_forward"))
     layer = L.PositionwiseFeedForward(8, 12, "gelu", seed=0, dtype="float64")
     assert kernels_used(layer) == [feed_forward]
-    layer.expand = Doubled(8, 12, seed=0, dtype="float64")
+    layer.expand = Scaled(8, 12, seed=0, dtype="float64")
     assert kernels_used(layer) == [linear]  # contract's alone
     layer.expand = L.Linear(8, 12, bias=False, seed=0, dtype="float64")
     assert kernels_used(layer) == [linear, linear]

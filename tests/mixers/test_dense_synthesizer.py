@@ -24,11 +24,3 @@ def test_a_tokens_weights_are_its_own(either, rng, kind):
     after = mixer.explain(x, Context())
     np.testing.assert_array_equal(after[:, :, [0, 1, 2, 4]], before[:, :, [0, 1, 2, 4]])
     assert np.abs(after[:, :, 3] - before[:, :, 3]).max() > 1e-3
-
-
-def test_long_sequences_cost_fewer_parameters_factorized():
-    whole, factorized = (
-        kind(32, 4, 512, seed=0).scores.n_parameters()
-        for kind in (DenseSynthesizer, FactorizedDenseSynthesizer)
-    )
-    assert factorized < whole / 3

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from npformer import Context
+from npformer import functional as F
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings
 from tests.passes import both_passes
 
@@ -206,10 +207,9 @@ def test_explain_causal_weights_are_lower_triangles(either, name, rng):
 
 @pytest.mark.parametrize("name", AVERAGING)
 def test_explain_weights_times_values_is_what_the_mixer_does(mixer, x, padding):
-    value = mixer.value(x).reshape(3, 4, 2, 4).transpose(0, 2, 1, 3)
-    heads = mixer.explain(x, Context(mask=padding)) @ value
-    by_hand = mixer.output(heads.transpose(0, 2, 1, 3).reshape(x.shape))
-    np.testing.assert_allclose(mixer(x, padding)[padding], by_hand[padding], rtol=1e-12)
+    heads = mixer.explain(x, Context(mask=padding)) @ F.split_heads(mixer.value(x), 2)
+    expected = mixer.output(F.merge_heads(heads))
+    np.testing.assert_allclose(mixer(x, padding)[padding], expected[padding], rtol=1e-12)
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
@@ -219,10 +219,10 @@ def test_explain_the_matrix_and_the_map_of_features_are_the_mixing(mixer, x, nam
     mixed = mixer.explain(x, Context(mask=mask))[:, 0] @ x
     if name in ("fourier", "hartley"):
         transform = np.fft.fft(mixed, axis=-1)
-        by_hand = transform.real - (transform.imag if name == "hartley" else 0.0)
+        expected = transform.real - (transform.imag if name == "hartley" else 0.0)
     else:
-        by_hand = mixed @ mixer.W_features.value
-    np.testing.assert_allclose(mixer(x, mask), by_hand, rtol=0, atol=1e-12)
+        expected = mixed @ mixer.W_features.value
+    np.testing.assert_allclose(mixer(x, mask), expected, rtol=0, atol=1e-12)
 
 
 def test_no_mixing_is_the_identity(either, x, padding):

@@ -2,32 +2,15 @@ import numpy as np
 import pytest
 
 from npformer import Context, Gradients
-from npformer.mixers import (
-    FactorizedRandomScores,
-    FactorizedRandomSynthesizer,
-    FixedRandomScores,
-    FixedRandomSynthesizer,
-    RandomScores,
-    RandomSynthesizer,
-)
+from npformer import mixers as M
 from tests.passes import both_passes
 
-KINDS = [RandomSynthesizer, FixedRandomSynthesizer, FactorizedRandomSynthesizer]
+KINDS = [M.RandomSynthesizer, M.FixedRandomSynthesizer, M.FactorizedRandomSynthesizer]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
-def kind(request):
-    return request.param
-
-
-@pytest.fixture
-def mixer(kind, either):
-    return either(kind(8, 2, 6, seed=0, dtype="float64"))
-
-
-@pytest.fixture
-def x(rng):
-    return rng.normal(size=(2, 5, 8))
+def mixer(request, either):
+    return either(request.param(8, 2, 6, seed=0, dtype="float64"))
 
 
 def test_the_weights_do_not_depend_on_the_tokens(mixer, rng):
@@ -36,13 +19,14 @@ def test_the_weights_do_not_depend_on_the_tokens(mixer, rng):
     np.testing.assert_array_equal(one[0], one[1])
 
 
-def test_the_gradient_goes_through_the_values_alone(mixer, x):
+def test_the_gradient_goes_through_the_values_alone(mixer, rng):
+    x = rng.normal(size=(2, 5, 8))
     # a map that is linear in x: its derivative is the same everywhere
     np.testing.assert_array_equal(both_passes(mixer, x)[1], both_passes(mixer, 2.0 * x)[1])
 
 
 def test_a_fixed_table_has_no_gradient_and_is_still_a_parameter():
-    mixer = FixedRandomSynthesizer(8, 2, 6, seed=0)
+    mixer = M.FixedRandomSynthesizer(8, 2, 6, seed=0)
     assert "R" in mixer.named_parameters()
     assert "R" not in mixer.parameters()
     assert "R" not in Gradients(mixer)
@@ -50,7 +34,7 @@ def test_a_fixed_table_has_no_gradient_and_is_still_a_parameter():
 
 
 def test_a_table_sums_the_gradients_of_its_batch(either, rng):
-    mixer = either(RandomSynthesizer(8, 2, 6, seed=0, dtype="float64"))
+    mixer = either(M.RandomSynthesizer(8, 2, 6, seed=0, dtype="float64"))
     x = rng.normal(size=(3, 5, 8))
     dy, both = rng.normal(size=x.shape), Gradients(mixer)
     mixer.backward(dy, mixer.forward(x, Context())[1], both)
@@ -63,13 +47,14 @@ def test_a_table_sums_the_gradients_of_its_batch(either, rng):
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
 def test_scores_have_at_most_rank_k_and_variance_1(rank):
-    scores = FactorizedRandomScores(2, 200, rank, seed=0, dtype="float64")
+    scores = M.FactorizedRandomScores(2, 200, rank, seed=0, dtype="float64")
     table, _ = scores.forward(np.zeros((1, 200, 1)), Context())
     assert (np.linalg.matrix_rank(table) == rank).all()
     assert 0.8 < table.std() < 1.2
 
 
 def test_a_fixed_table_is_drawn_as_a_trained_one_with_variance_1():
-    fixed, trained = (kind(2, 200, seed=3).R.value for kind in (FixedRandomScores, RandomScores))
+    kinds = M.FixedRandomScores, M.RandomScores
+    fixed, trained = (kind(2, 200, seed=3).R.value for kind in kinds)
     np.testing.assert_array_equal(fixed, trained)
     assert 0.98 < trained.std() < 1.02

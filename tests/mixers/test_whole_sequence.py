@@ -17,22 +17,16 @@ def build(kind, padding="refuse"):
     return kind(8, 6, padding, seed=0, dtype="float64")
 
 
-def function_of(mixer):
-    """Return the map of whole sequences, as in npformer.functional."""
+def function_of(mixer, transposed=False):
+    """Return the map of whole sequences as in npformer.functional, or its transpose."""
     if isinstance(mixer, Fourier):
         return lambda x: F.fourier_mixing(x)[0]
     if isinstance(mixer, Hartley):
         return lambda x: F.hartley_mixing(x)[0]
     W, V = mixer.W_sequence.value, mixer.W_features.value
+    if transposed:
+        W, V = W.T, V.T
     return lambda x: F.linear_mixing(x, W, V)[0]
-
-
-def transpose_of(mixer):
-    """Return the transposed map."""
-    if isinstance(mixer, Fourier | Hartley):
-        return function_of(mixer)
-    W, V = mixer.W_sequence.value, mixer.W_features.value
-    return lambda dy: F.linear_mixing(dy, W.T, V.T)[0]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
@@ -67,7 +61,10 @@ def test_per_length_mixes_each_sequence_by_itself_forward_and_backward(either, k
     mask, x = np.arange(4) < np.array(LENGTHS)[:, None], rng.normal(size=(5, 4, 8))
     mixer, dy = either(build(kind, "per_length")), rng.normal(size=(5, 4, 8))
     y, dx, *_ = both_passes(mixer, x, Context(mask=mask), dy)
-    for found, given, mix in ((y, x, function_of(mixer)), (dx, dy, transpose_of(mixer))):
+    for found, given, mix in (
+        (y, x, function_of(mixer)),
+        (dx, dy, function_of(mixer, transposed=True)),
+    ):
         for n, length in enumerate(LENGTHS):
             if length:
                 alone = mix(given[n : n + 1, :length])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.engine.team import Team
+from npformer import functional as F
 from npformer.models import InputEmbedding
 from tests.passes import assert_same, both_passes
 
@@ -22,13 +22,8 @@ def embed(small_config):
     """Make a float64 embedding of seven token ids, all parameters away from where they began."""
 
     def make(vocab_size=7, n_features=None, **changes):
-        layer = InputEmbedding(
-            small_config(**changes),
-            vocab_size=vocab_size,
-            n_features=n_features,
-            seed=0,
-            dtype="float64",
-        )
+        tokens = {"vocab_size": vocab_size, "n_features": n_features}
+        layer = InputEmbedding(small_config(**changes), **tokens, seed=0, dtype="float64")
         rng = np.random.default_rng(1)
         for array in layer.parameters().values():
             array += 0.3 * rng.normal(size=array.shape)
@@ -40,12 +35,6 @@ def embed(small_config):
 @pytest.fixture
 def types(rng):
     return rng.integers(0, 3, (8, 6))
-
-
-def normed(x, norm):
-    centred = x - x.mean(axis=-1, keepdims=True)
-    std = np.sqrt(x.var(axis=-1, keepdims=True) + norm.eps)
-    return centred / std * norm.gamma.value + norm.beta.value
 
 
 # What it computes ---------------------------------------------------------------------------------
@@ -64,7 +53,8 @@ def test_it_is_the_formula(embed, token_batch, types):
     y, _ = layer.forward(ids, nf.Context(types=types))
     named = layer.parameters()
     total = named["tokens.weight"][ids] + named["positions.table"] + named["types.weight"][types]
-    expected = normed(total, layer.norm) @ named["projection.weight"] + named["projection.bias"]
+    normed, _ = F.layer_norm(total, named["norm.gamma"], named["norm.beta"], 1e-12)
+    expected = normed @ named["projection.weight"] + named["projection.bias"]
     np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-13)
 
 
@@ -129,7 +119,7 @@ def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types)
     logits = model(ids, mask, types)
     assert not np.allclose(logits, model(ids, mask))
     np.testing.assert_array_equal(logits, model(ids, mask, types=types))
-    expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    expected, _ = F.softmax(logits)
     found = model.predict_probabilities(ids, mask, batch_size=3, types=types)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     predicted = model.predict(ids, mask, types=types)
@@ -152,16 +142,6 @@ def test_a_model_with_types_is_trained_without_them(small_model, token_batch):
     nf.fit(model, token_batch, validation=token_batch, epochs=2, progress=False)
     changed = (model.embed.types.weight.value != before).any(axis=1)
     assert changed.tolist() == [True, False, False]
-
-
-def test_a_team_takes_types(small_model, token_batch, types):
-    model = small_model(**BERT)
-    loss, gradients = model.loss_and_gradients(*token_batch, types=types)
-    with Team(model, 2) as team:
-        for _ in range(2):
-            found, summed = team.step(model.batch(*token_batch, types), generator=None)
-            assert float(found) == pytest.approx(loss, rel=1e-12)
-            np.testing.assert_allclose(summed.flat, gradients.flat, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])

@@ -12,7 +12,7 @@ import npformer as nf
 from npformer.core import Layer
 from npformer.engine.twins import has_twin
 from npformer.museum import BUGS, INVARIANTS, REFEREES, referees
-from npformer.museum.attention import AttentionBy
+from npformer.museum.mixers import AttentionBy
 from npformer.museum.probes import KEPT, N_HEADS, TOKENS, WIDTH, found, small, weights_of
 from npformer.proof.cases.case import draw
 

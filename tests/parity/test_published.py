@@ -1,10 +1,10 @@
-"""The systems of `npformer.models.published` beside their originals, written again in PyTorch."""
+"""`npformer.published` beside the originals, written again in PyTorch."""
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.models import published
+from npformer.models import published_snippets as published
 
 from .formulas import conv1d
 from .helpers import (

@@ -42,7 +42,7 @@ def test_it_warns_about_a_split_that_may_have_been_trained_on(trained, prints):
 @pytest.mark.parametrize("split", ["both", "nope"])
 def test_an_unknown_split_is_refused(trained, fails, split):
     line = fails("evaluate", trained, "--split", split)
-    assert f"--split is {split!r}; expected stratified or ordered for task digits" in line
+    assert f"--split of task digits is {split!r}; expected one of 'stratified', 'ordered'" in line
 
 
 def test_a_model_that_is_not_a_classifier_is_refused(tmp_path, small_config, fails):

@@ -33,4 +33,4 @@ def test_a_wrong_backward_pass_fails(prints, monkeypatch):
 
 def test_an_unknown_name_is_one_line(fails):
     assert "no case is called zzz" in fails("gradcheck", "zzz")
-    assert "Did you mean layer_norm" in fails("gradcheck", "layer_nrom")
+    assert "Did you mean 'layer_norm'" in fails("gradcheck", "layer_nrom")

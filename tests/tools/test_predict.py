@@ -108,8 +108,8 @@ def test_batches_are_chosen(trained, fails, prints, monkeypatch):
     ("name", "content", "message"),
     [
         ("x.txt", "1,2", "x.txt ends in '.txt'; expected .npy or .csv"),
-        ("x.npy", None, "x.npy; expected an array that numpy.save wrote"),
-        ("x.csv", None, "x.csv; expected one sample a line"),
+        ("x.npy", None, "x.npy: No such file"),
+        ("x.csv", None, "x.csv: No such file"),
         ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
         ("x.npy", "some text", "x.npy is not an array of numbers in .npy format"),
         ("x.npy", np.array([{"a": 1}]), "x.npy is not an array of numbers"),  # never unpickled

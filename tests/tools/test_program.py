@@ -53,9 +53,12 @@ def test_version(capsys):
         ("train nope", "argument TASK: invalid choice: 'nope'"),
         ("train digits --workers many", "'many' is neither a whole number nor 'auto'"),
         ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
-        ("train digits --epohcs 1", "--epohcs is unknown to npformer train; did you mean --epochs"),
-        ("predict m --probablities", "did you mean --probabilities?"),
-        ("train digits --epoch 1", "did you mean --epochs?"),
+        (
+            "train digits --epohcs 1",
+            "--epohcs is unknown to npformer train. Did you mean '--epo",
+        ),
+        ("predict m --probablities", "Did you mean '--probabilities'?"),
+        ("train digits --epoch 1", "Did you mean '--epochs'?"),
         ("train digits more", "more is unknown to npformer train; the usage above shows"),
     ],
 )

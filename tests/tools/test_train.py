@@ -151,7 +151,10 @@ def test_a_micro_batch_reaches_the_training(tmp_path, used):
     [
         ("--mixer nope", "mixer is 'nope'; expected one of 'attention'"),
         ("--mixer attention,fourier", "mixer has 2 names; expected one name, or one for each"),
-        ("--split nope", "--split is 'nope'; expected stratified, ordered or both for task digits"),
+        (
+            "--split nope",
+            "--split of task digits is 'nope'; expected one of 'stratified', 'o",
+        ),
         ("--heads 3", "n_heads is 3 and d_model is 16; expected heads that divide d_model"),
         ("--epochs 0", "--epochs is 0; expected a whole number of at least 1"),
         ("--batch-size 0", "--batch-size is 0; expected a whole number of at least 1"),
@@ -179,7 +182,7 @@ def test_an_error_during_training_is_one_line(tmp_path, fails, words, message):
 
 def test_a_split_of_a_task_without_splits_is_refused(fails, tmp_path):
     line = fails("train", "reverse", "--split", "ordered", "--out", tmp_path)
-    assert "--split is 'ordered'; expected generated for task reverse" in line
+    assert "--split of task reverse is 'ordered'; expected one of 'generated', 'both'" in line
 
 
 def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, monkeypatch):

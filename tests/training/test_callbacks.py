@@ -452,7 +452,7 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
             [having("on_epoch_end")],
             r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does not",
         ),
-        ([having("after_epochs")], r"has after_epochs, .* Did you mean after_epoch\?"),
+        ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
         (
             [having("after_step", takes=lambda self: None)],
             r"after_step of callbacks\[0\] cannot be called .*\(self, state\)",

@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Gradients
-from npformer.models.published import AskersSynthesizer, BlogFNetBlock, KerasFeedForward, blog_fnet
+from npformer.models.published_snippets import (
+    AskersSynthesizer,
+    BlogFNetBlock,
+    KerasFeedForward,
+    blog_fnet,
+)
 from npformer.proof.cases.case import SEEDED, Case, draw, keep, layer
 from npformer.proof.gradcheck import gradcheck
 

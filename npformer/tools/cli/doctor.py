@@ -50,7 +50,7 @@ class Finding:
 
 
 def diagnose() -> Iterator[Finding]:
-    """Yield what is installed, and whether each backend works; the self-tests take some seconds."""
+    """Yield what is installed, and whether each backend works."""
     yield Finding("npformer", npformer.__version__)
     yield Finding("Python", f"{platform.python_version()}, {platform.platform()}")
     for package in ("numpy", "scipy", "safetensors", "tqdm", "threadpoolctl"):
@@ -118,24 +118,18 @@ def _self_test(backend: str) -> Finding:
 
 
 def _examine(backend: str, size: int = 4096, seconds: float = 0.3) -> Iterator[Finding]:
-    """Yield whether a GPU computes correctly, how fast its products are, and if a model learns.
-
-    Any error is a finding, because drivers and libraries that do not match raise all kinds.
-    """
+    """Yield whether a GPU computes correctly, how fast its products are, and if a model learns."""
     try:
         yield _gradients_agree(backend)
         for precision in PRECISIONS:
             yield _product(backend, precision, size, seconds)
         yield _self_test(backend)
-    except Exception as error:
+    except Exception as error:  # drivers and libraries that do not match raise all kinds
         yield Finding("self-test", f"{backend}: {type(error).__name__}: {error}", ok=False)
 
 
 def _gradients_agree(backend: str) -> Finding:
-    """Compare a small model's float32 gradients with NumPy's.
-
-    Two devices sum in different orders, and their exponentials differ in the last digits.
-    """
+    """Compare a small model's float32 gradients with NumPy's, which differ by rounding alone."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(8, size=(16, 32)), rng.integers(4, size=16)
     mask = np.arange(32) < rng.integers(1, 33, size=16)[:, None]

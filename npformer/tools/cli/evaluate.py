@@ -3,9 +3,9 @@
 import argparse
 from typing import Any
 
-from npformer.core import use_precision
+from npformer.core import checks, use_precision
 from npformer.tools.cli import common
-from npformer.tools.cli.model_files import in_dtype_of, load_trained
+from npformer.tools.cli.load_model import in_dtype_of, load_trained
 from npformer.tools.plugins import load_plugins
 from npformer.training import evaluate
 
@@ -30,9 +30,7 @@ def run(options: argparse.Namespace) -> int:
     instead = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
     model, recipe, notes = load_trained(path, options.backend, instead)
     split = notes["split"] if split is None else split
-    if split not in recipe.splits:
-        known = " or ".join(recipe.splits)
-        raise ValueError(f"--split is {split!r}; expected {known} for task {recipe.name}")
+    checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
     x, labels = in_dtype_of(model, recipe.load(split, int(notes["seed"])).test)
     with use_precision(options.precision, options.backend):
         found = evaluate(model, (x, labels), options.batch_size)

@@ -2,11 +2,11 @@
 
 import argparse
 import re
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from npformer.core import checks
 from npformer.tools.cli import common
 from npformer.tools.plugins import load_plugins
 
@@ -28,18 +28,15 @@ def run(options: argparse.Namespace) -> int:
     chosen = _chosen(options)
     width = max(len(case.name) for case in chosen)
     print(f"{'group':<10}  {'case':<{width}}  tensors  largest error  complex step  ")
-    wrong, errors, complex_errors = 0, [], []
+    wrong, reports = 0, []
     for case in chosen:
         try:
             report, verdict = case.run(), "passed"
         except GradcheckError as error:
             report, verdict = error.report, "FAILED"
             wrong += 1
-        errors.append(report.error)
-        by_complex_step = "-"
-        if report.complex_error is not None:
-            complex_errors.append(report.complex_error)
-            by_complex_step = f"{report.complex_error:.1e}"
+        reports.append(report)
+        by_complex_step = "-" if report.complex_error is None else f"{report.complex_error:.1e}"
         skipped = sum(tensor.no_derivative for tensor in report.tensors)
         note = f"  ({skipped} without a derivative)" if skipped else ""
         print(
@@ -48,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
         )
         if options.verbose or verdict == "FAILED":
             print(report)
+    errors = [r.error for r in reports]
+    complex_errors = [r.complex_error for r in reports if r.complex_error is not None]
     print(
         f"\n{len(chosen)} cases, {len(chosen) - wrong} passed, {wrong} failed\n"
         f"central differences: largest relative error {np.max(errors):.1e}, tolerance "
@@ -70,11 +69,9 @@ def _chosen(options: argparse.Namespace) -> list[Any]:
     chosen = [c for c in every if not words or any(word in _plain(c.name) for word in words)]
     if not chosen:
         known = sorted({word for case in every for word in re.findall(r"\w+", case.name)})
-        close = get_close_matches(options.name[0], known, n=3)
-        hint = f". Did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(
             f"no case is called {' or '.join(options.name)}; without a name, all cases are "
-            f"checked{hint}"
+            f"checked{checks.did_you_mean(options.name[0], known)}"
         )
     return chosen
 

@@ -11,7 +11,7 @@ from npformer.classifier import SequenceClassifier
 from npformer.core import checks, use_precision
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
-from npformer.tools.cli.model_files import in_dtype_of, load_classifier, load_trained
+from npformer.tools.cli.load_model import in_dtype_of, load_classifier, load_trained
 from npformer.tools.plugins import load_plugins
 
 
@@ -40,10 +40,11 @@ def run(options: argparse.Namespace) -> int:
     """Print or write what the model predicts."""
     load_plugins(options.plugin)
     labels = mask = None
-    if options.out is not None and not options.out.absolute().parent.is_dir():
-        raise ValueError(f"--out: the folder {options.out.parent} does not exist; create it first")
-    if options.out is not None and (options.out.suffix != ".npy" or options.out.is_dir()):
-        raise ValueError(f"--out is {options.out}; expected the name of a file that ends in .npy")
+    out = options.out
+    if out is not None and not out.absolute().parent.is_dir():
+        raise ValueError(f"--out: the folder {out.parent} does not exist; create it first")
+    if out is not None and (out.suffix != ".npy" or out.is_dir()):
+        raise ValueError(f"--out is {out}; expected the name of a file that ends in .npy")
     if options.input is None:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
@@ -61,9 +62,9 @@ def run(options: argparse.Namespace) -> int:
         result = predict(x, mask, options.batch_size)
     # To stderr, because standard output is for the labels.
     print(f"{len(result):,} samples on {common.device_of(options)}", file=sys.stderr)
-    if options.out is not None:
-        np.save(options.out, result)
-        print(f"{options.out}: {result.dtype} {result.shape}")
+    if out is not None:
+        np.save(out, result)
+        print(f"{out}: {result.dtype} {result.shape}")
         return 0
     for i, row in enumerate(result):
         known = "" if labels is None else f"   label {_words(labels[i])}"
@@ -96,7 +97,6 @@ def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
 
 
 def _read_npy(path: Path) -> np.ndarray:
-    _require(path, "an array that numpy.save wrote")
     try:
         x = np.load(path, allow_pickle=False)
     except (ValueError, EOFError):  # empty, cut short, text, or Python objects
@@ -110,7 +110,6 @@ def _read_npy(path: Path) -> np.ndarray:
 
 def _read_csv(path: Path) -> np.ndarray:
     expected = "one sample a line, equally many numbers with commas, no heading"
-    _require(path, expected)
     try:
         # -sig: spreadsheets begin a file with a byte order mark.
         lines = path.read_text(encoding="utf-8-sig").rstrip().split("\n")
@@ -123,8 +122,3 @@ def _read_csv(path: Path) -> np.ndarray:
     except ValueError as error:
         problem = str(error).partition(";")[0].rstrip(".")
         raise ValueError(f"{path}: {problem}; expected {expected}") from error
-
-
-def _require(path: Path, expected: str) -> None:
-    if not path.exists():
-        raise ValueError(f"there is no file {path}; expected {expected}")

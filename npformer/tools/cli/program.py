@@ -5,10 +5,9 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import npformer
-from npformer.core import BackendUnavailableError, BatchTooLargeError
+from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
 from npformer.engine.processes import CopyDiedError
 from npformer.tools.cli import bench, doctor, evaluate, gradcheck, predict, train
 from npformer.tools.cli.common import INTERRUPTED
@@ -64,9 +63,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _unknown(word: str, parser: argparse.ArgumentParser) -> str:
-    close = get_close_matches(word, re.findall(r"--[a-z-]+", parser.format_help()), n=1)
-    hint = f"did you mean {close[0]}?" if close else "the usage above shows what it takes"
-    return f"{word} is unknown to {parser.prog}; {hint}"
+    hint = checks.did_you_mean(word, re.findall(r"--[a-z-]+", parser.format_help()))
+    return f"{word} is unknown to {parser.prog}{hint or '; the usage above shows what it takes'}"
 
 
 def _explanation(error: BaseException) -> str:

@@ -24,8 +24,8 @@ from npformer.models import POSITIONS, EncoderConfig
 from npformer.optim import SCHEDULES, Schedule
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
-from npformer.tools.cli.model_files import in_dtype_of
-from npformer.tools.cli.results import Results
+from npformer.tools.cli.load_model import in_dtype_of
+from npformer.tools.cli.run_files import Results
 from npformer.tools.plugins import load_plugins
 from npformer.tools.recipes import RECIPES, Recipe
 from npformer.training import History, batch_at_evaluation, evaluate, fit
@@ -36,9 +36,8 @@ MODEL_SETTINGS = {"pooling", "output", *(field.name for field in fields(EncoderC
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     tasks = "\n".join(f"  {recipe.name:<10} {recipe.summary}" for recipe in RECIPES.values())
-    train = common.add_command(
-        commands, "train", run, "train a classifier on a task", f"tasks:\n{tasks}"
-    )
+    epilog = f"tasks:\n{tasks}"
+    train = common.add_command(commands, "train", run, "train a classifier on a task", epilog)
     train.add_argument("task", choices=RECIPES, metavar="TASK", help="one of the tasks below")
     _add_model_options(train.add_argument_group("model (defaults fit the task)"))
     _add_training_options(train.add_argument_group("training (defaults fit the task)"))
@@ -159,9 +158,7 @@ def run(options: argparse.Namespace) -> int:
 def _splits(recipe: Recipe, wanted: str | None) -> tuple[str, ...]:
     if wanted is None or wanted == "both":
         return recipe.splits
-    if wanted not in recipe.splits:
-        known = ", ".join(recipe.splits) + (" or both" if len(recipe.splits) > 1 else "")
-        raise ValueError(f"--split is {wanted!r}; expected {known} for task {recipe.name}")
+    checks.choice(f"--split of task {recipe.name}", wanted, (*recipe.splits, "both"))
     return (wanted,)
 
 
@@ -186,10 +183,7 @@ def _training(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _fit(
-    model: SequenceClassifier,
-    dataset: Dataset,
-    training: dict[str, Any],
-    options: argparse.Namespace,
+    model: SequenceClassifier, dataset: Dataset, training: dict[str, Any], options: Any
 ) -> History:
     steps = training["epochs"] * -(-len(dataset.train[0]) // training["batch_size"])
     schedule = training.get("schedule") or ("cosine" if steps > 1 else "constant")

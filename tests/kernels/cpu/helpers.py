@@ -4,19 +4,7 @@ import numpy as np
 
 from npformer.engine.cpu import KERNELS
 from tests.kernels import helpers
-from tests.kernels.helpers import (
-    attention_heads,
-    dense_heads,
-    dropout,
-    embedding,
-    expected,
-    feed_forward,
-    fourier_mixing,
-    gradient_for,
-    layer_norm,
-    linear,
-    residual_norm,
-)
+from tests.kernels.helpers import expected, gradient_for
 
 DOUBLE, SINGLE = 1e-12, 5e-6
 """How far apart two results may be, relative to the largest entry, in float64 and in float32."""
@@ -75,33 +63,33 @@ def assert_same(some, others):
 
 
 CASES = {
-    "linear": linear(),
-    "linear without bias": linear(bias=False),
-    "linear, a vector": linear((64,)),
-    "linear, larger": linear((5, 29, 64), 65),
-    "layer_norm": layer_norm(),
-    "layer_norm, larger": layer_norm((5, 29, 64)),
-    "feed_forward": feed_forward(),
-    "feed_forward, gelu_tanh": feed_forward(activation="gelu_tanh"),
-    "feed_forward, tanh": feed_forward(activation="tanh"),
-    "feed_forward, relu": feed_forward((5, 29, 64), activation="relu"),
-    "fourier_mixing": fourier_mixing(),
-    "fourier_mixing, larger": fourier_mixing((5, 29, 64)),
-    "embedding": embedding(),
-    "embedding, larger": embedding((5, 67)),
-    "dropout": dropout(),
-    "dropout, larger": dropout((5, 29, 64)),
-    "dropout of nothing": dropout(rate=0.0),
-    "residual_norm": residual_norm(),
-    "residual_norm, at evaluation": residual_norm(training=False),
-    "residual_norm, larger": residual_norm((5, 29, 64), rate=0.0),
-    "attention_heads": attention_heads(),
-    "attention_heads, larger": attention_heads(2, 40, 2, 32, mask="padded", causal=True),
-    "attention_heads, not stored": attention_heads(2, 40, 2, 32, store=False),
-    "attention_heads, row maxima": attention_heads(mask="padded", scale=8.0),
-    "dense_heads": dense_heads(),
-    "dense_heads, one sample": dense_heads(batch=1, mask="in front"),
-    "dense_heads, larger": dense_heads(2, 40, 2, 32, 57, mask="padded", causal=True),
-    "dense_heads, row maxima": dense_heads(mask="padded", bias=100.0),
+    "linear": helpers.linear(),
+    "linear without bias": helpers.linear(bias=False),
+    "linear, a vector": helpers.linear((64,)),
+    "linear, larger": helpers.linear((5, 29, 64), 65),
+    "layer_norm": helpers.layer_norm(),
+    "layer_norm, larger": helpers.layer_norm((5, 29, 64)),
+    "feed_forward": helpers.feed_forward(),
+    "feed_forward, gelu_tanh": helpers.feed_forward(activation="gelu_tanh"),
+    "feed_forward, tanh": helpers.feed_forward(activation="tanh"),
+    "feed_forward, relu": helpers.feed_forward((5, 29, 64), activation="relu"),
+    "fourier_mixing": helpers.fourier_mixing(),
+    "fourier_mixing, larger": helpers.fourier_mixing((5, 29, 64)),
+    "embedding": helpers.embedding(),
+    "embedding, larger": helpers.embedding((5, 67)),
+    "dropout": helpers.dropout(),
+    "dropout, larger": helpers.dropout((5, 29, 64)),
+    "dropout of nothing": helpers.dropout(rate=0.0),
+    "residual_norm": helpers.residual_norm(),
+    "residual_norm, at evaluation": helpers.residual_norm(training=False),
+    "residual_norm, larger": helpers.residual_norm((5, 29, 64), rate=0.0),
+    "attention_heads": helpers.attention_heads(),
+    "attention_heads, larger": helpers.attention_heads(2, 40, 2, 32, mask="padded", causal=True),
+    "attention_heads, not stored": helpers.attention_heads(2, 40, 2, 32, store=False),
+    "attention_heads, row maxima": helpers.attention_heads(mask="padded", scale=8.0),
+    "dense_heads": helpers.dense_heads(),
+    "dense_heads, one sample": helpers.dense_heads(batch=1, mask="in front"),
+    "dense_heads, larger": helpers.dense_heads(2, 40, 2, 32, 57, mask="padded", causal=True),
+    "dense_heads, row maxima": helpers.dense_heads(mask="padded", bias=100.0),
 }
 """Each kernel in its variants."""

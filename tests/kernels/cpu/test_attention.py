@@ -6,9 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from npformer.engine import EngineContext
 from npformer.engine.cpu import averaging, exponentials, rows, tiles
-from npformer.engine.cpu.attention import attention_heads
 from tests.kernels import helpers
 from tests.kernels.cpu.helpers import (
     assert_close,
@@ -92,11 +90,6 @@ def test_stored_and_computed_again_are_the_same_bits(tiling):
     for mask in ("none", "padded"):
         cases = [helpers.attention_heads(mask=mask, causal=True, store=s) for s in (True, False)]
         assert_same(run(cases[0]), run(cases[1]))
-
-
-def test_groups_change_no_number(tiling):
-    case = helpers.attention_heads(5, 12, 3, 4, "padded", True)
-    assert_close(run(case), expected(case), 1e-13)
 
 
 # Padding ------------------------------------------------------------------------------------------
@@ -197,12 +190,3 @@ def test_the_largest_scores_may_be_in_any_piece(monkeypatch, first, case, biases
         maps[i][...] = 0.0
     case = replace(case, arrays=(size * x, *maps))
     assert_close(run(case, "float32"), expected(case, "float32"), 5e-4)
-
-
-def test_a_score_that_towers_above_the_others():
-    x = np.zeros((1, 4, 2), "float32")
-    x[0, 1] = 40.0
-    eye, zero = np.eye(2, dtype="float32"), np.zeros(2, "float32")
-    y, _ = attention_heads(x, eye, zero, eye, zero, eye, zero, 1, False, None, EngineContext())
-    np.testing.assert_allclose(y[0, 1], [40.0, 40.0])
-    np.testing.assert_allclose(y[0, [0, 2, 3]], 10.0)

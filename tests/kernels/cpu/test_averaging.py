@@ -75,23 +75,20 @@ def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
     assert_close(by_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
 
 
-def test_the_longest_part_of_any_row():
-    rows = np.zeros((5, 6))
-    rows[1, 3:5], rows[4, 0] = (3.0, -4.0), 4.9
-    for d_head, square in ((3, 25.0), (6, 25.0), (1, 4.9 * 4.9)):
-        np.testing.assert_allclose(longest_squares(rows, d_head), [square])
-    np.testing.assert_array_equal(longest_squares(rows[:0], 3), [0.0])
-    rows[2, 2] = np.nan
-    np.testing.assert_array_equal(longest_squares(rows, 3), [np.nan])
-
-
-def test_the_longest_part_of_each_projection():
+def test_the_longest_part_of_any_row_of_each_projection():
     rows = np.zeros((5, 12))
     rows[1, 3:5], rows[4, 6], rows[2, 11] = (3.0, -4.0), 4.9, -2.0
-    np.testing.assert_allclose(longest_squares(rows, 3, 2), [25.0, 4.9 * 4.9])
-    np.testing.assert_allclose(longest_squares(rows, 3, 4), [0.0, 25.0, 4.9 * 4.9, 4.0])
-    np.testing.assert_array_equal(longest_squares(rows[:0], 3, 2), [0.0, 0.0])
+    for given, squares in (
+        ((3,), [25.0]),
+        ((12,), [25.0]),
+        ((1,), [4.9 * 4.9]),
+        ((3, 2), [25.0, 4.9 * 4.9]),
+        ((3, 4), [0.0, 25.0, 4.9 * 4.9, 4.0]),
+    ):
+        np.testing.assert_allclose(longest_squares(rows, *given), squares)
+        np.testing.assert_array_equal(longest_squares(rows[:0], *given), 0.0 * np.array(squares))
     rows[0, 0] = np.nan
+    np.testing.assert_array_equal(longest_squares(rows, 3), [np.nan])
     np.testing.assert_allclose(longest_squares(rows, 3, 2), [np.nan, 4.9 * 4.9])
 
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-import npformer as nf
 from npformer import functional as F
 from npformer.engine import EngineContext
 from npformer.engine.cpu.dropout import dropout, dropout_backward
@@ -65,17 +64,6 @@ def test_kernel_and_pair_draw_the_same_mask_from_a_seed(rng, rate):
         plain, _ = F.dropout(x, rate, generators[1])
         np.testing.assert_allclose(y, plain, rtol=1e-15)
     assert generators[0].random() == generators[1].random()  # both left it in the same state
-
-
-@pytest.mark.parametrize("mixer", ["attention", "fourier"])
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_models_drop_the_same_with_and_without_kernels(small_model, token_batch, mixer, norm):
-    model = small_model(mixer=mixer, norm=norm, dropout=0.3, padding="per_length")
-    loss, gradients = model.loss_and_gradients(*token_batch, seed=1)
-    with nf.use_kernels(False):
-        plain, plain_gradients = model.loss_and_gradients(*token_batch, seed=1)
-    assert loss == pytest.approx(plain, rel=1e-12)
-    np.testing.assert_allclose(gradients.flat, plain_gradients.flat, rtol=0, atol=1e-12)
 
 
 def test_nothing_is_drawn_at_evaluation_or_at_rate_0(rng):

@@ -96,24 +96,24 @@ def test_prediction_needs_less_memory_than_a_training_step(small_config):
     assert held[0] < 0.25 * held[1]
 
 
-def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length():
-    d, lengths, peaks = 32, [512, 1024, 2048, 4096], []
-    rng = np.random.default_rng(0)
+def peak_of_attention(length, store):
+    """Return how much memory both passes of one head take at most beside their input."""
+    d, rng = 32, np.random.default_rng(0)
     maps = [rng.normal(size=s).astype("float32") / 6.0 for s in 3 * [(d, d), (d,)]]
+    x = rng.normal(size=(1, length, d)).astype("float32")
+    context = EngineContext(mask=np.arange(length)[None] < length - 100)
 
-    def run(length):
-        x = rng.normal(size=(1, length, d)).astype("float32")
-        context = EngineContext(mask=np.arange(length)[None] < length - 100)
+    def forward_and_backward():
+        y, cache = attention_heads(x, *maps, 1, False, store, context)
+        attention_heads_backward(y, cache)
 
-        def forward_and_backward():
-            y, cache = attention_heads(x, *maps, 1, False, False, context)
-            attention_heads_backward(y, cache)
+    return peak_of(forward_and_backward)
 
-        return peak_of(forward_and_backward)
 
+def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length():
     with traced(), threadpool_limits(limits=1, user_api="blas"):
-        run(512)
-        peaks = [run(length) for length in lengths]
+        peak_of_attention(512, store=False)
+        peaks = [peak_of_attention(length, store=False) for length in (512, 1024, 2048, 4096)]
     growth = np.divide(peaks[1:], peaks[:-1])
     assert (growth < 2.3).all(), growth
     assert peaks[-1] < 4096 * 4096 * 4 / 4  # a quarter of one array of scores
@@ -131,13 +131,6 @@ def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
 
 def test_attention_that_stores_needs_the_square():
     """This is what the test of attention without it would notice."""
-    rng = np.random.default_rng(0)
-    maps = [rng.normal(size=s).astype("float32") for s in 3 * [(8, 8), (8,)]]
-    peaks = []
     with traced():
-        for length in (512, 1024):
-            x = rng.normal(size=(1, length, 8)).astype("float32")
-            peaks.append(
-                peak_of(lambda x=x: attention_heads(x, *maps, 1, False, True, EngineContext()))
-            )
+        peaks = [peak_of_attention(length, store=True) for length in (1024, 2048)]
     assert peaks[1] > 3.0 * peaks[0]

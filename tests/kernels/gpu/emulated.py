@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,21 +45,14 @@ class LaunchError(Exception):
     """A launch that would go wrong on a GPU, or has gone wrong here."""
 
 
-@dataclass
-class Launches:
-    """The kernels that ran inside ``with launches()``, in order."""
-
-    names: list[str]
-
-
-_watching: list[Launches] = []
+_watching: list[list[str]] = []
 _order = 0
 
 
 @contextmanager
-def launches() -> Iterator[Launches]:
-    """Watch which kernels run."""
-    seen = Launches([])
+def launches() -> Iterator[list[str]]:
+    """Note the names of the kernels that run, in order."""
+    seen: list[str] = []
     _watching.append(seen)
     try:
         yield seen
@@ -156,7 +149,7 @@ class RawFunction:
             if isinstance(a, FakeArray) and declared.startswith("array:")
         }
         for watching in _watching:
-            watching.names.append(self._name)
+            watching.append(self._name)
         fake_device._note(calls=1)
         self._library.set_order(_order)
         problem = self._launch(*grid, *block, pointers).decode()

@@ -45,13 +45,7 @@ def nvrtc() -> ctypes.CDLL:
 
 @cache
 def compile_source(code: str, architecture: str) -> tuple[str, str]:
-    """Return what the compiler says, and the code for CUDA's virtual machine.
-
-    Raises
-    ------
-    ValueError
-        It refuses the source; the message is its own.
-    """
+    """Return what the compiler says and the PTX; if it refuses, raise ValueError in its words."""
     program = ctypes.c_void_p()
 
     def check(status: int) -> None:

@@ -9,6 +9,7 @@ import importlib
 import math
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -270,7 +271,7 @@ def test_embedding_in_any_order(place, monkeypatch) -> None:
     for order in ORDERS:
         with emulated.in_order(order), emulated.launches() as seen:
             agree(run(case)[1], dtable)
-        assert place != "emulated" or seen.names == ["add_rows"]
+        assert place != "emulated" or seen == ["add_rows"]
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -284,25 +285,18 @@ def test_an_id_that_is_no_row_writes_nowhere(wrong, deterministic, monkeypatch) 
 
 
 @in_both_dtypes
-@pytest.mark.parametrize("n", [1, 255, 5000])
+@pytest.mark.parametrize("shape", [1, 255, 5000, (4, 6)])
 @pytest.mark.parametrize("shrink", [1.0, 0.99])
-def test_adam(n, shrink, dtype) -> None:
-    arrays = [x.astype(dtype) for x in normals(n, n, n, n)]
+@pytest.mark.parametrize("stride", [1, 2])
+def test_adam(stride, shape, shrink, dtype) -> None:
+    arrays = [x.astype(dtype) for x in normals(*4 * [shape])]
     arrays[3] = np.abs(arrays[3])
-    wide, there = [a.astype("float64") for a in arrays], [up(a, dtype) for a in arrays]
+    there = [up(a, dtype)[..., ::stride] for a in arrays]
+    wide = [a.astype("float64")[..., ::stride] for a in arrays]
     settings: Any = {"step_size": 1e-3, "betas": (0.9, 0.98), "eps": 1e-9, "shrink": shrink}
     nf.optim.adam_update(*wide, **settings)
     gpu.adam_update(*there, **settings)
     agree(tuple(there), tuple(wide), dtype)
-
-
-def test_adam_of_views_with_strides() -> None:
-    wide = [np.abs(x) for x in normals(*4 * [(4, 6)])]
-    there = [asarray(a)[:, ::2] for a in wide]
-    settings: Any = {"step_size": 0.1, "betas": (0.9, 0.9), "eps": 1e-8, "shrink": 1.0}
-    nf.optim.adam_update(*(a[:, ::2] for a in wide), **settings)
-    gpu.adam_update(*there, **settings)
-    agree(tuple(there), tuple(a[:, ::2] for a in wide))
 
 
 @in_both_dtypes
@@ -321,13 +315,8 @@ def test_clipping(n, max_norm, dtype) -> None:
 
 
 def test_gradients_in_one_buffer_are_clipped_by_the_kernel(monkeypatch) -> None:
-    seen, kernel = [], gpu.UPDATES["clip_by_global_norm"]
-
-    def noted(flat: Any, max_norm: float) -> Any:
-        seen.append(flat.size)
-        return kernel(flat, max_norm)
-
-    monkeypatch.setitem(gpu.UPDATES, "clip_by_global_norm", noted)
+    kernel = Mock(wraps=gpu.UPDATES["clip_by_global_norm"])
+    monkeypatch.setitem(gpu.UPDATES, "clip_by_global_norm", kernel)
     norms = []
     for backend in ("numpy", "cupy"):
         gradients = nf.Gradients(nf.layers.Linear(3, 4, seed=0).to(backend))
@@ -335,7 +324,7 @@ def test_gradients_in_one_buffer_are_clipped_by_the_kernel(monkeypatch) -> None:
         norms.append(float(down(nf.clip_by_global_norm(gradients, 0.5))))
         flat = down(gradients.flat)
         assert np.linalg.norm(flat) == pytest.approx(0.5, rel=1e-5)
-    assert seen == [flat.size]
+    assert [call.args[0].size for call in kernel.mock_calls] == [flat.size]
     assert norms[1] == pytest.approx(norms[0], rel=1e-6)
 
 
@@ -354,22 +343,18 @@ def test_a_batch_without_samples_runs_nothing() -> None:
         dx, dW1, db1, *_ = gpu.feed_forward_backward(empty, cache)
         z, norm_cache = gpu.layer_norm(empty, b, b, context=TRAIN)
         _, dgamma, _ = gpu.layer_norm_backward(z, norm_cache)
-    assert seen.names == []
+    assert seen == []
     for gradient in (dW1, db1, dgamma):
         assert (down(gradient) == 0.0).all()
     assert dx.shape == (0, 4)
 
 
-def test_the_source_refuses_arrays_with_strides() -> None:
-    x = asarray(np.zeros((3, 3)))[:, 0]
+def test_the_source_refuses_arrays_with_strides_and_of_two_dtypes() -> None:
+    x, y = asarray(np.zeros((3, 3))), asarray(np.zeros(3, dtype="float32"))
     with pytest.raises(ValueError, match="not C-contiguous"):
-        gpu.adam.ADAM.launch("multiply", x, 1, 32, x, x, 3)
-
-
-def test_the_source_refuses_arrays_of_two_dtypes() -> None:
-    x, y = asarray(np.zeros(3)), asarray(np.zeros(3, dtype="float32"))
+        gpu.adam.ADAM.launch("multiply", x, 1, 32, x[:, 0], x[:, 0], 3)
     with pytest.raises(TypeError, match="float32 beside one of float64"):
-        gpu.adam.ADAM.launch("multiply", x, 1, 32, x, y, 3)
+        gpu.adam.ADAM.launch("multiply", x, 1, 32, x[0], y, 3)
 
 
 @pytest.mark.parametrize(

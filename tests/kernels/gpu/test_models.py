@@ -52,18 +52,9 @@ MIXED = ("attention", "dense_synthesizer", "fourier")
 def test_models_of_odd_sizes(mixer, norm, causal, masked, dropout) -> None:
     if causal and mixer == "fourier":
         pytest.skip("it sees all of a sequence at once")
-    config = nf.EncoderConfig(
-        d_model=36,
-        n_layers=2,
-        n_heads=3,
-        d_ff=70,
-        max_len=41,
-        mixer=mixer,
-        norm=norm,
-        causal=causal,
-        dropout=dropout,
-        padding="zero",
-    )
+    sizes = {"d_model": 36, "n_heads": 3, "d_ff": 70, "max_len": 41}
+    changes = {"mixer": mixer, "norm": norm, "causal": causal, "dropout": dropout}
+    config = cases.config(**sizes, **changes, padding="zero")
     rng = np.random.default_rng(0)
     ids, labels = np.minimum(rng.zipf(1.5, (3, 37)), 50) - 1, np.array([0, 4, 2])
     mask = np.arange(37) < np.array([37, 20, 1])[:, None] if masked else None
@@ -96,7 +87,7 @@ def one_step() -> Callable[..., Any]:
                     batch = model.batch(*cases.batch(model), cases.MASK)
                     _, gradients = team.step(batch, generator=np.random.default_rng(0))
                     optimizer.step(gradients)
-        return seen.names, counted
+        return seen, counted
 
     return run
 

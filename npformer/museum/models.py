@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Seed
+from npformer.core import Array, Context
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 
 
@@ -17,10 +17,8 @@ class BlockWithOneNorm(EncoderBlock):
     Caught: Counting parameters. No gradient check, because the gradients of both uses add up.
     """
 
-    def __init__(
-        self, config: EncoderConfig, mixer: str = "attention", *, seed: Seed, dtype: str = "float32"
-    ) -> None:
-        super().__init__(config, mixer, seed=seed, dtype=dtype)
+    def __init__(self, config: EncoderConfig, **settings: Any) -> None:
+        super().__init__(config, **settings)
         self.feed_forward_norm = self.mixer_norm
 
 
@@ -55,7 +53,7 @@ class EncoderOfOneBlock(Encoder):
     Caught: Counting parameters. No gradient check, because the gradients of all uses add up.
     """
 
-    def __init__(self, config: EncoderConfig, seed: Seed = 0, dtype: str = "float32") -> None:
-        super().__init__(config, seed, dtype)
+    def __init__(self, config: EncoderConfig, **settings: Any) -> None:
+        super().__init__(config, **settings)
         self.blocks = [self.blocks[0]] * config.n_layers
         self.flatten()

@@ -13,6 +13,7 @@ from npformer.proof.problem import Problem
 from npformer.proof.report import TensorReport
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)  # balances rounding (eps / h) and truncation (h^2)
+TINY = float(np.finfo(np.float64).tiny)  # the least number to divide by
 
 
 @dataclass
@@ -26,21 +27,32 @@ class Probe:
     v: np.ndarray
     floor: float  # errors are relative to the largest derivative, but at least to this
     tolerance: float
-    by_complex_step: bool
+    complex_tolerance: float | None  # None skips the complex step
     not_analytic: str = ""  # why there is no complex step
 
     def __post_init__(self) -> None:
         self.array = self.problem.arrays[self.name]
 
-    def entries(self, indices: np.ndarray, checked: str) -> TensorReport:
-        """Check single entries, given by their flat indices."""
+    def check(self, rng: np.random.Generator, max_entries: int, directions: int) -> TensorReport:
+        """Check the array entry by entry, or, if it is large, along random directions."""
+        size, limits = self.array.size, (self.tolerance, self.complex_tolerance)
+        if size <= max_entries:
+            return self._entries(np.arange(size), f"all {size} entries")
+        found = self._directions(rng, directions)
+        if found.passes(*limits):
+            return found
+        n = min(size, 4 * max_entries)  # look for the wrong entry among single ones
+        some = np.sort(rng.choice(size, size=n, replace=False))
+        closer = self._entries(some, f"{n} entries")
+        return found if closer.passes(*limits) else closer
+
+    def _entries(self, indices: np.ndarray, checked: str) -> TensorReport:
         units = [np.zeros(self.array.shape) for _ in indices]
         for u, i in zip(units, indices, strict=True):
             u.flat[i] = 1.0
         return self._report(checked, units, indices)
 
-    def directions(self, rng: np.random.Generator, number: int) -> TensorReport:
-        """Check random directions through all entries."""
+    def _directions(self, rng: np.random.Generator, number: int) -> TensorReport:
         drawn = [rng.normal(size=self.array.shape) for _ in range(number)]
         return self._report(f"{number} directions", [u / np.linalg.norm(u) for u in drawn])
 
@@ -54,9 +66,7 @@ class Probe:
         corners, looked_at = np.zeros((2, len(units)), dtype=bool)
         while True:  # corners do not count in the scale: each one found may reveal smaller errors
             smooth = np.abs([analytic[~corners], numeric[~corners]])
-            scale = max(
-                float(smooth.max(initial=0.0)), self.floor, float(np.finfo(np.float64).tiny)
-            )
+            scale = max(float(smooth.max(initial=0.0)), self.floor, TINY)
             errors = np.where(corners, 0.0, np.abs(analytic - numeric) / scale)
             suspects = np.flatnonzero(~(errors <= self.tolerance) & ~looked_at)
             if not suspects.size:
@@ -66,7 +76,14 @@ class Probe:
                 numeric[j], corners[j] = self._look_closer(units[j], analytic[j], scale)
             if corners[suspects].any():
                 looked_at[:] = corners  # look at the others again, with the new scale
-        exact = self._exact(units, analytic, numeric, corners, errors, scale)
+        exact = self._exact(units, analytic, corners)
+        # If differences and backward pass agree, a complex step that is far off is the wrong one.
+        agree = ~corners & (errors <= self.tolerance)
+        if exact is not None and np.any(
+            np.abs(exact - numeric)[agree] > 100.0 * self.tolerance * scale
+        ):
+            exact = None
+            self.not_analytic = "its forward pass does something else with complex numbers"
         complex_errors = None if exact is None else np.abs(analytic - exact) / scale
         largest = _worst(errors)
         worst = largest
@@ -86,16 +103,10 @@ class Probe:
         )
 
     def _exact(
-        self,
-        units: list[np.ndarray],
-        analytic: np.ndarray,
-        numeric: np.ndarray,
-        corners: np.ndarray,
-        errors: np.ndarray,
-        scale: float,
+        self, units: list[np.ndarray], analytic: np.ndarray, corners: np.ndarray
     ) -> np.ndarray | None:
         """Return the derivatives by the complex step, or None if it does not apply."""
-        if not self.by_complex_step:
+        if self.complex_tolerance is None:
             return None
         exact = analytic.copy()  # not computed at corners
         try:
@@ -105,11 +116,6 @@ class Probe:
                     exact[j] = (dy * self.v).sum()
         except NotAnalytic as reason:
             self.not_analytic = str(reason)
-            return None
-        # If differences and backward pass agree, a complex step that is far off is the wrong one.
-        far_off = np.abs(exact - numeric) > 100.0 * self.tolerance * scale
-        if np.any(far_off & ~corners & (errors <= self.tolerance)):
-            self.not_analytic = "its forward pass does something else with complex numbers"
             return None
         return exact
 
@@ -132,11 +138,10 @@ class Probe:
         )
 
     def _rounded_away(self, u: np.ndarray, low: np.ndarray, high: np.ndarray, h: float) -> float:
-        """Return the correction of a slope for the rounding of x + h u.
+        """Return the part of a slope that is lost because x + h u is rounded.
 
-        The step that was really taken is not quite h u. The missing part of it is multiplied by the
-        gradient from the backward pass. If more than a tenth of the step is missing, the rest is
-        too little to check that gradient, and the result is NaN.
+        It is the gradient from the backward pass times the missing part of u. If more than a tenth
+        of u is missing, the result is NaN: the rest is too little to check that gradient.
         """
         moved = (u != 0.0) & np.isfinite(low) & np.isfinite(high)
         missing = u[moved] - (high[moved] - low[moved]) / h
@@ -147,9 +152,8 @@ class Probe:
     def _look_closer(self, u: np.ndarray, analytic: float, scale: float) -> tuple[float, bool]:
         """Tell a wrong gradient from a corner: return (numeric derivative, whether a corner).
 
-        As the step shrinks, the slopes from below and above approach each other if the function is
-        smooth. At a corner they stay apart, and any value between them is accepted. A corner near
-        the point affects only the large step.
+        As the step shrinks, the slopes from below and above approach each other, unless there is a
+        corner. There, any value between them is accepted.
         """
         below, above = self._slopes(u, STEP)
         gap, numeric = abs(above - below), 0.5 * (below + above)

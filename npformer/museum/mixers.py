@@ -1,4 +1,4 @@
-"""Wrong attention: pairs (forward, backward), and a layer that uses any such pair."""
+"""Wrong mixers: Fourier mixing, and attention, of which most bugs are pairs (forward, backward)."""
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Seed
+from npformer.core import Array, Context, Gradients
 from npformer.functional.averaging import allowed_pairs
 from npformer.layers.pooling import without_padding
-from npformer.mixers import Attention
+from npformer.mixers import Attention, Fourier
 from npformer.mixers.averaging import over_heads
 
 Pair = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]  # (forward, backward)
@@ -23,16 +23,9 @@ class AttentionBy(Attention):
     """`Attention` with a given pair in place of `functional.scaled_dot_product_attention`."""
 
     def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 1,
-        *,
-        attend: Pair = RIGHT,
-        causal: bool = False,
-        seed: Seed,
-        dtype: str = "float32",
+        self, d_model: int, n_heads: int, *, attend: Pair = RIGHT, **settings: Any
     ) -> None:
-        super().__init__(d_model, n_heads, causal=causal, seed=seed, dtype=dtype)
+        super().__init__(d_model, n_heads, **settings)
         self.attend = attend
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -118,9 +111,6 @@ def softmax_that_guesses_its_axis(
     return F.softmax(x, axis, mask)
 
 
-softmax_that_guesses_its_axis_backward = F.softmax_backward
-
-
 def attention_that_asks_the_keys(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
@@ -134,9 +124,6 @@ def attention_that_asks_the_keys(
     is that of right attention, because the true gradient of the queries is 0.
     """
     return F.scaled_dot_product_attention(key, key, value, mask, causal)
-
-
-attention_that_asks_the_keys_backward = F.scaled_dot_product_attention_backward
 
 
 def attention_over_an_axis_of_length_1(
@@ -153,9 +140,6 @@ def attention_over_an_axis_of_length_1(
     scores, scores_cache = F.attention_scores(query, key)
     weights = F.softmax(scores[..., None])[0][..., 0]
     return weights @ value, (scores_cache, (weights, value, (weights, -1), scores.shape))
-
-
-attention_over_an_axis_of_length_1_backward = F.scaled_dot_product_attention_backward
 
 
 def attention_that_looks_ahead(
@@ -176,9 +160,6 @@ def attention_that_looks_ahead(
     return F.scaled_dot_product_attention(query, key, value, mask)
 
 
-attention_that_looks_ahead_backward = F.scaled_dot_product_attention_backward
-
-
 def attention_with_the_mask_turned_round(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
@@ -192,9 +173,6 @@ def attention_with_the_mask_turned_round(
     """
     mask = None if mask is None else ~mask
     return F.scaled_dot_product_attention(query, key, value, mask, causal)
-
-
-attention_with_the_mask_turned_round_backward = F.scaled_dot_product_attention_backward
 
 
 class AttentionThatMergesByReshape(Attention):
@@ -213,3 +191,42 @@ class AttentionThatMergesByReshape(Attention):
         by_head = F.split_heads(merged, self.n_heads)
         batch, n_heads, length, d_head = by_head.shape
         return by_head.reshape(batch, length, n_heads * d_head), cache
+
+
+class FourierThatIgnoresTheMask(Fourier):
+    """Fourier mixing silently mixes padding into the other tokens.
+
+    Who: Anyone who follows the published code, which takes no mask.
+    Why: Each entry of the transform is a sum over all positions, including padding.
+    Cost: The result of a sequence depends on the length that its batch is padded to.
+    Caught: Changing the values at padding, or passing a padding mask, which must be refused. No
+    gradient check, because the backward pass mixes padding too.
+    """
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return self.mix(x, context)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return self.mix_backward(dy, cache, gradients)
+
+
+class FourierWithACorner(Fourier):
+    """Short sequences are mixed with a corner of the matrix for a longer length.
+
+    Who: Someone who computes the matrix of the transform once, for max_len.
+    Why: Entry (j, k) of the matrix is exp(-2 pi i j k / n), where n is the length of the sequence.
+    A corner of the matrix for another n is not a Fourier transform.
+    Cost: The corner is nearly constant, so all tokens of a short sequence get nearly the same
+    result.
+    Caught: Comparing with a Fourier transform. No gradient check, because the backward pass uses
+    the same matrix.
+    """
+
+    def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
+        length = x.shape[-2]
+        whole = np.exp(-2j * np.pi * np.outer(np.arange(64), np.arange(64)) / 64)
+        return (whole[:length, :length] @ np.fft.fft(x, axis=-1)).real, context
+
+    def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        dx, _ = self.mix(dy, cache)
+        return dx

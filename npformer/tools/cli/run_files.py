@@ -37,9 +37,7 @@ class Results:
         self.interrupted = history.stopped == "interrupted"
         self.histories[split] = history.to_dict()
         self.metrics["splits"][split] = {
-            "test_accuracy": None,
-            "test_loss": None,
-            "test_labels": None,
+            **dict.fromkeys(("test_accuracy", "test_loss", "test_labels")),  # until `add_test`
             "validation_accuracy": max(history.validation_accuracy, default=None),
             "best_epoch": history.best_epoch,
             "epochs": len(history.train_loss),

@@ -29,19 +29,11 @@ class KerasFeedForward(Layer):
     """y = norm(x + dropout(w_2(relu(w_1(x))))): the block of attention-is-all-you-need-keras.
 
     The question was why it uses convolutions, if two dense layers compute the same. They do: with
-    equal weights both values of `ffn` give equal outputs and gradients, number for number. Use
-    `EncoderBlock`; this is its second half.
+    equal weights ``ffn="conv1d"``, of kernel size 1, and ``ffn="linear"`` give equal outputs and
+    gradients, number for number. Use `EncoderBlock`; this is its second half.
 
-    Parameters
-    ----------
-    d_model, d_ff : int
-        ``d_hid`` and ``d_inner_hid`` in the original.
-    dropout : float
-        Probability of dropping an entry of the output of w_2.
-    ffn : {"conv1d", "linear"}
-        Convolutions with kernel size 1, or linear maps.
-    eps : float
-        Added to the variance in the layer norm. The original adds it to the standard deviation.
+    `d_model` and `d_ff` are ``d_hid`` and ``d_inner_hid`` in the original. `eps` is added to the
+    variance in the layer norm; the original adds it to the standard deviation.
     """
 
     def __init__(
@@ -107,13 +99,11 @@ def benchmark_model(
     """
     checks.positive("length", length)
     rng = initializers.generator(seed)
-    model = Sequential(
+    return Sequential(
         PositionwiseFeedForward(d_model, d_ff, "relu", ffn=ffn, seed=rng, dtype=dtype),
         Flatten(),
         Linear(length * d_model, 1, seed=rng, dtype=dtype),
-    )
-    model.flatten()
-    return model
+    ).flatten()
 
 
 def benchmark_loss_and_gradients(model: Layer, x: Array, y: Array) -> tuple[float, Gradients]:
@@ -138,8 +128,6 @@ class AskersSynthesizer(Layer):
 
     All sequences have the same `length`, which is ``l`` in the question; `d_model` is ``d``.
 
-    Notes
-    -----
     The question calls softmax without an axis. PyTorch then chooses the last of two axes, which is
     right, but the first of three: the weights of a token in a batch would not sum to 1. Here it is
     always the last axis.
@@ -174,8 +162,7 @@ class AskersSynthesizer(Layer):
 
     def __call__(self, x: Array, v: Array) -> Array:  # type: ignore[override]
         """Return y, as in the question."""
-        y, _ = self.forward((x, v), Context())
-        return y
+        return self.forward((x, v), Context())[0]
 
 
 class BlogFNetBlock(Layer):
@@ -183,17 +170,9 @@ class BlogFNetBlock(Layer):
 
     In the paper it is h = norm_1(fourier(x) + x), y = norm_2(ffn(h) + h). The blog has one norm in
     place of two. Its second residual connection adds the *input* of the block again, so the mixing
-    reaches the output only through the feed-forward network.
+    reaches the output only through the feed-forward network. Dropout follows both layers of that
+    network; in the paper only the second. `d_model` and `d_ff` are ``dim`` and ``hidden_dim``.
 
-    Parameters
-    ----------
-    d_model, d_ff : int
-        ``dim`` and ``hidden_dim`` in the blog.
-    dropout : float
-        After both layers of the feed-forward network; in the paper only after the second.
-
-    Notes
-    -----
     The blog appends the same layer object to its list n times: see `blog_fnet`. Its GELU is the
     exact one; FNet's published code has the tanh form. What the blog probably meant, with the tied
     layers and sequences of 20 tokens, is::
@@ -254,6 +233,4 @@ def blog_fnet(
     """Return the FNet of the blog: one `BlogFNetBlock`, applied n_layers times."""
     checks.positive("n_layers", n_layers)
     block = BlogFNetBlock(d_model, d_ff, dropout, seed=seed, dtype=dtype)
-    model = Sequential(*[block] * n_layers)
-    model.flatten()
-    return model
+    return Sequential(*[block] * n_layers).flatten()
