@@ -27,6 +27,11 @@ MODELS: dict[str, type[Model]] = {
 """The classes that can be rebuilt from a configuration, and so saved and loaded."""
 
 
+def checkpoint_name(split: str = "") -> str:
+    """Return the file name of a model in its training's folder; a second split has its own."""
+    return f"model-{split}.safetensors" if split else "model.safetensors"
+
+
 class CheckpointError(ValueError):
     """A file from which npformer cannot load a model.
 

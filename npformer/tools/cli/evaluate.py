@@ -8,6 +8,7 @@ from npformer.tools.cli import common
 from npformer.tools.cli.load_model import in_dtype_of, load_trained
 from npformer.tools.plugins import load_plugins
 from npformer.training import evaluate
+from npformer.training.checkpoint import checkpoint_name
 
 
 def add_to(commands: Any) -> None:
@@ -25,8 +26,8 @@ def run(options: argparse.Namespace) -> int:
     """Print accuracy and loss, and the accuracy of each class."""
     load_plugins(options.plugin)
     path, split = options.model, options.split
-    if path.is_dir() and split is not None and (path / f"model-{split}.safetensors").is_file():
-        path = path / f"model-{split}.safetensors"
+    if path.is_dir() and split is not None and (path / checkpoint_name(split)).is_file():
+        path = path / checkpoint_name(split)
     instead = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
     model, recipe, notes = load_trained(path, options.backend, instead)
     split = notes["split"] if split is None else split

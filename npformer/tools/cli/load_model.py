@@ -7,7 +7,7 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.tools.recipes import RECIPES, Recipe
-from npformer.training.checkpoint import CheckpointError, load, read_notes
+from npformer.training.checkpoint import CheckpointError, checkpoint_name, load, read_notes
 
 
 def load_trained(
@@ -53,7 +53,7 @@ def _file(path: Path) -> Path:
             f"there is no folder {path}; expected one that `npformer train` wrote, or a file "
             "that npformer.save wrote"
         )
-    return path / "model.safetensors" if path.is_dir() else path
+    return path / checkpoint_name() if path.is_dir() else path
 
 
 def in_dtype_of(

@@ -6,7 +6,7 @@ from typing import Any
 
 from npformer.classifier import SequenceClassifier
 from npformer.training import Evaluation, History
-from npformer.training.checkpoint import save
+from npformer.training.checkpoint import checkpoint_name, save
 
 
 class Results:
@@ -29,7 +29,7 @@ class Results:
         self, split: str, model: SequenceClassifier, history: History, seconds: float
     ) -> None:
         """Save a model, and what is known about it before it is tested."""
-        name = f"model-{split}.safetensors" if self.histories else "model.safetensors"
+        name = checkpoint_name(split if self.histories else "")
         notes = {"task": self.metrics["task"], "split": split, "seed": self.metrics["seed"]}
         if self.metrics["plugins"]:
             notes["plugins"] = self.metrics["plugins"]
