@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import npformer
+
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -25,3 +27,9 @@ def run_blocks(page):
 def test_the_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where it saves models
     run_blocks(page)
+
+
+@pytest.mark.parametrize("name", npformer.MIXERS)
+def test_every_mixer_has_a_row_on_its_page(name):
+    page = (ROOT / "docs" / "mixers.md").read_text("utf-8")
+    assert f"\n| `{name}` |" in page

@@ -14,7 +14,7 @@ ACTIVATIONS = {
 }
 """{their name (``hidden_act``): our name}."""
 
-MIXERS = {"bert": "attention", "fnet": "fourier"}
+MIXER_OF = {"bert": "attention", "fnet": "fourier"}
 
 SIZES = {
     "hidden_size": "d_model",
@@ -76,7 +76,7 @@ def translated(kind: str, hf_config: Mapping[str, Any], padding: str) -> Encoder
     checks.choice("hidden_act", given["hidden_act"], ACTIVATIONS)
     return EncoderConfig(
         **sizes,
-        mixer=MIXERS[kind],
+        mixer=MIXER_OF[kind],
         activation=ACTIVATIONS[given["hidden_act"]],
         dropout=float(given["hidden_dropout_prob"]),
         padding=padding,
@@ -92,7 +92,7 @@ def foreign_settings(kind: str, config: EncoderConfig) -> list[str]:
         for key, value in architecture(kind).items()
         if getattr(config, key) != value
     ]
-    if set(config.mixers()) != {MIXERS[kind]}:
+    if set(config.mixers()) != {MIXER_OF[kind]}:
         found.append(f"mixer = {config.mixer!r}")
     if config.activation not in ACTIVATIONS.values():
         found.append(f"activation = {config.activation!r}")

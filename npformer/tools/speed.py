@@ -18,7 +18,7 @@ from npformer.models import EncoderConfig
 from npformer.optim import Adam
 
 VOCABULARY, CLASSES, HEADS = 1000, 10, 4
-MIXERS = ("attention", "dense_synthesizer", "fourier")
+MEASURED = ("attention", "dense_synthesizer", "fourier")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Speed:
 
 def measure(
     names: Sequence[str] = ("S",),
-    mixers: Sequence[str] = MIXERS,
+    mixers: Sequence[str] = MEASURED,
     backend: str = "numpy",
     seconds: float = 2.0,
 ) -> Iterator[Speed]:
@@ -95,7 +95,7 @@ def measure(
     for name in names:
         checks.choice("workload", name, WORKLOADS)
     for mixer in mixers:
-        checks.choice("mixer", mixer, MIXERS)
+        checks.choice("mixer", mixer, MEASURED)
     for name, mixer in itertools.product(names, mixers):
         yield _measure(WORKLOADS[name], mixer, backend, seconds)
 
