@@ -10,7 +10,20 @@
 
 import sys
 
-from npformer import core, data, functional, interop, layers, losses, mixers, models, optim
+from npformer import (
+    core,
+    data,
+    functional,
+    inspection,
+    interop,
+    layers,
+    losses,
+    mixers,
+    models,
+    optim,
+    proof,
+    training,
+)
 from npformer.classifier import SequenceClassifier
 from npformer.core import (
     BackendUnavailableError,
@@ -57,6 +70,9 @@ _moved = {
     core.initializers: "initializers",
     models: "batch block config encoder input_embedding sequence_model",
     published: "seeds",
+    inspection.trace: "trace",
+    proof.gradcheck: "gradcheck",
+    training.checkpoint: "checkpoint",
 }
 sys.modules.update(
     {f"npformer.{name}": module for module, names in _moved.items() for name in names.split()}

@@ -43,6 +43,9 @@ def test_the_number_of_parameters_counts_no_padding_and_no_constant(chain):
         ("module", ["FlatBuffer", "Gradients", "Layer", "Parameter", "Parameters"]),
         ("initializers", ["xavier_uniform", "draw"]),
         ("input_embedding", ["InputEmbedding"]),
+        ("checkpoint", ["load", "save"]),
+        ("gradcheck", ["TOLERANCE", "gradcheck"]),
+        ("trace", ["Call", "trace"]),
         ("encoder", ["Encoder"]),
     ],
 )
