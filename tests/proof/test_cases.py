@@ -14,6 +14,9 @@ from npformer.mixers import MIXERS, Mixer
 from npformer.proof.cases import GROUPS, cases
 
 CASES = cases()
+LESS_EXACT = {"dense_synthesizer: one map, padding mask": 1e-12}
+"""Bounds of the complex step's error where a function loses more than the last digits."""
+
 COVERED = {name for case in CASES for name in case.covers}
 
 
@@ -22,8 +25,10 @@ def test_the_gradient_is_right(case):
     report = case.run()
     assert report.passed
     assert report.error < 1e-6
-    exact = 1e-12 if case.group == "functional" else 1e-11
-    assert report.complex_error is None or report.complex_error < exact
+    if case.group == "functional":
+        assert report.complex_error < LESS_EXACT.get(case.name, 1e-13)
+    else:
+        assert report.complex_error is None or report.complex_error < 1e-11
     assert report.tensors or "no layer" in case.name
     target = case.run.args[0]
     if isinstance(target, Layer):
