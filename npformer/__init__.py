@@ -58,7 +58,8 @@ from npformer.training import (
     evaluate,
     fit,
 )
-from npformer.training.checkpoint import CheckpointError, load, read_notes, save
+from npformer.training.checkpoint import load, read_notes, save
+from npformer.training.model_file import CheckpointError
 
 __version__ = "0.1.0"
 

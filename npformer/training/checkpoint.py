@@ -1,22 +1,17 @@
 """save and load: a model in a safetensors file, with its configuration as JSON; no pickle."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
-
-import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import asarray, checks, initializers, to_numpy
 from npformer.models import Encoder, EncoderConfig
 from npformer.text_encoder import TextEncoder
 from npformer.training.architecture import check_rebuilt
+from npformer.training.model_file import CheckpointError, read_model_file, write_model_file
 from npformer.training.plugin_names import how_to_register, missing_names, plugin_names
-
-FORMAT = 1
 
 Model = Encoder | TextEncoder | SequenceClassifier
 MODELS: dict[str, type[Model]] = {
@@ -30,18 +25,6 @@ MODELS: dict[str, type[Model]] = {
 def checkpoint_name(split: str = "") -> str:
     """Return the file name of a model in its training's folder; a second split has its own."""
     return f"model-{split}.safetensors" if split else "model.safetensors"
-
-
-class CheckpointError(ValueError):
-    """A file from which npformer cannot load a model.
-
-    Attributes
-    ----------
-    unregistered : tuple of str
-        What the file needs and no plugin has registered, such as "the mixer 'mean'".
-    """
-
-    unregistered: tuple[str, ...] = ()
 
 
 def save(
@@ -130,59 +113,3 @@ def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _built(kind: type[Model], config: EncoderConfig, arguments: Mapping[str, Any]) -> Model:
     """Build a model without drawing its weights."""
     return kind(config, **arguments, seed=initializers.undrawn())
-
-
-def write_model_file(
-    path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]
-) -> None:
-    """Write a complete file or none: write it under another name first, and then rename it."""
-    from safetensors.numpy import save as to_bytes
-
-    header = json.dumps({"format": FORMAT, **description})
-    data = to_bytes(tensors, metadata={"npformer": header})
-    # The name is random because another process may be saving to the same place.
-    unfinished = path.with_name(f"{path.name}.{token_hex(4)}.part")
-    try:
-        unfinished.write_bytes(data)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def read_model_file(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return a file's description and tensors."""
-    from safetensors import SafetensorError, safe_open
-
-    if path.is_dir():
-        raise CheckpointError(
-            f"{path} is a folder; expected a file, such as model.safetensors in it"
-        )
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}; expected one that npformer.save wrote")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if "npformer" not in metadata:
-                raise CheckpointError(
-                    f"{path} is a safetensors file of another program: it has no npformer "
-                    "configuration. Load its tensors with safetensors.numpy.load_file and copy "
-                    "them into model.parameters()"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise CheckpointError(
-            f"{path} ({path.stat().st_size:,} bytes) is not a whole safetensors file: it is "
-            f"damaged, cut short or of another kind ({error}). Copy or save it again"
-        ) from error
-    try:
-        description = json.loads(metadata["npformer"])
-        version = description["format"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{path}: its npformer configuration is damaged ({error}). Copy or save it again"
-        ) from error
-    if version != FORMAT:
-        raise CheckpointError(
-            f"{path} has format {version}; this npformer reads format {FORMAT}. Update npformer"
-        )
-    return description, tensors

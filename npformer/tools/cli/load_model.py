@@ -7,7 +7,8 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.tools.recipes import RECIPES, Recipe
-from npformer.training.checkpoint import CheckpointError, checkpoint_name, load, read_notes
+from npformer.training.checkpoint import checkpoint_name, load, read_notes
+from npformer.training.model_file import CheckpointError
 
 
 def load_trained(

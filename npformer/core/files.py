@@ -1,0 +1,105 @@
+"""Files that are whole or not there: written under another name, forced to disk, then renamed."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows, which refuses to remove a file that somebody has open
+    fcntl = None  # type: ignore[assignment]
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file, so that at every moment there is the old one or the new one on the disk.
+
+    Data and folder are forced to disk. What earlier writes of this file left behind when they were
+    interrupted is removed first. An OSError names the file.
+    """
+    with _naming(path):
+        remove_unfinished(path)
+        # The name is random because another process may be writing the same file.
+        unfinished = path.with_name(f"{path.name}.{token_hex(4)}.part")
+        try:
+            with unfinished.open("wb") as file:
+                _try_lock(file)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                if os.name == "posix":  # while locked; Windows renames closed files only
+                    unfinished.replace(path)
+            if os.name != "posix":
+                unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what interrupted writes of a file left behind, but nothing that is being written."""
+    for left in path.parent.glob(f"{_escaped(path.name)}.????????.part"):
+        with suppress(OSError), left.open("rb") as file:
+            if _try_lock(file):
+                left.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path, n_bytes: int = 0) -> None:
+    """Make a folder, and check that `n_bytes` can be written there; an OSError names what fails.
+
+    Call it before work whose result is written there.
+    """
+    with _naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / f"probe.{token_hex(4)}.part"
+    with _naming(folder):
+        try:
+            with probe.open("wb") as file:
+                file.write(bytes(n_bytes))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            probe.unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Make OSErrors name this path, and not the name under which a file is being written."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _try_lock(file: IO[bytes]) -> bool:
+    """Lock an open file, as long as it stays open; return False if another process has locked it.
+
+    True where files cannot be locked.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems
+        return True
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force a folder's names to disk, where folders can be opened."""
+    with suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _escaped(name: str) -> str:
+    """Return a name in which no character has a meaning in a pattern of `Path.glob`."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
