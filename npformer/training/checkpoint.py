@@ -52,7 +52,9 @@ def save(
             "SequenceClassifier, which can be rebuilt from their configuration. For other layers "
             "save layer.parameters() with safetensors.numpy.save_file"
         )
-    path = Path(path)
+    path = checks.path("path", path)
+    if notes is not None:
+        checks.plain_values("notes", notes)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
     arguments = {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments()
@@ -77,7 +79,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
     CheckpointError
         The file is damaged, cut short, or not npformer's; the message says which.
     """
-    description, tensors = read_model_file(Path(path))
+    description, tensors = read_model_file(path := checks.path("path", path))
     try:
         config = EncoderConfig.from_dict(description["config"])
         kind, arguments = description["class"], description["arguments"]
@@ -106,7 +108,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the notes that were saved with a model; raises errors as `load` does."""
-    description, _ = read_model_file(Path(path))
+    description, _ = read_model_file(checks.path("path", path))
     return dict(description.get("notes", {}))
 
 

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from npformer.core import checks
 from npformer.training.callbacks import Callback, TrainingState
 
 
@@ -10,6 +11,7 @@ class ProgressBar(Callback):
     """Shows all steps of the training, and the losses of the last epoch."""
 
     def __init__(self, shown: bool) -> None:
+        checks.flag("progress", shown)
         self.shown = shown
         self._bar: Any
 

@@ -50,7 +50,7 @@ ON_PURPOSE = (
 """What npformer raises, and its subclasses."""
 
 OF_PYTHON = re.compile(
-    r"\w+\(\) (missing|got an unexpected|got multiple|got some|takes) |"
+    r"[\w>]\(\) (missing|got an unexpected|got multiple|got some|takes) |"
     r"^Can't instantiate abstract class"
 )
 """What Python says of arguments that are missing or unknown; it names function and argument."""
@@ -237,7 +237,7 @@ def is_deliberate(error: BaseException) -> bool:
 
 def flat(result: Any) -> list[np.ndarray]:
     """Return the numbers in a result, one array after another."""
-    if isinstance(result, np.ndarray | np.generic | int | float):
+    if isinstance(result, np.ndarray | np.generic | int | float) and not isinstance(result, str):
         return [np.asarray(result)]
     if isinstance(result, Layer):
         return [parameter.value for parameter in result.named_parameters().values()]

@@ -12,6 +12,11 @@ def some_function(*arguments: Any) -> Any:
     return arguments
 
 
+class SomeClass:
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+
+
 VALUES: dict[str, Callable[[], Any]] = {
     "None": lambda: None,
     "True": lambda: True,
@@ -44,7 +49,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "set()": set,
     "object()": object,
     "a function": lambda: some_function,
-    "a class": lambda: int,
+    "a class": lambda: SomeClass,
     "a Path": lambda: pathlib.Path("nowhere"),
     "a memoryview": lambda: memoryview(b"abcd"),
     "a generator": lambda: np.random.default_rng(3),
