@@ -97,7 +97,7 @@ def _find(x: object) -> Backend | None:
     return None
 
 
-def backend_of(**arrays: Array | None) -> Backend:
+def backend_of(**arrays: Array) -> Backend:
     """Return the one backend that all these arrays belong to, or raise TypeError.
 
     The keywords are what the user calls the arrays.

@@ -37,7 +37,7 @@ def _complex_allowed() -> Iterator[None]:
         _complex_step.reset(token)
 
 
-def floating(**arrays: Array | None) -> Module:
+def floating(**arrays: Array) -> Module:
     """Check that arrays are all float32 or all float64, on one backend, and return its module.
 
     The keywords are what the user calls the arrays.

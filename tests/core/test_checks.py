@@ -46,7 +46,7 @@ def test_a_shape_without_advice_ends_in_no_full_stop():
 
 def test_floating_returns_the_module_and_refuses_none():
     assert checks.floating(x=np.zeros(2), W=np.ones(1)) is np
-    with pytest.raises(TypeError, match="^W is None; expected an array"):
+    with pytest.raises(TypeError, match=r"^W is None; expected an array"):
         checks.floating(x=np.zeros(2), W=None)
 
 

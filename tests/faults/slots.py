@@ -44,7 +44,7 @@ def count(value: int, at_least: int = 1, large: bool = True, words: tuple[str, .
     """A whole number; some arguments also take a few words."""
     return _slot(
         value,
-        lambda v, _: is_whole(v) and v >= at_least or isinstance(v, str) and v in words,
+        lambda v, _: (is_whole(v) and v >= at_least) or (isinstance(v, str) and v in words),
         "as np.int64",
         "as np.uint8",
         large=large,
@@ -79,7 +79,9 @@ def rate(value: float) -> Slot:
 
 def flag(value: bool, *words: str) -> Slot:
     """True or False; NumPy's are left open."""
-    return _slot(value, lambda v, _: isinstance(v, bool | np.bool_) or (isinstance(v, str) and v in words))
+    return _slot(
+        value, lambda v, _: isinstance(v, bool | np.bool_) or (isinstance(v, str) and v in words)
+    )
 
 
 def choice(value: str, *words: str) -> Slot:

@@ -10,9 +10,7 @@ end otherwise::
 """
 
 import dataclasses
-import inspect
 import linecache
-import os
 import re
 import signal
 import tempfile
@@ -20,9 +18,8 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,7 +55,7 @@ OF_PYTHON = re.compile(
 RAW = re.compile(
     r"'\w+' object|object is not|unsupported operand|not subscriptable|could not broadcast|ufunc|"
     r"cannot be interpreted|only length-1|only integer|invalid literal|list index|not iterable|"
-    r"must be real number|array is too big|dimension(s)? (exceeded|mismatch)|could not be broadcast|"
+    r"must be real number|array is too big|dimensions? (exceeded|mismatch)|could not be broadcast|"
     r"object cannot|has no attribute|has no len|Unable to allocate|truth value of an array"
 )
 """What only Python and NumPy say."""

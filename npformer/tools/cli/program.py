@@ -18,7 +18,7 @@ EXPLAINED = (
     TypeError,
     OSError,
     BackendUnavailableError,
-    BatchTooLargeError,
+    MemoryError,
     CopyDiedError,
     NonFiniteLossError,
 )
