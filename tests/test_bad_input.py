@@ -134,8 +134,8 @@ WRONG = [
     "ValueError: dy has shape (3, 5); expected (2, 5) ... what the forward pass returned",
     lambda: F.tanh_backward(f32(4), F.tanh(f32(2, 4))[1]),  # dy that would broadcast
     "ValueError: dy has shape (4,); expected (2, 4) ... what the forward pass returned",
-    lambda: F.relu_backward(f64(2, 4), F.relu(f32(2, 4))[1]),  # dy in float64
-    "TypeError: dy has dtype float64; expected float32 ... dy.astype('float32')",
+    lambda: F.relu_backward(ONES, F.relu(f32(2, 4))[1]),  # dy of whole numbers
+    "TypeError: dy has dtype int64; expected float32 or float64",
     lambda: F.softmax(f32(2, 4), mask=ONES),  # a mask of ones and zeros
     "TypeError: mask has dtype int64 ... boolean ... True means keep ... mask = mask != 0",
     lambda: F.softmax(f32(2, 3), mask=[True, True, False]),

@@ -63,7 +63,7 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     xp = array_module(padded)
     kernel, d_in, d_out = W.shape
     batch, length_out = len(padded), padded.shape[1] - kernel + 1
-    checks.gradient(dy, (batch, length_out, d_out), W.dtype)
+    checks.gradient(dy, (batch, length_out, d_out))
     drows = dy.reshape(-1, d_out)  # [batch * length_out, d_out]
 
     dpadded = xp.zeros_like(padded)

@@ -59,7 +59,7 @@ def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Arr
     Columns of W2 and b2 that were not used have gradient 0.
     """
     by_head, W2, b2, columns, linear_cache, relu_cache = cache
-    checks.gradient(dscores, (*by_head.shape[:-1], columns), W2.dtype, "dscores")
+    checks.gradient(dscores, (*by_head.shape[:-1], columns), "dscores")
     xp = array_module(dscores)
 
     # scores = by_head @ W2[..., :columns] + b2[..., None, :columns]

@@ -63,7 +63,7 @@ def factorized_dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array,
     their gradients, each times the other factor. Both maps use x, so dx is the sum of two terms.
     """
     short, long, columns, short_cache, long_cache = cache
-    checks.gradient(dscores, (*short.shape[:-1], columns), short.dtype, "dscores")
+    checks.gradient(dscores, (*short.shape[:-1], columns), "dscores")
     a, b = short.shape[-1], long.shape[-1]
     whole = array_module(dscores).zeros((*dscores.shape[:-1], b * a), dtype=dscores.dtype)
     # scores = outer, flattened, [..., :columns]

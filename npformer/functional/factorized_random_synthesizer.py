@@ -34,7 +34,7 @@ def factorized_random_scores_backward(dscores: Array, cache: Any) -> tuple[Array
     left, right, shape = cache
     xp = array_module(left)
     length = left.shape[-2]
-    checks.gradient(dscores, (*shape[:-2], length, length), left.dtype, "dscores")
+    checks.gradient(dscores, (*shape[:-2], length, length), "dscores")
     dR1, dR2 = (xp.zeros(shape, dtype=dscores.dtype) for _ in range(2))
     # scores = left @ right^T
     dR1[..., :length, :] = dscores @ right

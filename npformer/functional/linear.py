@@ -34,7 +34,7 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     the sum of x_i dy_j over all rows, and db_j is the sum of dy_j.
     """
     rows, W, has_bias, x_shape = cache
-    checks.gradient(dy, (*x_shape[:-1], W.shape[1]), W.dtype)
+    checks.gradient(dy, (*x_shape[:-1], W.shape[1]))
     drows = dy.reshape(-1, W.shape[1])  # [rows, d_out]
 
     # y = rows @ W

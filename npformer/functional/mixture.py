@@ -48,7 +48,7 @@ def mixture_scores_backward(dscores: Array, cache: Any) -> tuple[Array, ...]:
     """
     alpha, scores, softmax_cache, like = cache
     xp = array_module(alpha)
-    checks.gradient(dscores, like, alpha.dtype, "dscores")
+    checks.gradient(dscores, like, "dscores")
     # total = sum_i alpha[i] * scores[i]
     dparts = [sum_to(dscores * alpha[i], part.shape) for i, part in enumerate(scores)]
     dalpha = xp.stack([(dscores * part).sum() for part in scores])

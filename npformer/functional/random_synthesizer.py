@@ -24,14 +24,14 @@ def random_scores(R: Array, length: int) -> tuple[Array, Any]:
     checks.shape("R", R, (None, R.shape[-1], R.shape[-1]), "It is square")
     length = check_length(length, R.shape[-1])
     # A copy, because writing to a view would change the table.
-    return R[..., :length, :length].copy(), (R.shape, length, R.dtype)
+    return R[..., :length, :length].copy(), (R.shape, length)
 
 
 def random_scores_backward(dscores: Array, cache: Any) -> Array:
     """dR is dS in the part of the table that was used, and 0 elsewhere."""
-    shape, length, dtype = cache
-    checks.gradient(dscores, (*shape[:-2], length, length), dtype, "dscores")
-    dR = array_module(dscores).zeros(shape, dtype=dtype)
+    shape, length = cache
+    checks.gradient(dscores, (*shape[:-2], length, length), "dscores")
+    dR = array_module(dscores).zeros(shape, dtype=dscores.dtype)
     # scores = R[..., :length, :length]
     dR[..., :length, :length] = dscores
     return dR

@@ -150,7 +150,11 @@ def of_pair(name: str, **changes: Slot) -> None:
     call(f"functional.{name}", forward, **slots)
     y, cache = forward(*inputs, **options)
     if y.ndim:
-        call(f"functional.{name}_backward", lambda dy: backward(dy, cache), dy=floats(y))
+        call(
+            f"functional.{name}_backward",
+            lambda dy: backward(dy, cache),
+            dy=floats(y, any_dtype=True),
+        )
     else:
         call(
             f"functional.{name}_backward",
@@ -250,7 +254,7 @@ def pair_slots() -> None:
     call(
         "functional.mixture_scores_backward",
         lambda dscores: F.mixture_scores_backward(dscores, cache),
-        dscores=floats(total),
+        dscores=floats(total, any_dtype=True),
     )
     for name in ("fourier_mixing", "hartley_mixing"):
         of_pair(name, x=x(name, "*ff", any_dtype=True))

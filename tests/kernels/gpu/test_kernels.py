@@ -16,6 +16,7 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
+from npformer.core import Padding
 from npformer.engine import EngineContext, gpu
 from tests import fake_device
 from tests.kernels import helpers
@@ -372,6 +373,6 @@ def test_heads_refuse_what_a_kernel_would_misread(mixer, wrong, error, message) 
     settings = nf.mixers.MixerSettings(4, 2, 3)
     layer = nf.MIXERS[mixer].build(settings, seed=0, dtype="float64").to("cupy")
     given = {"x": np.zeros((2, 3, 4)), "mask": np.ones((2, 3), bool)} | wrong
-    context = EngineContext(mask=asarray(given["mask"]))
+    context = EngineContext(padding=Padding(asarray(given["mask"])))  # past Context's own checks
     with pytest.raises(error, match=message):
         nf.fast(layer).forward(asarray(given["x"]), context)
