@@ -60,6 +60,7 @@ from npformer.training import (
 )
 from npformer.training.checkpoint import load, read_notes, save
 from npformer.training.model_file import CheckpointError
+from npformer.training.own_loop import Checkpoint, load_checkpoint, save_checkpoint
 
 __version__ = "0.1.0"
 
@@ -85,6 +86,7 @@ __all__ = [
     "BackendUnavailableError",
     "BatchTooLargeError",
     "Callback",
+    "Checkpoint",
     "CheckpointError",
     "Context",
     "Encoder",
@@ -116,12 +118,14 @@ __all__ = [
     "interop",
     "layers",
     "load",
+    "load_checkpoint",
     "losses",
     "mixers",
     "optim",
     "published",
     "read_notes",
     "save",
+    "save_checkpoint",
     "seeds",
     "summary",
     "to_numpy",

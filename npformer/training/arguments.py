@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
-from npformer.core import Feed, get_backend, use_precision
+from npformer.core import Feed, Layer, get_backend, use_precision
 from npformer.engine.updates import device_generator
 from npformer.optim import Adam
 
@@ -38,7 +38,7 @@ def optimizer_for(model: SequenceClassifier, optimizer: object, **settings: Any)
     return optimizer
 
 
-def trains(optimizer: Adam, model: SequenceClassifier) -> bool:
+def trains(optimizer: Adam, model: Layer) -> bool:
     """Return whether an optimizer updates exactly the model's own arrays, not copies of them."""
     theirs, ours = optimizer.parameters, model.parameters()
     return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)

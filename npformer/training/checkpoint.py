@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from npformer.classifier import SequenceClassifier
 from npformer.core import asarray, checks, initializers, to_numpy
 from npformer.models import Encoder, EncoderConfig
@@ -46,27 +48,11 @@ def save(
     notes : mapping, optional
         Further values to store, ready for JSON; `read_notes` returns them.
     """
-    if type(model) not in MODELS.values():  # `load` could not build a subclass
-        raise TypeError(
-            f"model is a {type(model).__name__}; expected an Encoder, a TextEncoder or a "
-            "SequenceClassifier, which can be rebuilt from their configuration. For other layers "
-            "save layer.parameters() with safetensors.numpy.save_file"
-        )
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
-    arguments = {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments()
-    check_rebuilt(model, _built(type(model), model.config, arguments))
-    description: dict[str, Any] = {
-        "class": type(model).__name__,
-        "config": model.config.to_dict(),
-        "arguments": arguments,
-        "notes": dict(notes or {}),
-    }
-    if from_plugins := plugin_names({**vars(model.config), **arguments}):
-        description["registered"] = from_plugins
-    tensors = {name: to_numpy(p.value).copy() for name, p in model.named_parameters().items()}
-    write_model_file(path, description, tensors)
+    description = rebuildable(model)
+    write_model_file(path, {**description, "notes": dict(notes or {})}, tensors_of(model))
 
 
 def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
@@ -78,6 +64,44 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
         The file is damaged, cut short, or not npformer's; the message says which.
     """
     description, tensors = read_model_file(Path(path))
+    return model_of(Path(path), description, tensors).to(backend)
+
+
+def rebuildable(model: Model) -> dict[str, Any]:
+    """Return a model's description, after checking that `model_of` could build it from that."""
+    if type(model) not in MODELS.values():  # `load` could not build a subclass
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected an Encoder, a TextEncoder or a "
+            "SequenceClassifier, which can be rebuilt from their configuration. For other layers "
+            "save layer.parameters() with safetensors.numpy.save_file"
+        )
+    description = model_description(model)
+    check_rebuilt(model, _built(type(model), model.config, description["arguments"]))
+    return description
+
+
+def model_description(model: Model) -> dict[str, Any]:
+    """Return a model's class, configuration and arguments, and the plugins that they need."""
+    arguments = {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments()
+    description: dict[str, Any] = {
+        "class": type(model).__name__,
+        "config": model.config.to_dict(),
+        "arguments": arguments,
+    }
+    if from_plugins := plugin_names({**vars(model.config), **arguments}):
+        description["registered"] = from_plugins
+    return description
+
+
+def tensors_of(model: Model) -> dict[str, np.ndarray]:
+    """Return a copy of every parameter, on the host, by its dotted name."""
+    return {name: to_numpy(p.value).copy() for name, p in model.named_parameters().items()}
+
+
+def model_of(
+    path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
+) -> Model:
+    """Build a model from what a file holds; a CheckpointError names the file."""
     try:
         config = EncoderConfig.from_dict(description["config"])
         kind, arguments = description["class"], description["arguments"]
@@ -101,7 +125,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
         )
     for name, parameter in parameters.items():
         parameter.value[...] = asarray(tensors[name])
-    return model.to(backend)
+    return model
 
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:

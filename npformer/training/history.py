@@ -1,7 +1,8 @@
 """History: what `fit` returns."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
 
 
 @dataclass
@@ -37,3 +38,11 @@ class History:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the history that `to_dict` gave; raises ValueError for anything else."""
+        names = {each.name for each in fields(cls)}
+        if not isinstance(values, Mapping) or set(values) != names:
+            raise ValueError(f"a history is {values!r}; expected a dict of {', '.join(names)}")
+        return cls(**values)
