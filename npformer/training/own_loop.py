@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import is_numpy_generator
 from npformer.core.files import check_writable
 from npformer.optim import SCHEDULES, Adam, Schedule
 from npformer.training import checkpoint_folder as folders
@@ -69,7 +70,7 @@ def save_checkpoint(
     notes : mapping, optional
         Further values, ready for JSON: the place in the data, for example.
     """
-    path = folders.checked_folder(folder)
+    path = folders.checked_folder(folder, "folder")
     if not isinstance(optimizer, Adam):
         raise TypeError(f"optimizer is a {type(optimizer).__name__}; expected an npformer.Adam")
     if not trains(optimizer, model):
@@ -77,12 +78,23 @@ def save_checkpoint(
             "optimizer's parameters are not this model's; expected exactly the model's own arrays: "
             "Adam(model.parameters())"
         )
+    of_loop = {} if generators is None else generators
+    if not isinstance(of_loop, Mapping) or not all(map(is_numpy_generator, of_loop.values())):
+        raise TypeError(
+            f"generators is {generators!r}; expected a dict of names and numpy.random.Generator"
+        )
+    if not isinstance(history, History | None):
+        raise TypeError(
+            f"history is a {type(history).__name__}; expected the History that fit returns, or None"
+        )
+    if not isinstance(notes, Mapping | None):
+        raise TypeError(f"notes is a {type(notes).__name__}; expected a dict, ready for JSON")
     values, moments = optimizer.state()
     stored = Stored(
         {
             "model": rebuildable(model),
             "optimizer": values,
-            "generators": {name: generator_state(g) for name, g in (generators or {}).items()},
+            "generators": {name: generator_state(g) for name, g in of_loop.items()},
             "history": None if history is None else history.to_dict(),
             "progress": None,
             "settings": None,
@@ -107,7 +119,7 @@ def load_checkpoint(
     FileNotFoundError, CheckpointError
         There is no checkpoint in the folder, or it is damaged.
     """
-    path = folders.checked_folder(folder)
+    path = folders.checked_folder(folder, "folder")
     stored = folders.read(path)
     if stored is None:
         raise FileNotFoundError(

@@ -61,20 +61,10 @@ class Train:
     """`npformer train --overwrite` in the folder of a good model, then `--resume`."""
 
     name = "npformer train"
-    options = [
-        "majority",
-        "--d-model",
-        "16",
-        "--d-ff",
-        "16",
-        "--layers",
-        "1",
-        "--workers",
-        "2",
-        "--quiet",
-        "--epochs",
-        "2",
-    ]
+    options = (
+        *("majority", "--epochs", "2", "--workers", "2", "--quiet"),
+        *("--d-model", "16", "--d-ff", "16", "--layers", "1"),
+    )
 
     def __init__(self, good: Path | None = None) -> None:
         self.good = good

@@ -292,9 +292,11 @@ def test_another_training_is_refused(begin, tmp_path, change, message):
 def test_other_data_and_other_models_are_refused(begin, make, data):
     begin()
     x, y = data
-    with pytest.raises(ValueError, match="data is '.*', and was '.*'. Expected what it began with"):
+    with pytest.raises(
+        ValueError, match=r"data is '.*', and was '.*'. Expected what it began with"
+    ):
         begin(resume=True, data=(x + 1e-12, y))
-    with pytest.raises(ValueError, match="config is .*, and was"):
+    with pytest.raises(ValueError, match=r"config is .*, and was"):
         begin(resume=True, model=make(dropout=0.2, mixer="fourier"))
 
 
@@ -307,7 +309,7 @@ def test_what_changes_only_roundings_is_told(begin):
 def test_an_earlier_training_is_not_begun_anew(begin, tmp_path):
     begin()
     before = (tmp_path / "run" / FILE).read_bytes()
-    with pytest.raises(ValueError, match="holds the checkpoint of an earlier .* Pass resume=True"):
+    with pytest.raises(ValueError, match=r"holds the checkpoint of an earlier .* Pass resume=True"):
         begin()
     assert (tmp_path / "run" / FILE).read_bytes() == before
 
