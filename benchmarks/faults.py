@@ -98,10 +98,11 @@ def table(figures):
         detail = ", ".join(f"{key} {_short(value)}" for key, value in found.items())
         lines.append(f"| {name} | {found['tried']} | {found['failed']} | {detail} |")
     cost = figures["checkpoint_cost"]
+    ratios = cost["ratios"]
     lines.append(
-        f"\nA digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of "
-        f"one without: median of {len(cost['ratios'])} interleaved pairs, {min(cost['ratios']):.3f} to "
-        f"{max(cost['ratios']):.3f}."
+        f"\nA digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of one "
+        f"without (median of {len(ratios)} interleaved pairs, from {min(ratios):.3f} to "
+        f"{max(ratios):.3f})."
     )
     return "\n".join(lines)
 

@@ -292,9 +292,7 @@ def test_another_training_is_refused(begin, tmp_path, change, message):
 def test_other_data_and_other_models_are_refused(begin, make, data):
     begin()
     x, y = data
-    with pytest.raises(
-        ValueError, match=r"data is '.*', and was '.*'. Expected what it began with"
-    ):
+    with pytest.raises(ValueError, match=r"data is '.*', and was '.*'. Expected"):
         begin(resume=True, data=(x + 1e-12, y))
     with pytest.raises(ValueError, match=r"config is .*, and was"):
         begin(resume=True, model=make(dropout=0.2, mixer="fourier"))
