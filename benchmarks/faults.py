@@ -100,8 +100,8 @@ def table(figures):
     cost = figures["checkpoint_cost"]
     ratios = cost["ratios"]
     lines.append(
-        f"\nA digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of one "
-        f"without (median of {len(ratios)} interleaved pairs, from {min(ratios):.3f} to "
+        f"\nA digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of "
+        f"one without (median of {len(ratios)} interleaved pairs, from {min(ratios):.3f} to "
         f"{max(ratios):.3f})."
     )
     return "\n".join(lines)
