@@ -46,7 +46,7 @@ from npformer.inspection.trace import trace
 from npformer.mixers import MIXERS
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
-from npformer.optim import Adam, clip_by_global_norm
+from npformer.optim import Adam, NonFiniteGradientError, clip_by_global_norm
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.text_encoder import TextEncoder
 from npformer.training import (
@@ -98,6 +98,7 @@ __all__ = [
     "Gradients",
     "History",
     "Layer",
+    "NonFiniteGradientError",
     "NonFiniteLossError",
     "Parameter",
     "Parameters",

@@ -124,6 +124,8 @@ def fit(
     ------
     NonFiniteLossError
         The loss is NaN or infinite, or a weight after the last step; names the step and the tensor.
+    NonFiniteGradientError
+        A gradient is, though the loss is not; names the parameter. On a GPU this shows in the loss.
     CopyDiedError, BatchTooLargeError
         A worker process ended in the middle of a step, or a batch does not fit into memory.
     OSError, CheckpointError, ValueError

@@ -51,7 +51,11 @@ class LossWatch:
         """Note the loss of a step, before its update; check the losses if enough are unread."""
         self._unread.append((state._loss, state.step, state.rows))
         if len(self._unread) >= self.every:
-            self._check(state, updates=state.step - 1)
+            self.read(state)
+
+    def read(self, state: TrainingState) -> None:
+        """Check the losses noted so far, before the update of the last one's step."""
+        self._check(state, updates=state.step - 1)
 
     def read_all(self, state: TrainingState) -> None:
         """Read and check all losses so far, into `of_epoch`."""

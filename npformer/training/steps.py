@@ -15,7 +15,7 @@ from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.models import Batch
-from npformer.optim import clip_by_global_norm
+from npformer.optim import NonFiniteGradientError, clip_by_global_norm
 from npformer.training.arguments import trains
 from npformer.training.callback_list import CallbackList
 from npformer.training.callbacks import TrainingState
@@ -115,9 +115,13 @@ class Training:
         self.losses.note(state)
         self.callbacks.call("before_update", state)
         with self._computing(len(rows)), self.interrupts.held():
-            if self.clip_norm is not None:
-                clip_by_global_norm(gradients, self.clip_norm)
-            state.optimizer.step(gradients)
+            try:
+                if self.clip_norm is not None:
+                    clip_by_global_norm(gradients, self.clip_norm)
+                state.optimizer.step(gradients)
+            except NonFiniteGradientError:
+                self.losses.read(state)  # if a loss is not finite, that says where it began
+                raise
         if step == state.n_steps:  # recorded now, before a callback changes lr
             history, optimizer = state.history, state.optimizer
             history.train_loss.append(self.losses.epoch_mean(state))
