@@ -119,7 +119,9 @@ class SequenceClassifier(CheckedModel):
         batch = self.upload(batch, loss=loss, backend=snapshot.backend)
         if not engine.enabled() and workers == 1 and micro_batch is None:  # the plain step
             gradients = Gradients(snapshot.layout)
-            drawn = None if generator is None else part_generator(step_key(generator), 0, len(batch))
+            drawn = (
+                None if generator is None else part_generator(step_key(generator), 0, len(batch))
+            )
             context = Context(training=True, generator=drawn)
             with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(x)):
                 return float(accumulate(self, loss, batch, context, gradients)), gradients

@@ -40,6 +40,13 @@ def test_a_plain_generator_draws_the_mask_of_a_whole_batch():
         np.testing.assert_array_equal(masks([shape], [TOTAL])[0], plain)
 
 
+def test_each_mask_has_a_stream_of_its_own():
+    drawn = masks(SHAPES, [TOTAL])
+    for call, (shape, mask) in enumerate(zip(SHAPES, drawn, strict=True)):
+        stream = np.random.PCG64(KEY).jumped(call) if call else np.random.PCG64(KEY)
+        np.testing.assert_array_equal(mask, draw_kept(shape, 0.4, np.random.Generator(stream)))
+
+
 def test_masks_of_other_samples_calls_and_steps_are_independent():
     caller, entries = np.random.default_rng(0), 512
     drawn = []
@@ -82,7 +89,7 @@ def test_layers_that_draw_by_themselves_get_other_numbers_in_each_part_and_the_s
 
 
 def test_what_is_shared_is_drawn_alike_in_all_parts_and_moves_no_other_mask():
-    whole = masks([(7, 64)], [TOTAL])[0]
+    whole = masks([(7, 64)], [TOTAL], rate=0.5)[0]
     weights = []
     for first, n in ((0, 3), (3, 1), (4, 3)):
         context = Context(training=True, generator=part_generator(KEY, first, n))
@@ -112,9 +119,7 @@ def test_a_copy_goes_on_as_the_original_does(copied):
     part = part_generator(KEY, 2, 3)
     for _ in range(2):  # before and after the first draws
         other = copied(part)
-        np.testing.assert_array_equal(
-            draw_kept((3, 9), 0.5, other), draw_kept((3, 9), 0.5, part)
-        )
+        np.testing.assert_array_equal(draw_kept((3, 9), 0.5, other), draw_kept((3, 9), 0.5, part))
         assert other.random() == part.random()
         assert other.shared.random() == part.shared.random()
 
