@@ -7,7 +7,6 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.engine import worker_counts
 from npformer.engine.processes import shared_array
 from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
@@ -141,11 +140,9 @@ def test_the_plain_step_draws_the_same_masks(model, batch, noted):
 def test_threads_in_a_call_draw_the_same_masks(small_model, rng, noted, monkeypatch):
     model = small_model(dropout=0.3)
     batch = rng.integers(0, 7, (1, 6)), rng.integers(0, 3, 1)
+    monkeypatch.setattr("npformer.engine.team.choose_threads", lambda workers, *_: workers)
     found = {}
     for number in (1, 3):
-        monkeypatch.setattr(worker_counts, "PAIR_SECONDS", 0.0)
-        monkeypatch.setattr(worker_counts, "choose_threads", lambda *_: number)
-        monkeypatch.setattr("npformer.engine.team.choose_threads", lambda *_: number)
         found[number] = *step(model, batch, number), noted()
     assert (found[1][2], found[3][2]) == ("1 worker", "3 threads in a call")
     np.testing.assert_array_equal(found[3][3], found[1][3])
