@@ -45,10 +45,14 @@ def trains(optimizer: Adam, model: Layer) -> bool:
 
 
 def dropout_generator(model: SequenceClassifier, masks: str, rng: np.random.Generator) -> Any:
-    """Return the generator of dropout's masks; on a GPU, if asked for, one of the device."""
+    """Return the generator of dropout's masks; on a GPU, if asked for, one of the device.
+
+    It is a child of `rng`, so that the order of the samples does not depend on dropout.
+    """
+    (own,) = rng.spawn(1)
     if masks == "device" and model.backend != "numpy":
-        return device_generator(model.backend, int(rng.integers(1 << 63))) or rng
-    return rng
+        return device_generator(model.backend, int(own.integers(1 << 63))) or own
+    return own
 
 
 def feed_of(backend: str) -> AbstractContextManager[Feed | None]:

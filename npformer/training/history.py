@@ -25,6 +25,10 @@ class History:
     stopped : str
         Why the training ended: "finished", "patience", "interrupted", or the reason that a callback
         gave. A callback's `on_end` may also see "error".
+    workers : dict of str to int
+        How many steps were computed by whom: {"2 processes": 40, "1 worker": 2}. Also "2 threads",
+        and "2 threads in a call" for a few long sequences. Another number of workers changes the
+        order of sums, and so the last digits.
     """
 
     train_loss: list[float] = field(default_factory=list)
@@ -34,6 +38,7 @@ class History:
     seconds: list[float] = field(default_factory=list)
     best_epoch: int | None = None
     stopped: str = "finished"
+    workers: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

@@ -81,9 +81,10 @@ def fit(
     patience : int, optional
         Stop after so many epochs without a better one; needs validation data.
     seed : int or numpy.random.Generator
-        Decides the order of the samples and dropout's masks: two runs with the same seed, model and
-        number of workers are equal bit for bit. (On a GPU with `use_kernels(False)` only up to
-        rounding, because CuPy adds the gradients of repeated token ids in any order.)
+        Decides the order of the samples and dropout's masks, whatever the number of workers. Two
+        runs with the same seed, model and number of workers (`History.workers`) are equal bit for
+        bit; another number changes the order of sums. (On a GPU with `use_kernels(False)` a run
+        repeats up to rounding, because CuPy adds the gradients of repeated token ids in any order.)
     workers : int or "auto"
         CPU cores that share each batch, or each long sequence. "auto": all of them, if there is
         enough to compute.

@@ -105,6 +105,8 @@ class Training:
             self._check_parameters()
             batch = state.model.upload(self.samples.of_rows(rows), self.feed, loss=self.loss)
             loss, gradients = self.team.step(batch, generator=self.dropout)
+        by, workers = self.team.shared_by, state.history.workers
+        workers[by] = workers.get(by, 0) + 1
         state._set(
             step=state.optimizer.steps + 1,
             step_in_epoch=step,
