@@ -13,7 +13,7 @@ except ImportError:  # Windows, which refuses to remove a file that somebody has
     fcntl = None  # type: ignore[assignment]
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, *parts: bytes | memoryview) -> None:
     """Write a file, so that at every moment there is the old one or the new one on the disk.
 
     Data and folder are forced to disk. What earlier writes of this file left behind when they were
@@ -26,7 +26,8 @@ def write_whole(path: Path, data: bytes) -> None:
         try:
             with unfinished.open("wb") as file:
                 _try_lock(file)
-                file.write(data)
+                for part in parts:
+                    file.write(part)
                 file.flush()
                 os.fsync(file.fileno())
                 if os.name == "posix":  # while locked; Windows renames closed files only

@@ -11,7 +11,7 @@ from npformer.classifier import SequenceClassifier
 from npformer.core import checks, use_precision
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
-from npformer.tools.cli.load_model import in_dtype_of, load_classifier, load_trained
+from npformer.tools.cli.load_model import add_force, in_dtype_of, load_classifier, load_trained
 from npformer.tools.plugins import load_plugins
 
 
@@ -32,6 +32,7 @@ def add_to(commands: Any) -> None:
     probabilities = "print the probabilities of all classes"
     option(parser, "--probabilities", probabilities, action="store_true")
     option(parser, "--out FILE", "write a .npy file instead of printing")
+    add_force(parser)
     common.add_backend(parser)
     common.add_plugin(parser)
 
@@ -50,11 +51,13 @@ def run(options: argparse.Namespace) -> int:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
         checks.positive("--samples", options.samples)
         instead = f"Give it data: npformer predict {options.model} x.npy"
-        model, recipe, notes = load_trained(options.model, options.backend, instead)
+        model, recipe, notes = load_trained(
+            options.model, options.backend, instead, force=options.force
+        )
         x, labels = in_dtype_of(model, recipe.load(notes["split"], int(notes["seed"])).test)
         x, labels = x[: options.samples], labels[: options.samples]
     else:
-        model = load_classifier(options.model, options.backend)
+        model = load_classifier(options.model, options.backend, force=options.force)
         x = _read_input(options.input, model)
         mask = None if options.mask is None else _read_npy(options.mask)
     with use_precision(options.precision, options.backend):
