@@ -59,7 +59,7 @@ from npformer.training import (
     fit,
 )
 from npformer.training.checkpoint import load, read_notes, save
-from npformer.training.model_file import CheckpointError
+from npformer.training.model_file import CheckpointError, CheckpointWarning
 
 __version__ = "0.1.0"
 
@@ -86,6 +86,7 @@ __all__ = [
     "BatchTooLargeError",
     "Callback",
     "CheckpointError",
+    "CheckpointWarning",
     "Context",
     "Encoder",
     "EncoderBlock",

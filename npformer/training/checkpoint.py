@@ -121,7 +121,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
     _refuse_misfits(path, checks.misfits(tensors, parameters))
     for name, parameter in parameters.items():
         parameter.value[...] = asarray(tensors[name])
-    _tell_non_finite(path, tensors)
+    _tell_non_finite(path, {name: tensors[name] for name in parameters})
     return model.to(backend)
 
 

@@ -23,6 +23,9 @@ from npformer.training.tensor_table import LARGEST_HEADER, Header, read_header, 
 FORMAT = 2
 """Format 1 has no checksums; it is still read."""
 
+LONGEST_TEXT = LARGEST_HEADER // 2
+"""Letters of a description; the rest of a header is for the table of tensors."""
+
 HEADER_SUM, DATA_SUM = "header_sha256", "data_sha256"
 _NO_SUM = "0" * 64
 
@@ -54,14 +57,14 @@ def write_model_file(
 
     text = json.dumps({"format": FORMAT, **description})
     strict_json(text)
+    if len(json.dumps(text)) > LONGEST_TEXT:
+        raise ValueError(
+            f"the description of {path} has {len(text):,} letters; expected at most "
+            f"{LONGEST_TEXT:,} with quotes doubled. Shorten the notes"
+        )
     metadata = {"npformer": text, DATA_SUM: _NO_SUM, HEADER_SUM: _NO_SUM}
     whole = memoryview(to_bytes(tensors, metadata=metadata))
     begin = 8 + int.from_bytes(whole[:8], "little")
-    if begin > LARGEST_HEADER:
-        raise ValueError(
-            f"the description of {path} makes a header of {begin:,} bytes; expected at most "
-            f"{LARGEST_HEADER:,}. Shorten the notes"
-        )
     header, data = bytes(whole[:begin]), whole[begin:]
     header = _with_sum(header, DATA_SUM, _sha256(data))
     header = _with_sum(header, HEADER_SUM, _sha256(header))
@@ -151,9 +154,9 @@ def _read_description(
             f"{path} has format {version!r}; this npformer reads formats 1 to {FORMAT}. Update "
             "npformer"
         )
-    check_keys(path, metadata, ("npformer", HEADER_SUM, DATA_SUM))
     if version > 1 and not {HEADER_SUM, DATA_SUM} <= set(metadata):
         damage.append(_refused(path, "a checksum is missing", force))
+    check_keys(path, metadata, ("npformer", HEADER_SUM, DATA_SUM))
     return header, description, damage
 
 

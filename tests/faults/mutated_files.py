@@ -143,9 +143,9 @@ def header_of_another(rng: np.random.Generator, data: bytes, other: bytes) -> by
 
 
 def another_length(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
-    lengths = [0, 1, 2, len(data) - 8, len(data), 10**8, 10**8 + 1, 2**32, 2**63, 2**64 - 1]
-    length = lengths[rng.integers(len(lengths))] if rng.random() < 0.5 else int(rng.integers(2 * len(data)))
-    return length.to_bytes(8, "little") + data[8:]
+    lengths = [0, 1, 2, len(data) - 8, len(data), 10**8, 2**32, 2**63, 2**64 - 1]
+    lengths += rng.integers(2 * len(data), size=9).tolist()
+    return lengths[rng.integers(len(lengths))].to_bytes(8, "little") + data[8:]
 
 
 def edited(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:

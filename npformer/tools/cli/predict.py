@@ -1,11 +1,14 @@
 """npformer predict: predict labels with a trained model, for data from a file."""
 
 import argparse
+import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import checks, use_precision
@@ -13,6 +16,9 @@ from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.cli.load_model import add_force, in_dtype_of, load_classifier, load_trained
 from npformer.tools.plugins import load_plugins
+
+HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
+"""What reads the header of a .npy file, by the version of the format."""
 
 
 def add_to(commands: Any) -> None:
@@ -101,14 +107,16 @@ def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
 
 def _read_npy(path: Path) -> np.ndarray:
     try:
-        x = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError):  # empty, cut short, text, or Python objects
-        x = None
-    if not isinstance(x, np.ndarray):
-        raise ValueError(
-            f"{path} is not an array of numbers in .npy format; write one with numpy.save"
-        )
-    return x
+        with path.open("rb") as file:
+            shape, _, dtype = HEADERS[format.read_magic(file)](file)
+            left = os.fstat(file.fileno()).st_size - file.tell()
+        if math.prod(shape) * dtype.itemsize <= left:  # else NumPy could ask for any memory
+            return np.asarray(np.load(path, allow_pickle=False))
+    except OSError:
+        raise
+    except Exception:  # empty, text, Python objects, or whatever NumPy's parser stumbled upon
+        pass
+    raise ValueError(f"{path} is not an array of numbers in .npy format; write one with numpy.save")
 
 
 def _read_csv(path: Path) -> np.ndarray:
