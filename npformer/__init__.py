@@ -59,7 +59,7 @@ from npformer.training import (
     fit,
 )
 from npformer.training.checkpoint import load, read_notes, save
-from npformer.training.model_file import CheckpointError
+from npformer.training.model_file import CheckpointError, CheckpointWarning
 from npformer.training.own_loop import Checkpoint, load_checkpoint, save_checkpoint
 
 __version__ = "0.1.0"
@@ -88,6 +88,7 @@ __all__ = [
     "Callback",
     "Checkpoint",
     "CheckpointError",
+    "CheckpointWarning",
     "Context",
     "Encoder",
     "EncoderBlock",

@@ -31,6 +31,7 @@ class Checkpoints:
         self.folder = folder
         self.every = every
         self.settings = _settings(training, seed)
+        self._steps_before: dict[str, int] = {}  # by whom, in earlier processes
         self._written: tuple[int, int, bool] | None = None  # `_position` of the latest checkpoint
 
     def begin(self, resume: bool) -> None:
@@ -54,6 +55,7 @@ class Checkpoints:
                 f"writes it ({type(error).__name__}: {error}): was it edited?"
             ) from error
         self._written = self._position()
+        self._steps_before = dict(self.training.state.history.workers)
 
     def after_epoch(self) -> None:
         """Write a checkpoint, if it is time for one."""
@@ -64,6 +66,7 @@ class Checkpoints:
         """Write a checkpoint. If that fails, the training goes on all the same: say so."""
         if self._position() == self._written:
             return
+        self._tell_other_workers()
         try:
             folders.write(self.folder, _stored(self.training, self.settings))
         except OSError as error:
@@ -76,6 +79,20 @@ class Checkpoints:
         else:
             self._written = self._position()
 
+    def _tell_other_workers(self) -> None:
+        """Warn, once, if steps are shared by another number of workers than before."""
+        before, steps = self._steps_before, self.training.state.history.workers
+        here = {name for name, n in steps.items() if n > before.get(name, 0)}
+        known = {_number(name) for name in before}
+        other = sorted(name for name in here if _number(name) not in known)
+        if before and other:
+            self._steps_before = {}
+            warnings.warn(
+                f"steps are computed by {' and '.join(other)}, and were by {' and '.join(before)}: "
+                "the training equals one that was not stopped up to rounding, not bit for bit",
+                stacklevel=2,
+            )
+
     def _position(self) -> tuple[int, int, bool]:
         """Return epoch, step in it, and whether the epoch is over."""
         state = self.training.state
@@ -86,6 +103,11 @@ def n_bytes(model: SequenceClassifier, samples: Batch) -> int:
     """Return about how large a checkpoint is: weights, two moments, best weights, order."""
     sizes = (p.size * np.dtype(p.dtype).itemsize for p in model.named_parameters().values())
     return 4 * int(sum(sizes)) + 8 * len(samples) + (1 << 16)
+
+
+def _number(workers: str) -> str:
+    """Return what decides the order of sums: processes and threads add up the same parts."""
+    return workers.replace("processes", "workers").replace("threads", "workers")
 
 
 def _settings(training: Training, seed: object) -> dict[str, Any]:

@@ -304,6 +304,13 @@ def test_what_changes_only_roundings_is_told(begin):
         begin(resume=True, micro_batch=2)
 
 
+def test_another_number_of_workers_is_told_and_processes_for_threads_are_not(begin):
+    begin(StopAfter(5), workers=2, processes=False)
+    with pytest.warns(UserWarning, match="computed by 1 worker, and were by 2 threads: .* round"):
+        begin(StopAfter(9), workers=1, resume=True)
+    begin(StopAfter(10), workers=2, processes=True, resume=True)
+
+
 def test_an_earlier_training_is_not_begun_anew(begin, tmp_path):
     begin()
     before = (tmp_path / "run" / FILE).read_bytes()

@@ -1,26 +1,37 @@
 """Reading the models that `npformer train` wrote, for evaluate and predict."""
 
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
+from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES, Recipe
 from npformer.training.checkpoint import checkpoint_name, load, read_notes
-from npformer.training.model_file import CheckpointError
+from npformer.training.model_file import CheckpointError, CheckpointWarning
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add --force."""
+    option(parser, "--force", "load MODEL even if its checksum is wrong", action="store_true")
 
 
 def load_trained(
-    path: Path, backend: str, instead: str
+    path: Path, backend: str, instead: str, *, force: bool = False
 ) -> tuple[SequenceClassifier, Recipe, dict[str, Any]]:
     """Return a model, its task, and the notes in its file, which have the split and the seed.
 
     For a model that `npformer train` did not write, the error ends with `instead`.
     """
     path = _file(path)
-    model = load_classifier(path, backend)
-    notes = read_notes(path)
+    model = load_classifier(path, backend, force=force)
+    notes = read_notes(path, force=force)
     if notes.get("task") not in RECIPES or not {"split", "seed"} <= notes.keys():
         raise ValueError(
             f"{path} does not say which task, split and seed it was trained on; expected a model "
@@ -29,13 +40,14 @@ def load_trained(
     return model, RECIPES[notes["task"]], notes
 
 
-def load_classifier(path: Path, backend: str) -> SequenceClassifier:
+def load_classifier(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier:
     """Return the model in a file or folder; it need not come from `npformer train`."""
     path = _file(path)
     try:
-        model = load(path, backend=backend)
+        with _warnings_in_words():
+            model = load(path, backend=backend, force=force)
     except CheckpointError as error:
-        plugins = read_notes(path).get("plugins") if error.unregistered else None
+        plugins = read_notes(path, force=force).get("plugins") if error.unregistered else None
         if not plugins or not isinstance(plugins, list):
             raise
         again = " ".join(f"--plugin {plugin}" for plugin in plugins)
@@ -46,6 +58,23 @@ def load_classifier(path: Path, backend: str) -> SequenceClassifier:
     if not isinstance(model, SequenceClassifier):
         raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
     return model
+
+
+@contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """Print warnings about a file without the line of code that Python adds."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, CheckpointWarning):
+                print(f"warning: {message}", file=sys.stderr)
+            else:
+                usual(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", CheckpointWarning)
+        yield
 
 
 def _file(path: Path) -> Path:
