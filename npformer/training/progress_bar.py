@@ -1,8 +1,11 @@
 """The progress bar of a training, on stderr."""
 
 import math
+import sys
+from contextlib import redirect_stderr
 from typing import Any
 
+from npformer.core.streams import Forgiving
 from npformer.training.callbacks import Callback, TrainingState
 
 
@@ -18,7 +21,9 @@ class ProgressBar(Callback):
         from tqdm import tqdm
 
         total = state.epochs * state.n_steps
-        self._bar = tqdm(total=total, disable=not self.shown, unit="step", leave=True)
+        shown = self.shown and sys.stderr is not None  # closed (`2>&-`), or a program of windows
+        with redirect_stderr(Forgiving(sys.stderr)):
+            self._bar = tqdm(total=total, disable=not shown, unit="step", leave=True)
 
     def after_step(self, state: TrainingState) -> None:
         """Move the bar."""
