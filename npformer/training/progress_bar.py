@@ -2,6 +2,7 @@
 
 import math
 import sys
+import warnings
 from contextlib import redirect_stderr
 from typing import Any
 
@@ -18,11 +19,12 @@ class ProgressBar(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Draw the bar."""
-        from tqdm import tqdm
+        from tqdm import TqdmMonitorWarning, tqdm
 
         total = state.epochs * state.n_steps
         shown = self.shown and sys.stderr is not None  # closed (`2>&-`), or a program of windows
-        with redirect_stderr(Forgiving(sys.stderr)):
+        with redirect_stderr(Forgiving(sys.stderr)), warnings.catch_warnings():
+            warnings.simplefilter("ignore", TqdmMonitorWarning)  # where there are no threads
             self._bar = tqdm(total=total, disable=not shown, unit="step", leave=True)
 
     def after_step(self, state: TrainingState) -> None:
