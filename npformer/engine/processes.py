@@ -83,7 +83,10 @@ def shared_array(size: int, dtype: Any) -> np.ndarray:
     try:
         memory = mmap.mmap(-1, max(size * dtype.itemsize, 1))  # anonymous, shared with copies
     except OSError as error:
-        raise CannotCopyError(f"there is no memory that copies could share ({error})") from error
+        raise CannotCopyError(
+            f"there is no memory that copies could share ({error}); processes=False computes in "
+            "threads"
+        ) from error
     return np.frombuffer(memory, dtype, size)
 
 
