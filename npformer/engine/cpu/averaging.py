@@ -75,9 +75,9 @@ def average(
         Added to the scores of each key, in the units of e^x.
     mask : bool array, shape (batch, length), optional
     store : bool, optional
-        Whether to keep the exponentials for the backward pass. None: up to length `STORED`.
+        Whether to keep the weights for the backward pass. None: up to length `STORED`.
     """
-    batch, n_heads, length, d_value = value.shape
+    batch, n_heads, length, _ = value.shape
     if mask is not None:
         backend_of(query=query, mask=mask)
         checks.mask("mask", mask, (batch, length))

@@ -18,7 +18,7 @@ import numpy as np
 from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.rows import EXP, UNIT, ones
-from npformer.engine.cpu.tiles import Group, Tile, Tiling, corner, of_group
+from npformer.engine.cpu.tiles import Tile, Tiling, corner, of_group
 
 SAFE = 64.0
 """Scores from -SAFE to SAFE, as exponents of 2, need no maximum. Float32 reaches from 2^-126 to
