@@ -84,10 +84,19 @@ def test_of_any_shape(case, dtype) -> None:
     assert_parity(case, dtype, share=1.0 if alone else 0.0)
 
 
-def test_layer_norm_of_a_large_mean_keeps_its_digits() -> None:
-    case = helpers.layer_norm((4, 100), mean=1000.0)
+@pytest.mark.parametrize("mean", [0.0, 1e4, 1e6])
+def test_layer_norm_of_a_large_mean_keeps_its_digits(mean) -> None:
+    case = helpers.layer_norm((4, 300), mean=mean)
     y = run(case, "float32", keep=False)
-    np.testing.assert_allclose(down(y), expected(case, "float32")[0], atol=1e-3)
+    np.testing.assert_allclose(down(y), expected(case, "float32")[0], rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("d", [1, 3, 257, 768])
+def test_layer_norm_of_a_constant_row_is_beta(d) -> None:
+    gamma, beta = normals((d,), (d,))
+    for constant in (0.1, -7.0 / 3.0, 12345.678, 1e6 / 3.0):
+        y = run(Case("layer_norm", (np.full((2, d), constant), gamma, beta), (1e-12,)), "float32")
+        np.testing.assert_array_equal(down(y[0])[1], beta.astype("float32"))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 15, 16, 17, 500, 9000])
