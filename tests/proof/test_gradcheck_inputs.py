@@ -1,4 +1,4 @@
-"""What gradcheck does with the arrays that it is given, and that it misses no entry of a big one."""
+"""What gradcheck does with the arrays that it is given; it misses no entry of a big one."""
 
 import numpy as np
 import pytest
