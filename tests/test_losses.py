@@ -35,3 +35,30 @@ def test_labels_of_padding_count_nowhere_whatever_they_are(tokens, dtype):
     np.testing.assert_array_equal(other, kept)
     found = nf.evaluate(model, (ids, other, mask))
     assert (found.labels, found.loss) == (mask.sum(), pytest.approx(loss, rel=1e-12))
+
+
+def test_evaluate_of_numbers_is_the_mean_squared_error(small_model, token_batch, rng):
+    ids, _, mask = token_batch
+    model, y = small_model(n_classes=2, output="mean_squared_error"), rng.normal(size=(8, 2))
+    found = nf.evaluate(model, (ids, y, mask), batch_size=3)
+    assert found.loss == pytest.approx(((model(ids, mask) - y) ** 2).mean(), rel=1e-12)
+    assert found.labels == 8
+    assert np.isnan(found.accuracy)
+
+
+@pytest.mark.parametrize(
+    ("changes", "bias", "expected"),
+    [
+        ({}, [20.0, 0.0, 0.0], np.log1p(2.0 * np.exp(-20.0))),
+        ({"n_classes": 2, "output": "sigmoid"}, [-20.0], np.log1p(np.exp(-20.0))),
+    ],
+)
+def test_the_loss_of_what_is_almost_certain_keeps_its_digits(
+    small_model, token_batch, changes, bias, expected
+):
+    """In float32, 1 + e^-20 is 1 and its logarithm 0."""
+    model = small_model(dtype="float32", **changes)
+    model.parameters()["classify.weight"][...] = 0.0
+    model.parameters()["classify.bias"][...] = bias
+    found = nf.evaluate(model, (token_batch[0], np.zeros(8, dtype="int64")))
+    assert found.loss == pytest.approx(expected, rel=1e-6)
