@@ -1,5 +1,6 @@
 import numpy as np
 
+from npformer import Context, Layer
 from npformer.layers import Embedding, Linear, MeanPooling, Sequential, TimeDistributed
 from tests.passes import assert_same, both_passes
 
@@ -34,3 +35,16 @@ def test_gradients_reach_an_embedding_inside(either, rng):
     expected = np.zeros((7, 3))
     np.add.at(expected, ids, table.scale * dy)
     np.testing.assert_allclose(dtable, expected, rtol=1e-13)
+
+
+def test_neither_the_mask_nor_the_types_of_steps_reach_inside(either, rng):
+    class Noting(Layer):
+        def forward(self, x, context):
+            seen.append((context.mask, context.types, context.training))
+            return x, None
+
+    seen, marks = [], np.zeros((2, 5), dtype="int64")
+    layer, x = either(TimeDistributed(Noting())), rng.normal(size=(2, 5, 4))
+    for given in ({"types": marks}, {"mask": marks == 0}, {"mask": marks == 0, "types": marks}):
+        layer.forward(x, Context(training=True, **given))
+    assert seen == [(None, None, True)] * 3
