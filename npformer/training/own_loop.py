@@ -32,7 +32,8 @@ class Checkpoint:
     optimizer : Adam
         Of the model's parameters, with its moments and the number of its steps.
     generators : dict of str to numpy.random.Generator
-        As they were saved; `fit` has "shuffle" for the order of samples and dropout's masks.
+        As they were saved. `fit` has "shuffle", for the order of samples, and "dropout", unless
+        masks were drawn on the device.
     history : History or None
     notes : dict
     """
@@ -139,7 +140,11 @@ def load_checkpoint(
         return Checkpoint(
             model=model,
             optimizer=optimizer,
-            generators={name: new_generator(each) for name, each in values["generators"].items()},
+            generators={
+                name: new_generator(each)
+                for name, each in values["generators"].items()
+                if "device" not in each
+            },
             history=None if history is None else History.from_dict(history),
             notes=values["notes"],
         )

@@ -22,6 +22,17 @@ def train(folder, *words, status=0):
     return folder
 
 
+@pytest.fixture
+def refused(fails, capsys):
+    """Forget what was printed so far, expect a refusal, and return its line."""
+
+    def check(*words):
+        capsys.readouterr()
+        return fails(*words)
+
+    return check
+
+
 def weights(folder):
     return nf.load(folder / "model.safetensors").parameters().flat
 
@@ -72,11 +83,11 @@ def test_epochs_may_grow_and_the_new_schedule_is_told(tmp_path, capsys):
     assert json.loads((tmp_path / "run.json").read_text())["options"]["epochs"] == 2
 
 
-def test_a_second_run_says_both_words_before_any_work(tmp_path, fails, monkeypatch):
+def test_a_second_run_says_both_words_before_any_work(tmp_path, refused, monkeypatch):
     train(tmp_path, "--epochs", 1)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     monkeypatch.setattr(command, "fit", None)
-    line = fails("train", *SMALL, "--out", tmp_path, "--mixer", "fourier")
+    line = refused("train", *SMALL, "--out", tmp_path, "--mixer", "fourier")
     assert "holds a run of majority with attention; expected a folder for this run alone" in line
     assert "--resume goes on with that run, --overwrite begins anew" in line
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
@@ -91,13 +102,13 @@ def test_a_second_run_says_both_words_before_any_work(tmp_path, fails, monkeypat
         ("--resume --seed 3", "seed is 3, and was 0"),
     ],
 )
-def test_a_run_goes_on_only_as_it_was_begun(tmp_path, fails, words, message):
+def test_a_run_goes_on_only_as_it_was_begun(tmp_path, refused, words, message):
     train(tmp_path, "--epochs", 1)
-    assert message in fails("train", "majority", "--quiet", *words.split(), "--out", tmp_path)
+    assert message in refused("train", "majority", "--quiet", *words.split(), "--out", tmp_path)
 
 
-def test_a_mistake_leaves_the_folder_free(tmp_path, fails):
-    assert "lr is 0.0" in fails("train", *SMALL, "--lr", 0, "--out", tmp_path)
+def test_a_mistake_leaves_the_folder_free(tmp_path, refused):
+    assert "lr is 0.0" in refused("train", *SMALL, "--lr", 0, "--out", tmp_path)
     train(tmp_path, "--epochs", 1)
 
 
@@ -143,10 +154,10 @@ def test_a_move_that_was_killed_is_finished_by_the_next_run(tmp_path, monkeypatc
     assert not list(tmp_path.glob("replaced-*"))
 
 
-def test_two_runs_do_not_share_a_folder(tmp_path, fails, monkeypatch):
+def test_two_runs_do_not_share_a_folder(tmp_path, refused, monkeypatch):
     monkeypatch.setattr(folders, "WAIT", 0.1)
     with folders.reserved(tmp_path):
-        assert "is in use by another training" in fails("train", *SMALL, "--out", tmp_path)
+        assert "is in use by another training" in refused("train", *SMALL, "--out", tmp_path)
 
 
 def test_metrics_never_decide_what_is_deleted(tmp_path):
@@ -162,30 +173,30 @@ def test_metrics_never_decide_what_is_deleted(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"options": 3, "plugins": []}', "[" * 100_000])
-def test_a_damaged_run_json_is_told(tmp_path, fails, text):
+def test_a_damaged_run_json_is_told(tmp_path, refused, text):
     train(tmp_path, "--epochs", 1)
     (tmp_path / "run.json").write_text(text)
-    line = fails("train", *SMALL, "--out", tmp_path, "--resume")
+    line = refused("train", *SMALL, "--out", tmp_path, "--resume")
     assert "run.json" in line
 
 
-def test_a_key_of_a_later_version_is_refused_by_name(tmp_path, fails):
+def test_a_key_of_a_later_version_is_refused_by_name(tmp_path, refused):
     train(tmp_path, "--epochs", 1)
     saved = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(saved | {"curriculum": 1}))
-    assert "'curriculum'" in fails("train", *SMALL, "--out", tmp_path, "--resume")
+    assert "'curriculum'" in refused("train", *SMALL, "--out", tmp_path, "--resume")
 
 
-def test_a_folder_of_an_earlier_version_cannot_go_on_but_be_replaced(tmp_path, fails):
+def test_a_folder_of_an_earlier_version_cannot_go_on_but_be_replaced(tmp_path, refused):
     train(tmp_path, "--epochs", 1)
     (tmp_path / "run.json").unlink()
-    line = fails("train", *SMALL, "--out", tmp_path, "--resume")
+    line = refused("train", *SMALL, "--out", tmp_path, "--resume")
     assert "holds files of an earlier run, which has no run.json and so cannot go on" in line
     train(tmp_path, "--epochs", 1, "--overwrite")
     assert "run.json" in names(tmp_path)
 
 
-def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, fails, monkeypatch):
+def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, refused, monkeypatch):
     whole = train(tmp_path / "whole", "--epochs", 2)
     save = nf.save
 
@@ -193,7 +204,7 @@ def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, fails, monke
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr("npformer.tools.cli.run_files.save", full)
-    line = fails("train", *SMALL, "--epochs", 2, "--out", tmp_path / "run")
+    line = refused("train", *SMALL, "--epochs", 2, "--out", tmp_path / "run")
     assert "model.safetensors: No space left on device" in line
     monkeypatch.setattr("npformer.tools.cli.run_files.save", save)
     assert run("train", "majority", "--quiet", "--out", tmp_path / "run", "--resume") == 0

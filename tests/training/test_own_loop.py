@@ -66,7 +66,7 @@ def test_the_checkpoint_of_fit_opens_too(make, data, tmp_path):
     found = nf.load_checkpoint(tmp_path)
     assert_same_weights(found.model, model)
     assert found.history.train_loss == history.train_loss
-    assert set(found.generators) == {"shuffle"}
+    assert set(found.generators) == {"shuffle", "dropout"}
     with pytest.raises(nf.CheckpointError, match=r"Checkpoint.*load_checkpoint"):
         nf.load(tmp_path / CHECKPOINT)
 

@@ -1,10 +1,6 @@
 """Reading the models that `npformer train` wrote, for evaluate and predict."""
 
 import argparse
-import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ from npformer.classifier import SequenceClassifier
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES, Recipe
 from npformer.training.checkpoint import checkpoint_name, load, read_notes
-from npformer.training.model_file import CheckpointError, CheckpointWarning
+from npformer.training.model_file import CheckpointError
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -44,8 +40,7 @@ def load_classifier(path: Path, backend: str, *, force: bool = False) -> Sequenc
     """Return the model in a file or folder; it need not come from `npformer train`."""
     path = _file(path)
     try:
-        with _warnings_in_words():
-            model = load(path, backend=backend, force=force)
+        model = load(path, backend=backend, force=force)
     except CheckpointError as error:
         plugins = read_notes(path, force=force).get("plugins") if error.unregistered else None
         if not plugins or not isinstance(plugins, list):
@@ -58,23 +53,6 @@ def load_classifier(path: Path, backend: str, *, force: bool = False) -> Sequenc
     if not isinstance(model, SequenceClassifier):
         raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
     return model
-
-
-@contextmanager
-def _warnings_in_words() -> Iterator[None]:
-    """Print warnings about a file without the line of code that Python adds."""
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-
-        def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-            if issubclass(category, CheckpointWarning):
-                print(f"warning: {message}", file=sys.stderr)
-            else:
-                usual(message, category, *rest, **more)
-
-        warnings.showwarning = show
-        warnings.simplefilter("always", CheckpointWarning)
-        yield
 
 
 def _file(path: Path) -> Path:

@@ -10,7 +10,7 @@ import npformer
 from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
 from npformer.engine.processes import CopyDiedError
 from npformer.tools.cli import bench, doctor, evaluate, gradcheck, predict, train
-from npformer.tools.cli.common import INTERRUPTED
+from npformer.tools.cli.common import INTERRUPTED, warnings_in_words
 from npformer.tools.cli.streams import drop, forgiving, usable_streams
 from npformer.training import NonFiniteLossError
 
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        status = int(options.run(options))
+        with warnings_in_words(options.command):
+            status = int(options.run(options))
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # as in `npformer ... | head`

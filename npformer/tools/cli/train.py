@@ -4,9 +4,7 @@ import argparse
 import re
 import shlex
 import sys
-import warnings
-from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Container
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -140,8 +138,7 @@ def run(options: argparse.Namespace) -> int:
         folder.check_plugins(plugins)
     for name, value in chosen.items():
         setattr(options, name, value)
-    with _warnings_in_words():
-        return _train(options, recipe, folder, chosen, plugins)
+    return _train(options, recipe, folder, chosen, plugins)
 
 
 def _train(
@@ -212,16 +209,6 @@ def _say_interrupted(history: History, epochs: int, task: str, folder: Path) -> 
     """Say how far the training came, and how to go on."""
     print(f"{history.stopped} after {len(history.train_loss)} of {epochs} epochs. To go on:")
     print(f"npformer train {task} --out {shlex.quote(str(folder))} --resume")
-
-
-@contextmanager
-def _warnings_in_words() -> Iterator[None]:
-    """Show warnings as a line of words, without the place in the code."""
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: print(
-            f"npformer train: warning: {message}", file=sys.stderr
-        )
-        yield
 
 
 def _splits(recipe: Recipe, wanted: str | None) -> tuple[str, ...]:
