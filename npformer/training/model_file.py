@@ -55,7 +55,7 @@ def write_model_file(
     """Write a complete file or none; what could not be read back raises ValueError."""
     from safetensors.numpy import save as to_bytes
 
-    text = json.dumps({"format": FORMAT, **description})
+    text = json.dumps({**description, "format": FORMAT})
     strict_json(text)
     if len(json.dumps(text)) > LONGEST_TEXT:
         raise ValueError(
@@ -126,20 +126,17 @@ def _read_description(
 ) -> tuple[Header, dict[str, Any], list[str]]:
     """Return the header, the description in it and, with `force`, what is damaged."""
     damage = []
-    try:
+    with _whole(path):
         header = read_header(file)
-    except ValueError as error:
-        raise CheckpointError(
-            f"{path} ({path.stat().st_size:,} bytes) is not a whole safetensors file: it is "
-            f"damaged, cut short or of another kind ({error}). Copy or save it again"
-        ) from error
     metadata = header.metadata
-    if "npformer" not in metadata and HEADER_SUM not in metadata:
+    if "npformer" not in metadata and HEADER_SUM.encode() not in header.raw:
         raise CheckpointError(
             f"{path} is a safetensors file of another program: it has no npformer "
             "configuration. Load its tensors with safetensors.numpy.load_file and copy "
             "them into model.parameters()"
         )
+    with _whole(path):
+        header.table()
     if HEADER_SUM in metadata and not _header_sum_fits(header):
         damage.append(_refused(path, "its header does not fit its checksum", force))
     try:
@@ -158,6 +155,17 @@ def _read_description(
         damage.append(_refused(path, "a checksum is missing", force))
     check_keys(path, metadata, ("npformer", HEADER_SUM, DATA_SUM))
     return header, description, damage
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise CheckpointError(
+            f"{path} ({path.stat().st_size:,} bytes) is not a whole safetensors file: it is "
+            f"damaged, cut short or of another kind ({error}). Copy or save it again"
+        ) from error
 
 
 def _header_sum_fits(header: Header) -> bool:

@@ -13,7 +13,7 @@ from npformer.models import Encoder, EncoderConfig
 FLOOR = 2**16
 """A setting that no tensor shows may have any size up to here."""
 
-MOST_LAYERS = 4096
+MOST_LAYERS = 1000
 """Of a file with fewer tensors. Shared layers show in one block only, whatever their number."""
 
 

@@ -358,7 +358,7 @@ class Outcomes:
 
     def table(self) -> dict[str, int | float]:
         """Return counts, and the largest of the measured values."""
-        named = "files", "refused", "unchanged", "consistent lies"
+        named = "files", "refused", "consistent lies"
         return {
             **{name: self.counts.pop(name, 0) for name in named},
             **{name: self.counts[name] for name in sorted(self.counts)},
@@ -390,10 +390,12 @@ def run(n: int, seed: int) -> Outcomes:
         for i in range(n):
             kinds = LIES if i % 4 == 3 else DAMAGE
             mutation = kinds[rng.integers(len(kinds))]
-            which, another = rng.integers(len(files), size=2)
-            data = mutation(rng, files[which], files[another])
+            data = files[0]
+            while data in files:  # some zeros were zeros before
+                which, another = rng.integers(len(files), size=2)
+                data = mutation(rng, files[which], files[another])
             path.write_bytes(data)
-            problem = _problem(path, data, files, mutation in DAMAGE, outcomes)
+            problem = _problem(path, data, mutation in DAMAGE, outcomes)
             if not problem and i % 25 == 0:
                 problem = _problem_of_the_program(path, x)
             outcomes.counts["files"] += 1
@@ -403,7 +405,7 @@ def run(n: int, seed: int) -> Outcomes:
     return outcomes
 
 
-def _problem(path: Path, data: bytes, files: list[bytes], damaged: bool, outcomes: Outcomes) -> str:
+def _problem(path: Path, data: bytes, damaged: bool, outcomes: Outcomes) -> str:
     """Load a file, count what happened, and return what is wrong about that; "" if nothing is."""
     tracemalloc.reset_peak()
     before, began = tracemalloc.get_traced_memory()[0], time.perf_counter()
@@ -423,9 +425,9 @@ def _problem(path: Path, data: bytes, files: list[bytes], damaged: bool, outcome
         outcomes.counts["refused"] += 1
         plain = words.startswith(str(path)) and words.isprintable() and len(words) < LONGEST_MESSAGE
         return "" if plain else f"the message is {words!r}"
-    outcomes.counts["unchanged" if data in files else "consistent lies"] += 1
-    if damaged and data not in files:
+    if damaged:
         return "damage was accepted"
+    outcomes.counts["consistent lies"] += 1
     return _difference(model, data)
 
 
@@ -478,6 +480,9 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
     def late(signum: int, frame: object) -> None:
         raise TimeoutError(f"more than {seconds} s")
 
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
     usual = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

@@ -29,7 +29,6 @@ def test_a_seed_gives_the_same_table_but_for_time_and_memory():
     ("name", "instead", "found"),
     [
         ("_header_sum_fits", lambda header: True, "edited: damage was accepted"),
-        ("_printable", lambda message: message, "the message is "),
         ("_refused", lambda path, damage, force: "", "CheckpointWarning: "),
     ],
 )

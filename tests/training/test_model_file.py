@@ -307,6 +307,14 @@ def test_a_message_shows_little_of_a_long_value_and_no_control_characters(saved)
     assert str(error.value).isprintable()
 
 
+def test_dtypes_of_other_programs_do_not_hide_that_it_is_theirs(path):
+    path.write_bytes(sealed({"a": np.zeros(2, "float16")}, {}))
+    entries, _, tensors = taken_apart(path.read_bytes())
+    entries["a"]["dtype"] = "BF16"
+    path.write_bytes(joined({"a": entries["a"]}, {}, tensors))
+    refused(path, "is a safetensors file of another program")
+
+
 @pytest.mark.parametrize(
     "edit",
     [
