@@ -22,7 +22,7 @@ from npformer.training.model_file import (
     write_model_file,
 )
 from npformer.training.plugin_names import how_to_register, missing_names, plugin_names
-from npformer.training.stated_sizes import check_stated, misfit, numbers_allowed
+from npformer.training.stated_sizes import Tensors, check_stated, misfit, numbers_allowed
 
 Model = Encoder | TextEncoder | SequenceClassifier
 MODELS: dict[str, type[Model]] = {
@@ -60,28 +60,10 @@ def save(
     notes : mapping, optional
         Further values to store, ready for JSON; `read_notes` returns them.
     """
-    if type(model) not in MODELS.values():  # `load` could not build a subclass
-        raise TypeError(
-            f"model is a {type(model).__name__}; expected an Encoder, a TextEncoder or a "
-            "SequenceClassifier, which can be rebuilt from their configuration. For other layers "
-            "save layer.parameters() with safetensors.numpy.save_file"
-        )
     path = Path(path)
     _check_place(path)
-    arguments = {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments()
-    tensors = {name: to_numpy(p.value).copy() for name, p in model.named_parameters().items()}
-    config = model.config.to_dict()
-    check_stated(config, arguments, tensors)
-    check_rebuilt(model, _built(type(model), model.config, arguments, tensors))
-    description: dict[str, Any] = {
-        "class": type(model).__name__,
-        "config": config,
-        "arguments": arguments,
-        "notes": dict(notes or {}),
-    }
-    if from_plugins := plugin_names({**vars(model.config), **arguments}):
-        description["registered"] = from_plugins
-    write_model_file(path, description, tensors)
+    description = rebuildable(model)
+    write_model_file(path, {**description, "notes": dict(notes or {})}, tensors_of(model))
 
 
 def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = False) -> Model:
@@ -102,8 +84,47 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
     CheckpointWarning
         Weights are NaN or infinite.
     """
-    path = Path(path)
-    description, tensors = read_model_file(path, force=force)
+    description, tensors = read_model_file(Path(path), force=force)
+    return model_of(Path(path), description, tensors).to(backend)
+
+
+def rebuildable(model: Model) -> dict[str, Any]:
+    """Return a model's description, after checking that `model_of` could build it from that."""
+    if type(model) not in MODELS.values():  # `load` could not build a subclass
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected an Encoder, a TextEncoder or a "
+            "SequenceClassifier, which can be rebuilt from their configuration. For other layers "
+            "save layer.parameters() with safetensors.numpy.save_file"
+        )
+    description = model_description(model)
+    tensors, arguments = model.named_parameters(), description["arguments"]
+    check_stated(description["config"], arguments, tensors)  # `model_of` will ask, too
+    check_rebuilt(model, _built(type(model), model.config, arguments, tensors))
+    return description
+
+
+def model_description(model: Model) -> dict[str, Any]:
+    """Return a model's class, configuration and arguments, and the plugins that they need."""
+    arguments = {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments()
+    description: dict[str, Any] = {
+        "class": type(model).__name__,
+        "config": model.config.to_dict(),
+        "arguments": arguments,
+    }
+    if from_plugins := plugin_names({**vars(model.config), **arguments}):
+        description["registered"] = from_plugins
+    return description
+
+
+def tensors_of(model: Model) -> dict[str, np.ndarray]:
+    """Return a copy of every parameter, on the host, by its dotted name."""
+    return {name: to_numpy(p.value).copy() for name, p in model.named_parameters().items()}
+
+
+def model_of(
+    path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
+) -> Model:
+    """Build a model from what a file holds; a CheckpointError names the file."""
     try:
         model = _described(path, description, tensors)
     except CheckpointError:
@@ -122,7 +143,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
     for name, parameter in parameters.items():
         parameter.value[...] = asarray(tensors[name])
     _tell_non_finite(path, {name: tensors[name] for name in parameters})
-    return model.to(backend)
+    return model
 
 
 def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str, Any]:
@@ -186,7 +207,7 @@ def _tell_non_finite(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
             f"{path}: NaN or infinity is in {', '.join(found[:3])}{more}, so predictions will be "
             "NaN or wrong. Was it saved after a training that diverged? Load an earlier file",
             CheckpointWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -194,7 +215,7 @@ def _built(
     kind: type[Model],
     config: EncoderConfig,
     arguments: Mapping[str, Any],
-    tensors: Mapping[str, np.ndarray],
+    tensors: Tensors,
 ) -> Model:
     """Build a model without drawing its weights, and no larger than its tensors allow."""
     return kind(config, **arguments, seed=initializers.undrawn(numbers_allowed(tensors)))

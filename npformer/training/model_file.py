@@ -62,12 +62,15 @@ def write_model_file(
             f"the description of {path} has {len(text):,} letters; expected at most "
             f"{LONGEST_TEXT:,} with quotes doubled. Shorten the notes"
         )
-    metadata = {"npformer": text, DATA_SUM: _NO_SUM, HEADER_SUM: _NO_SUM}
-    whole = memoryview(to_bytes(tensors, metadata=metadata))
+    whole = memoryview(to_bytes(tensors))
     begin = 8 + int.from_bytes(whole[:8], "little")
-    header, data = bytes(whole[:begin]), whole[begin:]
-    header = _with_sum(header, DATA_SUM, _sha256(data))
-    header = _with_sum(header, HEADER_SUM, _sha256(header))
+    table, data = json.loads(bytes(whole[8:begin])), whole[begin:]
+    metadata = {DATA_SUM: _sha256(data), HEADER_SUM: _NO_SUM, "npformer": text}
+    # Written here, because safetensors would put the metadata in another order each time.
+    entries = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
+    entries += b" " * (-len(entries) % 8)
+    header = len(entries).to_bytes(8, "little") + entries
+    header = _with_sum(header, _NO_SUM, _sha256(header))
     write_whole(path, header, data)
 
 
@@ -172,12 +175,12 @@ def _header_sum_fits(header: Header) -> bool:
     stated = header.metadata[HEADER_SUM]
     if not re.fullmatch("[0-9a-f]{64}", stated):
         return False
-    return _sha256(_with_sum(header.raw, HEADER_SUM, _NO_SUM, instead_of=stated)) == stated
+    return _sha256(_with_sum(header.raw, stated, _NO_SUM)) == stated
 
 
-def _with_sum(header: bytes, key: str, digits: str, instead_of: str = _NO_SUM) -> bytes:
+def _with_sum(header: bytes, old: str, new: str) -> bytes:
     # These bytes are nowhere else: in a text of JSON there is a backslash before each quote.
-    return header.replace(f'"{key}":"{instead_of}"'.encode(), f'"{key}":"{digits}"'.encode())
+    return header.replace(f'"{HEADER_SUM}":"{old}"'.encode(), f'"{HEADER_SUM}":"{new}"'.encode())
 
 
 def _sha256(data: Any) -> str:

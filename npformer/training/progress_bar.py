@@ -17,8 +17,14 @@ class ProgressBar(Callback):
         """Draw the bar."""
         from tqdm import tqdm
 
-        total = state.epochs * state.n_steps
-        self._bar = tqdm(total=total, disable=not self.shown, unit="step", leave=True)
+        done = max(state.epoch - 1, 0) * state.n_steps + state.step_in_epoch
+        self._bar = tqdm(
+            total=state.epochs * state.n_steps,
+            initial=done,
+            disable=not self.shown,
+            unit="step",
+            leave=True,
+        )
 
     def after_step(self, state: TrainingState) -> None:
         """Move the bar."""

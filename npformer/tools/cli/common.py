@@ -8,6 +8,7 @@ from typing import Any
 from npformer.core import PRECISIONS, backends, get_backend
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+TERMINATED = 143  # and for one that SIGTERM ended
 
 TYPES = {"N": int, "X": float, "P": float, "FILE": Path, "DIR": Path}
 """The type of an option's value, by the word that stands for the value in the help."""

@@ -328,10 +328,32 @@ def test_gradients_in_one_buffer_are_clipped_by_the_kernel(monkeypatch) -> None:
     assert norms[1] == pytest.approx(norms[0], rel=1e-6)
 
 
-def test_clipping_shows_nan() -> None:
-    g = asarray(np.array([1.0, float("nan")]))
-    assert np.isnan(down(gpu.clip_by_global_norm(g, 1.0)))
+@pytest.mark.parametrize(
+    ("wrong", "norm"), [(np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.inf), (3e38, np.inf)]
+)
+def test_clipping_shows_what_is_not_finite(wrong, norm) -> None:
+    g = asarray(np.array([1.0, wrong, wrong], dtype="float32"))
+    np.testing.assert_equal(float(down(gpu.clip_by_global_norm(g, 1.0))), norm)
     assert np.isnan(down(g)).all()
+
+
+@pytest.mark.parametrize("n", [2, 70_000])
+@pytest.mark.parametrize("size", [1e19, 1e30, 1e36])
+def test_clipping_holds_gradients_whose_squares_overflow(size, n) -> None:
+    g = np.random.default_rng(0).uniform(-size, size, n).astype("float32")
+    wide = g.astype("float64")
+    there = asarray(g)
+    expected = np.linalg.norm(wide)
+    assert float(down(gpu.clip_by_global_norm(there, 2.0))) == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(down(there), 2.0 * wide / expected, rtol=1e-5)
+
+
+def test_adam_holds_what_float32_can_square_and_shows_the_rest() -> None:
+    g = np.array([1e19, -5e20, 1e21, np.inf, np.nan], dtype="float32")
+    theta, there, m, v = (asarray(x) for x in (0 * g[:1].repeat(5), g, *np.zeros((2, 5), "f")))
+    gpu.adam_update(theta, there, m, v, step_size=1.0, betas=(0.0, 0.999), eps=0.0, shrink=1.0)
+    np.testing.assert_allclose(down(theta)[:2], [-(0.001**-0.5), 0.001**-0.5], rtol=1e-5)
+    assert np.isnan(down(theta)[2:]).all()
 
 
 def test_a_batch_without_samples_runs_nothing() -> None:
