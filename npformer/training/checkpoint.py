@@ -22,7 +22,7 @@ from npformer.training.model_file import (
     write_model_file,
 )
 from npformer.training.plugin_names import how_to_register, missing_names, plugin_names
-from npformer.training.stated_sizes import check_stated, misfit, numbers_allowed
+from npformer.training.stated_sizes import Tensors, check_stated, misfit, numbers_allowed
 
 Model = Encoder | TextEncoder | SequenceClassifier
 MODELS: dict[str, type[Model]] = {
@@ -62,7 +62,8 @@ def save(
     """
     path = Path(path)
     _check_place(path)
-    write_model_file(path, {**rebuildable(model), "notes": dict(notes or {})}, tensors_of(model))
+    description = rebuildable(model)
+    write_model_file(path, {**description, "notes": dict(notes or {})}, tensors_of(model))
 
 
 def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = False) -> Model:
@@ -83,9 +84,8 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
     CheckpointWarning
         Weights are NaN or infinite.
     """
-    path = Path(path)
-    description, tensors = read_model_file(path, force=force)
-    return model_of(path, description, tensors).to(backend)
+    description, tensors = read_model_file(Path(path), force=force)
+    return model_of(Path(path), description, tensors).to(backend)
 
 
 def rebuildable(model: Model) -> dict[str, Any]:
@@ -96,9 +96,9 @@ def rebuildable(model: Model) -> dict[str, Any]:
             "SequenceClassifier, which can be rebuilt from their configuration. For other layers "
             "save layer.parameters() with safetensors.numpy.save_file"
         )
-    description, tensors = model_description(model), tensors_of(model)
-    arguments = description["arguments"]
-    check_stated(description["config"], arguments, tensors)
+    description = model_description(model)
+    tensors, arguments = model.named_parameters(), description["arguments"]
+    check_stated(description["config"], arguments, tensors)  # `model_of` will ask, too
     check_rebuilt(model, _built(type(model), model.config, arguments, tensors))
     return description
 
@@ -215,7 +215,7 @@ def _built(
     kind: type[Model],
     config: EncoderConfig,
     arguments: Mapping[str, Any],
-    tensors: Mapping[str, np.ndarray],
+    tensors: Tensors,
 ) -> Model:
     """Build a model without drawing its weights, and no larger than its tensors allow."""
     return kind(config, **arguments, seed=initializers.undrawn(numbers_allowed(tensors)))

@@ -55,19 +55,22 @@ def write_model_file(
     """Write a complete file or none; what could not be read back raises ValueError."""
     from safetensors.numpy import save as to_bytes
 
-    text = json.dumps({"format": FORMAT, **description})
+    text = json.dumps({**description, "format": FORMAT})
     strict_json(text)
     if len(json.dumps(text)) > LONGEST_TEXT:
         raise ValueError(
             f"the description of {path} has {len(text):,} letters; expected at most "
             f"{LONGEST_TEXT:,} with quotes doubled. Shorten the notes"
         )
-    metadata = {"npformer": text, DATA_SUM: _NO_SUM, HEADER_SUM: _NO_SUM}
-    whole = memoryview(to_bytes(tensors, metadata=metadata))
+    whole = memoryview(to_bytes(tensors))
     begin = 8 + int.from_bytes(whole[:8], "little")
-    header, data = bytes(whole[:begin]), whole[begin:]
-    header = _with_sum(header, DATA_SUM, _sha256(data))
-    header = _with_sum(header, HEADER_SUM, _sha256(header))
+    table, data = json.loads(bytes(whole[8:begin])), whole[begin:]
+    metadata = {DATA_SUM: _sha256(data), HEADER_SUM: _NO_SUM, "npformer": text}
+    # Written here, because safetensors would put the metadata in another order each time.
+    entries = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
+    entries += b" " * (-len(entries) % 8)
+    header = len(entries).to_bytes(8, "little") + entries
+    header = _with_sum(header, _NO_SUM, _sha256(header))
     write_whole(path, header, data)
 
 
@@ -126,20 +129,17 @@ def _read_description(
 ) -> tuple[Header, dict[str, Any], list[str]]:
     """Return the header, the description in it and, with `force`, what is damaged."""
     damage = []
-    try:
+    with _whole(path):
         header = read_header(file)
-    except ValueError as error:
-        raise CheckpointError(
-            f"{path} ({path.stat().st_size:,} bytes) is not a whole safetensors file: it is "
-            f"damaged, cut short or of another kind ({error}). Copy or save it again"
-        ) from error
     metadata = header.metadata
-    if "npformer" not in metadata and HEADER_SUM not in metadata:
+    if "npformer" not in metadata and HEADER_SUM.encode() not in header.raw:
         raise CheckpointError(
             f"{path} is a safetensors file of another program: it has no npformer "
             "configuration. Load its tensors with safetensors.numpy.load_file and copy "
             "them into model.parameters()"
         )
+    with _whole(path):
+        header.table()
     if HEADER_SUM in metadata and not _header_sum_fits(header):
         damage.append(_refused(path, "its header does not fit its checksum", force))
     try:
@@ -160,16 +160,27 @@ def _read_description(
     return header, description, damage
 
 
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise CheckpointError(
+            f"{path} ({path.stat().st_size:,} bytes) is not a whole safetensors file: it is "
+            f"damaged, cut short or of another kind ({error}). Copy or save it again"
+        ) from error
+
+
 def _header_sum_fits(header: Header) -> bool:
     stated = header.metadata[HEADER_SUM]
     if not re.fullmatch("[0-9a-f]{64}", stated):
         return False
-    return _sha256(_with_sum(header.raw, HEADER_SUM, _NO_SUM, instead_of=stated)) == stated
+    return _sha256(_with_sum(header.raw, stated, _NO_SUM)) == stated
 
 
-def _with_sum(header: bytes, key: str, digits: str, instead_of: str = _NO_SUM) -> bytes:
+def _with_sum(header: bytes, old: str, new: str) -> bytes:
     # These bytes are nowhere else: in a text of JSON there is a backslash before each quote.
-    return header.replace(f'"{key}":"{instead_of}"'.encode(), f'"{key}":"{digits}"'.encode())
+    return header.replace(f'"{HEADER_SUM}":"{old}"'.encode(), f'"{HEADER_SUM}":"{new}"'.encode())
 
 
 def _sha256(data: Any) -> str:

@@ -148,7 +148,9 @@ def load_checkpoint(
             history=None if history is None else History.from_dict(history),
             notes=values["notes"],
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except CheckpointError:
+        raise
+    except Exception as error:  # a file may say anything
         raise CheckpointError(
             f"{file} does not hold the state of a training ({type(error).__name__}: {error}): was "
             "it edited?"
@@ -160,7 +162,7 @@ def _schedule(file: Path, saved: str) -> Schedule:
     try:
         return SCHEDULES.make(saved)
     except ValueError as error:
-        raise ValueError(
+        raise CheckpointError(
             f"{file}: the schedule of the learning rate was {saved}; expected one of "
             f"{', '.join(SCHEDULES)}. Pass it again: load_checkpoint(folder, schedule=...)"
         ) from error

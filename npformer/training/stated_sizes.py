@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import Parameter
 from npformer.models import Encoder, EncoderConfig
+
+Tensors = Mapping[str, np.ndarray] | Mapping[str, Parameter]
 
 FLOOR = 2**16
 """A setting that no tensor shows may have any size up to here."""
 
-MOST_LAYERS = 4096
+MOST_LAYERS = 1000
 """Of a file with fewer tensors. Shared layers show in one block only, whatever their number."""
 
 
-def check_stated(
-    config: Mapping[str, Any], arguments: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
-) -> None:
+def check_stated(config: Mapping[str, Any], arguments: Mapping[str, Any], tensors: Tensors) -> None:
     """Refuse whole numbers that an `EncoderConfig` could not even check in a short time.
 
     max_len may be any: the table of positions is compared by `misfit`.
@@ -36,7 +37,7 @@ def check_stated(
             )
 
 
-def misfit(kind: type, config: EncoderConfig, tensors: Mapping[str, np.ndarray]) -> str:
+def misfit(kind: type, config: EncoderConfig, tensors: Tensors) -> str:
     """Return in which shape a tensor was expected that every such model has; "" if all fit."""
     for name, shape in _certain(kind, config):
         if name not in tensors:
@@ -46,7 +47,7 @@ def misfit(kind: type, config: EncoderConfig, tensors: Mapping[str, np.ndarray])
     return ""
 
 
-def numbers_allowed(tensors: Mapping[str, np.ndarray]) -> int:
+def numbers_allowed(tensors: Tensors) -> int:
     """Return how many numbers a model may draw if these are its tensors.
 
     A layer from a plugin may draw more than it keeps, or draw twice what it then shares.

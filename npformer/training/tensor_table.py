@@ -37,17 +37,23 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """A header that was read and checked."""
+    """A header that is JSON; `table` checks the rest."""
 
     raw: bytes  # with its length
     metadata: dict[str, str]
-    table: dict[str, Place]
-    n_bytes: int  # of all tensors
+    entries: dict[str, Any]
+    n_bytes: int  # after the header
+
+    def table(self) -> dict[str, Place]:
+        """Return where each tensor lies; a ValueError says what does not fit."""
+        table = {name: _place(name, entry) for name, entry in self.entries.items()}
+        _check_all_covered(table, self.n_bytes)
+        return table
 
     def views(self, data: np.ndarray) -> dict[str, np.ndarray]:
         """Return the tensors that lie in `data`, the bytes after the header, by name."""
         arrays = {}
-        for name, (dtype, shape, begin, _) in self.table.items():
+        for name, (dtype, shape, begin, _) in self.table().items():
             array = np.ndarray(shape, np.dtype(DTYPES[dtype]), data, begin)
             arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
         return arrays
@@ -67,9 +73,7 @@ def read_header(file: IO[bytes]) -> Header:
     metadata = entries.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise ValueError("its metadata are not names and texts")
-    table = {name: _place(name, entry) for name, entry in entries.items()}
-    _check_all_covered(table, n_bytes - length)
-    return Header(length_bytes + text, metadata, table, n_bytes - length)
+    return Header(length_bytes + text, metadata, entries, n_bytes - length)
 
 
 def strict_json(text: str) -> Any:

@@ -3,7 +3,8 @@
 import pytest
 
 from npformer.training import model_file
-from tests.faults.mutated_files import DAMAGE, LIES, mutated_files, run
+from tests.faults.mutated_files import mutated_files, run
+from tests.faults.mutations import DAMAGE, LIES
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -18,7 +19,7 @@ def test_mutated_files_are_refused_in_words_and_no_change_is_accepted():
 
 def test_a_seed_gives_the_same_table_but_for_time_and_memory():
     one, other = (mutated_files(20, seed=1) for _ in range(2))
-    assert one["files"] == 20
+    assert one["tried"] == 20
     measured = {"longest wait in ms", "largest peak in MB"}
     assert {k: v for k, v in one.items() if k not in measured} == {
         k: v for k, v in other.items() if k not in measured
@@ -28,8 +29,7 @@ def test_a_seed_gives_the_same_table_but_for_time_and_memory():
 @pytest.mark.parametrize(
     ("name", "instead", "found"),
     [
-        ("_header_sum_fits", lambda header: True, "edited: damage was accepted"),
-        ("_printable", lambda message: message, "the message is "),
+        ("_header_sum_fits", lambda header: True, ": damage was accepted"),
         ("_refused", lambda path, damage, force: "", "CheckpointWarning: "),
     ],
 )

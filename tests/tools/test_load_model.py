@@ -37,6 +37,14 @@ def test_damaged_notes_need_force_too(path, fails, capsys):
     assert "its header does not fit its checksum" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "notes", [{"task": ["digits"]}, {"task": "chess"}, {"split": 3}, {"seed": "0"}, {"seed": None}]
+)
+def test_notes_that_name_no_task_are_refused_in_words(path, fails, notes):
+    nf.save(nf.load(path), path, notes={**nf.read_notes(path), **notes})
+    assert "does not say which task, split and seed it was trained on" in fails("evaluate", path)
+
+
 def test_nan_in_weights_is_told_in_a_line(path, capsys):
     model = nf.load(path)
     model.parameters()["classify.bias"][1] = np.nan

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import npformer as nf
 from npformer.training.model_file import CheckpointError
-from tests.faults.mutated_files import sealed
+from tests.faults.mutations import sealed
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 import npformer as nf
 from npformer.training import model_file, stated_sizes
 from npformer.training.model_file import read_model_file, write_model_file
-from tests.faults.mutated_files import joined, sealed, taken_apart
+from tests.faults.mutations import joined, sealed, taken_apart
 
 
 @pytest.fixture
@@ -79,6 +79,20 @@ def test_anybody_can_check_the_checksums(saved):
     digits = metadata["header_sha256"]
     without = data[:begin].replace(digits.encode(), b"0" * 64)
     assert digits == hashlib.sha256(without).hexdigest()
+
+
+def test_the_same_model_makes_the_same_file(saved, small_model):
+    before = saved.read_bytes()
+    for _ in range(4):
+        nf.save(small_model(), saved, notes={"task": "digits"})
+        assert saved.read_bytes() == before
+
+
+def test_notes_that_look_like_checksums_change_nothing(path, small_model):
+    notes = {"header_sha256": "0" * 64, "text": '"header_sha256":"' + "0" * 64 + '"'}
+    nf.save(small_model(), path, notes=notes)
+    assert nf.read_notes(path) == notes
+    nf.load(path)
 
 
 def test_damaged_weights_can_be_loaded_by_force(saved, small_model):
@@ -305,6 +319,14 @@ def test_a_message_shows_little_of_a_long_value_and_no_control_characters(saved)
     with pytest.raises(nf.CheckpointError, match=r"has .\[2J., which") as error:
         nf.load(saved)
     assert str(error.value).isprintable()
+
+
+def test_dtypes_of_other_programs_do_not_hide_that_it_is_theirs(path):
+    path.write_bytes(sealed({"a": np.zeros(2, "float16")}, {}))
+    entries, _, tensors = taken_apart(path.read_bytes())
+    entries["a"]["dtype"] = "BF16"
+    path.write_bytes(joined({"a": entries["a"]}, {}, tensors))
+    refused(path, "is a safetensors file of another program")
 
 
 @pytest.mark.parametrize(

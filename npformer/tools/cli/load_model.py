@@ -28,7 +28,9 @@ def load_trained(
     path = _file(path)
     model = load_classifier(path, backend, force=force)
     notes = read_notes(path, force=force)
-    if notes.get("task") not in RECIPES or not {"split", "seed"} <= notes.keys():
+    task, split, seed = (notes.get(name) for name in ("task", "split", "seed"))
+    stated = isinstance(task, str) and isinstance(split, str) and type(seed) is int
+    if not stated or task not in RECIPES:
         raise ValueError(
             f"{path} does not say which task, split and seed it was trained on; expected a model "
             f"that `npformer train` wrote, which has test data. {instead}"

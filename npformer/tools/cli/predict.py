@@ -110,7 +110,7 @@ def _read_npy(path: Path) -> np.ndarray:
         with path.open("rb") as file:
             shape, _, dtype = HEADERS[format.read_magic(file)](file)
             left = os.fstat(file.fileno()).st_size - file.tell()
-        if math.prod(shape) * dtype.itemsize <= left:  # else NumPy could ask for any memory
+        if 0 <= math.prod(shape) * dtype.itemsize <= left:  # else NumPy could ask for any memory
             return np.asarray(np.load(path, allow_pickle=False))
     except OSError:
         raise
