@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TextIO
 
 from npformer.core.streams import Forgiving
 
@@ -18,7 +18,6 @@ def usable_streams() -> Iterator[None]:
     model, would have the stream's number, and hold what some library prints. A character that
     standard output cannot encode is printed as its number.
     """
-    before: tuple[Any, ...] = sys.stdin, sys.stdout, sys.stderr
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: the stream's
@@ -29,8 +28,10 @@ def usable_streams() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdin, sys.stdout = before[:2]
-    sys.stderr = before[2]
+            try:
+                sys.stdout.flush()
+            except OSError:  # the command has told, if it mattered
+                drop(sys.stdout)
 
 
 @contextmanager
