@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
 
 
 @pytest.fixture
@@ -75,3 +76,23 @@ def test_label_smoothing_of_a_call_does_not_stay_with_the_model(small_model, tok
     assert smoothed != plain
     assert model.loss.label_smoothing == 0.0
     assert model.loss_and_gradients(*given)[0] == pytest.approx(plain, rel=1e-9)
+
+
+def test_a_given_loss_checks_the_targets_in_place_of_the_models_own(small_model, token_batch, rng):
+    ids, labels, mask = token_batch
+    model, y = small_model(), rng.normal(size=(8, 3))
+    loss, _ = model.loss_and_gradients(ids, y, mask, loss=MeanSquaredError())
+    assert loss == pytest.approx(((model(ids, mask) - y) ** 2).mean(), rel=1e-12)
+    assert nf.evaluate(model, (ids, y, mask), loss=MeanSquaredError()).loss == pytest.approx(loss)
+    with pytest.raises(TypeError, match="y has dtype int64; expected float32 or float64"):
+        model.loss_and_gradients(ids, labels, mask, loss=MeanSquaredError())
+
+
+def test_parts_of_a_batch_weigh_as_much_as_they_have_targets_of_the_given_loss(tokens, small_model):
+    _, ids, labels, mask = tokens
+    model = small_model(pooling="none", output="mean_squared_error")  # which counts samples
+    given = {"x": ids, "y": labels, "mask": mask, "loss": SoftmaxCrossEntropy()}
+    loss, gradients = model.loss_and_gradients(**given)
+    in_parts, sums = model.loss_and_gradients(**given, micro_batch=1)
+    assert in_parts == pytest.approx(loss, rel=1e-12)
+    np.testing.assert_allclose(sums.flat, gradients.flat, rtol=0, atol=1e-12)
