@@ -131,7 +131,8 @@ class CheckedModel(SequenceModel):
         x, y, on_device, types = (a if a is None else asarray(a, backend) for a in several)
         if padding is not None:
             x = self.embed.without_padding(x, on_device)
-            padding = Padding(on_device, mask if isinstance(mask, np.ndarray) else None)
+            on_host = mask if isinstance(mask, np.ndarray) else None
+            padding = Padding(on_device, on_host, hidden=True)
         weights = batch.weights
         if isinstance(batch.y, np.ndarray) and weights is None:  # on a device this would wait
             weights = (loss or self.loss).counts(batch.y)

@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 from npformer.core import Array, Context, Gradients, Seed, array_module
+from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
 
 
@@ -16,10 +17,10 @@ class Identity(Mixer):
         return cls()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return x, None
+        return finite_at_padding(x, context.padding), context.padding
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return dy
+        return finite_at_padding(dy, cache)
 
     def explain(self, x: Array, context: Context) -> Array:
         xp = array_module(x)
