@@ -63,6 +63,7 @@ class Loss(ABC):
 
         `answers` is (batch,), or (batch, length) without pooling.
         """
+        backend_of(y=y)
         if y.ndim == 0 or len(y) != answers[0]:
             raise ValueError(
                 f"y has shape {tuple(y.shape)}; expected {answers[0]} targets, one for each sample"
@@ -120,6 +121,7 @@ class Classification(Loss):
         """
 
     def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
+        backend_of(y=y)
         if y.shape != answers:
             why = "One label for each sequence (each token without pooling)"
             if y.ndim == len(answers) + 1 and y.shape[-1] == 1:
@@ -143,6 +145,7 @@ class Classification(Loss):
 
     def measure(self, outputs: np.ndarray, y: np.ndarray) -> Measured:
         log_p = self.log_probabilities(outputs)  # [..., n_classes]
+        self.check(y, log_p.shape[:-1], log_p.shape[-1])
         counted = y != F.NO_LABEL
         right = np.take_along_axis(log_p, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
         hits = (log_p.argmax(axis=-1) == y) & counted & ~np.isnan(right)
@@ -159,9 +162,11 @@ class SoftmaxCrossEntropy(Classification):
         return F.softmax_cross_entropy_backward(dloss, cache)
 
     def probabilities(self, outputs: Array) -> np.ndarray:
+        _check_logits(outputs)
         return to_numpy(F.softmax(outputs)[0])
 
     def log_probabilities(self, outputs: Array) -> np.ndarray:
+        _check_logits(outputs)
         z = to_numpy(outputs).astype("float64")
         shifted = z - z.max(axis=-1, keepdims=True)
         return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
@@ -174,6 +179,9 @@ class BinaryCrossEntropy(Classification):
         return 1
 
     def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
+        checks.floating(outputs=outputs)
+        checks.shape("outputs", outputs, ("batch", 1), "One logit for each sequence")
+        self.check(y, outputs.shape[:1], n_classes=2)
         targets = y.reshape(outputs.shape).astype(outputs.dtype)
         targets = targets * (1.0 - self.label_smoothing) + 0.5 * self.label_smoothing
         return F.binary_cross_entropy_with_logits(outputs, targets)
@@ -183,10 +191,12 @@ class BinaryCrossEntropy(Classification):
 
     def probabilities(self, outputs: Array) -> np.ndarray:
         # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
+        _check_logits(outputs, 1)
         both = [to_numpy(F.sigmoid(z)[0]) for z in (-outputs, outputs)]
         return np.concatenate(both, axis=-1)
 
     def log_probabilities(self, outputs: Array) -> np.ndarray:
+        _check_logits(outputs, 1)
         # softmax of (0, z) is (sigmoid(-z), sigmoid(z))
         z = to_numpy(outputs)
         both = np.concatenate((np.zeros_like(z), z), axis=-1)
@@ -208,6 +218,13 @@ class MeanSquaredError(Loss):
 
     def backward(self, dloss: float, cache: Any) -> Array:
         return F.mean_squared_error_backward(dloss, cache)
+
+
+def _check_logits(outputs: Array, n: int | str = "n_classes") -> None:
+    """Check that outputs are numbers, n on the last axis."""
+    checks.floating(outputs=outputs)
+    checks.shape("outputs", outputs, (None, n))
+    checks.positive("the size of outputs' last axis", outputs.shape[-1])
 
 
 LOSSES: Registry[Loss] = Registry(

@@ -43,8 +43,7 @@ class TextEncoder(Layer):
         seed: Seed = 0,
         dtype: str = "float32",
     ) -> None:
-        if not isinstance(pooler, bool):
-            raise TypeError(f"pooler is {pooler!r}; expected True or False")
+        checks.flag("pooler", pooler)
         rng = initializers.generator(seed)
         self.config = config
         self.vocab_size = checks.positive("vocab_size", vocab_size)

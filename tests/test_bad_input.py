@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer import data, optim
 from npformer import functional as F
 from npformer import layers as L
-from npformer import optim
 from npformer.mixers import (
     Attention,
     AttentionScores,
@@ -16,6 +16,7 @@ from npformer.mixers import (
     DenseSynthesizer,
     FactorizedRandomScores,
     Fourier,
+    Identity,
     LinearMixing,
     MixerSettings,
     MixtureScores,
@@ -119,6 +120,22 @@ WRONG = [
     "ValueError: approximate is True ... 'none', 'tanh'",
     lambda: F.layer_norm(f32(2, 4), f32(3), f32(4)),  # gamma of another size
     "ValueError: gamma has shape (3,); expected (4,) ... each feature",
+    lambda: L.GELU("fast"),  # refused when it is made, not when it is called
+    "ValueError: approximate is 'fast'; expected one of 'none', 'tanh'",
+    lambda: F.layer_norm(f32(2, 4), f32(4), f32(1)),  # a beta that would broadcast
+    "ValueError: beta has shape (1,); expected (4,) ... each feature",
+    lambda: F.layer_norm(f32(2, 4), f32(1), f32(4)),  # a gamma that would broadcast
+    "ValueError: gamma has shape (1,); expected (4,) ... each feature",
+    lambda: F.linear(None, f32(4, 5)),
+    "TypeError: x is None; expected an array",
+    lambda: F.relu(np.ma.masked_array(f32(3))),
+    "TypeError: x is a masked array; expected a plain one ... x.filled(0)",
+    lambda: F.linear_backward(f32(3, 5), F.linear(f32(2, 4), f32(4, 5))[1]),  # dy of another batch
+    "ValueError: dy has shape (3, 5); expected (2, 5) ... what the forward pass returned",
+    lambda: F.tanh_backward(f32(4), F.tanh(f32(2, 4))[1]),  # dy that would broadcast
+    "ValueError: dy has shape (4,); expected (2, 4) ... what the forward pass returned",
+    lambda: F.relu_backward(f64(2, 4), F.relu(f32(2, 4))[1]),  # dy in float64
+    "TypeError: dy has dtype float64; expected float32 ... dy.astype('float32')",
     lambda: F.softmax(f32(2, 4), mask=ONES),  # a mask of ones and zeros
     "TypeError: mask has dtype int64 ... boolean ... True means keep ... mask = mask != 0",
     lambda: F.softmax(f32(2, 3), mask=[True, True, False]),
@@ -187,6 +204,18 @@ WRONG = [
     "ValueError: scores has shape (3, 4, 4) and value has shape (5, 2, 4, 3) ... the same axes",
     lambda: F.random_synthesizer(f64(1, 4, 4), f32(4, 4)),  # values in float64
     "TypeError: value has dtype float64 and R has dtype float32; expected one dtype",
+    lambda: F.random_synthesizer(f32(1, 4, 4), ONES[:, :2]),  # a table of whole numbers
+    "TypeError: ... R has dtype int64; expected one dtype",
+    lambda: F.random_synthesizer(np.ones((1, 4, 4), dtype=int), np.ones((4, 4), dtype=int)),
+    "TypeError: value has dtype int64; expected float32 or float64",
+    lambda: F.random_synthesizer(f32(1, 4, 4), f64(4, 4)),  # a table in float64
+    "TypeError: value has dtype float32 and R has dtype float64; expected one dtype",
+    lambda: F.random_scores(np.ones((4, 4), dtype=int), 2),
+    "TypeError: R has dtype int64; expected float32 or float64",
+    lambda: F.random_scores(f32(4, 4), -1),
+    "ValueError: length is -1; expected a whole number of at least 0",
+    lambda: F.split_heads(f32(2, 3, 4), 0),
+    "ValueError: n_heads is 0; expected a whole number of at least 1",
     lambda: F.factorized_random_synthesizer(f32(1, 4, 4), f32(5, 2), f32(5, 3)),
     "ValueError: R2 has shape (5, 3); expected (5, 2) ... same shape",
     lambda: F.factorized_random_synthesizer(f32(1, 6, 4), f32(5, 2), f32(5, 2)),
@@ -219,6 +248,10 @@ WRONG = [
     "TypeError: ids has dtype float32; expected whole numbers ... ids.astype('int64')",
     lambda: F.embedding(keep(2), f32(5, 3)),  # ids that are a mask
     "TypeError: ids has dtype bool; expected whole numbers",
+    lambda: F.embedding(np.array([1]), np.ones((5, 3), dtype=int)),  # a table of whole numbers
+    "TypeError: table has dtype int64; expected float32 or float64",
+    lambda: F.embedding(np.array([1]), f32(5)),  # a table with one axis
+    "ValueError: table has shape (5,); expected (vocab_size, d_model)",
     lambda: F.embedding(np.array([5]), f32(5, 3)),  # an id too high
     "ValueError: ids holds 5 ... from 0 to 4 ... rows",
     lambda: F.embedding(np.array([-1]), f32(5, 3)),  # an id below 0
@@ -307,6 +340,14 @@ WRONG = [
     "ValueError: x has length 6 ... at most 5 ... larger max_len",
     lambda: Fourier()(f32(2, 3, 4), keep(2, 3)),  # a padding mask
     "ValueError: ... 'fourier' got a padding mask ... Two ways out ... 'per_length' ... 'zero'",
+    lambda: Identity()(f32(2, 3, 4), keep(2, 4)),  # a mask that nothing looks at
+    "ValueError: mask has shape (2, 4); expected (2, 3) ... each token",
+    lambda: Identity().forward(f32(2, 3, 4), nf.Context(mask=keep(3, 2))),
+    "ValueError: mask has shape (3, 2); expected (2, 3) ... each token",
+    lambda: encoder(mixer="identity")(f32(2, 3, 8), keep(2, 4)),
+    "ValueError: mask has shape (2, 4); expected (2, 3) ... each token",
+    lambda: L.Linear(4, 3, seed=0)(f32(2, 3, 4), ONES[:, :3]),  # nor at its dtype
+    "TypeError: mask has dtype int64 ... boolean ... True means keep",
     lambda: Fourier("skip"),
     "ValueError: padding is 'skip' ... 'refuse', 'per_length', 'zero'",
     lambda: Fourier("per_length")(f32(1, 3, 4), np.array([[True, False, True]])),
@@ -386,6 +427,32 @@ WRONG = [
     "ValueError: mixture is 'fourier'; expected one of ... 'dense_synthesizer'",
     lambda: config(mixer="mixture", n_heads=3),  # a mixture with heads that do not divide a model
     "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
+    lambda: config(n_heads=0),
+    "ValueError: n_heads is 0; expected a whole number of at least 1",
+    lambda: Attention(8, 0, seed=0),
+    "ValueError: n_heads is 0; expected a whole number of at least 1",
+    lambda: config(n_layers=10**12),  # more layers than can be built
+    "ValueError: n_layers is 1000000000000; expected ... at most 65536",
+    lambda: nf.Encoder(config(d_ff=10**12)),  # more memory than there is
+    "MemoryError: a parameter would have shape (8, 1000000000000) and take ... GiB",
+    lambda: Attention(8, 2, causal="no", seed=0),  # a word for yes or no
+    "TypeError: causal is 'no'; expected True or False",
+    lambda: L.Linear(4, 3, bias="no", seed=0),
+    "TypeError: bias is 'no'; expected True or False",
+    lambda: nf.Context(training="no"),
+    "TypeError: training is 'no'; expected True or False",
+    lambda: data.reverse(symbols="1"),
+    "ValueError: symbols is '1'; expected a whole number of at least 1",
+    lambda: data.parity(train=2.0),
+    "ValueError: train is 2.0; expected a whole number of at least 1",
+    lambda: data.pointer(length=10**12),
+    "MemoryError: the samples would have shape (18560, 1000000000001) and take",
+    lambda: nf.save(nf.Encoder(config()), 3),
+    "TypeError: path is 3; expected a text or a pathlib.Path",
+    lambda: nf.load(b"model.safetensors"),
+    "TypeError: path is b'model.safetensors'; expected a text or a pathlib.Path",
+    lambda: nf.save(nf.Encoder(config()), "encoder.safetensors", notes={"a": object()}),
+    "TypeError: notes holds what JSON cannot ... texts, numbers",
     lambda: config(n_heads=3),  # heads that do not divide a model
     "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
     lambda: config(d_model=8.0),
@@ -528,6 +595,14 @@ WRONG = [
     "ValueError: warmup is 10 ... not including, 10",
     lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), wrt=["weights"]),
     "ValueError: wrt names 'weights'; expected some of x, W",
+    lambda: gradcheck(f64(3), f64(3)),  # an array to check
+    "TypeError: target is a ndarray; expected a layer, a function with a backward pass, or a pair",
+    lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), bais=f64(4)),
+    "TypeError: linear cannot be called like that ... 'bais' ... fit linear(x: ",
+    lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), wrt="x"),
+    "TypeError: wrt is 'x'; expected a list",
+    lambda: gradcheck(L.ReLU(), f64(2, 3), tolerance=0.0),
+    "ValueError: tolerance is 0.0; expected a number above 0",
     lambda: gradcheck(F.merge_heads, f64(1, 2, 3, 4)),  # gradcheck of a lone function
     "TypeError: merge_heads has no merge_heads_backward ... a pair ... (forward, backward)",
     lambda: nf.asarray([1.0], backend="torch"),
@@ -540,7 +615,7 @@ WRONG = [
     ("call", "words"), [*zip(WRONG[::2], WRONG[1::2], strict=True)], ids=WRONG[1::2]
 )
 def test_a_wrong_call_is_refused_in_words_that_help(call, words):
-    with pytest.raises((TypeError, ValueError, KeyError)) as caught:
+    with pytest.raises((TypeError, ValueError, KeyError, MemoryError)) as caught:
         call()
     message = f"{caught.type.__name__}: {caught.value.args[0]}"
     assert re.match(".*".join(map(re.escape, words.split(" ... "))), message, re.DOTALL), message

@@ -69,9 +69,9 @@ def get_backend(name: str) -> Backend:
 
     BackendUnavailableError says which library or device is missing, and how to get it.
     """
-    if name not in _backends:
-        if name not in _loaders:
-            raise ValueError(f"unknown backend {name!r}; npformer has {', '.join(backends())}")
+    if not isinstance(name, str) or name not in _backends:
+        if not isinstance(name, str) or name not in _loaders:
+            raise ValueError(f"unknown backend {name!r}; expected one of {', '.join(backends())}")
         register(_loaders[name]())
     return _backends[name]
 
@@ -97,21 +97,20 @@ def _find(x: object) -> Backend | None:
     return None
 
 
-def backend_of(**arrays: Array | None) -> Backend:
+def backend_of(**arrays: Array) -> Backend:
     """Return the one backend that all these arrays belong to, or raise TypeError.
 
-    The keywords are what the user calls the arrays. None is skipped.
+    The keywords are what the user calls the arrays.
     """
-    if {type(x) for x in arrays.values() if x is not None} == {np.ndarray}:
+    if {type(x) for x in arrays.values()} == {np.ndarray}:
         return NUMPY  # cheap, and true for most calls
     first, owner = "", None
     for name, x in arrays.items():
-        if x is None:
-            continue
         found = _find(x)
         if found is None:
+            what = "None" if x is None else f"a {type(x).__name__}"
             raise TypeError(
-                f"{name} is a {type(x).__name__}; expected an array. "
+                f"{name} is {what}; expected an array. "
                 f"Convert it first: numpy.asarray({name}, dtype=...), with dtype 'float32' for "
                 "numbers, 'int64' for token ids and labels, 'bool' for a mask"
             )
@@ -123,8 +122,12 @@ def backend_of(**arrays: Array | None) -> Backend:
                 f"all on one backend. Move one of them: npformer.asarray({name}, "
                 f"backend={owner.name!r}), or the model: model.to({found.name!r})"
             )
-    if owner is None:
-        raise TypeError(f"{' and '.join(arrays) or 'nothing'} is None; expected an array")
+        if hasattr(x, "filled"):
+            raise TypeError(
+                f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
+                "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
+            )
+    assert owner is not None, "backend_of was asked about no array"
     return owner
 
 
@@ -146,13 +149,27 @@ def asarray(x: Any, backend: str = "numpy") -> Array:
     source = _find(x)
     if source is target:
         return x
-    return target.upload(np.asarray(x) if source is None else source.download(x))
+    return target.upload(_from_list(x) if source is None else source.download(x))
 
 
 def to_numpy(x: Any) -> np.ndarray:
     """Return `x`, a list or an array of any backend, as a NumPy array. This waits for a GPU."""
     source = _find(x)
-    return np.asarray(x if source is None else source.download(x))
+    return _from_list(x) if source is None else np.asarray(source.download(x))
+
+
+def _from_list(x: Any) -> np.ndarray:
+    """Return numbers in a list, or one number, as a NumPy array."""
+    try:
+        made = np.asarray(x)
+    except (TypeError, ValueError, OverflowError):  # rows of several lengths, for example
+        made = None
+    if made is None or made.dtype.kind not in "biufc":
+        raise TypeError(
+            f"x is {type(x).__name__} {str(x)[:40]!r}; expected an array, a number, or lists of "
+            "numbers of equal lengths"
+        )
+    return made
 
 
 def like(host: Any, x: Array) -> Array:

@@ -1,11 +1,15 @@
 """Checks of what users pass. Errors say what came, what was expected, and what to do."""
 
+import json
 import math
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,10 @@ from npformer.core.backend import Array, Module
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
 _USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
+MOST_LAYERS = 1 << 16
+"""Each layer of an encoder is an object; with more of them, building it would seem to hang."""
+
+_MOST_GIB = 2**30  # an exbibyte: no address space has more, and NumPy counts in 64 bits
 _complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
 
 
@@ -29,18 +37,18 @@ def _complex_allowed() -> Iterator[None]:
         _complex_step.reset(token)
 
 
-def floating(**arrays: Array | None) -> Module:
+def floating(**arrays: Array) -> Module:
     """Check that arrays are all float32 or all float64, on one backend, and return its module.
 
-    The keywords are what the user calls the arrays. None is skipped.
+    The keywords are what the user calls the arrays.
     """
-    kinds = {(type(x), getattr(x, "dtype", None)) for x in arrays.values() if x is not None}
+    kinds = {(type(x), getattr(x, "dtype", None)) for x in arrays.values()}
     if len(kinds) == 1 and kinds <= _USUAL:  # a short way for the usual case
         return np
     backend = backend_of(**arrays)
     first, dtype = "", None
     for name, x in arrays.items():
-        if x is None or x.dtype is dtype:
+        if x.dtype is dtype:
             continue
         if dtype is None:
             if x.dtype.char not in _FLOAT_CODES and not _complex_step.get():
@@ -56,6 +64,19 @@ def floating(**arrays: Array | None) -> Module:
                 f"{name}.astype({dtype.name!r})"
             )
     return backend.module
+
+
+def gradient(dy: Array, like: tuple[int, ...], dtype: Any, name: str = "dy") -> None:
+    """Check that a gradient has the shape and dtype of what the forward pass returned."""
+    if type(dy) is np.ndarray and dy.shape == like and dy.dtype == dtype:  # the usual case
+        return
+    floating(**{name: dy})
+    shape(name, dy, like, "That is the shape of what the forward pass returned")
+    if dy.dtype != dtype:
+        raise TypeError(
+            f"{name} has dtype {dy.dtype}; expected {dtype}, that of what the forward pass "
+            f"returned. Write {name}.astype({dtype.name!r})"
+        )
 
 
 def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str = "") -> None:
@@ -85,7 +106,8 @@ def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bo
 
 def choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Check that `value` is one of a few words."""
-    if value not in (known := list(choices)):
+    if not isinstance(value, str) or value not in (known := list(choices)):
+        known = list(choices)
         words = ", ".join(repr(word) for word in known)
         raise ValueError(
             f"{name} is {value!r}; expected one of {words}{did_you_mean(value, known)}"
@@ -113,34 +135,121 @@ def misfits(arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     return "; ".join(found[:3]) + more
 
 
+def flag(name: str, value: object) -> None:
+    """Check that `value` is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}; expected True or False")
+
+
+def text(name: str, value: object) -> None:
+    """Check that `value` is a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; expected a text")
+
+
+def instance(name: str, value: object, kind: type, advice: str = "") -> None:
+    """Check that `value` is an object of a class; `advice` is a sentence for the error."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        what = "None" if value is None else f"a {type(value).__name__}"
+        raise TypeError(
+            f"{name} is {what}; expected {article} {kind.__name__}. {advice}".rstrip(". ")
+        )
+
+
+def function(name: str, value: object, what: str) -> None:
+    """Check that `value` can be called; `what` is its signature or what it does."""
+    if not callable(value):
+        raise TypeError(f"{name} is {value!r}; expected a function {what}")
+
+
 def positive(name: str, value: object) -> int:
     """Return `value` as an int after checking that it is a whole number of at least 1."""
     return whole(name, value, at_least=1)
 
 
-def whole(name: str, value: object, at_least: int) -> int:
-    """Return `value` as an int after checking that it is a whole number of at least a bound."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < at_least:
-        raise ValueError(f"{name} is {value!r}; expected a whole number of at least {at_least}")
-    return int(value)
+def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -> int:
+    """Return `value` as an int after checking that it is a whole number in a range."""
+    fits = isinstance(value, Integral) and not isinstance(value, bool)
+    if not fits or not at_least <= int(value) <= at_most:  # type: ignore[call-overload]
+        too_large = fits and int(value) > at_most  # type: ignore[call-overload]
+        up_to = f" and at most {at_most}" if too_large else ""
+        raise ValueError(
+            f"{name} is {value!r}; expected a whole number of at least {at_least}{up_to}"
+        )
+    return int(value)  # type: ignore[call-overload,no-any-return]
 
 
 def number(name: str, value: object, above: float) -> None:
     """Check that `value` is a finite number above a bound."""
-    if not isinstance(value, Real) or not above < float(value) < math.inf:
+    if not above < _float(value) < math.inf:
         raise ValueError(f"{name} is {value!r}; expected a number above {above:g}")
 
 
 def not_negative(name: str, value: object) -> None:
     """Check that `value` is a finite number of at least 0."""
-    if not isinstance(value, Real) or not 0.0 <= float(value) < math.inf:
+    if not 0.0 <= _float(value) < math.inf:
         raise ValueError(f"{name} is {value!r}; expected 0 or more")
 
 
 def rate(name: str, value: object) -> None:
     """Check that `value` is a probability below 1."""
-    if not isinstance(value, Real) or not 0.0 <= float(value) < 1.0:
+    if not 0.0 <= _float(value) < 1.0:
         raise ValueError(f"{name} is {value!r}; expected a number from 0 up to, not including, 1")
+
+
+def _float(value: object) -> float:
+    """Return a number as a float; NaN, which no bound holds, for anything else and for a bool."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # an int beyond 1.8e308
+        return math.inf
+
+
+def plain_values(name: str, value: object) -> None:
+    """Check that `value` is a mapping of texts to values that JSON can hold."""
+    instance(name, value, Mapping)
+    for key in value:  # type: ignore[attr-defined]
+        text(f"a key of {name}", key)
+    try:
+        json.dumps(dict(value))  # type: ignore[call-overload]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(
+            f"{name} holds what JSON cannot ({error}); expected texts, numbers, True, False, None, "
+            "and lists and mappings of them"
+        ) from error
+
+
+def path(name: str, value: object) -> Path:
+    """Return `value` as a path after checking that it is one."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise TypeError(f"{name} is {value!r}; expected a text or a pathlib.Path")
+    if not value or "\0" in os.fspath(value):
+        raise ValueError(f"{name} is {value!r}; expected the name of a file")
+    return Path(value)
+
+
+@contextmanager
+def enough_memory(what: str, shape: tuple[int, ...]) -> Iterator[None]:
+    """Explain that there is no memory for numbers of some shape, which `what` describes."""
+    gib = math.prod(shape) * 8 / 2**30  # values are drawn in float64
+    try:
+        if gib > _MOST_GIB:
+            raise MemoryError
+        yield
+    except MemoryError:
+        raise MemoryError(
+            f"{what} would have shape {shape} and take {gib:.3g} GiB, which this machine has not; "
+            "expected smaller sizes"
+        ) from None
+
+
+def not_empty(name: str, x: Array) -> None:
+    """Check that no axis of an array has size 0."""
+    if 0 in x.shape[-2:]:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected no axis of size 0")
 
 
 def has_tokens(name: str, x: Array) -> None:
@@ -163,11 +272,6 @@ def on_host_or(name: str, x: Array, model: Any) -> None:
     """Check that `x` is an array on the host or on ``model.backend``."""
     if type(x) is np.ndarray:  # a short way for the usual case
         return
-    if hasattr(x, "filled"):
-        raise TypeError(
-            f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
-            "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
-        )
     owner, home = backend_of(**{name: x}).name, model.backend
     if owner not in ("numpy", home):
         raise TypeError(

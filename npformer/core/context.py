@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from npformer.core import checks
+from npformer.core.arrays import backend_of
 from npformer.core.backend import Array
 from npformer.core.padding import Padding
 
@@ -47,8 +49,26 @@ class Context:
         *,
         padding: Padding | None = None,
     ) -> None:
+        if padding is not None:
+            checks.instance("padding", padding, Padding)
+        if mask is not _NOT_GIVEN and mask is not None:
+            backend_of(mask=mask)
+            checks.mask("mask", mask, ("batch", "length"))
         if mask is not _NOT_GIVEN:  # given by `replace`, besides the old padding
             padding = None if mask is None else Padding(mask)
+        if type(training) is not bool or type(keep) is not bool:  # the usual case costs nothing
+            checks.flag("training", training)
+            checks.flag("keep", keep)
+        if types is not None:
+            backend_of(types=types)
+            checks.shape("types", types, ("batch", "length"), "One type for each token")
+            if types.dtype.kind not in "iu":
+                raise TypeError(f"types has dtype {types.dtype}; expected whole numbers")
+        if generator is not None and not hasattr(generator, "random"):
+            raise TypeError(
+                f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
+                "Make one with numpy.random.default_rng(seed)"
+            )
         self.__dict__.update(
             training=training, generator=generator, types=types, keep=keep, padding=padding
         )

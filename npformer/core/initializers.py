@@ -61,13 +61,22 @@ def draw(
         if rng.left < 0:
             raise ValueError(f"it asks for an array of shape {shape}, more than its tensors hold")
         return np.zeros(shape, dtype)
-    values = np.asarray(initializer(rng, shape))
+    checks.function("init", initializer, "(generator, shape) -> array")
+    with checks.enough_memory("a parameter", shape):
+        drawn = initializer(rng, shape)
+        if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "fiu":
+            kind = drawn.dtype if isinstance(drawn, np.ndarray) else type(drawn).__name__
+            raise TypeError(f"the initializer gave {kind}; expected a NumPy array of numbers")
+        return _fitting(drawn, shape).astype(dtype)
+
+
+def _fitting(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if values.shape != tuple(shape):
         raise ValueError(
             f"the initializer gave values of shape {values.shape}; expected {tuple(shape)}, which "
             "was asked for"
         )
-    return values.astype(dtype)
+    return values
 
 
 def xavier_uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

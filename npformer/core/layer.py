@@ -54,7 +54,9 @@ class Layer:
 
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
         """Return the result at evaluation. In `mask`, shape (batch, length), True = keep."""
-        backend_of(x=x, mask=mask)
+        backend_of(x=x) if mask is None else backend_of(x=x, mask=mask)
+        if mask is not None:
+            checks.mask("mask", mask, tuple(x.shape[:2]))
         y, _ = self.forward(x, Context(mask=mask, keep=False))
         return y
 

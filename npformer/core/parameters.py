@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
+from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
 
@@ -40,6 +41,8 @@ class Parameter:
     """
 
     def __init__(self, value: Array, *, trainable: bool = True) -> None:
+        checks.floating(value=value)
+        checks.flag("trainable", trainable)
         self.shape = tuple(value.shape)
         self.size = math.prod(self.shape)
         self.trainable = trainable
@@ -88,6 +91,10 @@ class Parameters(Mapping[str, Array]):
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
+        if not isinstance(named, Mapping) or not all(
+            isinstance(parameter, Parameter) for parameter in named.values()
+        ):
+            raise TypeError(f"named is {named!r}; expected a mapping of names to Parameter objects")
         self.named = dict(named)
         padded = [-(-p.size // ALIGNMENT) * ALIGNMENT for p in self.named.values()]
         *self.offsets, self.size = accumulate(padded, initial=0)

@@ -3,7 +3,7 @@
 import threading
 from contextlib import AbstractContextManager
 
-from npformer.core.arrays import get_backend
+from npformer.core.arrays import backends, get_backend
 
 PRECISIONS = ("float32", "tf32")
 
@@ -40,6 +40,9 @@ class use_precision(AbstractContextManager["use_precision"]):
     """
 
     def __init__(self, precision: str, backend: str = "cupy") -> None:
+        if not isinstance(backend, str) or backend not in backends():
+            known = ", ".join(map(repr, backends()))
+            raise ValueError(f"backend is {backend!r}; expected one of {known}")
         self._backend = backend
         self._before = getattr(_in_this_thread, backend, "float32")
         self._set(precision)
@@ -49,7 +52,7 @@ class use_precision(AbstractContextManager["use_precision"]):
 
     def _set(self, wanted: str) -> None:
         backend = self._backend
-        if wanted not in PRECISIONS:
+        if not isinstance(wanted, str) or wanted not in PRECISIONS:
             raise ValueError(
                 f"precision is {wanted!r}; expected 'float32' or 'tf32'. npformer has no "
                 "float16 and no bfloat16: 'tf32' is the fast way on a GPU, with weights in float32"

@@ -7,7 +7,6 @@ Further 512 samples are for validation and 2048 for testing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import TypeAlias
 
 import numpy as np
@@ -20,31 +19,45 @@ Draw: TypeAlias = "Callable[[np.random.Generator, int], Part]"
 
 
 def _dataset(
-    draw: Draw, seed: Seed, train: int, labels: str, *, vocab_size: int, n_classes: int
+    draw: Draw,
+    seed: Seed,
+    train: int,
+    labels: str,
+    *,
+    length: int,
+    vocab_size: int,
+    n_classes: int,
 ) -> Dataset:
+    """Return data that `draw` draws from sizes that have been checked; `length` is for errors."""
+    train = checks.positive("train", train)
+    checks.whole("the number of token ids", vocab_size, at_least=1)
     rng = initializers.generator(seed)
-    return Dataset(
-        train=draw(rng, train),
-        validation=draw(rng, 512),
-        test=draw(rng, 2048),
-        vocab_size=vocab_size,
-        n_classes=n_classes,
-        labels=labels,
-    )
+    with checks.enough_memory("the samples", (train + 512 + 2048, length)):
+        return Dataset(
+            train=draw(rng, train),
+            validation=draw(rng, 512),
+            test=draw(rng, 2048),
+            vocab_size=vocab_size,
+            n_classes=n_classes,
+            labels=labels,
+        )
 
 
 def reverse(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
     """Reverse the sequence: the label of token i is token length - 1 - i."""
+    length, symbols = checks.positive("length", length), checks.positive("symbols", symbols)
 
     def draw(rng: np.random.Generator, n: int) -> Part:
         x = rng.integers(symbols, size=(n, length))
         return x, x[:, ::-1].copy()
 
-    return _dataset(draw, seed, train, "token", vocab_size=symbols, n_classes=symbols)
+    sizes = {"length": length, "vocab_size": symbols, "n_classes": symbols}
+    return _dataset(draw, seed, train, "token", **sizes)
 
 
 def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
     """Which of two symbols occurs more often? The length is odd, so there are no ties."""
+    length = checks.positive("length", length)
     if length % 2 == 0:
         raise ValueError(f"length is {length}; expected an odd number, so that there are no ties")
 
@@ -52,7 +65,7 @@ def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
         x = rng.integers(2, size=(n, length))
         return x, (x.sum(axis=1) > length // 2).astype("int64")
 
-    return _dataset(draw, seed, train, "sequence", vocab_size=2, n_classes=2)
+    return _dataset(draw, seed, train, "sequence", length=length, vocab_size=2, n_classes=2)
 
 
 def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128) -> Dataset:
@@ -68,8 +81,8 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
     each value occurs gives an accuracy of about one third.
     """
     values = 8
-    checks.positive("pairs", pairs)
-    if not isinstance(keys, Integral) or keys < pairs:
+    pairs, keys = checks.positive("pairs", pairs), checks.positive("keys", keys)
+    if keys < pairs:
         raise ValueError(
             f"keys is {keys!r} and pairs {pairs}; expected at least as many keys as pairs, because "
             "the keys of a sequence differ"
@@ -85,7 +98,8 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
         y = np.concatenate([np.full_like(answer, NO_LABEL), answer], axis=1)
         return x, y
 
-    return _dataset(draw, seed, train, "token", vocab_size=(values + 1) * keys, n_classes=values)
+    sizes = {"length": max(keys, 2 * pairs), "vocab_size": (values + 1) * keys}
+    return _dataset(draw, seed, train, "token", **sizes, n_classes=values)
 
 
 def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
@@ -93,6 +107,7 @@ def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int 
 
     Its label is the symbol at that position; the other tokens have no label.
     """
+    length, symbols = checks.positive("length", length), checks.positive("symbols", symbols)
 
     def draw(rng: np.random.Generator, n: int) -> Part:
         content = rng.integers(symbols, size=(n, length))
@@ -102,14 +117,16 @@ def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int 
         y[:, -1:] = np.take_along_axis(content, position, axis=1)
         return x, y
 
-    return _dataset(draw, seed, train, "token", vocab_size=symbols + length, n_classes=symbols)
+    sizes = {"length": length + 1, "vocab_size": symbols + length, "n_classes": symbols}
+    return _dataset(draw, seed, train, "token", **sizes)
 
 
 def parity(seed: Seed = 0, train: int = 16_000, length: int = 12) -> Dataset:
     """Is the number of ones odd? All bits are needed: any fewer say nothing about the answer."""
+    length = checks.positive("length", length)
 
     def draw(rng: np.random.Generator, n: int) -> Part:
         x = rng.integers(2, size=(n, length))
         return x, x.sum(axis=1) % 2
 
-    return _dataset(draw, seed, train, "sequence", vocab_size=2, n_classes=2)
+    return _dataset(draw, seed, train, "sequence", length=length, vocab_size=2, n_classes=2)

@@ -33,7 +33,13 @@ from npformer.engine.snapshot import Snapshot, observable, snapshot_of
 from npformer.engine.team_copies import TeamCopies
 from npformer.engine.threads import side_by_side
 from npformer.engine.twins import twin_on
-from npformer.engine.worker_counts import choose_threads, choose_workers, wants_copies
+from npformer.engine.worker_counts import (
+    check_processes,
+    check_workers,
+    choose_threads,
+    choose_workers,
+    wants_copies,
+)
 from npformer.engine.workspace import Workspace
 from npformer.losses import Loss
 from npformer.models import Batch, accumulate
@@ -87,6 +93,8 @@ class Team:
     ) -> None:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
+        check_workers(workers)
+        check_processes(processes)
         self.model = model
         self.workers = workers
         self.micro_batch = micro_batch

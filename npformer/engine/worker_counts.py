@@ -38,6 +38,20 @@ COPIES_FROM_TOKENS = 1 << 15
 few and long, and threads hardly wait for the interpreter."""
 
 
+def check_workers(workers: object) -> None:
+    """Raise ValueError unless `workers` is a number of workers, or "auto"."""
+    if isinstance(workers, str) and workers == "auto":
+        return
+    if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
+        raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
+
+
+def check_processes(asked: object) -> None:
+    """Raise ValueError unless `asked` is True, False or "auto"."""
+    if not isinstance(asked, bool) and not (isinstance(asked, str) and asked == "auto"):
+        raise ValueError(f"processes is {asked!r}; expected True, False or 'auto'")
+
+
 def choose_workers(
     workers: int | str,
     backend: str,
@@ -52,6 +66,7 @@ def choose_workers(
     less than threads. It is 1 on a GPU, and if other processes share the cores. Raises ValueError
     for anything else, and for more than one worker on a GPU.
     """
+    check_workers(workers)
     if workers == "auto":
         if processes:
             worth = seconds / COPY_SECONDS
@@ -61,14 +76,13 @@ def choose_workers(
         if most < 2 or processes_on_the_cores() > 1 or backend != "numpy":
             return 1
         return min(cores(), most)
-    if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
-        raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
+    workers = int(workers)
     if workers > 1 and backend != "numpy":
         raise ValueError(
             f"workers is {workers} on backend {backend!r}; expected 1, for workers are CPU "
             "threads. Use workers='auto' to leave the choice to npformer"
         )
-    return min(int(workers), samples)
+    return min(workers, samples)
 
 
 def choose_threads(
@@ -95,10 +109,9 @@ def wants_copies(asked: bool | str, model_fits: bool) -> bool:
     Raises ValueError if `asked` is True but copies are impossible, or if it is neither True, False
     nor "auto".
     """
+    check_processes(asked)
     if asked is False:
         return False
-    if asked is not True and asked != "auto":
-        raise ValueError(f"processes is {asked!r}; expected True, False or 'auto'")
     possible = model_fits and processes.possible(asked_for=asked is True)
     if asked is True and not possible:
         raise ValueError(
@@ -116,6 +129,7 @@ def choose_processes(asked: bool | str, model: Layer, samples: int, length: int)
     True is one for each core, and so is "auto" if copies are possible and worth it. Raises
     ValueError as `wants_copies` does.
     """
+    check_processes(asked)
     tokens = samples * length
     if asked == "auto" and tokens < COPIES_FROM_TOKENS:  # first, because most predictions are short
         return 1

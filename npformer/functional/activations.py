@@ -16,6 +16,7 @@ def relu(x: Array) -> tuple[Array, Any]:
 def relu_backward(dy: Array, cache: Any) -> Array:
     """dx = dy where x > 0, else 0. At x = 0, which has no derivative, dx = 0 as in PyTorch."""
     y = cache
+    checks.gradient(dy, y.shape, y.dtype)
     return dy * (y > 0.0)  # y > 0 exactly where x > 0
 
 
@@ -46,6 +47,7 @@ def gelu_backward(dy: Array, cache: Any) -> Array:
     (1 - t^2) u' / 2.
     """
     form, x, saved = cache
+    checks.gradient(dy, x.shape, x.dtype)
     xp = array_module(dy)
     if form == "none":
         phi = saved
@@ -69,6 +71,7 @@ def tanh(x: Array) -> tuple[Array, Any]:
 def tanh_backward(dy: Array, cache: Any) -> Array:
     """dx = dy (1 - y^2): tanh = sinh / cosh, whose derivative is (cosh^2 - sinh^2) / cosh^2."""
     y = cache
+    checks.gradient(dy, y.shape, y.dtype)
     return dy * (1.0 - y * y)
 
 
@@ -84,4 +87,5 @@ def sigmoid(x: Array) -> tuple[Array, Any]:
 def sigmoid_backward(dy: Array, cache: Any) -> Array:
     """dx = dy y (1 - y): the derivative is exp(-x) / (1 + exp(-x))^2, and 1 - y = exp(-x) y."""
     y = cache
+    checks.gradient(dy, y.shape, y.dtype)
     return dy * (y * (1.0 - y))

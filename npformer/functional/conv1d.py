@@ -26,11 +26,12 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     -------
     y : array, shape (batch, length_out, d_out)
     """
-    xp = checks.floating(x=x, W=W, b=b)
+    xp = checks.floating(x=x, W=W, **({} if b is None else {"b": b}))
     checks.choice("padding", padding, ("same", "valid"))
     checks.shape("W", W, ("kernel", "d_in", "d_out"))
     checks.shape("x", x, ("batch", "length", W.shape[1]), "Channels are the last axis")
     kernel, _, d_out = W.shape
+    checks.positive("the kernel's size", kernel)
     if b is not None:
         checks.shape("b", b, (d_out,), "One bias for each output channel")
     batch, length, d_in = x.shape
@@ -59,9 +60,10 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     Every offset uses the same entries of x, so the gradients of the shifted views add up in dx.
     """
     padded, W, has_bias, before, length = cache
-    xp = array_module(dy)
+    xp = array_module(padded)
     kernel, d_in, d_out = W.shape
-    length_out = dy.shape[1]
+    batch, length_out = len(padded), padded.shape[1] - kernel + 1
+    checks.gradient(dy, (batch, length_out, d_out), W.dtype)
     drows = dy.reshape(-1, d_out)  # [batch * length_out, d_out]
 
     dpadded = xp.zeros_like(padded)

@@ -36,18 +36,20 @@ def dense_scores(
     checks.floating(x=x, W1=W1, b1=b1, W2=W2, b2=b2)
     heads = W2.shape[0] if W2.ndim == 3 else None
     checks.shape("x", x, (None, "length", "d_model"))
+    checks.shape("W1", W1, ("d_model", "d_hidden"))
     if heads is None:
         checks.shape("W2", W2, (W1.shape[-1], "max_len"), "Its rows are W1's columns")
     else:
         checks.shape("x", x, ("batch", "length", "d_model"), "W2 has heads, so x needs a batch")
+        checks.positive("the number of W2's heads", heads)
         checks.shape("W2", W2, (heads, W1.shape[-1] // heads, "max_len"), "W1's columns by head")
     checks.shape("b2", b2, (*W2.shape[:-2], W2.shape[-1]), "One bias for each column of W2")
-    check_columns(columns, W2)
+    columns = check_columns(columns, W2)
     before, linear_cache = linear(x, W1, b1)  # [batch, length, d_hidden]
     hidden, relu_cache = relu(before)
     by_head = hidden if heads is None else split_heads(hidden, heads)  # [.., length, of a head]
     scores = by_head @ W2[..., :columns] + b2[..., None, :columns]  # [.., length, columns]
-    return scores, (by_head, W2, b2, linear_cache, relu_cache)
+    return scores, (by_head, W2, b2, columns, linear_cache, relu_cache)
 
 
 def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Array, Array, Array]:
@@ -55,9 +57,9 @@ def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Arr
 
     Columns of W2 and b2 that were not used have gradient 0.
     """
-    by_head, W2, b2, linear_cache, relu_cache = cache
+    by_head, W2, b2, columns, linear_cache, relu_cache = cache
+    checks.gradient(dscores, (*by_head.shape[:-1], columns), W2.dtype, "dscores")
     xp = array_module(dscores)
-    columns = dscores.shape[-1]
 
     # scores = by_head @ W2[..., :columns] + b2[..., None, :columns]
     dby_head = dscores @ W2[..., :columns].swapaxes(-1, -2)  # [.., length, of a head]
@@ -129,10 +131,12 @@ def check_value(value: Array, scores: Array) -> None:
     checks.shape("value", value, by_token, "One value for each token of x (and head)")
 
 
-def check_columns(columns: int, W2: Array) -> None:
-    """Check that W2 has a column for each token."""
+def check_columns(columns: int, W2: Array) -> int:
+    """Return the number of columns after checking that W2 has one for each token."""
+    columns = checks.whole("columns", columns, at_least=0)
     if columns > W2.shape[-1]:
         raise ValueError(
             f"x has length {columns}; expected at most {W2.shape[-1]}, the length that W2 was made "
             "for. Cut the sequence, or build the synthesizer with a larger max_len"
         )
+    return columns

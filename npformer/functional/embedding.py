@@ -19,7 +19,7 @@ def embedding(ids: Array, table: Array) -> tuple[Array, Any]:
     y : array, shape (*ids.shape, d_model)
     """
     check_embedding(ids, table)
-    return table[ids], (ids, table.shape)
+    return table[ids], (ids, table.shape, table.dtype)
 
 
 def embedding_backward(dy: Array, cache: Any) -> Array:
@@ -27,9 +27,10 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
 
     In matrices: y = H table, where H holds a one-hot row for each id, so dtable = H^T dy.
     """
-    ids, table_shape = cache
+    ids, table_shape, dtype = cache
+    checks.gradient(dy, (*ids.shape, table_shape[1]), dtype)
     # y = table[ids]
-    dtable = array_module(dy).zeros(table_shape, dtype=dy.dtype)
+    dtable = array_module(dy).zeros(table_shape, dtype=dtype)
     add_at(dtable, ids.reshape(-1), dy.reshape(-1, table_shape[1]))
     return dtable
 

@@ -37,6 +37,10 @@ def factorized_dense_scores(
     -------
     scores : array, shape (batch, length, columns), or (batch, heads, length, columns)
     """
+    for name, map_ in (("W2", W2), ("V2", V2)):
+        checks.floating(**{name: map_})
+        checks.shape(name, map_, (None, "rows", "columns"))
+    columns = checks.whole("columns", columns, at_least=0)
     short, short_cache = dense_scores(x, W1, b1, W2, b2, W2.shape[-1])  # [.., length, a]
     long, long_cache = dense_scores(x, V1, c1, V2, c2, V2.shape[-1])  # [.., length, b]
     a, b = short.shape[-1], long.shape[-1]
@@ -49,7 +53,7 @@ def factorized_dense_scores(
     # is then F_(j mod a) G_(j div a): the outer product, read row by row.
     outer = long[..., :, None] * short[..., None, :]  # [.., length, b, a]
     scores = outer.reshape(*outer.shape[:-2], b * a)[..., :columns]
-    return scores, (short, long, short_cache, long_cache)
+    return scores, (short, long, columns, short_cache, long_cache)
 
 
 def factorized_dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, ...]:
@@ -58,11 +62,12 @@ def factorized_dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array,
     An entry of F is a factor of b scores, and an entry of G of a scores. Its gradient is the sum of
     their gradients, each times the other factor. Both maps use x, so dx is the sum of two terms.
     """
-    short, long, short_cache, long_cache = cache
+    short, long, columns, short_cache, long_cache = cache
+    checks.gradient(dscores, (*short.shape[:-1], columns), short.dtype, "dscores")
     a, b = short.shape[-1], long.shape[-1]
     whole = array_module(dscores).zeros((*dscores.shape[:-1], b * a), dtype=dscores.dtype)
     # scores = outer, flattened, [..., :columns]
-    whole[..., : dscores.shape[-1]] = dscores
+    whole[..., :columns] = dscores
     douter = whole.reshape(*whole.shape[:-1], b, a)
     # outer = long[..., :, None] * short[..., None, :]
     dshort = (douter * long[..., :, None]).sum(axis=-2)

@@ -23,7 +23,7 @@ def factorized_random_scores(R1: Array, R2: Array, length: int) -> tuple[Array, 
     checks.floating(R1=R1, R2=R2)
     checks.shape("R1", R1, (None, "max_len", "k"))
     checks.shape("R2", R2, R1.shape, "The two factors have the same shape")
-    check_length(length, R1.shape[-2])
+    length = check_length(length, R1.shape[-2])
     left, right = R1[..., :length, :], R2[..., :length, :]
     scores = left @ right.swapaxes(-1, -2)  # [.., length, k], [.., k, length]
     return scores, (left, right, R1.shape)
@@ -32,8 +32,9 @@ def factorized_random_scores(R1: Array, R2: Array, length: int) -> tuple[Array, 
 def factorized_random_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array]:
     """dR1 = dS R2 and dR2 = dS^T R1, as for any matrix product; 0 in unused rows."""
     left, right, shape = cache
-    xp = array_module(dscores)
+    xp = array_module(left)
     length = left.shape[-2]
+    checks.gradient(dscores, (*shape[:-2], length, length), left.dtype, "dscores")
     dR1, dR2 = (xp.zeros(shape, dtype=dscores.dtype) for _ in range(2))
     # scores = left @ right^T
     dR1[..., :length, :] = dscores @ right

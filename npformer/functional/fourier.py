@@ -15,16 +15,18 @@ def fourier_mixing(x: Array) -> tuple[Array, Any]:
     """
     checks.floating(x=x)
     checks.shape("x", x, (None, "length", "d_model"))
+    checks.not_empty("x", x)
     # F = C - iS for each of the two axes, with its matrices of cosines C and of sines S:
     # (C - iS) x (C - iS) = C x C - iC x S - iS x C + i^2 S x S
     #                     = (C x C - S x S) - i (C x S + S x C), and y = C x C - S x S.
     # The real part is taken once, after both transforms.
-    return fft_module(x).fft2(x, axes=(-2, -1)).real, ()
+    return fft_module(x).fft2(x, axes=(-2, -1)).real, (x.shape, x.dtype)
 
 
 def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
     """dx = Re(F_seq dy F_hidden): the forward map, which is its own transpose."""
     # y = C x C - S x S, so dx = C^T dy C^T - S^T dy S^T. The entries of C, cos(2 pi j k / n), stay
     # the same when j and k are swapped: C^T = C and, likewise, S^T = S.
+    checks.gradient(dy, *cache)
     dx, _ = fourier_mixing(dy)
     return dx

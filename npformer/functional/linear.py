@@ -34,6 +34,7 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     the sum of x_i dy_j over all rows, and db_j is the sum of dy_j.
     """
     rows, W, has_bias, x_shape = cache
+    checks.gradient(dy, (*x_shape[:-1], W.shape[1]), W.dtype)
     drows = dy.reshape(-1, W.shape[1])  # [rows, d_out]
 
     # y = rows @ W
@@ -47,9 +48,15 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
 def check_linear(x: Array, W: Array, b: Array | None) -> None:
     """Check that a linear map fits what it is given."""
-    checks.floating(x=x, W=W, b=b)
-    if x.shape[-1:] != W.shape[:-1] or (b is not None and b.shape != W.shape[1:]):
+    checks.floating(x=x, W=W, **({} if b is None else {"b": b}))
+    if (
+        W.ndim != 2
+        or not W.size
+        or x.shape[-1:] != W.shape[:-1]
+        or (b is not None and b.shape != W.shape[1:])
+    ):
         checks.shape("W", W, ("d_in", "d_out"))
+        checks.not_empty("W", W)
         checks.shape("x", x, (None, W.shape[0]), "Its last axis must be the first of W")
         if b is not None:
             checks.shape("b", b, (W.shape[1],), "One bias for each column of W")

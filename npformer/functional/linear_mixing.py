@@ -44,6 +44,7 @@ def linear_mixing_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """
     x, mixed, cropped, W_features, table_shape = cache
     length, d_model = x.shape[1:]
+    checks.gradient(dy, x.shape, x.dtype)
     drows = dy.reshape(-1, d_model)
     # y = mixed @ W_features
     dW_features = mixed.reshape(-1, d_model).T @ drows

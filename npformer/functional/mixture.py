@@ -26,6 +26,7 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
         raise ValueError("got no scores; expected at least one part to mix")
     shape: tuple[int, ...] = scores[0].shape
     for i, part in enumerate(scores):
+        checks.shape(f"scores[{i}]", part, (None, "length", "length"))
         together = broadcast_shape(shape, part.shape, reference=part)
         if together is None:
             raise ValueError(
@@ -37,7 +38,7 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
     total = alpha[0] * scores[0]
     for i in range(1, len(scores)):
         total = total + alpha[i] * scores[i]
-    return total, (alpha, scores, softmax_cache)
+    return total, (alpha, scores, softmax_cache, total.shape)
 
 
 def mixture_scores_backward(dscores: Array, cache: Any) -> tuple[Array, ...]:
@@ -45,8 +46,9 @@ def mixture_scores_backward(dscores: Array, cache: Any) -> tuple[Array, ...]:
 
     alpha_i multiplies all of S_i, so dalpha_i = sum(dS * S_i). dlogits follows from the softmax.
     """
-    alpha, scores, softmax_cache = cache
-    xp = array_module(dscores)
+    alpha, scores, softmax_cache, like = cache
+    xp = array_module(alpha)
+    checks.gradient(dscores, like, alpha.dtype, "dscores")
     # total = sum_i alpha[i] * scores[i]
     dparts = [sum_to(dscores * alpha[i], part.shape) for i, part in enumerate(scores)]
     dalpha = xp.stack([(dscores * part).sum() for part in scores])

@@ -22,15 +22,16 @@ def random_scores(R: Array, length: int) -> tuple[Array, Any]:
     checks.floating(R=R)
     checks.shape("R", R, (None, "max_len", "max_len"))
     checks.shape("R", R, (None, R.shape[-1], R.shape[-1]), "It is square")
-    check_length(length, R.shape[-1])
+    length = check_length(length, R.shape[-1])
     # A copy, because writing to a view would change the table.
-    return R[..., :length, :length].copy(), (R.shape, length)
+    return R[..., :length, :length].copy(), (R.shape, length, R.dtype)
 
 
 def random_scores_backward(dscores: Array, cache: Any) -> Array:
     """dR is dS in the part of the table that was used, and 0 elsewhere."""
-    shape, length = cache
-    dR = array_module(dscores).zeros(shape, dtype=dscores.dtype)
+    shape, length, dtype = cache
+    checks.gradient(dscores, (*shape[:-2], length, length), dtype, "dscores")
+    dR = array_module(dscores).zeros(shape, dtype=dtype)
     # scores = R[..., :length, :length]
     dR[..., :length, :length] = dscores
     return dR
@@ -64,10 +65,12 @@ def random_synthesizer_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     return dvalue, random_scores_backward(dscores, scores_cache)
 
 
-def check_length(length: int, max_len: int) -> None:
-    """Check that a table is large enough for a sequence."""
+def check_length(length: int, max_len: int) -> int:
+    """Return the length of a sequence after checking that a table is large enough for it."""
+    length = checks.whole("length", length, at_least=0)
     if length > max_len:
         raise ValueError(
             f"the sequence has length {length}; expected at most {max_len}, the length that the "
             "table was made for. Cut the sequence, or build it with a larger max_len"
         )
+    return length

@@ -3,7 +3,7 @@
 import math
 import re
 
-from npformer.core import Array, Layer, Parameter
+from npformer.core import Array, Layer, Parameter, checks
 from npformer.engine import enabled
 from npformer.engine.twins import as_written
 from npformer.inspection.trace import trace
@@ -15,6 +15,7 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
     "runs as written" marks layers of which the engine has no fast version. `x` and `mask` are
     examples of inputs; only their shapes and dtypes matter.
     """
+    checks.instance("layer", layer, Layer)
     counted: set[int] = set()
     plain = as_written(layer) if enabled() else set()
     by_name = dict(layer.layers())

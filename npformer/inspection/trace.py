@@ -4,7 +4,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from npformer.core import Array, Context, Layer
+from npformer.core import Array, Context, Layer, backend_of, checks
 from npformer.models import InputEmbedding
 
 
@@ -44,6 +44,7 @@ def trace(
     layer meanwhile. `x` is on the layer's backend, but a model also takes host arrays; `mask` and
     `types` are as in `SequenceClassifier.__call__`.
     """
+    checks.instance("layer", layer, Layer)
     x, mask, types = prepared(layer, x, mask, types)
     observed = copy.deepcopy(layer)
     calls: list[Call] = []
@@ -62,6 +63,9 @@ def prepared(
     """If the layer is a model, return its inputs checked, uploaded and with padding set to 0."""
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
     if not isinstance(embed, InputEmbedding):
+        backend_of(x=x) if mask is None else backend_of(x=x, mask=mask)
+        if mask is not None:
+            checks.mask("mask", mask, tuple(x.shape[:2]))
         return x, mask, types
     x, mask = embed.prepare(x, mask)
     return x, mask, embed.prepare_types(types, x)

@@ -134,6 +134,8 @@ def _checked_arrays(kind: str, state: Mapping[str, Any]) -> dict[str, np.ndarray
     if not isinstance(state, Mapping) or not state:
         what = "empty" if isinstance(state, Mapping) else f"a {type(state).__name__}"
         raise TypeError(f"state is {what}; expected a mapping of names to NumPy arrays")
+    for name in state:
+        checks.text("a name in state", name)
     prefix = f"{kind}." if any(name.startswith(f"{kind}.") for name in state) else ""
     arrays: dict[str, np.ndarray] = {}
     for name, array in state.items():
@@ -191,6 +193,8 @@ def to_fnet(encoder: TextEncoder, arrays: Mapping[str, Any] | None = None) -> di
 def _to(kind: str, encoder: TextEncoder, arrays: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
     if not isinstance(encoder, TextEncoder):
         raise TypeError(f"encoder is a {type(encoder).__name__}; expected a TextEncoder")
+    if arrays is not None:
+        checks.instance("arrays", arrays, Mapping)
     if found := foreign_settings(kind, encoder.config):
         raise ValueError(
             f"this encoder does not fit {_CLASSES[kind]}: it has {', '.join(found)}. Expected an "

@@ -68,11 +68,13 @@ def translated(kind: str, hf_config: Mapping[str, Any], padding: str) -> Encoder
         "pruned_heads": {},
     }
     for key, value in only.items():
-        if given.get(key) not in (None, value):  # null in JSON: not set
+        if given.get(key) is not None and given[key] != value:  # null in JSON: not set
             raise ValueError(
                 f"hf_config has {key} = {given[key]!r}; expected {value!r}: npformer has nothing "
                 "else"
             )
+    checks.rate("hidden_dropout_prob", given["hidden_dropout_prob"])
+    checks.number("layer_norm_eps", given["layer_norm_eps"], above=0.0)
     checks.choice("hidden_act", given["hidden_act"], ACTIVATIONS)
     return EncoderConfig(
         **sizes,

@@ -41,6 +41,7 @@ class Conv1d(Layer):
         for name, value in (("d_in", d_in), ("d_out", d_out), ("kernel", kernel)):
             checks.positive(name, value)
         checks.choice("padding", padding, ("same", "valid"))
+        checks.flag("bias", bias)
         rng = initializers.generator(seed)
         self.padding = padding
         self.weight = Parameter(initializers.draw(init, rng, (kernel, d_in, d_out), dtype))

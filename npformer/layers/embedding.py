@@ -46,6 +46,7 @@ class Embedding(Layer):
     ) -> None:
         checks.positive("vocab_size", vocab_size)
         checks.positive("d_model", d_model)
+        checks.flag("scale", scale)
         self.scale = math.sqrt(d_model) if scale else 1.0
         init = initializers.normal(d_model**-0.5 if scale else 0.02)
         rng = initializers.generator(seed)
@@ -97,7 +98,8 @@ class Positions(Layer):
             rng, init = initializers.generator(seed), initializers.normal(std)
             self.table = Parameter(initializers.draw(init, rng, (max_len, d_model), dtype))
         else:
-            table = constants.sinusoids(max_len, d_model).astype(dtype)
+            with checks.enough_memory("the table of positions", (max_len, d_model)):
+                table = constants.sinusoids(max_len, d_model).astype(dtype)
             self.table = Parameter(table, trainable=False)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -135,6 +137,9 @@ class TokenTypes(Embedding):
 
     def types_of(self, x: Array, context: Context) -> Array:
         """Return the type of each token of x."""
+        checks.floating(x=x)
+        checks.shape("x", x, ("batch", "length", self.weight.shape[1]))
         if context.types is None:
             return array_module(x).zeros(x.shape[:2], dtype="int64")
+        checks.shape("types", context.types, tuple(x.shape[:2]), "One type for each token")
         return context.types

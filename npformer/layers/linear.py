@@ -36,6 +36,7 @@ class Linear(Layer):
     ) -> None:
         checks.positive("d_in", d_in)
         checks.positive("d_out", d_out)
+        checks.flag("bias", bias)
         rng = initializers.generator(seed)
         self.weight = Parameter(initializers.draw(init, rng, (d_in, d_out), dtype))
         b = initializers.draw(initializers.zeros, rng, (d_out,), dtype)

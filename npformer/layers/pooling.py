@@ -54,6 +54,7 @@ class FirstToken(Pooling):
     """The first token, such as BERT's [CLS]: (batch, length, d) -> (batch, d)."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        checks.floating(x=x)
         checks.shape("x", x, ("batch", "length", "d_model"))
         return x[:, 0], x.shape
 
@@ -72,6 +73,7 @@ class Flatten(Pooling):
         return d_model * max_len
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        checks.floating(x=x)
         checks.shape("x", x, ("batch", "length", "d_model"))
         kept = without_padding(x, context.mask)
         return kept.reshape(x.shape[0], x.shape[1] * x.shape[2]), (x.shape, context.mask)
@@ -87,6 +89,7 @@ class EveryToken(Pooling):
     per_token = True
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        checks.floating(x=x)
         return x, None
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:

@@ -80,7 +80,7 @@ class Attention(AveragingMixer):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        if memory == "blocks" and memory not in self.memories:
+        if isinstance(memory, str) and memory == "blocks" and memory not in self.memories:
             raise ValueError(
                 "memory is 'blocks'; expected 'auto' or 'stored'. Attention in blocks is a class "
                 "of its own, with the same parameters: BlockwiseAttention"

@@ -17,6 +17,7 @@ from npformer.core import (
     Parameter,
     Seed,
     array_module,
+    checks,
     initializers,
 )
 from npformer.layers import Linear
@@ -36,6 +37,12 @@ class Scores(Layer):
         """Make these scores for an encoder, with those settings that ``__init__`` names."""
         given = settings.only(*signature(cls).parameters)
         return cls(**given, seed=seed, dtype=dtype)  # type: ignore[call-arg]
+
+    def length_of(self, x: Array) -> int:
+        """Return the length of x, (batch, length, d_model), after checking it."""
+        checks.floating(x=x)
+        checks.shape("x", x, ("batch", "length", "d_model"))
+        return int(x.shape[1])
 
 
 class AveragingMixer(Mixer):
@@ -71,6 +78,8 @@ class AveragingMixer(Mixer):
         dtype: str = "float32",
     ) -> None:
         check_heads(d_model, n_heads)
+        checks.instance("scores", scores, Scores)
+        checks.flag("causal", causal)
         init = initializers.INITIALIZERS.make(initializer)
         rng = initializers.generator(seed)
         self.n_heads = n_heads

@@ -41,7 +41,7 @@ class DenseScores(Scores):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         W1, b1, W2, b2 = (parameter.value for parameter in self.in_order())
-        return F.dense_scores(x, W1, b1, W2, b2, x.shape[1])
+        return F.dense_scores(x, W1, b1, W2, b2, self.length_of(x))
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, *dparameters = F.dense_scores_backward(dy, cache)
@@ -73,7 +73,7 @@ class FactorizedDenseScores(Scores):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        checks.positive("max_len", max_len)
+        max_len = checks.positive("max_len", max_len)  # NumPy's small integers would overflow
         drawn = initializer, initializers.generator(seed), dtype
         a = math.isqrt(max_len - 1) + 1  # the root of max_len, rounded up
         b = -(-max_len // a)
@@ -86,7 +86,7 @@ class FactorizedDenseScores(Scores):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self.in_order())
-        return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, x.shape[1])
+        return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, self.length_of(x))
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, *dparameters = F.factorized_dense_scores_backward(dy, cache)

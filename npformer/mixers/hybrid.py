@@ -35,7 +35,9 @@ def hybrid(
     >>> nf.mixers.hybrid(4)
     ('fourier', 'fourier', 'attention', 'attention')
     """
-    checks.positive("n_layers", n_layers)
+    checks.whole("n_layers", n_layers, at_least=1, at_most=checks.MOST_LAYERS)
+    checks.text("mixer", mixer)
+    checks.text("attention", attention)
     checks.choice("layout", layout, LAYOUTS)
     whole = isinstance(n_attention, Integral) and not isinstance(n_attention, bool)
     if not whole or not 0 <= n_attention <= n_layers:

@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from npformer.core import Array, Context, Gradients, Seed, array_module
+from npformer.core import Array, Context, Gradients, Seed, array_module, backend_of, checks
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
 
@@ -17,6 +17,11 @@ class Identity(Mixer):
         return cls()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        checks.floating(x=x)
+        checks.shape("x", x, ("batch", "length", "d_model"))
+        if context.mask is not None:
+            backend_of(x=x, mask=context.mask)
+            checks.mask("mask", context.mask, tuple(x.shape[:2]))
         return finite_at_padding(x, context.padding), context.padding
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:

@@ -27,7 +27,9 @@ class MixerSettings:
 
     def __post_init__(self) -> None:
         for name in ("d_model", "n_heads", "max_len", "rank"):
-            checks.positive(name, getattr(self, name))
+            size = checks.positive(name, getattr(self, name))
+            object.__setattr__(self, name, size)  # NumPy's small integers would overflow
+        checks.flag("causal", self.causal)
         checks.choice("padding", self.padding, PADDINGS)
         checks.choice("memory", self.memory, MEMORIES)
         INITIALIZERS.parse(self.initializer, "initializer")

@@ -38,6 +38,8 @@ class MixtureScores(Scores):
     def __init__(self, *parts: Scores, dtype: str = "float32") -> None:
         if len(parts) < 2:
             raise ValueError(f"got {len(parts)} parts; expected at least 2 to mix")
+        for i, part in enumerate(parts):
+            checks.instance(f"parts[{i}]", part, Scores)
         self.logits = Parameter(initializers.draw(initializers.zeros, None, (len(parts),), dtype))
         self.parts = list(parts)
 
@@ -69,6 +71,7 @@ class Mixture(AveragingMixer):
     """head_i = softmax(sum_k alpha_k S_k^i(x)) x W_V^i; ``settings.mixture`` names the parts."""
 
     def __init__(self, settings: MixerSettings, *, seed: Seed, dtype: str = "float32") -> None:
+        checks.instance("settings", settings, MixerSettings)
         rng = initializers.generator(seed)
         scores = MixtureScores.build(settings, seed=rng, dtype=dtype)
         given = settings.only("d_model", "n_heads", "causal", "initializer")

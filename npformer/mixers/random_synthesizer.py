@@ -21,14 +21,14 @@ class RandomScores(Scores):
     def __init__(
         self, n_heads: int = 1, max_len: int = 128, *, seed: Seed, dtype: str = "float32"
     ) -> None:
-        checks.positive("n_heads", n_heads)
-        checks.positive("max_len", max_len)
+        n_heads = checks.positive("n_heads", n_heads)  # NumPy's small integers would overflow
+        max_len = checks.positive("max_len", max_len)
         rng = initializers.generator(seed)
         table = initializers.draw(initializers.normal(1.0), rng, (n_heads, max_len, max_len), dtype)
         self.R = Parameter(table, trainable=self.trained)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.random_scores(self.R.value, x.shape[1])
+        return F.random_scores(self.R.value, self.length_of(x))
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         gradients.add(self.R, F.random_scores_backward(dy, cache))
@@ -71,7 +71,7 @@ class FactorizedRandomScores(Scores):
         self.R2 = Parameter(initializers.draw(init, rng, (n_heads, max_len, rank), dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.factorized_random_scores(self.R1.value, self.R2.value, x.shape[1])
+        return F.factorized_random_scores(self.R1.value, self.R2.value, self.length_of(x))
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         dR1, dR2 = F.factorized_random_scores_backward(dy, cache)

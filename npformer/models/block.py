@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, initializers
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.layers import FFNS, Dropout, LayerNorm
 from npformer.mixers import MIXERS
 from npformer.models.config import EncoderConfig
@@ -70,6 +70,7 @@ class EncoderBlock(Layer):
     def __init__(
         self, config: EncoderConfig, mixer: str = "attention", *, seed: Seed, dtype: str = "float32"
     ) -> None:
+        checks.instance("config", config, EncoderConfig)
         rng = initializers.generator(seed)
         d_model, rate = config.d_model, config.dropout
         self.norm = config.norm

@@ -109,10 +109,10 @@ class EncoderConfig:
         keep = partial(object.__setattr__, self)
         for name in SIZES:
             keep(name, checks.positive(name, getattr(self, name)))
+        checks.whole("n_layers", self.n_layers, at_least=1, at_most=checks.MOST_LAYERS)
         keep("n_token_types", checks.whole("n_token_types", self.n_token_types, at_least=0))
         for name in FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} is {getattr(self, name)!r}; expected True or False")
+            checks.flag(name, getattr(self, name))
         for name, choices in CHOICES.items():
             checks.choice(name, getattr(self, name), choices)
         for name, table in TABLES.items():
@@ -167,7 +167,8 @@ class EncoderConfig:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the configuration that `to_dict` wrote. An unknown key is an error."""
-        unknown = sorted(set(plain) - {field.name for field in fields(cls)})
+        checks.instance("the configuration", plain, Mapping)
+        unknown = sorted(map(str, set(plain) - {field.name for field in fields(cls)}))
         if unknown:
             raise ValueError(
                 f"the configuration has {', '.join(unknown)}, which this version of npformer does "

@@ -24,11 +24,8 @@ class Encoder(Layer):
     """
 
     def __init__(self, config: EncoderConfig, seed: Seed = 0, dtype: str = "float32") -> None:
-        if not isinstance(config, EncoderConfig):
-            raise TypeError(
-                f"config is a {type(config).__name__}; expected an EncoderConfig. "
-                "Write npformer.EncoderConfig(d_model=64, ...)"
-            )
+        advice = "Write npformer.EncoderConfig(d_model=64, ...)"
+        checks.instance("config", config, EncoderConfig, advice)
         rng = initializers.generator(seed)
         self.config = config
         mixers = config.mixers()

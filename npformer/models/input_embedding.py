@@ -33,6 +33,7 @@ class InputEmbedding(Layer):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
+        checks.instance("config", config, EncoderConfig)
         if vocab_size is not None:
             vocab_size = checks.positive("vocab_size", vocab_size)
         if n_features is not None:

@@ -111,6 +111,9 @@ def benchmark_loss_and_gradients(model: Layer, x: Array, y: Array) -> tuple[floa
 
     x is on the model's backend; y, shape (batch,), holds 0 and 1.
     """
+    checks.instance("model", model, Layer)
+    checks.floating(x=x)
+    checks.shape("x", x, ("batch", "length", "d_model"))
     loss, gradients = BinaryCrossEntropy(), Gradients(model)
     loss.check(y, x.shape[:1], n_classes=2)
     batch, context = Batch(x, asarray(y, model.backend)), Context(training=True)
@@ -231,6 +234,6 @@ def blog_fnet(
     dtype: str = "float32",
 ) -> Sequential:
     """Return the FNet of the blog: one `BlogFNetBlock`, applied n_layers times."""
-    checks.positive("n_layers", n_layers)
+    checks.whole("n_layers", n_layers, at_least=1, at_most=checks.MOST_LAYERS)
     block = BlogFNetBlock(d_model, d_ff, dropout, seed=seed, dtype=dtype)
     return Sequential(*[block] * n_layers).flatten()

@@ -110,6 +110,13 @@ def gradcheck(
     """
     checks.positive("directions", directions)
     checks.whole("max_entries", max_entries, at_least=0)
+    checks.whole("seed", seed, at_least=0)
+    checks.flag("training", training)
+    checks.number("tolerance", tolerance, above=0.0)
+    tolerance = float(tolerance)
+    if complex_tolerance is not None:
+        checks.number("complex_tolerance", complex_tolerance, above=0.0)
+        complex_tolerance = float(complex_tolerance)
 
     def new_context() -> Context:
         generator = np.random.default_rng(seed) if training else None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Context, Gradients, Layer
+from npformer.core import Context, Gradients, Layer, backend_of, described
 from npformer.proof import complex_step
 
 Forward = Callable[[], tuple[Any, Any]]
@@ -46,6 +46,7 @@ def layer_problem(
     dtype: str = "float64",
 ) -> Problem:
     """Return a layer, or its twin, as a function of x and the layer's parameters."""
+    backend_of(x=x)
     x = np.array(x)  # a copy, because it is changed in place
     runs = layer if twin is None else twin
     arrays = {}
@@ -81,8 +82,8 @@ def pair_problem(
     target: Any, inputs: tuple[Any, ...], options: dict[str, Any], wrt: Sequence[str] | None
 ) -> Problem:
     """Return a pair of functions as a function of the arguments that `wrt` names."""
-    forward_pass, backward_pass = target if isinstance(target, tuple) else _pair_of(target)
-    bound = inspect.signature(forward_pass).bind(*inputs, **options)
+    forward_pass, backward_pass = _pair_of(target)
+    bound = _bound(forward_pass, inputs, options)
     given = {
         name: np.array(value) if isinstance(value, np.ndarray) else value
         for name, value in bound.arguments.items()
@@ -91,6 +92,8 @@ def pair_problem(
     floats = [name for name, value in arrays.items() if value.dtype.kind == "f"]
     for name in floats:
         _require_float64(name, arrays[name])
+    if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
+        raise TypeError(f"wrt is {wrt!r}; expected a list of arguments' names, such as ['x']")
     wrt = floats if wrt is None else list(wrt)
     unknown = [name for name in wrt if name not in floats]
     if unknown:
@@ -128,13 +131,41 @@ def pair_problem(
     return Problem(_name(forward_pass), forward, backward, wanted, on_complex, constants)
 
 
-def _pair_of(forward: Any) -> tuple[Any, Any]:
-    """Return a function and its backward pass, looked up in the same module."""
-    name = _name(forward)
-    backward = getattr(sys.modules.get(forward.__module__), f"{name}_backward", None)
+def _bound(
+    forward: Any, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> inspect.BoundArguments:
+    """Return the arguments of a forward function by name."""
+    try:
+        signature = inspect.signature(forward)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{_name(forward)} does not say which arguments it takes; expected a function that is "
+            "written in Python. Write one around it"
+        ) from None
+    try:
+        return signature.bind(*inputs, **options)
+    except TypeError as error:
+        raise TypeError(
+            f"{_name(forward)} cannot be called like that: {error}; expected inputs and options "
+            f"that fit {_name(forward)}{signature}, besides gradcheck's own options"
+        ) from None
+
+
+def _pair_of(target: Any) -> tuple[Any, Any]:
+    """Return the two functions; of a function alone, the backward pass is in the same module."""
+    if isinstance(target, tuple) and len(target) == 2 and all(map(callable, target)):
+        return target
+    if not callable(target) or isinstance(target, type):
+        raise TypeError(
+            f"target is {described(target)}; expected a layer, a function with a backward pass, or "
+            "a pair of functions: gradcheck(layer, x), gradcheck((forward, backward), x)"
+        )
+    forward, name = target, _name(target)
+    module = getattr(forward, "__module__", None) or "no module"
+    backward = getattr(sys.modules.get(module), f"{name}_backward", None)
     if backward is None:
         raise TypeError(
-            f"{name} has no {name}_backward in {forward.__module__}; expected a pair. Pass "
+            f"{name} has no {name}_backward in {module}; expected a pair. Pass "
             "both: gradcheck((forward, backward), ...)"
         )
     return forward, backward

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
-from npformer.core import Feed, Layer, get_backend, use_precision
+from npformer.core import PRECISIONS, Feed, Layer, checks, get_backend, use_precision
 from npformer.engine.updates import device_generator
 from npformer.optim import Adam
 
@@ -65,6 +65,7 @@ def precision_of(model: SequenceClassifier, precision: str | None) -> AbstractCo
     """Return a context in which matrix products have a precision; None changes nothing."""
     if precision is None:
         return nullcontext()
+    checks.choice("precision", precision, PRECISIONS)
     if precision == "tf32" and model.dtype != "float32":
         raise ValueError(
             f"precision is 'tf32' and the model's dtype is {model.dtype}; expected float32, whose "

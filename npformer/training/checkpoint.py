@@ -60,7 +60,9 @@ def save(
     notes : mapping, optional
         Further values to store, ready for JSON; `read_notes` returns them.
     """
-    path = Path(path)
+    path = checks.path("path", path)
+    if notes is not None:
+        checks.plain_values("notes", notes)
     _check_place(path)
     description = rebuildable(model)
     write_model_file(path, {**description, "notes": dict(notes or {})}, tensors_of(model))
@@ -84,8 +86,9 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
     CheckpointWarning
         Weights are NaN or infinite.
     """
-    description, tensors = read_model_file(Path(path), force=force)
-    return model_of(Path(path), description, tensors).to(backend)
+    path = checks.path("path", path)
+    description, tensors = read_model_file(path, force=force)
+    return model_of(path, description, tensors).to(backend)
 
 
 def rebuildable(model: Model) -> dict[str, Any]:
@@ -151,7 +154,8 @@ def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str
 
     Tensors are not read, so damage of theirs does not show; notes have a checksum of their own.
     """
-    notes = read_description(Path(path), force=force).get("notes", {})
+    path = checks.path("path", path)
+    notes = read_description(path, force=force).get("notes", {})
     if not isinstance(notes, dict):
         raise CheckpointError(f"{path}: its notes are {notes!r}; expected names and values")
     return notes

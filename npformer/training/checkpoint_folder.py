@@ -134,9 +134,7 @@ def checkpoint_folder(
 
 def checked_folder(folder: str | os.PathLike[str], name: str = "checkpoint") -> Path:
     """Return a folder's path; raises TypeError or ValueError for anything else."""
-    if not isinstance(folder, str | os.PathLike) or isinstance(os.fspath(folder), bytes):
-        raise TypeError(f"{name} is {folder!r}; expected the path of a folder, such as 'runs/mine'")
-    path = Path(folder)
+    path = checks.path(name, folder)
     if path.suffix == ".safetensors":
         raise ValueError(
             f"{name} is {str(path)!r}, a file's name; expected a folder, in which "

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import is_numpy_generator
+from npformer.core import checks, is_numpy_generator
 from npformer.core.files import check_writable
 from npformer.optim import SCHEDULES, Adam, Schedule
 from npformer.training import checkpoint_folder as folders
@@ -88,8 +88,8 @@ def save_checkpoint(
         raise TypeError(
             f"history is a {type(history).__name__}; expected the History that fit returns, or None"
         )
-    if not isinstance(notes, Mapping | None):
-        raise TypeError(f"notes is a {type(notes).__name__}; expected a dict, ready for JSON")
+    if notes is not None:
+        checks.plain_values("notes", notes)
     values, moments = optimizer.state()
     stored = Stored(
         {

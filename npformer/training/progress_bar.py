@@ -6,6 +6,7 @@ import warnings
 from contextlib import redirect_stderr
 from typing import Any
 
+from npformer.core import checks
 from npformer.core.streams import Forgiving
 from npformer.training.callbacks import Callback, TrainingState
 
@@ -14,6 +15,7 @@ class ProgressBar(Callback):
     """Shows all steps of the training, and the losses of the last epoch."""
 
     def __init__(self, shown: bool) -> None:
+        checks.flag("progress", shown)
         self.shown = shown
         self._bar: Any
 

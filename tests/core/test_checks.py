@@ -44,8 +44,10 @@ def test_a_shape_without_advice_ends_in_no_full_stop():
         checks.shape("x", np.zeros(2), (3,))
 
 
-def test_floating_returns_the_module_and_passes_none_over():
-    assert checks.floating(x=np.zeros(2), b=None, W=np.ones(1)) is np
+def test_floating_returns_the_module_and_refuses_none():
+    assert checks.floating(x=np.zeros(2), W=np.ones(1)) is np
+    with pytest.raises(TypeError, match=r"^W is None; expected an array"):
+        checks.floating(x=np.zeros(2), W=None)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float16", "complex64", "bool"])
@@ -56,7 +58,7 @@ def test_floating_takes_float32_and_float64_alone(dtype):
 
 def test_floating_names_the_two_arrays_that_differ():
     with pytest.raises(TypeError) as caught:
-        checks.floating(x=np.zeros(2, dtype="float32"), b=None, W=np.zeros(2))
+        checks.floating(x=np.zeros(2, dtype="float32"), W=np.zeros(2))
     message = str(caught.value)
     assert "x has dtype float32 and W has dtype float64" in message
     assert "x.astype('float64') or W.astype('float32')" in message

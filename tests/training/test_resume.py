@@ -322,8 +322,8 @@ def test_an_earlier_training_is_not_begun_anew(begin, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected the path of a folder"),
-        ({"checkpoint": b"run"}, TypeError, "checkpoint is b'run'; expected the path of a folder"),
+        ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a text or"),
+        ({"checkpoint": b"run"}, TypeError, "checkpoint is b'run'; expected a text or"),
         ({"checkpoint": "a.safetensors"}, ValueError, "a file's name; expected a folder"),
         ({"every": 0}, ValueError, "every is 0; expected a whole number of at least 1"),
         ({"resume": "yes"}, TypeError, "resume is 'yes'; expected True or False"),

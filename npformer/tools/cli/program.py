@@ -19,7 +19,7 @@ EXPLAINED = (
     TypeError,
     OSError,
     BackendUnavailableError,
-    BatchTooLargeError,
+    MemoryError,
     CopyDiedError,
     NonFiniteLossError,
 )

@@ -1,0 +1,90 @@
+"""A sample of wrong calls of the whole interface: each is right, or is refused in words."""
+
+import pytest
+
+import npformer as nf
+from npformer import data, mixers
+from npformer import functional as F
+from npformer import layers as L
+from tests.faults.valid_calls import CALLS
+from tests.faults.wrong_calls import WrongCall, drawn, outcome_of
+
+NOT_YET = {
+    # The pairs that are being rewritten for other reasons: they do not yet check dy, or `causal`.
+    *(
+        f"functional.{name}_backward"
+        for name in (
+            "layer_norm",
+            "softmax",
+            "attention_scores",
+            "average",
+            "scaled_dot_product_attention",
+            "blockwise_attention",
+            "dense_synthesizer",
+            "factorized_dense_synthesizer",
+            "random_synthesizer",
+            "factorized_random_synthesizer",
+            "mean_pooling",
+            "softmax_cross_entropy",
+            "binary_cross_entropy_with_logits",
+            "mean_squared_error",
+        )
+    ),
+    "functional.softmax",
+    # npformer/optim.py and core/gradients.py, likewise.
+    "Adam",
+    "Adam.step",
+    "clip_by_global_norm",
+    "optim.global_norm",
+    "optim.cosine",
+    "Gradients",
+    "Gradients.add",
+}
+"""Functions of which some wrong calls still end otherwise; to be emptied."""
+
+
+def not_yet(call: WrongCall) -> bool:
+    """Whether a call is left out: see `NOT_YET`; `fit` is about to convert its numbers."""
+    names = {name for name, _ in call.replaced}
+    of_pair = call.target.name.startswith("functional.")
+    return (
+        call.target.name in NOT_YET
+        or (of_pair and "causal" in names)
+        or (call.target.name == "fit" and bool(names & {"batch_size", "schedule"}))
+    )
+
+
+TRIED = [call for call in drawn(500, seed=0) if not not_yet(call)]
+
+
+@pytest.mark.parametrize("call", TRIED, ids=str)
+def test_a_wrong_call_is_right_or_is_refused_in_words(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kind, words = outcome_of(call)
+    assert kind in ("right", "words"), f"{kind}: {words}"
+
+
+@pytest.mark.parametrize("target", CALLS, ids=lambda target: target.name)
+def test_the_valid_calls_are_valid(target, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    target.run()
+
+
+NOT_CALLED = {
+    # Base classes and results, and what the engine calls with arguments of its own.
+    *("Callback", "CheckpointError", "Evaluation", "GradcheckError", "GradcheckReport", "History"),
+    *("BackendUnavailableError", "BatchTooLargeError", "NonFiniteLossError", "TrainingState"),
+    *("Layer", "Workspace", "backends", "functional.NO_LABEL", "data.Dataset", "data.SPLITS"),
+    *("layers.Pooling", "mixers.Mixer", "mixers.Scores", "mixers.Synthesizer", "mixers.SCORES"),
+    *("mixers.WholeSequenceMixer", "mixers.LAYOUTS"),
+}
+MODULES = {"functional": F, "layers": L, "mixers": mixers, "data": data}
+
+
+def test_every_public_name_is_called():
+    called = {target.name.partition("(")[0].partition(" ")[0] for target in CALLS}
+    called |= {f"layers.{name}" for name in called} | {f"mixers.{name}" for name in called}
+    tables = {"MIXERS", "layers.ACTIVATIONS", "layers.FFNS", "layers.POOLINGS", "mixers.MIXERS"}
+    public = {name for name in nf.__all__ if not isinstance(getattr(nf, name), type(nf))}
+    public |= {f"{part}.{name}" for part, module in MODULES.items() for name in module.__all__}
+    assert public - called - tables - NOT_CALLED == set()

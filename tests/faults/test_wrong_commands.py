@@ -1,0 +1,128 @@
+"""Wrong calls of every command: exit status 2, words on stderr, and no traceback."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.core import get_backend
+from npformer.tools import cli
+
+TINY = "--epochs 1 --d-model 16 --heads 2 --d-ff 16 --layers 1 --quiet --out {folder}/run"
+
+WRONG = [
+    # What no command takes.
+    ("", "COMMAND"),
+    ("tran digits", "'tran'"),
+    ("--versoin", "COMMAND"),
+    ("train", "TASK"),
+    ("train nope", "'nope'"),
+    ("evaluate", "MODEL"),
+    ("predict", "MODEL"),
+    ("doctor --fast", "--fast is unknown to npformer doctor"),
+    # Numbers that are none, or out of range.
+    *(
+        (f"train digits {TINY} --{option} {value}", word)
+        for option, values, word in [
+            ("epochs", ("0", "-1", "1.5", "nan", "many"), "--epochs"),
+            ("batch-size", ("0", "-3", "x"), "--batch-size"),
+            ("micro-batch", ("0", "two"), "micro"),
+            ("layers", ("0", "10000000000"), "n_layers"),
+            ("d-model", ("0", "-8", "5"), "d_model"),
+            ("heads", ("0", "3"), "n_heads"),
+            ("d-ff", ("0",), "d_ff"),
+            ("d-ff", ("1000000000000",), "GiB"),
+            ("lr", ("0", "-1", "nan", "inf"), "lr"),
+            ("dropout", ("1", "-0.1", "nan"), "dropout"),
+            ("weight-decay", ("-1", "nan"), "weight_decay"),
+            ("label-smoothing", ("1", "-0.5"), "label_smoothing"),
+            ("clip-norm", ("0", "nan"), "clip_norm"),
+            ("seed", ("-1", "1.5"), "seed"),
+            ("workers", ("0", "some"), "workers"),
+        ]
+        for value in values
+    ),
+    # Words.
+    *(
+        (f"train digits {TINY} --{option} {value}", value.partition("(")[0])
+        for option, value in [
+            ("mixer", "atention"),
+            ("mixer", "attention(heads=2)"),
+            ("mixer", "attention("),
+            ("activation", "swish"),
+            ("norm", "rms"),
+            ("ffn", "moe"),
+            ("initializer", "norml(std=-1)"),
+            ("pooling", "max"),
+            ("output", "hinge"),
+            ("positions", "rotary"),
+            ("dtype", "float16"),
+            ("schedule", "linear"),
+            ("schedule", "cosine(totl=3)"),
+            ("split", "random"),
+            ("backend", "torch"),
+            ("precision", "fp8"),
+            ("masks", "disk"),
+            ("plugin", "no_such_module"),
+            ("plugin", "no/such/file.py"),
+        ]
+    ),
+    (f"train digits {TINY} --mixer attention,fourier", "mixer has 2 names; expected one name"),
+    (f"train digits {TINY} --initializer normal(std=-1)", "std is -1; expected 0 or more"),
+    (f"train digits {TINY} --epohcs 3", "Did you mean '--epochs'?"),
+    # Files.
+    ("evaluate {folder}/missing", "no folder"),
+    ("evaluate {folder}/missing.safetensors", "no file"),
+    ("evaluate {folder}", "model.safetensors"),
+    ("evaluate {text}", "safetensors"),
+    ("evaluate {model}", "task"),
+    ("evaluate {model} --batch-size 0", "task"),
+    ("predict {model}", "task"),
+    ("predict {model} {folder}/missing.npy", "missing.npy"),
+    ("predict {model} {text}", "expected .npy or .csv"),
+    ("predict {model} {ids} --mask {folder}/missing.npy", "missing.npy"),
+    ("predict {model} {ids} --mask {ids}", "mask"),
+    ("predict {model} {ids} --batch-size 0", "batch_size"),
+    ("predict {model} {ids} --out {folder}/no/such/y.npy", "does not exist"),
+    ("predict {model} {ids} --out {folder}/y.txt", ".npy"),
+    ("predict {model} {vectors}", "x has"),
+    ("predict {model} --mask {ids}", "--mask is given without INPUT"),
+    ("predict {model} --samples 0", "--samples"),
+    ("predict {folder}/missing {ids}", "no folder"),
+    ("gradcheck nosuchlayer", "no case is called nosuchlayer"),
+    ("gradcheck --plugin no_such_module", "no_such_module"),
+    ("bench --batch 0", "batch"),
+    ("bench --workload Q", "workload is 'Q'"),
+    ("bench --mixer nope", "mixer is 'nope'"),
+    ("bench --seconds -1", "seconds is -1.0"),
+    ("bench --json {folder}/no/such/figures.json", "does not exist"),
+    ("bench --nonsense", "--nonsense"),
+]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Files for the commands: a model of token ids, fitting and other data, and a text."""
+    folder = tmp_path_factory.mktemp("commands")
+    names = {name: folder / f"{name}.npy" for name in ("ids", "vectors")}
+    config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=4, max_len=5)
+    names["model"] = folder / "tokens.safetensors"
+    nf.save(nf.SequenceClassifier(config, 3, vocab_size=7), names["model"])
+    np.save(names["ids"], np.ones((2, 3), dtype="int64"))
+    np.save(names["vectors"], np.full((2, 3, 4), 0.5))
+    names["text"] = folder / "notes.txt"
+    names["text"].write_text("no model\n")
+    return {"folder": folder, **names}
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG, ids=[words or "nothing" for words, _ in WRONG])
+def test_a_wrong_command_ends_with_status_2_and_words(words, said, places, capsys):
+    try:
+        status = cli.main([word.format(**places) for word in words.split()])
+    except SystemExit as end:  # as argparse ends
+        status = end.code
+    out, err = capsys.readouterr()
+    assert status == 2
+    assert out in ("", f"{get_backend('numpy').device()}\n")  # `bench` begins with the device
+    assert said in err
+    assert "Traceback" not in err
+    assert err.strip().splitlines()[-1].startswith("npformer")

@@ -1,0 +1,1048 @@
+"""A valid call of every public function, class and method."""
+
+import inspect
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npformer as nf
+from npformer import data, losses, mixers, optim
+from npformer import functional as F
+from npformer import layers as L
+from npformer.core import Registry, initializers
+from npformer.models import InputEmbedding, SequenceModel
+from npformer.optim import SCHEDULES
+from tests.faults.slots import (
+    Slot,
+    an,
+    anything,
+    choice,
+    count,
+    dtype,
+    flag,
+    floats,
+    function,
+    ids,
+    is_whole,
+    mask,
+    not_negative,
+    number,
+    or_none,
+    path,
+    positive,
+    rate,
+    seed,
+    text,
+)
+from tests.pairs import MASKED, pairs
+
+
+class Target:
+    """A function, or a method of an object that `of` makes, with a valid call of it."""
+
+    def __init__(
+        self, name: str, function: Any, slots: dict[str, Slot], of: Callable[[], Any] | None = None
+    ) -> None:
+        self.name = name
+        self.slots = slots
+        self._function = function
+        self._of = of
+
+    @property
+    def function(self) -> Any:
+        return self._function if self._of is None else getattr(self._of(), self._function)
+
+    def call(self, arguments: dict[str, Any]) -> Any:
+        """Call the function, on an object of its own."""
+        return self.function(**arguments)
+
+    def run(self) -> Any:
+        """Make the valid call."""
+        return self.call({name: slot.make() for name, slot in self.slots.items()})
+
+    def requires(self, name: str) -> bool:
+        """Whether an argument has no default."""
+        parameter = self._signature().get(name)
+        return parameter is not None and parameter.default is inspect.Parameter.empty
+
+    def takes_any_keyword(self) -> bool:
+        return any(p.kind is p.VAR_KEYWORD for p in self._signature().values())
+
+    @cache  # noqa: B019
+    def _signature(self) -> Any:
+        return inspect.signature(self.function).parameters
+
+
+CALLS: list[Target] = []
+
+
+def call(name: str, function: Any, /, **slots: Slot) -> None:
+    CALLS.append(Target(name, function, slots))
+
+
+def method(name: str, of: Callable[[], Any], /, **slots: Slot) -> None:
+    """Add ``Class.method``; `of` makes the object."""
+    attribute = name.rpartition(".")[2]
+    CALLS.append(Target(name, attribute, slots, of))
+
+
+# Numbers to work with -----------------------------------------------------------------------------
+
+
+def f32(*shape: int) -> np.ndarray:
+    rng = np.random.default_rng(len(shape))
+    return rng.normal(size=shape).astype("float32")
+
+
+def f64(*shape: int) -> np.ndarray:
+    return f32(*shape).astype("float64")
+
+
+IDS = np.array([[1, 2, 3], [4, 5, 6]])
+KEEP = np.array([[True, True, True], [True, True, False]])
+LABELS = np.array([0, 2])
+TYPES = np.array([[0, 1, 1], [0, 0, 1]])
+SIZES = {"d_model": 4, "n_layers": 1, "n_heads": 2, "d_ff": 6, "max_len": 5}
+
+
+def config(**changes: Any) -> nf.EncoderConfig:
+    return nf.EncoderConfig(**(SIZES | changes))
+
+
+def classifier(**changes: Any) -> nf.SequenceClassifier:
+    return nf.SequenceClassifier(config(**changes), 3, vocab_size=7)
+
+
+def of_vectors() -> nf.SequenceClassifier:
+    return nf.SequenceClassifier(config(), 3, n_features=2)
+
+
+def with_types() -> nf.SequenceClassifier:
+    return classifier(n_token_types=2)
+
+
+def text_encoder() -> nf.TextEncoder:
+    return nf.TextEncoder(config(n_token_types=2), 7)
+
+
+def drawn(**more: Slot) -> dict[str, Slot]:
+    """Return what layers that draw weights take."""
+    return {**more, "seed": seed(), "dtype": dtype()}
+
+
+CONFIG = an(config, nf.EncoderConfig)
+SPEC = "xavier_uniform", "xavier_normal", "he_normal", "normal", "zeros", "ones"
+INITIALIZER = choice(*SPEC)
+
+# npformer.functional ------------------------------------------------------------------------------
+
+
+def of_pair(name: str, **changes: Slot) -> None:
+    """Add a forward function with arguments of `tests.pairs`, and its backward function."""
+    inputs, options = pairs(MASKED, "float32")[name]
+    forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
+    names = list(inspect.signature(forward).parameters)
+    values = dict(zip(names, inputs, strict=False)) | options
+    slots = {key: changes.get(key) or floats(value) for key, value in values.items()}
+    call(f"functional.{name}", forward, **slots)
+    y, cache = forward(*inputs, **options)
+    if y.ndim:
+        call(f"functional.{name}_backward", lambda dy: backward(dy, cache), dy=floats(y))
+    else:
+        call(
+            f"functional.{name}_backward",
+            lambda dloss: backward(dloss, cache),
+            dloss=Slot(
+                lambda: 1.0, lambda v, _: np.ndim(v) == 0 and np.asarray(v).dtype.kind in "f"
+            ),
+        )
+
+
+def given(name: str, argument: str) -> Any:
+    """Return an argument of a pair."""
+    inputs, options = pairs(MASKED, "float32")[name]
+    names = list(inspect.signature(getattr(F, name)).parameters)
+    return (dict(zip(names, inputs, strict=False)) | options)[argument]
+
+
+def pair_slots() -> None:
+    def x(name: str, axes: str, argument: str = "x", any_dtype: bool = False) -> Slot:
+        return floats(given(name, argument), axes, any_dtype)
+
+    def masked(name: str) -> dict[str, Slot]:
+        return {"mask": mask(given(name, "mask"), "*"), "causal": flag(True)}
+
+    of_pair("linear", x=x("linear", "*="), b=or_none(x("linear", "=", "b")))
+    of_pair(
+        "conv1d",
+        x=x("conv1d", "ff="),
+        W=x("conv1d", "f==", "W"),
+        b=or_none(x("conv1d", "=", "b")),
+    )
+    for name in ("relu", "tanh", "sigmoid"):
+        of_pair(name, x=x(name, "*", any_dtype=True))
+    of_pair("gelu", x=x("gelu", "*", any_dtype=True), approximate=choice("tanh", "none"))
+    of_pair("layer_norm", x=x("layer_norm", "*="))
+    of_pair(
+        "softmax",
+        x=x("softmax", "*", any_dtype=True),
+        mask=mask(given("softmax", "mask"), "*"),
+        axis=Slot(lambda: -1, lambda v, _: is_whole(v), ("as np.int64",)),
+    )
+    query = x("attention_scores", "==f=", "query")
+    of_pair("attention_scores", query=query, key=x("attention_scores", "==f=", "key"))
+    of_pair(
+        "average",
+        scores=x("average", "*f=", "scores"),
+        value=x("average", "*=f", "value"),
+        **masked("average"),
+    )
+    of_pair(
+        "scaled_dot_product_attention",
+        query=query,
+        causal=flag(True),
+        value=x("scaled_dot_product_attention", "===f", "value"),
+    )
+    of_pair(
+        "blockwise_attention",
+        query=x("blockwise_attention", "==f=", "query"),
+        value=x("blockwise_attention", "===f", "value"),
+        block=count(2),
+        **masked("blockwise_attention"),
+    )
+    of_pair("dense_scores", x=x("dense_scores", "ff="), columns=count(3, 0))
+    of_pair(
+        "dense_synthesizer",
+        value=x("dense_synthesizer", "===f", "value"),
+        **masked("dense_synthesizer"),
+    )
+    of_pair("factorized_dense_scores", x=x("factorized_dense_scores", "ff="), columns=count(3, 0))
+    of_pair(
+        "factorized_dense_synthesizer",
+        value=x("factorized_dense_synthesizer", "===f", "value"),
+        **masked("factorized_dense_synthesizer"),
+    )
+    of_pair("random_scores", R=x("random_scores", "*ff", "R", True), length=count(3, 0))
+    of_pair(
+        "random_synthesizer",
+        value=x("random_synthesizer", "*ff", "value"),
+        R=x("random_synthesizer", "*ff", "R"),
+        **masked("random_synthesizer"),
+    )
+    of_pair("factorized_random_scores", length=count(3, 0))
+    of_pair(
+        "factorized_random_synthesizer",
+        value=x("factorized_random_synthesizer", "*ff", "value"),
+        **masked("factorized_random_synthesizer"),
+    )
+    logits, *parts = pairs(MASKED, "float32")["mixture_scores"][0]
+    call(
+        "functional.mixture_scores",
+        lambda logits, first, second: F.mixture_scores(logits, first, second),
+        logits=floats(logits),
+        first=floats(parts[0], "*ff"),
+        second=floats(parts[1], "*ff"),
+    )
+    total, cache = F.mixture_scores(logits, *parts)
+    call(
+        "functional.mixture_scores_backward",
+        lambda dscores: F.mixture_scores_backward(dscores, cache),
+        dscores=floats(total),
+    )
+    for name in ("fourier_mixing", "hartley_mixing"):
+        of_pair(name, x=x(name, "*ff", any_dtype=True))
+    of_pair(
+        "linear_mixing",
+        x=x("linear_mixing", "ff="),
+        W_sequence=x("linear_mixing", "ff", "W_sequence"),
+    )
+    of_pair(
+        "dropout",
+        x=x("dropout", "*", any_dtype=True),
+        rate=rate(0.5),
+        generator=or_none(
+            an(lambda: np.random.default_rng(0), np.random.Generator, np.random.RandomState)
+        ),
+    )
+    of_pair(
+        "embedding",
+        ids=ids(given("embedding", "ids"), "*"),
+        table=x("embedding", "ff", "table", any_dtype=True),
+    )
+    of_pair(
+        "mean_pooling",
+        x=x("mean_pooling", "==f", any_dtype=True),
+        mask=mask(given("mean_pooling", "mask")),
+    )
+    of_pair(
+        "softmax_cross_entropy",
+        logits=x("softmax_cross_entropy", "==f", "logits", any_dtype=True),
+        labels=ids(given("softmax_cross_entropy", "labels")),
+        label_smoothing=rate(0.25),
+    )
+    of_pair("binary_cross_entropy_with_logits")
+    of_pair("mean_squared_error")
+    scores = given("average", "scores")
+    call(
+        "functional.averaging_weights",
+        F.averaging_weights,
+        scores=floats(scores, "*ff", any_dtype=True),
+        **masked("average"),
+    )
+    call(
+        "functional.split_heads",
+        F.split_heads,
+        x=floats(f32(2, 3, 4), "fff", True),
+        n_heads=count(2),
+    )
+    call("functional.merge_heads", F.merge_heads, x=floats(f32(2, 2, 3, 2), "ffff", True))
+
+
+pair_slots()
+
+# Layers -------------------------------------------------------------------------------------------
+
+
+def layer(make: Callable[[], Any], x: Slot, kept: Slot | None = None, name: str = "") -> None:
+    """Add the call of a layer."""
+    kept = mask(KEEP) if kept is None else kept
+    CALLS.append(
+        Target(f"{name or type(make()).__name__}(x)", "__call__", {"x": x, "mask": kept}, make)
+    )
+
+
+def layers() -> None:
+    init = function(initializers.xavier_uniform)
+    x = floats(f32(2, 3, 4), "ff=")
+    rows = floats(f32(2, 3, 4), "*=")
+    shape = floats(f32(2, 3, 4), "*", any_dtype=True)
+    both = floats(f32(2, 3, 4), "==f", any_dtype=True)
+    tokens = {"d_model": count(4), "n_heads": count(2)}
+    table = {**tokens, "max_len": count(5)}
+
+    call(
+        "layers.Linear",
+        L.Linear,
+        **drawn(d_in=count(4), d_out=count(3), bias=flag(True), init=init),
+    )
+    layer(partial(L.Linear, 4, 3, seed=0), rows)
+    call(
+        "layers.Conv1d",
+        L.Conv1d,
+        **drawn(d_in=count(4), d_out=count(3), kernel=count(2), padding=choice("same", "valid")),
+        bias=flag(True),
+        init=init,
+    )
+    layer(partial(L.Conv1d, 4, 3, 2, seed=0), x)
+    call("layers.GELU", L.GELU, approximate=choice("none", "tanh"))
+    for make in (L.ReLU, L.GELU, L.Tanh):
+        layer(make, shape)
+    call("layers.Dropout", L.Dropout, rate=rate(0.25))
+    layer(partial(L.Dropout, 0.25), shape)
+    call("layers.LayerNorm", L.LayerNorm, d_model=count(4), eps=positive(0.0625), dtype=dtype())
+    layer(partial(L.LayerNorm, 4), rows)
+    call(
+        "layers.Embedding",
+        L.Embedding,
+        **drawn(vocab_size=count(7), d_model=count(4), scale=flag(True)),
+    )
+    layer(partial(L.Embedding, 7, 4, seed=0), ids(IDS, "*"))
+    call(
+        "layers.TokenTypes",
+        L.TokenTypes,
+        **drawn(vocab_size=count(2), d_model=count(4), scale=flag(True)),
+    )
+    layer(partial(L.TokenTypes, 2, 4, seed=0), floats(f32(2, 3, 4), "ff=", any_dtype=True))
+    call(
+        "layers.Positions",
+        L.Positions,
+        **drawn(
+            max_len=count(5),
+            d_model=count(4),
+            kind=choice("learned", "sinusoidal"),
+            std=not_negative(0.5),
+        ),
+    )
+    layer(partial(L.Positions, 5, 4, seed=0), x)
+    call(
+        "layers.PositionwiseFeedForward",
+        L.PositionwiseFeedForward,
+        **drawn(
+            d_model=count(4),
+            d_ff=count(6),
+            activation=choice("relu", "gelu", "tanh", "gelu_tanh"),
+            ffn=choice("linear", "conv1d"),
+            initializer=INITIALIZER,
+        ),
+    )
+    layer(partial(L.PositionwiseFeedForward, 4, 6, seed=0), rows)
+    call(
+        "layers.Sequential",
+        lambda first, second: L.Sequential(first, second),
+        first=an(L.ReLU, nf.Layer),
+        second=an(L.Tanh, nf.Layer),
+    )
+    layer(lambda: L.Sequential(L.ReLU(), L.Tanh()), shape)
+    call("layers.TimeDistributed", L.TimeDistributed, layer=an(L.ReLU, nf.Layer))
+    layer(lambda: L.TimeDistributed(L.Linear(4, 3, seed=0)), floats(f32(2, 3, 4), "*f="))
+    for make in (L.MeanPooling, L.Flatten):
+        layer(make, both, mask(KEEP))
+    layer(L.FirstToken, both)
+    layer(L.EveryToken, shape)
+    call("layers.Pooler", L.Pooler, **drawn(d_model=count(4)))
+    layer(partial(L.Pooler, 4, seed=0), x)
+
+    # Mixers
+    kept = mask(KEEP)
+    projections = {"causal": flag(True), "initializer": INITIALIZER}
+    for mixer, memories in (
+        (mixers.Attention, ("stored", "auto")),
+        (mixers.BlockwiseAttention, ("blocks", "auto")),
+    ):
+        call(
+            f"mixers.{mixer.__name__}",
+            mixer,
+            **drawn(**tokens, **projections, memory=or_none(choice(*memories))),
+        )
+        layer(partial(mixer, 4, 2, seed=0), floats(f32(2, 3, 4), "==="), kept)
+    call(
+        "mixers.AttentionScores", mixers.AttentionScores, **drawn(**tokens, initializer=INITIALIZER)
+    )
+    layer(partial(mixers.AttentionScores, 4, 2, seed=0), x)
+    for scores in (mixers.DenseScores, mixers.FactorizedDenseScores):
+        call(f"mixers.{scores.__name__}", scores, **drawn(**table, initializer=INITIALIZER))
+        layer(partial(scores, 4, 2, 5, seed=0), x)
+    for scores in (mixers.RandomScores, mixers.FixedRandomScores):
+        call(f"mixers.{scores.__name__}", scores, **drawn(n_heads=count(2), max_len=count(5)))
+        layer(partial(scores, 2, 5, seed=0), shape)
+    call(
+        "mixers.FactorizedRandomScores",
+        mixers.FactorizedRandomScores,
+        **drawn(n_heads=count(2), max_len=count(5), rank=count(2)),
+    )
+    layer(partial(mixers.FactorizedRandomScores, 2, 5, 2, seed=0), shape)
+    for mixer in (
+        mixers.DenseSynthesizer,
+        mixers.FactorizedDenseSynthesizer,
+        mixers.RandomSynthesizer,
+        mixers.FixedRandomSynthesizer,
+        mixers.FactorizedRandomSynthesizer,
+    ):
+        call(f"mixers.{mixer.__name__}", mixer, **drawn(**table, rank=count(2), **projections))
+        layer(partial(mixer, 4, 2, 5, seed=0), floats(f32(2, 3, 4), "==="), kept)
+    call(
+        "mixers.AveragingMixer",
+        mixers.AveragingMixer,
+        scores=an(lambda: mixers.RandomScores(2, 5, seed=0), mixers.Scores),
+        **drawn(**tokens, **projections),
+    )
+    for mixer in (mixers.Fourier, mixers.Hartley):
+        call(f"mixers.{mixer.__name__}", mixer, padding=choice("zero", "refuse", "per_length"))
+        for way in ("zero", "per_length", "refuse"):
+            layer(
+                partial(mixer, way),
+                floats(f32(2, 3, 4), "==f" if way != "refuse" else "fff", True),
+                kept if way != "refuse" else Slot(lambda: None, lambda v, _: v is None),
+                f"{mixer.__name__}, {way}",
+            )
+    for mixer in (mixers.LinearMixing, mixers.RandomMixing):
+        call(
+            f"mixers.{mixer.__name__}",
+            mixer,
+            **drawn(
+                d_model=count(4), max_len=count(5), padding=choice("zero", "refuse", "per_length")
+            ),
+        )
+        layer(partial(mixer, 4, 5, "per_length", seed=0), floats(f32(2, 3, 4)), kept)
+    layer(mixers.Identity, floats(f32(2, 3, 4), "==f", any_dtype=True), kept)
+    mixture = an(lambda: mixers.MixerSettings(4, 2, 5), mixers.MixerSettings)
+    call("mixers.Mixture", mixers.Mixture, **drawn(settings=mixture))
+    layer(
+        lambda: mixers.Mixture(mixers.MixerSettings(4, 2, 5), seed=0),
+        floats(f32(2, 3, 4), "==="),
+        kept,
+    )
+    call(
+        "mixers.MixtureScores",
+        lambda first, second, dtype: mixers.MixtureScores(first, second, dtype=dtype),
+        first=an(lambda: mixers.RandomScores(2, 5, seed=0), mixers.Scores),
+        second=an(lambda: mixers.AttentionScores(4, 2, seed=0), mixers.Scores),
+        dtype=dtype(),
+    )
+    call(
+        "mixers.MixerSettings",
+        mixers.MixerSettings,
+        **table,
+        causal=flag(True),
+        padding=choice("zero", "refuse", "per_length"),
+        memory=choice("auto", "stored", "blocks"),
+        rank=count(2),
+        mixture=anything(lambda: ("attention", "random_synthesizer")),
+        initializer=INITIALIZER,
+    )
+    call(
+        "mixers.hybrid",
+        mixers.hybrid,
+        n_layers=count(4),
+        n_attention=count(2, 0),
+        layout=choice("top", *mixers.LAYOUTS),
+        mixer=text("fourier"),
+        attention=text("attention"),
+    )
+
+
+MIXTURE = Slot(
+    lambda: ("attention", "random_synthesizer"),
+    lambda v, _: isinstance(v, list | tuple) and len(v) >= 2 and all(n in mixers.SCORES for n in v),
+)
+layers()
+
+# Models -------------------------------------------------------------------------------------------
+
+
+def models() -> None:
+    call(
+        "EncoderConfig",
+        nf.EncoderConfig,
+        d_model=count(4),
+        n_layers=count(2),
+        n_heads=count(2),
+        d_ff=count(6),
+        max_len=count(5),
+        mixer=Slot(
+            lambda: "attention",
+            lambda v, _: (
+                v in ("fourier",)
+                if isinstance(v, str)
+                else isinstance(v, list | tuple) and len(v) == 2
+            ),
+            ("as np.str_",),
+        ),
+        activation=choice("gelu", "relu"),
+        norm=choice("pre", "post"),
+        dropout=rate(0.25),
+        ffn=choice("linear", "conv1d"),
+        positions=choice("learned", "none", "sinusoidal"),
+        scale_embeddings=flag(True),
+        share_layers=flag(False),
+        causal=flag(False),
+        padding=choice("zero", "refuse", "per_length"),
+        memory=choice("auto", "stored", "blocks"),
+        rank=count(2),
+        mixture=MIXTURE,
+        norm_eps=positive(0.0625),
+        n_token_types=count(2, 0),
+        embedding_norm=flag(True),
+        embedding_projection=flag(False),
+        initializer=INITIALIZER,
+    )
+    call(
+        "EncoderConfig.from_dict",
+        nf.EncoderConfig.from_dict,
+        plain=an(lambda: config().to_dict(), dict, fits=lambda v: not v),
+    )
+    call("Encoder", nf.Encoder, **drawn(config=CONFIG))
+    layer(lambda: nf.Encoder(config()), floats(f32(2, 3, 4), "==="), mask(KEEP))
+    call(
+        "EncoderBlock",
+        nf.EncoderBlock,
+        **drawn(config=CONFIG, mixer=choice("attention", "fourier")),
+    )
+    layer(lambda: nf.EncoderBlock(config(), seed=0), floats(f32(2, 3, 4), "==="), mask(KEEP))
+    one_of = {
+        "vocab_size": or_none(count(7)),
+        "n_features": Slot(lambda: None, lambda v, _: v is None),
+    }
+    call("models.InputEmbedding", InputEmbedding, **drawn(config=CONFIG, **one_of))
+    for kind in (SequenceModel, nf.SequenceClassifier):
+        call(
+            kind.__name__,
+            kind,
+            **drawn(
+                config=CONFIG,
+                n_classes=count(3, 2),
+                **one_of,
+                pooling=choice("mean", "first", "flatten", "none", "pooler"),
+                output=choice("softmax", "mean_squared_error"),
+            ),
+        )
+    types = or_none(ids(TYPES))
+    inputs = {"x": ids(IDS), "mask": mask(KEEP), "types": types}
+    vectors = {"x": floats(f32(2, 3, 2)), "mask": mask(KEEP)}
+    many = {"batch_size": count(2), "processes": flag(False, "auto")}
+    CALLS.append(Target("SequenceClassifier(x)", "__call__", inputs, with_types))
+    CALLS.append(Target("SequenceClassifier(vectors)", "__call__", vectors, of_vectors))
+    for name in ("predict", "predict_probabilities"):
+        method(f"SequenceClassifier.{name}", with_types, **inputs, **many)
+    method("SequenceClassifier.explain", with_types, **inputs)
+    step = {
+        "y": ids(LABELS),
+        "workers": count(1, words=("auto",)),
+        "micro_batch": or_none(count(1)),
+        "label_smoothing": rate(0.25),
+        "seed": or_none(seed()),
+    }
+    method("SequenceClassifier.loss_and_gradients", with_types, **inputs, **step)
+    method(
+        "SequenceClassifier.loss_and_gradients",
+        of_vectors,
+        **vectors,
+        y=ids(LABELS),
+        loss=or_none(an(losses.SoftmaxCrossEntropy, losses.Loss)),
+    )
+    method("SequenceClassifier.to", classifier, backend=choice("numpy"))
+    call(
+        "TextEncoder",
+        nf.TextEncoder,
+        **drawn(config=CONFIG, vocab_size=count(7), pooler=flag(True)),
+    )
+    CALLS.append(Target("TextEncoder(x)", "__call__", inputs, text_encoder))
+    call(
+        "published.KerasFeedForward",
+        nf.published.KerasFeedForward,
+        **drawn(
+            d_model=count(4),
+            d_ff=count(6),
+            dropout=rate(0.25),
+            ffn=choice("conv1d", "linear"),
+            eps=positive(0.0625),
+        ),
+    )
+    call(
+        "published.benchmark_model",
+        nf.published.benchmark_model,
+        **drawn(length=count(3), d_model=count(4), d_ff=count(6), ffn=choice("conv1d", "linear")),
+    )
+    call(
+        "published.benchmark_loss_and_gradients",
+        nf.published.benchmark_loss_and_gradients,
+        model=an(lambda: nf.published.benchmark_model(3, 4, 6), nf.Layer),
+        x=floats(f32(2, 3, 4)),
+        y=ids(np.array([0, 1])),
+    )
+    call(
+        "published.AskersSynthesizer",
+        nf.published.AskersSynthesizer,
+        **drawn(length=count(3), d_model=count(4)),
+    )
+    CALLS.append(
+        Target(
+            "AskersSynthesizer(x)",
+            "__call__",
+            {"x": floats(f32(2, 3, 4), "*f="), "v": floats(f32(2, 3, 4), "*=f")},
+            partial(nf.published.AskersSynthesizer, 3, 4, seed=0),
+        )
+    )
+    call(
+        "published.BlogFNetBlock",
+        nf.published.BlogFNetBlock,
+        **drawn(d_model=count(4), d_ff=count(6), dropout=rate(0.25)),
+    )
+    call(
+        "published.blog_fnet",
+        nf.published.blog_fnet,
+        **drawn(d_model=count(4), d_ff=count(6), dropout=rate(0.25), n_layers=count(2)),
+    )
+
+
+models()
+
+# Losses and optim ---------------------------------------------------------------------------------
+
+
+def learning() -> None:
+    def check(loss: Any, answers: tuple[int, ...], n_classes: int, y: Any) -> Any:
+        return loss.check(y, answers, max(n_classes, 2))
+
+    for kind, outputs, y in (
+        (losses.SoftmaxCrossEntropy, f32(2, 3), LABELS),
+        (losses.BinaryCrossEntropy, f32(2, 1), np.array([0, 1])),
+        (losses.MeanSquaredError, f32(2, 3), f32(2, 3)),
+    ):
+        name = kind.__name__
+        target = floats(y) if kind is losses.MeanSquaredError else ids(y)
+        if kind is not losses.MeanSquaredError:
+            call(f"losses.{name}", kind, label_smoothing=rate(0.25))
+        any_outputs = floats(
+            outputs,
+            "=f" if kind is losses.SoftmaxCrossEntropy else "",
+            any_dtype=kind is not losses.MeanSquaredError,
+        )
+        method(f"{name}.forward", kind, outputs=any_outputs, y=target)
+        method(f"{name}.measure", kind, outputs=any_outputs, y=target)
+        answers = y.shape[:1]
+        any_target = floats(y, any_dtype=True) if y.dtype.kind == "f" else target
+        call(f"{name}.check", partial(check, kind(), answers, outputs.shape[1]), y=any_target)
+        if kind is not losses.MeanSquaredError:
+            method(
+                f"{name}.probabilities",
+                kind,
+                outputs=floats(outputs, "*f" if outputs.shape[1] == 3 else "*=", any_dtype=True),
+            )
+    parameters = Slot(lambda: {"w": f32(3), "b": f32(2)}, lambda v, _: False)
+    both = Slot(lambda: {"w": f32(3), "b": f32(2)}, lambda v, _: False)
+    betas = Slot(lambda: (0.5, 0.75), lambda v, _: False)
+    schedule = or_none(
+        Slot(
+            lambda: "constant",
+            lambda v, _: callable(v) or (isinstance(v, str) and v == "constant"),
+            ("as np.str_",),
+        )
+    )
+    call(
+        "Adam",
+        nf.Adam,
+        parameters=parameters,
+        lr=positive(0.25),
+        betas=betas,
+        eps=positive(0.25),
+        weight_decay=not_negative(0.25),
+        schedule=schedule,
+    )
+    method("Adam.step", lambda: nf.Adam({"w": f32(3), "b": f32(2)}), gradients=both)
+    method(
+        "Adam.step",
+        lambda: nf.Adam(classifier().parameters()),
+        gradients=Slot(lambda: nf.Gradients(classifier()), lambda v, _: False),
+    )
+    call("clip_by_global_norm", nf.clip_by_global_norm, gradients=both, max_norm=positive(0.25))
+    call("optim.global_norm", optim.global_norm, gradients=both)
+    call("optim.schedule_of", optim.schedule_of, schedule=schedule)
+    call("optim.warmup_inverse_sqrt", optim.warmup_inverse_sqrt, warmup=count(10))
+    call(
+        "optim.cosine",
+        optim.cosine,
+        total=count(10),
+        warmup=count(2, 0),
+        final=number(0.25, lambda v: v >= 0.0),
+    )
+    call("Gradients", nf.Gradients, layer=an(classifier, nf.Layer, nf.Parameters))
+
+
+learning()
+
+# Data ---------------------------------------------------------------------------------------------
+
+call("data.digits", data.digits, split=choice("ordered", "stratified"), dtype=dtype())
+for task, sizes in (
+    (data.reverse, {"length": count(4), "symbols": count(3)}),
+    (data.majority, {"length": count(5)}),
+    (data.recall, {"pairs": count(3), "keys": count(5)}),
+    (data.pointer, {"length": count(4), "symbols": count(3)}),
+    (data.parity, {"length": count(5)}),
+):
+    call(f"data.{task.__name__}", task, seed=seed(), train=count(5), **sizes)
+
+# Looking inside, proof, interop -------------------------------------------------------------------
+
+
+def proof() -> None:
+    model = an(with_types, nf.Layer, fits=lambda v: False)
+    inputs = {"layer": model, "x": ids(IDS), "mask": mask(KEEP)}
+    call("summary", nf.summary, **inputs)
+    call("trace", nf.trace, **inputs, types=or_none(ids(TYPES)))
+    call("explain", nf.explain, **inputs, types=or_none(ids(TYPES)))
+    plain = {
+        "layer": an(partial(L.Linear, 4, 3, seed=0), nf.Layer),
+        "x": floats(f32(2, 3, 4), "*="),
+        "mask": mask(KEEP),
+    }
+    for look in (nf.summary, nf.trace, nf.explain):
+        call(f"{look.__name__} of a layer", look, **plain)
+    numbers = {
+        "seed": count(0, 0),
+        "tolerance": positive(2.0**-20),
+        "complex_tolerance": or_none(positive(2.0**-30)),
+        "max_entries": count(4, 0),
+        "directions": count(2, large=False),
+    }
+
+    def layer_check(target: Any, x: Any, **options: Any) -> Any:
+        return nf.gradcheck(target, x, **options)
+
+    def pair_check(target: Any, x: Any, W: Any, **options: Any) -> Any:
+        return nf.gradcheck(target, x, W, **options)
+
+    wide = partial(mixers.Attention, 4, 2, seed=0, dtype="float64")
+    call(
+        "gradcheck of a layer",
+        layer_check,
+        target=an(wide, nf.Layer, fits=lambda v: False),
+        x=floats(f64(2, 3, 4)),
+        mask=mask(KEEP),
+        training=flag(False),
+        **numbers,
+    )
+    call(
+        "gradcheck of a pair",
+        pair_check,
+        target=an(lambda: (F.linear, F.linear_backward), tuple, fits=lambda v: False),
+        x=floats(f64(2, 4), "*="),
+        W=floats(f64(4, 3), "=f"),
+        wrt=or_none(Slot(lambda: ["x", "W"], lambda v, _: isinstance(v, list | tuple) and not v)),
+        **numbers,
+    )
+    tokens = partial(
+        nf.SequenceClassifier, config(n_token_types=2), 3, vocab_size=7, dtype="float64"
+    )
+    call(
+        "gradcheck of a model",
+        layer_check,
+        target=an(tokens, nf.Layer, fits=lambda v: False),
+        x=ids(IDS),
+        mask=mask(KEEP),
+        types=or_none(ids(TYPES)),
+        training=flag(True),
+        max_entries=count(1, 0),
+        directions=count(1, large=False),
+    )
+
+
+proof()
+
+HF = {
+    "vocab_size": 7,
+    "hidden_size": 4,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 6,
+    "max_position_embeddings": 5,
+    "model_type": "bert",
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.25,
+    "layer_norm_eps": 0.0625,
+}
+
+
+def foreign(kind: str) -> nf.TextEncoder:
+    settings = config(
+        n_token_types=2,
+        positions="learned",
+        scale_embeddings=False,
+        embedding_norm=True,
+        embedding_projection=kind == "fnet",
+        mixer="attention" if kind == "bert" else "fourier",
+        activation="gelu",
+        n_heads=2 if kind == "bert" else 1,
+    )
+    return nf.TextEncoder(settings, 7)
+
+
+def interop() -> None:
+    for kind in ("bert", "fnet"):
+        to, of = getattr(nf.interop, f"to_{kind}"), getattr(nf.interop, f"from_{kind}")
+        state = to(foreign(kind))
+        hf = HF | {"model_type": kind}
+        more = {"padding": choice("zero", "refuse", "per_length")} if kind == "fnet" else {}
+        call(
+            f"interop.from_{kind}",
+            of,
+            state=Slot(lambda state=state: dict(state), lambda v, _: False),
+            hf_config=Slot(lambda hf=hf: dict(hf), lambda v, _: False),
+            **more,
+        )
+        call(
+            f"interop.to_{kind}",
+            to,
+            encoder=an(partial(foreign, kind), nf.TextEncoder),
+            arrays=or_none(
+                Slot(lambda kind=kind: dict(foreign(kind).parameters()), lambda v, _: False)
+            ),
+        )
+
+        def with_setting(
+            setting: str, value: Any, of: Any = of, state: Any = state, hf: Any = hf
+        ) -> Any:
+            return of(dict(state), {**hf, setting: value})
+
+        for setting in HF:
+            if setting == "model_type" or (kind == "fnet" and setting == "num_attention_heads"):
+                continue
+            value = hf[setting]
+            slot = (
+                count(value)
+                if isinstance(value, int)
+                else rate(value)
+                if isinstance(value, float)
+                else choice(value)
+            )
+            if setting == "layer_norm_eps":
+                slot = positive(value)
+            call(f"interop.from_{kind} with {setting}", partial(with_setting, setting), value=slot)
+        for name in list(state)[:3] + list(state)[-1:]:
+
+            def with_array(
+                value: Any, name: str = name, of: Any = of, state: Any = state, hf: Any = hf
+            ) -> Any:
+                return of({**state, name: value}, dict(hf))
+
+            call(f"interop.from_{kind} with {name}", with_array, value=floats(state[name]))
+
+
+interop()
+
+# Training and files -------------------------------------------------------------------------------
+
+
+def training() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(7, size=(6, 3)), rng.integers(3, size=6)
+    keep = np.arange(3) < rng.integers(1, 4, size=6)[:, None]
+    samples = Slot(lambda: (x.copy(), y.copy(), keep.copy()), lambda v, _: False)
+    model = an(classifier, nf.SequenceClassifier)
+    loss = or_none(an(losses.SoftmaxCrossEntropy, losses.Loss))
+    many = {"batch_size": count(2), "processes": flag(False, "auto")}
+    fit = partial(nf.fit, progress=False, workers=1, processes=False, epochs=1, batch_size=4)
+    short = {"model": model, "data": samples}
+    call(
+        "fit",
+        fit,
+        **short,
+        validation=or_none(samples),
+        epochs=count(1, large=False),
+        batch_size=count(4),
+        clip_norm=or_none(positive(0.5)),
+        patience=or_none(count(1)),
+        seed=seed(),
+        micro_batch=or_none(count(2)),
+        check_every=or_none(count(1)),
+        masks=choice("host", "device"),
+        on_interrupt=choice("raise", "return"),
+        precision=or_none(choice("float32")),
+        progress=flag(False),
+        workers=count(1, words=("auto",)),
+        processes=flag(False, "auto"),
+        lr=or_none(positive(0.25)),
+        weight_decay=or_none(not_negative(0.25)),
+        schedule=or_none(Slot(lambda: "constant", lambda v, _: callable(v))),
+        label_smoothing=rate(0.25),
+        callbacks=Slot(lambda: [], lambda v, _: isinstance(v, list | tuple) and not v),
+    )
+    call(
+        "fit with a loss",
+        fit,
+        **short,
+        loss=loss,
+        optimizer=Slot(lambda: None, lambda v, _: v is None),
+    )
+    call("evaluate", nf.evaluate, **short, loss=loss, **many)
+
+    def with_data(x: Any, y: Any, mask: Any, run: Any) -> Any:
+        return run(classifier(), (x, y, mask))
+
+    for run in (fit, nf.evaluate):
+        name = "fit" if run is fit else "evaluate"
+        call(f"{name} with data", partial(with_data, run=run), x=ids(x), y=ids(y), mask=mask(keep))
+    reason = Slot(lambda: "time is up", lambda v, _: isinstance(v, str) and bool(v))
+
+    def stop(reason: Any) -> Any:
+        state = nf.TrainingState(classifier(), nf.Adam({"w": f32(3)}), nf.History(), 1, 1)
+        return state.stop(reason)
+
+    call("TrainingState.stop", stop, reason=reason)
+
+    def saved(name: str = "model.safetensors") -> Path:
+        place = Path(name).absolute()
+        if not place.exists():
+            nf.save(classifier(), place, notes={"a": 1})
+        return place
+
+    notes = or_none(
+        Slot(
+            lambda: {"a": 1},
+            lambda v, _: isinstance(v, dict) and all(isinstance(k, str) for k in v),
+        )
+    )
+    call(
+        "save",
+        nf.save,
+        model=an(classifier, nf.SequenceClassifier),
+        path=path(lambda: Path("new.safetensors").absolute()),
+        notes=notes,
+    )
+    call("load", nf.load, path=path(saved), backend=choice("numpy"))
+    call("read_notes", nf.read_notes, path=path(saved))
+
+
+training()
+
+# Arrays, parameters, tables -----------------------------------------------------------------------
+
+
+def core() -> None:
+    numbers = Slot(
+        lambda: [[1.0, 2.0]],
+        lambda v, _: isinstance(v, np.ndarray | np.generic) or np.asarray(v).dtype.kind in "biufc",
+    )
+    call("asarray", nf.asarray, x=numbers, backend=choice("numpy"))
+    call("to_numpy", nf.to_numpy, x=numbers)
+    call("use_kernels", nf.use_kernels, enabled=flag(True))
+    call(
+        "use_precision",
+        nf.use_precision,
+        precision=choice("float32"),
+        backend=choice("numpy", "cupy"),
+    )
+    call(
+        "Context",
+        nf.Context,
+        training=flag(True),
+        generator=or_none(
+            an(lambda: np.random.default_rng(0), object, fits=lambda v: hasattr(v, "random"))
+        ),
+        mask=mask(KEEP, "ff"),
+        types=or_none(ids(TYPES, "ff")),
+        keep=flag(True),
+        padding=Slot(lambda: None, lambda v, _: v is None),
+    )
+    call(
+        "Parameter",
+        nf.Parameter,
+        value=floats(f32(2, 3), "*", any_dtype=True),
+        trainable=flag(True),
+    )
+    named = Slot(lambda: {"w": nf.Parameter(f32(3))}, lambda v, _: isinstance(v, dict) and not v)
+    call("Parameters", nf.Parameters, named=named)
+
+    def add(gradient: Any) -> Any:
+        layer = L.Linear(2, 3, seed=0)
+        gradients = nf.Gradients(layer)
+        gradients.add(layer.weight, gradient)
+        return gradients
+
+    call("Gradients.add", add, gradient=floats(f32(2, 3)))
+    method("Layer.to", partial(L.Linear, 2, 3, seed=0), backend=choice("numpy"))
+    call("fast", nf.fast, model=an(classifier, nf.Layer))
+    call("initializers.generator", initializers.generator, seed=seed())
+    call("initializers.normal", initializers.normal, std=not_negative(0.5))
+    table = partial(Registry, "shape", {"box": lambda width=1: width})
+    method(
+        "Registry.register",
+        table,
+        name=Slot(lambda: "mine", lambda v, _: isinstance(v, str) and v.isidentifier()),
+        builder=or_none(function(lambda: 1)),
+    )
+    method("Registry.parse", table, spec=choice("box"))
+    method("Registry.make", table, spec=choice("box"))
+    method("Registry.filled", table, spec=choice("box"))
+    for registry in (
+        nf.MIXERS,
+        L.ACTIVATIONS,
+        L.POOLINGS,
+        L.FFNS,
+        losses.LOSSES,
+        SCHEDULES,
+        initializers.INITIALIZERS,
+    ):
+        method(
+            f"{registry.table}.parse",
+            lambda registry=registry: registry,
+            spec=choice(next(iter(registry))),
+        )
+
+
+core()

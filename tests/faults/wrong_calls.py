@@ -1,0 +1,283 @@
+"""Wrong calls of the whole public interface: valid calls with one or two arguments replaced.
+
+Every call has to end in one of two ways: it is right, or it is refused in words, by an exception
+that npformer raises on purpose, whose message names what was wrong. `wrong_calls` counts how many
+end otherwise::
+
+    raw      an error of NumPy's or Python's own, a warning, or a bare assertion
+    silent   a result, although the value makes no sense, or not the result that it should have been
+    hang     neither a result nor an error within `LONGEST` seconds
+"""
+
+import dataclasses
+import linecache
+import re
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import npformer
+from npformer.core import Layer
+from tests.faults.slots import Slot
+from tests.faults.valid_calls import CALLS, Target
+from tests.faults.wrong_values import ARRAYS, LARGE, SAME, VALUES
+
+LONGEST = 5.0
+PACKAGE = str(Path(npformer.__file__).parent)
+
+ON_PURPOSE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    OSError,
+    ArithmeticError,
+    MemoryError,
+    npformer.BackendUnavailableError,
+    npformer.GradcheckError,
+)
+"""What npformer raises, and its subclasses."""
+
+OF_PYTHON = re.compile(
+    r"[\w>]\(\) (missing|got an unexpected|got multiple|got some|takes) |"
+    r"^Can't instantiate abstract class"
+)
+"""What Python says of arguments that are missing or unknown; it names function and argument."""
+
+RAW = re.compile(
+    r"'\w+' object|object is not|unsupported operand|not subscriptable|could not broadcast|ufunc|"
+    r"cannot be interpreted|only length-1|only integer|invalid literal|list index|not iterable|"
+    r"must be real number|array is too big|dimensions? (exceeded|mismatch)|could not be broadcast|"
+    r"object cannot|has no attribute|has no len|Unable to allocate|truth value of an array"
+)
+"""What only Python and NumPy say."""
+
+
+class WrongCall(NamedTuple):
+    """A call, and what is wrong with it."""
+
+    target: Target
+    replaced: tuple[tuple[str, str], ...] = ()  # (argument, name of the value)
+    without: str = ""  # an argument that is left out
+    extra: str = ""  # one that does not exist
+
+    def __str__(self) -> str:
+        words = [f"{name}={value}" for name, value in self.replaced]
+        words += [f"without {self.without}"] * bool(self.without)
+        words += [f"{self.extra}=1"] * bool(self.extra)
+        return f"{self.target.name}({', '.join(words)})"
+
+
+class Outcome(NamedTuple):
+    """How a call ended."""
+
+    kind: str  # "right", "words", "raw", "silent" or "hang"
+    words: str  # of the error, or of what came back
+
+
+# Calls --------------------------------------------------------------------------------------------
+
+
+def single_replacements(target: Target) -> Iterator[WrongCall]:
+    """Yield all calls of a function in which one thing is wrong."""
+    for name, slot in target.slots.items():
+        for value in values_for(slot):
+            yield WrongCall(target, ((name, value),))
+        if target.requires(name):
+            yield WrongCall(target, without=name)
+        if not target.takes_any_keyword():
+            yield WrongCall(target, extra=f"{name}s")
+
+
+def values_for(slot: Slot) -> list[str]:
+    """Return the names of the values that can stand in a slot."""
+    values = [name for name in VALUES if slot.large or name not in LARGE]
+    values += slot.same
+    if isinstance(valid := slot.make(), np.ndarray):
+        for name, change in ARRAYS.items():
+            try:
+                changed = change(valid)
+            except (ValueError, TypeError, IndexError):  # np.AxisError is a ValueError
+                continue
+            if not _equal(changed, valid):
+                values.append(name)
+    return values
+
+
+def _equal(one: Any, other: np.ndarray) -> bool:
+    return (
+        isinstance(one, np.ndarray)
+        and type(one) is type(other)
+        and (one.dtype, one.dtype.byteorder) == (other.dtype, other.dtype.byteorder)
+        and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    )
+
+
+def drawn(n: int, seed: int) -> list[WrongCall]:
+    """Draw wrong calls: each function equally often, and in a quarter of them two things wrong."""
+    rng = np.random.default_rng(seed)
+    singles = {target.name: list(single_replacements(target)) for target in CALLS}
+    names = list(singles)
+    calls = []
+    while len(calls) < n:
+        every = singles[names[rng.integers(len(names))]]
+        if not every:  # a function without arguments
+            continue
+        call = every[rng.integers(len(every))]
+        if rng.random() < 0.25:
+            other = every[rng.integers(len(every))]
+            taken = {name for name, _ in (*call.replaced, (call.without, ""))}
+            if other.replaced and other.replaced[0][0] not in taken:
+                call = call._replace(replaced=call.replaced + other.replaced)
+        calls.append(call)
+    return calls
+
+
+# Outcomes -----------------------------------------------------------------------------------------
+
+
+def outcome_of(call: WrongCall) -> Outcome:
+    """Make a call, and say how it ended."""
+    target = call.target
+    arguments = {name: slot.make() for name, slot in target.slots.items()}
+    takes, same = not (call.without or call.extra), takes_all_as_same(call)
+    for name, value in call.replaced:
+        slot, valid = target.slots[name], arguments[name]
+        if value in SAME:
+            arguments[name] = SAME[value](valid)
+        else:
+            arguments[name] = VALUES[value]() if value in VALUES else ARRAYS[value](valid)
+            none = arguments[name] is None and slot.optional
+            takes = takes and (none or slot.takes(arguments[name], valid))
+    arguments.pop(call.without, None)
+    if call.extra:
+        arguments[call.extra] = 1
+    expected = flat(target.run()) if same else None
+    try:
+        with warnings.catch_warnings(), within(LONGEST):
+            warnings.simplefilter("error")
+            result = target.call(arguments)
+    except TooLong:
+        return Outcome("hang", f"after {LONGEST:g} s")
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        words = f"{type(error).__name__}: {error}"
+        kind = "words" if is_deliberate(error) else "raw"
+        if same and kind == "words":
+            return Outcome("silent", f"it was refused, and is the valid value: {words}")
+        return Outcome(kind, words)
+    if not takes:
+        return Outcome("silent", f"it returned {short(result)}")
+    if expected is not None and not all_close(flat(result), expected):
+        return Outcome("silent", f"another result than for the valid value: {short(result)}")
+    return Outcome("right", short(result))
+
+
+def takes_all_as_same(call: WrongCall) -> bool:
+    """Whether only the writing of values was changed, so that the result must be the same."""
+    changed = call.without or call.extra
+    return not changed and all(value in SAME for _, value in call.replaced)
+
+
+class TooLong(BaseException):
+    """Not an Exception, so that nothing catches it."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise TooLong after some seconds, where the system has such an alarm."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def is_deliberate(error: BaseException) -> bool:
+    """Whether npformer raised an error on purpose, in words of its own."""
+    words = str(error)
+    if isinstance(error, TypeError) and OF_PYTHON.search(words):
+        return True
+    if not isinstance(error, ON_PURPOSE) or isinstance(error, Warning) or RAW.search(words):
+        return False
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1]
+    line = linecache.getline(last.filename, last.lineno or 0).strip()
+    if not last.filename.startswith(PACKAGE) or not line.startswith("raise"):
+        return False
+    cause = error.__cause__
+    if cause is not None and str(cause) in words and not is_deliberate(cause):
+        return len(words) - len(str(cause)) > 40  # words of its own around those of another
+    return len(words) > 20
+
+
+# Results ------------------------------------------------------------------------------------------
+
+
+def flat(result: Any) -> list[np.ndarray]:
+    """Return the numbers in a result, one array after another."""
+    if isinstance(result, np.ndarray | np.generic | int | float) and not isinstance(result, str):
+        return [np.asarray(result)]
+    if isinstance(result, Layer):
+        return [parameter.value for parameter in result.named_parameters().values()]
+    if isinstance(result, Mapping):
+        return [x for value in result.values() for x in flat(value)]
+    if isinstance(result, list | tuple):
+        return [x for value in result for x in flat(value)]
+    if dataclasses.is_dataclass(result) and not isinstance(result, type):
+        named = {f.name: getattr(result, f.name) for f in dataclasses.fields(result)}
+        return [x for name, value in named.items() if name != "seconds" for x in flat(value)]
+    return []
+
+
+def all_close(ours: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
+    return len(ours) == len(theirs) and all(
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and (a.dtype.kind not in "fc" or np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True))
+        and (a.dtype.kind in "fc" or np.array_equal(a, b))
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def short(result: Any) -> str:
+    try:
+        words = " ".join(repr(result).split())
+    except Exception as error:
+        words = f"a {type(result).__name__} whose repr raises {error!r}"
+    return words if len(words) <= 80 else f"{words[:77]}..."
+
+
+# Counts -------------------------------------------------------------------------------------------
+
+
+def run(calls: list[WrongCall]) -> list[tuple[WrongCall, Outcome]]:
+    """Make calls in a folder of their own, because some of them write files."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        return [(call, outcome_of(call)) for call in calls]
+
+
+def wrong_calls(n: int, seed: int = 0) -> dict[str, int | float]:
+    """Make `n` wrong calls, and count how they ended."""
+    began = time.perf_counter()
+    found = Counter(outcome.kind for _, outcome in run(drawn(n, seed)))
+    kinds = {kind: found[kind] for kind in ("right", "words", "raw", "silent", "hang")}
+    return {"calls": n, **kinds, "seconds": time.perf_counter() - began}

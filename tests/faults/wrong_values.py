@@ -1,0 +1,131 @@
+"""What can stand in place of an argument."""
+
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def some_function(*arguments: Any) -> Any:
+    return arguments
+
+
+class SomeClass:
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+
+
+VALUES: dict[str, Callable[[], Any]] = {
+    "None": lambda: None,
+    "True": lambda: True,
+    "False": lambda: False,
+    "-1": lambda: -1,
+    "0": lambda: 0,
+    "1": lambda: 1,
+    "0.0": lambda: 0.0,
+    "1.5": lambda: 1.5,
+    "2.0": lambda: 2.0,
+    "-0.5": lambda: -0.5,
+    "nan": lambda: float("nan"),
+    "inf": lambda: float("inf"),
+    "1j": lambda: 1j,
+    "10**12": lambda: 10**12,
+    "10**30": lambda: 10**30,
+    "-10**30": lambda: -(10**30),
+    "'1'": lambda: "1",
+    "''": lambda: "",
+    "'true'": lambda: "true",
+    "'a('": lambda: "a(",
+    "b'x'": lambda: b"x",
+    "[]": list,
+    "[1]": lambda: [1],
+    "[None, None]": lambda: [None, None],
+    "()": tuple,
+    "{}": dict,
+    "{'a': 1}": lambda: {"a": 1},
+    "{1: None}": lambda: {1: None},
+    "set()": set,
+    "object()": object,
+    "a function": lambda: some_function,
+    "a class": lambda: SomeClass,
+    "a Path": lambda: pathlib.Path("nowhere"),
+    "a memoryview": lambda: memoryview(b"abcd"),
+    "a generator": lambda: np.random.default_rng(3),
+    "a RandomState": lambda: np.random.RandomState(3),
+    "np.float32(0.5)": lambda: np.float32(0.5),
+    "np.float64('nan')": lambda: np.float64("nan"),
+    "np.int64(3)": lambda: np.int64(3),
+    "np.bool_(True)": lambda: np.bool_(True),
+    "np.str_('x')": lambda: np.str_("x"),
+    "0-d float": lambda: np.array(0.5),
+    "0-d int": lambda: np.array(2),
+    "0-d str": lambda: np.array("x"),
+    "3 floats": lambda: np.ones(3),
+    "3 float32": lambda: np.ones(3, "float32"),
+    "3 int": lambda: np.arange(3),
+    "3 bool": lambda: np.array([True, False, True]),
+    "no floats": lambda: np.zeros(0, "float32"),
+    "2 x 2 object": lambda: np.array([[None, "x"], [1, object()]], dtype=object),
+}
+
+LARGE = ("10**12",)
+"""Of these, nothing is wrong but the amount of work, for arguments that count it."""
+
+ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
+    "as int": lambda x: np.nan_to_num(x).astype("int64"),
+    "as uint8": lambda x: np.abs(np.nan_to_num(x)).astype("uint8"),
+    "as bool": lambda x: x.astype(bool),
+    "as complex": lambda x: x.astype("complex128"),
+    "as float16": lambda x: x.astype("float16"),
+    "as float32": lambda x: x.astype("float32"),
+    "as float64": lambda x: x.astype("float64"),
+    "as longdouble": lambda x: x.astype(np.longdouble),
+    "as object": lambda x: x.astype(object),
+    "as str": lambda x: x.astype(str),
+    "as datetime": lambda x: np.abs(x.astype("int64")).astype("datetime64[s]"),
+    "as a list": lambda x: x.tolist(),
+    "as a memoryview": lambda x: memoryview(np.ascontiguousarray(x)),
+    "as a masked array": lambda x: np.ma.masked_array(x),
+    "in the other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
+    "one axis more": lambda x: x[None],
+    "an axis at the end": lambda x: x[..., None],
+    "one axis less": lambda x: x[0],
+    "flat": lambda x: x.reshape(-1),
+    "transposed": lambda x: x.T,
+    "empty": lambda x: x[:0],
+    "a single entry": lambda x: x.reshape(-1)[:1],
+    **{f"axis {k} longer": lambda x, k=k: np.concatenate([x, x.take([0], k)], k) for k in range(4)},
+    **{f"axis {k} of 1": lambda x, k=k: x.take([0], k) for k in range(4)},
+    **{f"axis {k} of 0": lambda x, k=k: x.take([], k) for k in range(4)},
+    "minus one": lambda x: x - np.ones((), x.dtype) if x.dtype.kind == "i" else x[:0],
+    "plus 99": lambda x: x + 99 if x.dtype.kind == "i" else x[:0],
+}
+
+
+def strided(x: np.ndarray) -> np.ndarray:
+    wide = np.repeat(x, 2, axis=-1) if x.ndim else x
+    return wide[..., ::2] if x.ndim else wide
+
+
+def read_only(x: np.ndarray) -> np.ndarray:
+    copy = x.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+SAME: dict[str, Callable[[Any], Any]] = {
+    "as np.int64": np.int64,
+    "as np.uint8": np.uint8,
+    "as np.float32": np.float32,
+    "as np.float64": np.float64,
+    "as np.str_": np.str_,
+    "as a generator": np.random.default_rng,
+    "as a str": os.fspath,
+    "Fortran order": np.asfortranarray,
+    "every other entry": strided,
+    "reversed twice": lambda x: np.ascontiguousarray(x[::-1])[::-1] if x.ndim else x,
+    "read-only": read_only,
+}
+"""Other ways to write the valid value."""
