@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
-from npformer.core import Array, Registry, array_module, checks, to_numpy
+from npformer.core import Array, Registry, array_module, backend_of, checks, to_numpy
 from npformer.functional.embedding import check_ids
 
 
