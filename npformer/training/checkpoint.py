@@ -178,6 +178,11 @@ def _described(
 ) -> Model:
     """Build the model that a description names, if the tensors can be its own."""
     name = description.get("class")
+    if name == "Checkpoint":
+        raise CheckpointError(
+            f"{path} is the Checkpoint of a training, with more than a model; expected a file of "
+            "npformer.save. Open its folder with npformer.load_checkpoint, which returns the model"
+        )
     if not isinstance(name, str) or name not in MODELS:
         raise ValueError(f"it holds a {name}; expected one of {', '.join(MODELS)}")
     check_keys(path, description, KEYS)
