@@ -149,6 +149,15 @@ def has_tokens(name: str, x: Array) -> None:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected at least one token, not 0")
 
 
+def filled(name: str, x: Array, why: str) -> None:
+    """Check that no axis of an array, but for those of the batch, has the size 0.
+
+    `why` is a sentence for the error.
+    """
+    if 0 in x.shape[-2:]:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected no axis of size 0. {why}")
+
+
 def at_most(x: Array, max_len: int, what: str) -> None:
     """Check that sequences, (batch, length, ...), are from 1 to `max_len` tokens long."""
     if not 1 <= x.shape[1] <= max_len:

@@ -1,5 +1,6 @@
 """Linear map: y = x W + b, the same for every position."""
 
+import math
 from typing import Any
 
 from npformer.core import Array, checks
@@ -20,7 +21,7 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
     """
     check_linear(x, W, b)
     # One matrix product, which a BLAS runs faster than a stack of small ones.
-    rows = x.reshape(-1, W.shape[0])  # [..., d_in] -> [rows, d_in]
+    rows = x.reshape(math.prod(x.shape[:-1]), W.shape[0])  # [..., d_in] -> [rows, d_in]
     y = rows @ W  # [rows, d_in], [d_in, d_out] -> [rows, d_out]
     if b is not None:
         y += b
@@ -34,7 +35,7 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     the sum of x_i dy_j over all rows, and db_j is the sum of dy_j.
     """
     rows, W, has_bias, x_shape = cache
-    drows = dy.reshape(-1, W.shape[1])  # [rows, d_out]
+    drows = dy.reshape(len(rows), W.shape[1])  # [rows, d_out]
 
     # y = rows @ W
     dx = (drows @ W.T).reshape(x_shape)  # [rows, d_out], [d_out, d_in] -> [rows, d_in]

@@ -44,6 +44,8 @@ class WholeSequenceMixer(Mixer):
         """Return the matrix that mixes `length` tokens, on the backend of `reference`."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        checks.shape("x", x, ("batch", "length", "d_model"))
+        checks.has_tokens("x", x)
         strategy, _ = STRATEGIES[self.padding]
         return strategy(lambda x: self.mix(x, context), x, context.padding, self.name)
 
