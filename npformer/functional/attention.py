@@ -146,6 +146,8 @@ def check_attention(query: Array, key: Array, value: Array) -> None:
     """Check that there are a key and a value for each token that is seen."""
     checks.floating(query=query, key=key, value=value)
     checks.shape("query", query, (None, "query_length", "d_head"))
+    if query.shape[-1] == 0:
+        raise ValueError(f"query has shape {tuple(query.shape)}; expected at least one feature")
     like_query = *query.shape[:-2], "key_length", query.shape[-1]
     checks.shape("key", key, like_query, "Only lengths may differ")
     like_key = *key.shape[:-1], "d_value"

@@ -56,6 +56,7 @@ class FirstToken(Pooling):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.floating(x=x)
         checks.shape("x", x, ("batch", "length", "d_model"))
+        checks.has_tokens("x", x)
         return x[:, 0], x.shape
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
