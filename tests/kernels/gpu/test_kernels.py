@@ -159,6 +159,25 @@ def test_attention_in_pieces(causal, scores, monkeypatch) -> None:
     agree(run(case, keep=False), expected(case)[0])
 
 
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.parametrize("size", [1e-30, 1e-22, 1e22, 1e30])
+@pytest.mark.parametrize("offset", [-60.0, -43.0, 40.0, 60.0])
+def test_attention_of_any_size_of_scores_and_gradients(offset, size, store) -> None:
+    case = helpers.attention_heads(2, 9, 1, 4, "padded", store=store)
+    x, *maps = (a.copy() for a in case.arrays)
+    for i, sign in ((0, 1.0), (2, math.copysign(1.0, offset))):
+        maps[i] *= 0.2
+        maps[i][:, 0], maps[i + 1][0] = 0.0, sign * math.sqrt(2.0 * abs(offset))
+    case = replace(case, arrays=(x, *maps))
+    there, dy = on_device(case, "float32"), size * normals(x.shape)[0]
+    y, cache = helpers.forward(there, there.arrays, there.context(), gpu.KERNELS)
+    found = (y, *helpers.backward(there, up(dy, "float32"), cache, gpu.KERNELS))
+    # Scores of 60 are rounded by 4e-6 each. Gradients of biases are sums that cancel.
+    for ours, exact in zip(found, expected(case, "float32", dy), strict=True):
+        if exact.ndim > 1:
+            assert np.abs(down(ours) - exact).max() <= 3e-5 * np.abs(exact).max()
+
+
 @pytest.mark.parametrize(("store", "kept"), [(None, False), (True, True), (False, False)])
 def test_attention_keeps_no_weights_of_a_long_sequence(store, kept, monkeypatch) -> None:
     monkeypatch.setattr(gpu.attention, "LONG", 5)
