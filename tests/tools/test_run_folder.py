@@ -131,6 +131,25 @@ def test_overwrite_keeps_the_earlier_run_until_the_new_one_has_finished(
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+def test_overwrite_with_wrong_options_leaves_the_earlier_run_in_its_place(tmp_path, refused):
+    train(tmp_path, "--epochs", 1)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert "lr is 0.0" in refused("train", *SMALL, "--lr", 0, "--overwrite", "--out", tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_model_that_is_not_there_yet_is_explained(tmp_path, refused, stop_after, monkeypatch):
+    train(tmp_path, "--epochs", 1)
+    words = ("--epochs", 1, "--mixer", "fourier", "--overwrite")
+    monkeypatch.setattr(command, "fit", lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL))
+    if (child := os.fork()) == 0:
+        run("train", *SMALL, "--out", tmp_path, *words)
+    os.waitpid(child, 0)
+    line = refused("evaluate", tmp_path)
+    assert "has saved no model yet" in line
+    assert f"The model of an earlier run is {tmp_path}/replaced-1/model.safetensors" in line
+
+
 @pytest.mark.parametrize("moved", [1, 2, 3])
 def test_a_move_that_was_killed_is_finished_by_the_next_run(tmp_path, monkeypatch, moved):
     good = weights(train(tmp_path, "--epochs", 1)).copy()

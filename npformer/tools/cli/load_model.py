@@ -63,7 +63,15 @@ def _file(path: Path) -> Path:
             f"there is no folder {path}; expected one that `npformer train` wrote, or a file "
             "that npformer.save wrote"
         )
-    return path / checkpoint_name() if path.is_dir() else path
+    if not path.is_dir():
+        return path
+    model = path / checkpoint_name()
+    if not model.exists() and (earlier := sorted(path.glob(f"replaced-*/{checkpoint_name()}"))):
+        raise ValueError(
+            f"the training in {path} has saved no model yet: `npformer train TASK --out {path} "
+            f"--resume` goes on with it. The model of an earlier run is {earlier[-1]}"
+        )
+    return model
 
 
 def in_dtype_of(

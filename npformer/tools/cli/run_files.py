@@ -42,6 +42,7 @@ class Results:
             "epochs": len(history.train_loss),
             "stopped": history.stopped,
             "seconds": round(sum(history.seconds), 2),
+            "workers": history.workers,
             "file": name,
         }
         self._write()
@@ -70,7 +71,8 @@ class Results:
             where = "" if split == "generated" else f" ({split} split)"
             accuracy = f"test accuracy {found['test_accuracy']:.4f}{where}"
             epoch = f"epoch {found['best_epoch']} of {found['epochs']}"
-            print(f"{accuracy}, weights of {epoch}, {found['seconds']:.1f} s")
+            workers = max(found["workers"], key=found["workers"].__getitem__)  # of most steps
+            print(f"{accuracy}, weights of {epoch}, {found['seconds']:.1f} s, {workers}")
         print(f"{self.folder}: {', '.join([*files, 'history.json', 'metrics.json'])}; {curves}")
 
 

@@ -49,9 +49,7 @@ class RunFolder:
         if resume and overwrite:
             raise ValueError("--resume and --overwrite are both given; expected one of the two")
         # A run that has left nothing but its own description is no loss: its options were wrong.
-        results = [file for file in self.files() if file.name != RUN]
-        if self._half_set_aside():
-            results = []
+        results = [] if self._half_set_aside() else self._results()
         if not overwrite and not resume and results:
             raise ValueError(
                 f"{self.path} holds {self._described()}; expected a folder for this run alone. "
@@ -101,7 +99,12 @@ class RunFolder:
             words = {"format": 1, "npformer": npformer.__version__, "options": dict(options)}
             text = json.dumps({**words, "plugins": plugins}, indent=2) + "\n"
             write_whole(self.path / RUN, text.encode())
-            yield
+            try:
+                yield
+            except BaseException:
+                if not resume and not self._results():
+                    self._bring_back()  # the new run never began: its options were wrong
+                raise
 
     def checkpoint(self, split: str) -> Path:
         """Return the folder of a split's checkpoint."""
@@ -114,6 +117,10 @@ class RunFolder:
         names += [f"checkpoints/{split}/{CHECKPOINT}" for split in self.splits]
         return [self.path / name for name in names if (self.path / name).is_file()]
 
+    def _results(self) -> list[Path]:
+        """Return the files of a run but its own description."""
+        return [file for file in self.files() if file.name != RUN]
+
     def _set_aside(self) -> None:
         """Move an earlier run into a folder below, until this one has finished."""
         if self._half_set_aside():
@@ -125,6 +132,13 @@ class RunFolder:
             target = aside / file.relative_to(self.path)
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)
+
+    def _bring_back(self) -> None:
+        """Move the run that was set aside last back to its place."""
+        for aside in self._aside()[-1:]:
+            for file in reversed(RunFolder(aside, self.splits).files()):
+                file.replace(self.path / file.relative_to(aside))
+            _remove_empty(aside)
 
     def _half_set_aside(self) -> bool:
         """Return whether a move was interrupted: it had taken the first file, and not the last."""
@@ -141,11 +155,7 @@ class RunFolder:
         for aside in self._aside():
             for file in RunFolder(aside, self.splits).files():
                 file.unlink()
-            for folder in sorted(aside.rglob("*"), reverse=True):
-                if folder.is_dir() and not any(folder.iterdir()):
-                    folder.rmdir()
-            if not any(aside.iterdir()):
-                aside.rmdir()
+            _remove_empty(aside)
 
     def _described(self) -> str:
         if self.saved is None:
@@ -170,3 +180,10 @@ class RunFolder:
                 "later one may have written it. Update npformer, or name another folder with --out"
             )
         return dict(saved)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder and those below it, if no file is left in them."""
+    for each in (*sorted(folder.rglob("*"), reverse=True), folder):
+        if each.is_dir() and not any(each.iterdir()):
+            each.rmdir()
