@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -53,15 +54,17 @@ def possible(asked_for: bool = False) -> bool:
     is copied, and a lock that it holds stays locked in the copy. And only if it is asked for in a
     process that `multiprocessing` or a pool made, because those are parallel enough.
     """
-    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
+    if sys.platform != "linux" or not hasattr(os, "fork"):
+        return False
+    if threading.current_thread() is not threading.main_thread():
         return False
     try:
-        import mmap  # noqa: F401  (some builds of Python have neither this nor pipes)
-        import multiprocessing.connection
+        for name in ("_multiprocessing", "mmap", "multiprocessing.connection"):
+            import_module(name)  # some builds of Python lack one
     except ImportError:
         return False
-    if not hasattr(os, "fork"):
-        return False
+    import multiprocessing
+
     if asked_for:
         return not multiprocessing.current_process().daemon
     return multiprocessing.parent_process() is None

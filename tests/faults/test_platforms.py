@@ -9,6 +9,11 @@ NO_FORK = "del os.fork"
 NO_AFFINITY = "del os.sched_getaffinity, os.sched_setaffinity"
 NO_THREADS = 'threading.Thread.start = refuse(RuntimeError("can\'t start new thread"))'
 UNKNOWN = "os.cpu_count = lambda: None"
+NO_PRCTL = """
+import ctypes
+load = ctypes.CDLL
+ctypes.CDLL = lambda name, *more, **options: load(name or "nowhere", *more, **options)
+"""
 NO_PROCESSES = "block('_multiprocessing', '_posixshmem', 'mmap', 'fcntl')"
 
 PLATFORMS = {  # what is missing, and whether worker processes can be had nevertheless
@@ -25,7 +30,7 @@ PLATFORMS = {  # what is missing, and whether worker processes can be had nevert
     "affinity": (NO_AFFINITY, True),
     "a number of cores": (f"{NO_AFFINITY}; {UNKNOWN}", True),
     "clocks of other processes": ("time.clock_gettime_ns = refuse(OSError(22, 'invalid'))", True),
-    "prctl": ("import ctypes; ctypes.CDLL = refuse(OSError(1, 'not permitted'))", True),
+    "prctl": (NO_PRCTL, True),
     "nearly everything": (  # as in a browser
         f"{NO_FORK}, os.register_at_fork; {NO_AFFINITY}; {UNKNOWN}; {NO_THREADS}; {NO_PROCESSES}; "
         "sys.platform = 'emscripten'",
