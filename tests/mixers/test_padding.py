@@ -192,3 +192,47 @@ def test_queries_whose_scores_are_minus_infinity_attend_to_nothing():
     np.testing.assert_array_equal(y, 0.0)
     for gradient in F.average_backward(dy, cache):
         np.testing.assert_array_equal(gradient, 0.0)
+
+
+# What sends gradients into padding ----------------------------------------------------------------
+
+
+def test_features_at_padding_have_no_gradient():
+    config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=5)
+    embed = nf.models.InputEmbedding(config, vocab_size=None, n_features=2, seed=0, dtype="float64")
+    x = np.random.default_rng(0).normal(size=(3, 5, 2))
+    _, dx, _ = both_passes(embed, x, np.ones((3, 5, 8)), fast=False)
+    np.testing.assert_array_equal(dx[~MASK], 0.0)
+    assert (dx[MASK] != 0.0).all()
+
+
+def test_what_an_encoder_hides_has_no_gradient_whatever_its_layers_do():
+    class Roll(nf.Layer):
+        """Each token is replaced by its neighbour, padding or not."""
+
+        def forward(self, x, context):
+            return np.roll(x, 1, axis=1), None
+
+        def backward(self, dy, cache, gradients):
+            return np.roll(dy, -1, axis=1)
+
+    encoder = nf.Encoder(nf.EncoderConfig(d_model=8, n_heads=2, max_len=5), dtype="float64")
+    encoder.blocks = [Roll()]
+    x = np.random.default_rng(0).normal(size=(3, 5, 8))
+    y, dx, _ = both_passes(encoder, x, np.ones_like(x), fast=False)
+    np.testing.assert_array_equal(y[1, 0], 0.0)  # its neighbour was the last token, padding
+    np.testing.assert_array_equal(y[~MASK], 0.0)
+    np.testing.assert_array_equal(dx[~MASK], 0.0)
+    np.testing.assert_array_equal(dx[0], 1.0)
+    np.testing.assert_array_equal(dx[1, :2], [[1.0] * 8, [0.0] * 8])
+
+
+def test_a_classifier_hides_padding_once():
+    config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=5)
+    model = nf.SequenceClassifier(config, 3, n_features=2)
+    x = np.ones((3, 5, 2), "float32")
+    batch = model.upload(model.check(x, mask=MASK))
+    assert batch.padding.hidden
+    assert batch.of_rows(slice(1, 2)).padding.hidden
+    np.testing.assert_array_equal(batch.x[~MASK], 0.0)
+    assert not model.check(x, mask=MASK).padding.hidden
