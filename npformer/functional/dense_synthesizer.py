@@ -37,7 +37,8 @@ def dense_scores(
     checks.floating(x=x, W1=W1, b1=b1, W2=W2, b2=b2)
     heads = W2.shape[0] if W2.ndim == 3 else None
     checks.shape("x", x, (None, "length", "d_model"))
-    checks.shape("W1", W1, ("d_model", "d_hidden"))
+    checks.shape("W1", W1, (x.shape[-1], "d_hidden"), "Its rows are the features of x")
+    checks.shape("b1", b1, W1.shape[1:], "One bias for each column of W1")
     if heads is None:
         checks.shape("W2", W2, (W1.shape[-1], "max_len"), "Its rows are W1's columns")
     else:

@@ -41,7 +41,7 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
 def dropout_backward(dy: Array, cache: Any) -> Array:
     """dx = dy m / (1 - rate): the factors are constants."""
     scaled = cache
-    if scaled is not None:
+    if is_array(scaled):
         checks.gradient(dy, scaled.shape, scaled.dtype)
     # y = x * scaled
     return dy if scaled is None else dy * scaled

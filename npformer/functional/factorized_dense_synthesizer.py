@@ -37,9 +37,9 @@ def factorized_dense_scores(
     -------
     scores : array, shape (batch, length, columns), or (batch, heads, length, columns)
     """
-    for name, map_ in (("W2", W2), ("V2", V2)):
-        checks.floating(**{name: map_})
-        checks.shape(name, map_, (None, "rows", "columns"))
+    checks.floating(x=x, W1=W1, b1=b1, W2=W2, b2=b2, V1=V1, c1=c1, V2=V2, c2=c2)
+    checks.shape("W2", W2, (None, "rows", "columns"))
+    checks.shape("V2", V2, (None, "rows", "columns"))
     columns = checks.whole("columns", columns, at_least=0)
     short, short_cache = dense_scores(x, W1, b1, W2, b2, W2.shape[-1])  # [.., length, a]
     long, long_cache = dense_scores(x, V1, c1, V2, c2, V2.shape[-1])  # [.., length, b]

@@ -42,6 +42,7 @@ class PositionwiseFeedForward(Layer):
         dtype: str = "float32",
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
+        d_model, d_ff = checks.positive("d_model", d_model), checks.positive("d_ff", d_ff)
         rng, init = initializers.generator(seed), initializers.INITIALIZERS.make(initializer)
         self.expand = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype, init=init)
         self.activation = ACTIVATIONS.make(activation)

@@ -101,6 +101,7 @@ class Pooler(Pooling):
     """y = tanh(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d)."""
 
     def __init__(self, d_model: int, *, seed: Seed, dtype: str = "float32") -> None:
+        checks.positive("d_model", d_model)
         self.first = FirstToken()
         self.dense = Linear(d_model, d_model, seed=seed, dtype=dtype)
         self.activation = Tanh()

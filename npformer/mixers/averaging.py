@@ -17,6 +17,7 @@ from npformer.core import (
     Parameter,
     Seed,
     array_module,
+    backend_of,
     checks,
     initializers,
 )
@@ -40,7 +41,7 @@ class Scores(Layer):
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""
-        checks.floating(x=x)
+        backend_of(x=x)
         checks.shape("x", x, ("batch", "length", "d_model"))
         return int(x.shape[1])
 
