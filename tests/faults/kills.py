@@ -179,6 +179,7 @@ def _run(
         command,
         cwd=ROOT,
         start_new_session=True,
+        preexec_fn=_usual_handlers,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -197,6 +198,12 @@ def _run(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+
+
+def _usual_handlers() -> None:
+    """Undo what a background job is given: it ignores SIGINT, and so would what it starts."""
+    for signum in SIGNALS[:3]:
+        signal.signal(signum, signal.SIG_DFL)
 
 
 def _send(pid: int, signum: int, target: str) -> bool:

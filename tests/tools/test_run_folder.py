@@ -41,6 +41,8 @@ def weights(folder):
 def stop_after(monkeypatch):
     """Let the next training be interrupted after an epoch."""
 
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
+
     def stop(epoch):
         class Interrupt(nf.Callback):
             def after_epoch(self, state):
@@ -50,7 +52,8 @@ def stop_after(monkeypatch):
         fit = nf.fit
         monkeypatch.setattr(command, "fit", lambda *a, **k: fit(*a, callbacks=[Interrupt()], **k))
 
-    return stop
+    yield stop
+    signal.signal(signal.SIGINT, handler)
 
 
 def test_an_interrupted_run_goes_on_without_naming_its_options_again(

@@ -34,6 +34,18 @@ def plain(history):
     return {name: value for name, value in history.to_dict().items() if name != "seconds"}
 
 
+@pytest.fixture(autouse=True)
+def usual_handlers():
+    """What runs in the background may ignore SIGINT and SIGHUP, and so would what it starts."""
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for signum, handler in before.items():
+        signal.signal(signum, handler)
+
+
 @pytest.fixture
 def begin(make, data, validation, tmp_path):
     """Train with dropout, clipping and a schedule, into a folder."""
