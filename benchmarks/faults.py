@@ -7,13 +7,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults.mutated_files import mutated_files
-from tests.faults.wrong_calls import wrong_calls
-
 import npformer as nf
 from benchmarks.results_files import write
 from npformer.tools.recipes import RECIPES
 from tests.faults.kills import Fit, Train, kills
+from tests.faults.mutated_files import mutated_files
+from tests.faults.wrong_calls import wrong_calls
 
 COST_RUNS = 10
 
