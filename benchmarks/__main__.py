@@ -11,9 +11,11 @@ BENCHMARKS = {
     "parts": "what small kernels gain, each timed by itself within a step (3 minutes)",
     "gpu": "npformer on CuPy and PyTorch on one GPU (see `gpu --help`; `--dry-run` needs none)",
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
+    "faults": "killed trainings, damaged files, wrong calls (an hour; `faults --help`)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
+    "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }
-WITH_OPTIONS = ("cpu", "gpu")
+WITH_OPTIONS = ("cpu", "gpu", "faults", "mutants")
 
 
 def main():

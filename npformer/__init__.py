@@ -46,7 +46,7 @@ from npformer.inspection.trace import trace
 from npformer.mixers import MIXERS
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
-from npformer.optim import Adam, clip_by_global_norm
+from npformer.optim import Adam, NonFiniteGradientError, clip_by_global_norm
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.text_encoder import TextEncoder
 from npformer.training import (
@@ -59,7 +59,8 @@ from npformer.training import (
     fit,
 )
 from npformer.training.checkpoint import load, read_notes, save
-from npformer.training.model_file import CheckpointError
+from npformer.training.model_file import CheckpointError, CheckpointWarning
+from npformer.training.own_loop import Checkpoint, load_checkpoint, save_checkpoint
 
 __version__ = "0.1.0"
 
@@ -85,7 +86,9 @@ __all__ = [
     "BackendUnavailableError",
     "BatchTooLargeError",
     "Callback",
+    "Checkpoint",
     "CheckpointError",
+    "CheckpointWarning",
     "Context",
     "Encoder",
     "EncoderBlock",
@@ -96,6 +99,7 @@ __all__ = [
     "Gradients",
     "History",
     "Layer",
+    "NonFiniteGradientError",
     "NonFiniteLossError",
     "Parameter",
     "Parameters",
@@ -116,12 +120,14 @@ __all__ = [
     "interop",
     "layers",
     "load",
+    "load_checkpoint",
     "losses",
     "mixers",
     "optim",
     "published",
     "read_notes",
     "save",
+    "save_checkpoint",
     "seeds",
     "summary",
     "to_numpy",

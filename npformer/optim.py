@@ -1,85 +1,49 @@
-"""Adam by hand, learning-rate schedules, clipping."""
+"""Adam by hand. Its schedules and clipping have files of their own, and their names here too."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
+from typing import Any
 
-from npformer.core import (
-    Array,
-    Gradients,
-    Parameters,
-    Registry,
-    array_module,
-    asarray,
-    backend_of,
-    checks,
+import numpy as np
+
+from npformer.clipping import (
+    NonFiniteGradientError,
+    check_arrays,
+    check_writable,
+    clip_by_global_norm,
+    global_norm,
+    non_finite_gradient,
 )
+from npformer.core import Array, Gradients, Parameters, checks
 from npformer.engine.updates import update as kernel_of
-
-Schedule = Callable[[int], float]
-"""Takes the number of a step, counted from 1, and returns a factor for the learning rate."""
-
-
-def constant() -> Schedule:
-    """Return the schedule that is always 1."""
-    return lambda step: 1.0
-
-
-def warmup_inverse_sqrt(warmup: int) -> Schedule:
-    """Return a linear warm-up over `warmup` steps, then decay with the inverse square root.
-
-    factor(s) = min(s / warmup, sqrt(warmup / s)), which is 1 at s = warmup. Vaswani et al. (2017,
-    section 5.3) have lr = d_model^-0.5 min(s^-0.5, s warmup^-1.5) with warmup = 4000. This is the
-    same with ``lr = (d_model * warmup) ** -0.5``.
-    """
-    checks.positive("warmup", warmup)
-    return lambda step: min(step / warmup, math.sqrt(warmup / step))
-
-
-def cosine(total: int, warmup: int = 0, final: float = 0.0) -> Schedule:
-    """Return a linear warm-up over `warmup` steps, then half a cosine from 1 down to `final`.
-
-    Step `total` and all later ones have the factor `final`; if it is 0, they change nothing.
-    """
-    checks.positive("total", total)
-    if total == 1 and final == 0.0:
-        raise ValueError(
-            "total is 1 and final 0.0; expected at least 2 steps, or a factor above 0 at the end: "
-            "the only step would change nothing"
-        )
-    if not 0 <= warmup < total:
-        raise ValueError(f"warmup is {warmup}; expected from 0 up to, not including, {total}")
-
-    def factor(step: int) -> float:
-        if step <= warmup:
-            return step / warmup
-        progress = min((step - warmup) / (total - warmup), 1.0)
-        return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * progress))
-
-    return factor
-
-
-SCHEDULES: Registry[Schedule] = Registry(
-    "schedule",
-    {"constant": constant, "warmup_inverse_sqrt": warmup_inverse_sqrt, "cosine": cosine},
-    table="npformer.optim.SCHEDULES",
-    function="a function of the step that returns a factor",
+from npformer.moments import FLAT, Moments, parts
+from npformer.schedules import (
+    SCHEDULES,
+    Schedule,
+    constant,
+    cosine,
+    factor_at,
+    schedule_of,
+    warmup_inverse_sqrt,
 )
-"""What ``Adam(schedule=...)`` takes by name. Builders get nothing but their options, and return a
-`Schedule`."""
 
+__all__ = [
+    "SCHEDULES",
+    "Adam",
+    "NonFiniteGradientError",
+    "Schedule",
+    "adam_update",
+    "clip_by_global_norm",
+    "constant",
+    "cosine",
+    "global_norm",
+    "schedule_of",
+    "warmup_inverse_sqrt",
+]
 
-def schedule_of(schedule: Schedule | str | None) -> Schedule:
-    """Return the schedule that `Adam` was given as a function, as a name, or as None."""
-    if schedule is None:
-        return constant()
-    if isinstance(schedule, str):
-        return SCHEDULES.make(schedule)
-    if not callable(schedule):
-        raise TypeError(
-            f"schedule is {schedule!r}; expected a function of the step that returns a factor, "
-            "such as npformer.optim.cosine(total), or its name: 'cosine(total=1000)'"
-        )
-    return schedule
+VALUES = ("lr", "betas", "eps", "weight_decay", "steps", "schedule")
+"""What `Adam.state` returns besides arrays."""
 
 
 def adam_update(
@@ -98,14 +62,19 @@ def adam_update(
     `step_size` is lr sqrt(1 - beta2^t) / (1 - beta1^t), `eps` is Adam's times sqrt(1 - beta2^t),
     and `shrink` is 1 - lr weight_decay.
     """
-    xp = array_module(theta)
+    xp = checks.floating(theta=theta, g=g, m=m, v=v)
+    shapes = [getattr(x, "shape", None) for x in (theta, g, m, v)]
+    if shapes.count(shapes[0]) < len(shapes):
+        raise ValueError(f"theta, g, m and v have the shapes {shapes}; expected one shape")
     beta1, beta2 = betas
     m *= beta1
     m += (1.0 - beta1) * g
     v *= beta2
-    v += (1.0 - beta2) * (g * g)
+    # As one square: with beta2 = 0.999, float32 holds it up to g = 5e20, and g^2 up to 1e19 only.
+    root = math.sqrt(1.0 - beta2) * g
+    v += root * root
     theta *= shrink
-    theta -= step_size * m / (xp.sqrt(v) + eps)
+    theta -= step_size * (m / (xp.sqrt(v) + eps))
 
 
 class Adam:
@@ -159,35 +128,46 @@ class Adam:
             )
         if not parameters:
             raise ValueError("parameters is empty; expected at least one array to train")
-        for name, value in (("lr", lr), ("eps", eps)):
-            checks.number(name, value, above=0.0)
+        check_arrays("parameter", parameters)
+        check_writable("parameter", parameters.items())
+        checks.number("lr", lr, above=0.0)
+        self._set(lr, betas, eps, weight_decay)
+        self.schedule = schedule_of(schedule)
+        self.parameters = parameters
+        self.steps = 0
+        self._moments = Moments(parameters)
+
+    def _set(self, lr: Any, betas: Any, eps: Any, weight_decay: Any) -> None:
+        """Check all of these, and then set them."""
+        checks.not_negative("lr", lr)  # a callback may have set it to 0
+        checks.number("eps", eps, above=0.0)
         if not isinstance(betas, tuple | list) or len(betas) != 2:
             raise ValueError(f"betas is {betas!r}; expected two numbers, such as (0.9, 0.999)")
         for beta in betas:
             checks.rate("betas", beta)
         checks.not_negative("weight_decay", weight_decay)
-        self.schedule = schedule_of(schedule)
-        self.parameters = parameters
         # Python's numbers, because NumPy's would turn float32 arrays into float64.
         self.lr = float(lr)
         self.betas = (float(betas[0]), float(betas[1]))
         self.eps = float(eps)
         self.weight_decay = float(weight_decay)
-        self.steps = 0
-        self._moments: dict[str, tuple[Array, Array]] = {}
 
     def current_lr(self) -> float:
         """Return the learning rate of the next step."""
-        return float(self.lr * self.schedule(self.steps + 1))
+        checks.not_negative("lr", self.lr)
+        return float(self.lr * factor_at(self.schedule, self.steps + 1))
 
     def step(self, gradients: Mapping[str, Array]) -> None:
         """Update every parameter once, in place.
 
         `gradients` holds one for each parameter, under the same name and of the same shape; if not,
-        this raises KeyError or ValueError and changes nothing.
+        this raises KeyError, TypeError or ValueError. A gradient on the host that is NaN, infinite,
+        or too large to be squared raises NonFiniteGradientError, which names it; on a GPU nobody
+        looks, because that would wait. After an error nothing has changed.
         """
         pieces = self._pieces(gradients)
         lr = self.current_lr()
+        self._check_finite(pieces)
         self.steps += 1
         beta1, beta2 = self.betas
         # The step of the docstring, multiplied above and below by root = sqrt(1 - beta2^t), is
@@ -196,33 +176,73 @@ class Adam:
         size, eps = lr * root / (1.0 - beta1**self.steps), self.eps * root
         shrink = 1.0 - lr * self.weight_decay
         for name, theta, g in pieces:
-            m, v = self._moments_of(name, theta)
+            m, v = self._moments.of(name, theta)
             update = kernel_of("adam_update", theta) or adam_update
             update(theta, g, m, v, step_size=size, betas=self.betas, eps=eps, shrink=shrink)
 
-    def _moments_of(self, name: str, theta: Array) -> tuple[Array, Array]:
-        if name not in self._moments:
-            zeros = array_module(theta).zeros_like
-            self._moments[name] = zeros(theta), zeros(theta)
-        m, v = self._moments[name]
-        if backend_of(m=m) is not backend_of(theta=theta):  # the model moved since the last step
-            owner = backend_of(theta=theta).name
-            self._moments[name] = asarray(m, owner), asarray(v, owner)
-        return self._moments[name]
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return all that `restore` needs: values for JSON, and host arrays by name.
+
+        The arrays are copies of m and v of each parameter: ``"m.NAME"`` and ``"v.NAME"``. The
+        schedule is described in words.
+        """
+        schedule = re.sub(" at 0x[0-9a-fA-F]+", "", repr(self.schedule))
+        of_self = {name: getattr(self, name) for name in VALUES}
+        values = of_self | {"betas": list(self.betas), "schedule": schedule}
+        return values, self._moments.save()
+
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from what `state` returned, for parameters of the same names, shapes and dtypes.
+
+        All is set but the schedule, which stays this optimizer's own: ``values["schedule"]`` only
+        says which it was. ValueError says what does not fit, and nothing has changed then.
+        """
+        if not isinstance(values, Mapping) or set(values) != set(VALUES):
+            found = [*values] if isinstance(values, Mapping) else values
+            raise ValueError(f"the optimizer's values are {found}; expected {list(VALUES)}")
+        steps = checks.whole("steps", values["steps"], at_least=0)
+        if problem := self._moments.misfit(arrays):
+            raise ValueError(
+                f"the optimizer's moments are not those of these parameters: {problem}. Restore "
+                "them beside the model that they were saved with"
+            )
+        self._set(*(values[name] for name in ("lr", "betas", "eps", "weight_decay")))
+        self._moments.load(arrays)
+        self.steps = steps
 
     def _pieces(self, gradients: Mapping[str, Array]) -> list[tuple[str, Array, Array]]:
-        """Return (name, parameter, gradient) of each parameter, or of the one flat buffer."""
+        """Return (name, parameter, gradient) of each parameter, or FLAT and the flat buffers."""
         if not isinstance(self.parameters, Parameters) or (flat := self.parameters.flat) is None:
             self._check(gradients)
             return [(name, theta, gradients[name]) for name, theta in self.parameters.items()]
         if isinstance(gradients, Gradients) and gradients.shapes == self.parameters.shapes:
             checks.floating(parameters=flat, gradients=gradients.flat)
-            return [("", flat, gradients.flat)]
+            return [(FLAT, flat, gradients.flat)]
         self._check(gradients)
-        return [("", flat, self.parameters.gather(gradients))]
+        return [(FLAT, flat, self.parameters.gather(gradients))]
+
+    def _check_finite(self, pieces: list[tuple[str, Array, Array]]) -> None:
+        """Check that gradients on the host are finite, and what their squares make of v."""
+        on_host = [piece for piece in pieces if type(piece[2]) is np.ndarray]
+        # One look: the sum of all squares overflows if one of them does.
+        if all(math.isfinite(np.vdot(g, g)) for _, _, g in on_host):
+            return
+        for place, theta, g in on_host:
+            of_v = parts(self.parameters, place, self._moments.of(place, theta)[1])
+            for name, part in parts(self.parameters, place, g).items():
+                beta2 = self.betas[1]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    v = beta2 * of_v[name] + (math.sqrt(1.0 - beta2) * part) ** 2
+                if not np.isfinite(v).all():
+                    raise non_finite_gradient(name, part, "its square")
 
     def _check(self, gradients: Mapping[str, Array]) -> None:
         """Check that there is one gradient for each parameter, of its shape, dtype and backend."""
+        if not isinstance(gradients, Mapping):
+            raise TypeError(
+                f"gradients is a {type(gradients).__name__}; expected a mapping of names to "
+                "arrays, such as loss_and_gradients returns"
+            )
         missing = [name for name in self.parameters if name not in gradients]
         unknown = [name for name in gradients if name not in self.parameters]
         for names, problem in ((missing, "no gradient for"), (unknown, "no parameter called")):
@@ -232,41 +252,12 @@ class Adam:
                     f"gradient for each of the {len(self.parameters)} parameters. Take parameters "
                     "and gradients from one model"
                 )
+        check_arrays("the gradient of", gradients)
         for name, theta in self.parameters.items():
             g = gradients[name]
-            checks.floating(**{name: theta, f"the gradient of {name}": g})
+            checks.floating(**{f"parameter {name}": theta, f"the gradient of {name}": g})
             if g.shape != theta.shape:
                 raise ValueError(
                     f"the gradient of {name} has shape {g.shape}; expected {theta.shape}, the "
                     "parameter's"
                 )
-
-
-def global_norm(gradients: Mapping[str, Array]) -> Array:
-    """Return the square root of the sum of all squares, as an array with no axes."""
-    flat = getattr(gradients, "flat", None)
-    pieces = list(gradients.values()) if flat is None else [flat]
-    if not pieces:
-        raise ValueError("gradients is empty; expected at least one array")
-    xp = array_module(pieces[0])
-    return xp.sqrt(sum((piece * piece).sum() for piece in pieces))
-
-
-def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Array:
-    """Scale all gradients, in place, so that their global norm is at most `max_norm`.
-
-    The direction does not change (Pascanu et al., 2013). Returns the norm before clipping, an array
-    with no axes. On a GPU it stays there, so nothing waits for it.
-    """
-    checks.number("max_norm", max_norm, above=0.0)
-    flat = getattr(gradients, "flat", None)
-    kernel = None if flat is None else kernel_of("clip_by_global_norm", flat)
-    if kernel is not None:
-        return kernel(flat, float(max_norm))
-    norm = global_norm(gradients)
-    xp = array_module(norm)
-    # The small number, which is PyTorch's, keeps the factor finite for a norm of 0.
-    factor = xp.minimum(float(max_norm) / (norm + 1e-6), 1.0)
-    for piece in gradients.values() if flat is None else [flat]:
-        piece *= factor
-    return norm

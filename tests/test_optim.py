@@ -1,11 +1,13 @@
-import math
+"""Adam: its steps, what it refuses, its copies and its state."""
+
+import pickle
 
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.optim import SCHEDULES, cosine, global_norm, warmup_inverse_sqrt
+from npformer.optim import adam_update, constant
 
 
 def make_chain(width):
@@ -25,36 +27,7 @@ def random_gradients(layer, rng):
     return gradients
 
 
-# Schedules ----------------------------------------------------------------------------------------
-
-
-def test_inverse_square_root_is_the_papers_formula():
-    factor, peak = warmup_inverse_sqrt(4000), (512 * 4000) ** -0.5
-    for step in (1, 100, 3999, 4000, 4001, 16000, 100_000):
-        paper = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
-        assert peak * factor(step) == pytest.approx(paper, rel=1e-12)
-
-
-def test_inverse_square_root_halves_when_the_steps_are_fourfold():
-    factor = warmup_inverse_sqrt(100)
-    assert (factor(50), factor(100), factor(400), factor(1600)) == (0.5, 1.0, 0.5, 0.25)
-
-
-def test_cosine_goes_up_a_line_and_down_half_a_wave():
-    factor = cosine(total=110, warmup=10, final=0.2)
-    expected = {5: 0.5, 10: 1.0, 60: 0.6, 110: 0.2, 500: 0.2}
-    assert {step: pytest.approx(factor(step)) for step in expected} == expected
-    assert factor(35) == pytest.approx(0.2 + 0.8 * 0.5 * (1 + math.cos(math.pi / 4)))
-    assert cosine(total=1000)(1) == pytest.approx(1.0, abs=1e-5)
-
-
-def test_cosine_of_a_single_step_that_would_change_nothing_is_refused():
-    with pytest.raises(ValueError, match=r"total is 1 and final 0\.0; expected at least 2 steps"):
-        cosine(total=1)
-    assert cosine(total=1, final=0.5)(1) == 0.5
-
-
-# Adam ---------------------------------------------------------------------------------------------
+# Steps --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
@@ -162,87 +135,151 @@ def test_finds_the_bottom_of_a_bowl():
     np.testing.assert_allclose(theta["w"], 1.0, atol=1e-3)
 
 
-# Clipping -----------------------------------------------------------------------------------------
+# Large gradients ----------------------------------------------------------------------------------
 
 
-def test_the_global_norm_is_the_root_of_all_squares():
-    gradients = {"a": np.array([3.0, 0.0]), "b": np.array([[4.0], [12.0]])}
-    assert global_norm(gradients) == 13.0
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+@pytest.mark.parametrize("size", [1e18, 2e19, 5e20])
+def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, enabled):
+    rng = np.random.default_rng(0)
+    start, theta, wide = rng.normal(size=shape), {}, {}
+    theta["w"], wide["w"] = start.astype("float32"), start.copy()
+    narrow, reference = (nf.Adam(each, lr=0.1) for each in (theta, wide))
+    with nf.use_kernels(enabled):
+        for step in range(4):
+            g = rng.uniform(0.5, 1.0, shape) * (size if step == 0 else 1e-3 * size)
+            narrow.step({"w": g.astype("float32")})
+            reference.step({"w": g})
+    np.testing.assert_allclose(theta["w"], wide["w"], rtol=0, atol=1e-6)
+    assert (np.abs(theta["w"] - start) > 0.1).all()
 
 
-def test_clipping_scales_all_by_one_factor_and_returns_the_norm_before():
-    gradients = {"a": np.array([3.0, 0.0]), "b": np.array([4.0])}
-    norm = nf.clip_by_global_norm(gradients, 1.0)
-    assert norm == 5.0
-    np.testing.assert_allclose(gradients["a"], [0.6, 0.0], rtol=1e-6)
-    np.testing.assert_allclose(gradients["b"], [0.8], rtol=1e-6)
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (np.nan, "holds NaN"),
+        (np.inf, "holds infinity"),
+        (-np.inf, "holds infinity"),
+        (1e30, r"reaches 1e\+30: its square is more than float32 can hold"),
+        (7e20, r"reaches 7e\+20: its square is more"),
+    ],
+)
+def test_a_gradient_that_is_not_finite_is_named_before_anything_changes(
+    value, problem, enabled, flat
+):
+    layer = L.Sequential(L.Linear(3, 5, seed=0), L.LayerNorm(5)).flatten()
+    parameters, gradients = layer.parameters(), random_gradients(layer, np.random.default_rng(0))
+    optimizer = nf.Adam(parameters if flat else dict(parameters))
+    with nf.use_kernels(enabled):
+        optimizer.step(gradients if flat else dict(gradients))
+        before, (values, arrays) = parameters.flat.copy(), optimizer.state()
+        gradients["chain.1.gamma"][2] = gradients["chain.1.beta"][1] = value
+        wrong = rf"the gradient of chain\.1\.gamma {problem}"
+        with pytest.raises(nf.NonFiniteGradientError, match=wrong) as caught:
+            optimizer.step(gradients if flat else dict(gradients))
+    assert caught.value.parameter == pickle.loads(pickle.dumps(caught.value)).parameter
+    np.testing.assert_array_equal(parameters.flat, before)
+    assert optimizer.state()[0] == values
+    for name, array in optimizer.state()[1].items():
+        np.testing.assert_array_equal(array, arrays[name])
 
 
-@pytest.mark.parametrize(("values", "norm"), [([0.3, 0.4], 0.5), ([0.0, 0.0], 0.0)])
-def test_clipping_leaves_short_gradients_as_they_are(values, norm):
-    gradients = {"a": np.array(values)}
-    assert nf.clip_by_global_norm(gradients, 1.0) == norm
-    np.testing.assert_array_equal(gradients["a"], values)
+def test_many_gradients_whose_squares_together_overflow_are_no_error():
+    theta = {"w": np.zeros(1000, "float32")}
+    nf.Adam(theta, lr=0.1).step({"w": np.full(1000, 1e19, "float32")})
+    np.testing.assert_allclose(theta["w"], -0.1, rtol=1e-5)
 
 
-def test_clipping_a_flat_buffer_is_clipping_name_by_name(chain, rng):
-    gradients = random_gradients(chain, rng)
-    by_name = {name: g.copy() for name, g in gradients.items()}
-    norms = [nf.clip_by_global_norm(each, 0.5) for each in (gradients, by_name)]
-    assert norms[0] == pytest.approx(norms[1], rel=1e-14)
-    for name, g in gradients.items():
-        np.testing.assert_allclose(g, by_name[name], rtol=1e-13)
+# What is refused ----------------------------------------------------------------------------------
 
-
-# Schedules by name --------------------------------------------------------------------------------
+ONES = np.ones(3)
 
 
 @pytest.mark.parametrize(
-    ("spec", "factor"),
+    ("change", "error", "message"),
     [
-        ("constant", lambda step: 1.0),
-        ("warmup_inverse_sqrt(warmup=10)", warmup_inverse_sqrt(10)),
-        ("cosine(total=50)", cosine(50)),
-        ("cosine(total=50, warmup=5, final=0.1)", cosine(50, 5, 0.1)),
+        ({"parameters": {"w": [1.0]}}, TypeError, "parameter w is a list; expected an array"),
+        ({"parameters": {"w": None}}, TypeError, "parameter w is None; expected an array"),
+        ({"parameters": {"w": 1.0}}, TypeError, "parameter w is a float; expected an array"),
+        ({"parameters": {"w": np.float32(1)}}, TypeError, "parameter w is a number of NumPy"),
+        ({"parameters": {"w": np.ones(3, int)}}, TypeError, "parameter w has dtype int64"),
+        ({"parameters": {"w": np.ones(3, "float16")}}, TypeError, "w has dtype float16"),
+        ({"parameters": {"w": np.broadcast_to(ONES, (2, 3))}}, ValueError, "w is read-only"),
+        ({"betas": (0.9, 0.99, 0.999)}, ValueError, r"betas is \(0\.9, 0\.99, 0\.999\); .* two"),
+        ({"betas": (0.9,)}, ValueError, r"betas is \(0\.9,\); expected two numbers"),
+        ({"betas": 0.9}, ValueError, r"betas is 0\.9; expected two numbers"),
+        ({"betas": ONES[:2]}, ValueError, "betas is array.*; expected two numbers"),
+        ({"betas": ("0.9", 0.99)}, ValueError, "betas is '0.9'; expected a number from 0"),
+        ({"betas": (0.9, -0.1)}, ValueError, r"betas is -0\.1; expected a number from 0"),
+        ({"lr": "0.1"}, ValueError, "lr is '0.1'; expected a number above 0"),
+        ({"lr": None}, ValueError, "lr is None; expected a number above 0"),
+        ({"lr": np.inf}, ValueError, "lr is inf; expected a number above 0"),
+        ({"eps": None}, ValueError, "eps is None; expected a number above 0"),
+        ({"weight_decay": "0"}, ValueError, "weight_decay is '0'; expected 0 or more"),
     ],
 )
-def test_a_schedule_by_name_is_that_schedule(chain, spec, factor):
-    optimizer = nf.Adam(chain.parameters(), lr=0.5, schedule=spec)
-    for step in range(1, 61):
-        optimizer.steps = step - 1
-        assert optimizer.current_lr() == 0.5 * factor(step)
-
-
-@pytest.mark.parametrize(
-    ("schedule", "error", "message"),
-    [
-        ("cosin(total=5)", ValueError, "schedule is 'cosin'; expected one of 'constant', 'warmup_"),
-        ("cosin(total=5)", ValueError, "Did you mean 'cosine'"),
-        ("cosine", TypeError, r"schedule 'cosine' needs total; expected 'cosine\(total=\.\.\.\)"),
-        ("cosine(total=5, end=1)", TypeError, "schedule 'cosine' has no option 'end'; expected"),
-        ("cosine(total=0)", ValueError, "total is 0; expected a whole number of at least 1"),
-        ("cosine(5)", ValueError, r"schedule is 'cosine\(5\)'; expected a name, or a name and opt"),
-        (0.5, TypeError, r"schedule is 0.5; expected a function of the step .*'cosine\(total=1000"),
-    ],
-)
-def test_a_schedule_that_is_none_is_explained(chain, schedule, error, message):
+def test_wrong_settings_are_refused_in_words(change, error, message):
     with pytest.raises(error, match=message):
-        nf.Adam(chain.parameters(), schedule=schedule)
+        nf.Adam(**({"parameters": {"w": ONES.copy()}} | change))
 
 
-def test_a_registered_schedule_is_named(chain, monkeypatch):
-    monkeypatch.setitem(SCHEDULES, "half", lambda by=2.0: lambda step: 1.0 / by)
-    assert nf.Adam(chain.parameters(), lr=1.0, schedule="half(by=4.0)").current_lr() == 0.25
+@pytest.mark.parametrize(
+    ("gradients", "error", "message"),
+    [
+        (None, TypeError, "gradients is a NoneType; expected a mapping of names to arrays"),
+        ([ONES], TypeError, "gradients is a list; expected a mapping"),
+        (ONES, TypeError, "gradients is a ndarray; expected a mapping"),
+        ({"v": ONES}, KeyError, "no gradient for w"),
+        ({"w": ONES, "v": ONES, "u": ONES}, KeyError, "no parameter called u"),
+        ({"v": ONES, "w": None}, TypeError, "the gradient of w is None; expected an array"),
+        ({"v": ONES, "w": [1.0, 1.0, 1.0]}, TypeError, "the gradient of w is a list"),
+        ({"v": ONES, "w": 1.0}, TypeError, "the gradient of w is a float"),
+        ({"v": ONES, "w": ONES.astype(int)}, TypeError, "the gradient of w has dtype int64"),
+        ({"v": ONES, "w": ONES.astype("f")}, TypeError, "the gradient of w has dtype float32"),
+        ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"the gradient of w has shape \(3, 1\)"),
+        ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a number of NumPy"),
+    ],
+)
+def test_wrong_gradients_are_refused_in_words_and_change_nothing(gradients, error, message):
+    theta = {"v": ONES.copy(), "w": ONES.copy()}
+    optimizer = nf.Adam(theta)
+    with pytest.raises(error, match=message):
+        optimizer.step(gradients)
+    np.testing.assert_array_equal([theta["v"], theta["w"]], 1.0)
+    assert optimizer.steps == 0
 
 
-def test_fit_takes_a_schedule_by_name(small_model, token_batch):
-    runs = []
-    for schedule in ("cosine(total=4, warmup=1)", cosine(4, 1), None):
-        model = small_model()
-        history = nf.fit(
-            model, token_batch, epochs=2, batch_size=4, lr=0.1, schedule=schedule, progress=False
-        )
-        runs.append((history.lr, model.parameters().flat.copy()))
-    assert runs[0][0] == runs[1][0] != runs[2][0]
-    np.testing.assert_array_equal(runs[0][1], runs[1][1])
-    assert not np.array_equal(runs[0][1], runs[2][1])
+@pytest.mark.parametrize("lr", [-1.0, np.nan, None, "0.1"])
+def test_a_learning_rate_that_a_callback_sets_wrong_is_refused(lr):
+    optimizer = nf.Adam({"w": ONES.copy()})
+    optimizer.lr = lr
+    with pytest.raises(ValueError, match=r"lr is .*; expected 0 or more"):
+        optimizer.step({"w": ONES})
+    assert optimizer.steps == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"g": np.ones((3, 3))}, ValueError, r"theta, g, m and v have the shapes .*\(3, 3\)"),
+        ({"v": np.ones(1)}, ValueError, "theta, g, m and v have the shapes"),
+        ({"v": None}, ValueError, "theta, g, m and v have the shapes .* None"),
+        ({"g": np.ones(3, int)}, TypeError, "g has dtype int64"),
+        ({"m": np.ones(3, "float32")}, TypeError, "m has dtype float32"),
+        ({"theta": [1.0]}, TypeError, "theta is a list; expected an array"),
+    ],
+)
+def test_the_update_refuses_arrays_that_do_not_fit(wrong, error, message):
+    arrays = {name: np.ones(3) for name in ("theta", "g", "m", "v")} | wrong
+    with pytest.raises(error, match=message):
+        adam_update(**arrays, step_size=0.1, betas=(0.9, 0.99), eps=1e-8, shrink=1.0)
+
+
+def test_defaults_are_those_of_the_paper():
+    optimizer = nf.Adam({"w": ONES.copy()})
+    found = (optimizer.lr, optimizer.betas, optimizer.eps, optimizer.weight_decay)
+    assert found == (1e-3, (0.9, 0.999), 1e-8, 0.0)
+    assert optimizer.schedule == constant()

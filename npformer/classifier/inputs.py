@@ -4,7 +4,16 @@ import copy
 
 import numpy as np
 
-from npformer.core import Array, Feed, Padding, asarray, check_ends_in_padding, checks, described
+from npformer.core import (
+    Array,
+    Feed,
+    Padding,
+    asarray,
+    check_ends_in_padding,
+    checks,
+    described,
+    to_numpy,
+)
 from npformer.engine.snapshot import snapshot_of
 from npformer.layers import Pooling
 from npformer.losses import Classification, Loss
@@ -93,8 +102,8 @@ class CheckedModel(SequenceModel):
         checks.on_host_or("y", y, self)
         per_token = isinstance(self.pool, Pooling) and self.pool.per_token
         if per_token and mask is not None and y.shape[:2] == mask.shape:
-            # If y is on the host, so is the mask, and this does not wait for the device.
-            keep = mask if isinstance(y, np.ndarray) else asarray(mask, self.backend)
+            # This waits for the device only if y is on the host and the mask is not.
+            keep = to_numpy(mask) if isinstance(y, np.ndarray) else asarray(mask, self.backend)
             y = loss.without_padding(y, keep)
         loss.check(y, x.shape[: 1 + per_token], self.n_classes)
         return Batch(x, y, padding, types)
@@ -122,7 +131,8 @@ class CheckedModel(SequenceModel):
         x, y, on_device, types = (a if a is None else asarray(a, backend) for a in several)
         if padding is not None:
             x = self.embed.without_padding(x, on_device)
-            padding = Padding(on_device, mask if isinstance(mask, np.ndarray) else None)
+            on_host = mask if isinstance(mask, np.ndarray) else None
+            padding = Padding(on_device, on_host, hidden=True)
         weights = batch.weights
         if isinstance(batch.y, np.ndarray) and weights is None:  # on a device this would wait
             weights = (loss or self.loss).counts(batch.y)

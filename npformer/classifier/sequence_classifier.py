@@ -15,6 +15,8 @@ from npformer.core import (
     checks,
     explained_memory_error,
     initializers,
+    part_generator,
+    step_key,
 )
 from npformer.engine.processes import CannotCopyError, in_processes
 from npformer.engine.snapshot import snapshot_of
@@ -107,7 +109,8 @@ class SequenceClassifier(CheckedModel):
             Used instead of the model's own, see `npformer.losses`; label smoothing is an option
             of the loss.
         seed : int or numpy.random.Generator, optional
-            For dropout; needed if the model has any.
+            For dropout; needed if the model has any. The masks are the same however the batch is
+            shared; the gradients then differ in the order of sums alone.
         """
         generator = None if seed is None else initializers.generator(seed)
         loss = self.loss_with(loss, label_smoothing)
@@ -116,7 +119,10 @@ class SequenceClassifier(CheckedModel):
         batch = self.upload(batch, loss=loss, backend=snapshot.backend)
         if not engine.enabled() and workers == 1 and micro_batch is None:  # the plain step
             gradients = Gradients(snapshot.layout)
-            context = Context(training=True, generator=generator)
+            drawn = (
+                None if generator is None else part_generator(step_key(generator), 0, len(batch))
+            )
+            context = Context(training=True, generator=drawn)
             with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(x)):
                 return float(accumulate(self, loss, batch, context, gradients)), gradients
         with team_of(self, workers, micro_batch, loss) as team:

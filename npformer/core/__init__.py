@@ -25,6 +25,7 @@ from npformer.core.layer import KEPT, Layer
 from npformer.core.out_of_memory import BatchTooLargeError, explained_memory_error
 from npformer.core.padding import Padding, check_ends_in_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
+from npformer.core.part_generator import part_generator, step_key
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.registry import PLUGIN_FILE, Registry
 from npformer.core.specs import parse_spec, split_names
@@ -68,9 +69,11 @@ __all__ = [
     "is_numpy_generator",
     "like",
     "parse_spec",
+    "part_generator",
     "precision",
     "same_definition",
     "split_names",
+    "step_key",
     "to_numpy",
     "use_precision",
 ]

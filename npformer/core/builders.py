@@ -107,7 +107,7 @@ def described(value: Any) -> str:
         return f"the class {value.__name__}"
     if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
         return repr(value)
-    if inspect.isroutine(value):
+    if inspect.isroutine(value) and not isinstance(value, partial):  # both, since Python 3.14
         return f"the function {value.__name__}"
     return f"a {type(value).__name__}"
 

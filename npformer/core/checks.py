@@ -244,16 +244,19 @@ def enough_memory(what: str, shape: tuple[int, ...]) -> Iterator[None]:
         ) from None
 
 
-def not_empty(name: str, x: Array) -> None:
-    """Check that no axis of an array has size 0."""
-    if 0 in x.shape[-2:]:
-        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected no axis of size 0")
-
-
 def has_tokens(name: str, x: Array) -> None:
     """Check that sequences, (batch, length, ...), are at least one token long."""
     if x.shape[1] == 0:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected at least one token, not 0")
+
+
+def filled(name: str, x: Array, why: str) -> None:
+    """Check that no axis of an array, but for those of the batch, has the size 0.
+
+    `why` is a sentence for the error.
+    """
+    if 0 in x.shape[-2:]:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected no axis of size 0. {why}")
 
 
 def at_most(x: Array, max_len: int, what: str) -> None:

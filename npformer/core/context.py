@@ -20,7 +20,9 @@ class Context:
     training : bool
         Whether dropout acts.
     generator : numpy.random.Generator, optional
-        Draws the masks of dropout. Needed only if something is random.
+        Draws the masks of dropout. Needed only if something is random. In a training step of
+        npformer dropout's masks belong to the samples, whoever computes them. What a layer draws
+        from the generator by itself is different in each part of the batch.
     mask : bool array, shape (batch, length), optional
         Padding: True = keep. None keeps every token.
     types : int array, shape (batch, length), optional
@@ -82,9 +84,10 @@ class Context:
             return self
         return replace(self, padding=None, types=None)
 
-    def dropout_generator(self) -> Any:
+    def dropout_generator(self, shared: bool = False) -> Any:
         """Return the generator while training, and None at evaluation.
 
+        With `shared`, it draws the same for all parts of the batch: a mask of weights, for example.
         Raises ValueError if there is none while training.
         """
         if not self.training:
@@ -95,4 +98,4 @@ class Context:
                 "model.loss_and_gradients(..., seed=0), or, to a layer, "
                 "Context(training=True, generator=numpy.random.default_rng(0))"
             )
-        return self.generator
+        return getattr(self.generator, "shared", self.generator) if shared else self.generator

@@ -13,7 +13,7 @@ except ImportError:  # Windows, which refuses to remove a file that somebody has
     fcntl = None  # type: ignore[assignment]
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, *parts: bytes | memoryview) -> None:
     """Write a file, so that at every moment there is the old one or the new one on the disk.
 
     Data and folder are forced to disk. What earlier writes of this file left behind when they were
@@ -21,21 +21,30 @@ def write_whole(path: Path, data: bytes) -> None:
     """
     with _naming(path):
         remove_unfinished(path)
-        # The name is random because another process may be writing the same file.
-        unfinished = path.with_name(f"{path.name}.{token_hex(4)}.part")
-        try:
-            with unfinished.open("wb") as file:
-                _try_lock(file)
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-                if os.name == "posix":  # while locked; Windows renames closed files only
-                    unfinished.replace(path)
-            if os.name != "posix":
-                unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        while not _written(path, parts):
+            pass
         _sync_folder(path.parent)
+
+
+def _written(path: Path, parts: tuple[bytes | memoryview, ...]) -> bool:
+    """Try to write a file; False if another process took what was just begun for a leftover."""
+    # The name is random because another process may be writing the same file.
+    unfinished = path.with_name(f"{path.name}.{token_hex(4)}.part")
+    try:
+        with unfinished.open("wb") as file:
+            if not (_try_lock(file) and unfinished.exists()):
+                return False
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+            if os.name == "posix":  # while locked; Windows renames closed files only
+                unfinished.replace(path)
+        if os.name != "posix":
+            unfinished.replace(path)
+        return True
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def remove_unfinished(path: Path) -> None:
@@ -55,6 +64,7 @@ def check_writable(folder: Path, n_bytes: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     probe = folder / f"probe.{token_hex(4)}.part"
     with _naming(folder):
+        remove_unfinished(folder / "probe")
         try:
             with probe.open("wb") as file:
                 file.write(bytes(n_bytes))

@@ -38,8 +38,8 @@ class Gradients(Mapping[str, Array]):
         self, layer: HasParameters | Parameters, zeros: Callable[[int, Any], Array] | None = None
     ) -> None:
         of = layer if isinstance(layer, Parameters) else Parameters(layer.trainable())
-        self._named, self._offsets, self.shapes = of.named, of.offsets, of.shapes
-        if of.named:
+        self._parameters, self.shapes = of, of.shapes
+        if of:
             first = next(iter(of.named.values())).value
             self.flat = (zeros or array_module(first).zeros)(of.size, first.dtype)
         else:
@@ -47,21 +47,22 @@ class Gradients(Mapping[str, Array]):
         self._make_views()
 
     def _make_views(self) -> None:
-        placed = zip(self._named.items(), self._offsets, strict=True)
-        self._views = {n: self.flat[at : at + p.size].reshape(p.shape) for (n, p), at in placed}
-        self._by_identity = {id(self._named[name]): view for name, view in self._views.items()}
+        self._views = self._parameters.split(self.flat)
+        self._by_identity = {id(p): self._views[n] for n, p in self._parameters.named.items()}
 
     def copy(self) -> Gradients:
-        """Return a copy with a buffer of its own, for the same parameters."""
+        """Return a copy with a buffer of its own, for the same parameters.
+
+        `copy.deepcopy` copies the parameters too: with a model, in one call, it returns gradients
+        for the copy of the model.
+        """
         other = copy.copy(self)
         other.flat = self.flat.copy()
         other._make_views()
         return other
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Gradients:
-        return self.copy()  # copies of views would not be views
-
     def __getstate__(self) -> dict[str, Any]:
+        # Copied or unpickled views would not be views.
         return {**self.__dict__, "_views": None, "_by_identity": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

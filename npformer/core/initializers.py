@@ -33,9 +33,14 @@ def generator(seed: Seed) -> np.random.Generator:
     return np.random.default_rng(int(seed))
 
 
-def undrawn() -> np.random.Generator:
-    """Return a generator for a model whose weights are loaded later: `draw` returns zeros."""
-    return _undrawn_type()(np.random.PCG64(0))  # type: ignore[no-any-return]
+def undrawn(at_most: int = 2**62) -> np.random.Generator:
+    """Return a generator for a model whose weights are loaded later: `draw` returns zeros.
+
+    After `at_most` of them it raises ValueError: a file may state any size.
+    """
+    rng = _undrawn_type()(np.random.PCG64(0))
+    rng.left = at_most
+    return rng  # type: ignore[no-any-return]
 
 
 @cache
@@ -52,6 +57,9 @@ def draw(
     """Return initial values in `dtype`. `rng` may be None if the initializer draws nothing."""
     checks.choice("dtype", dtype, checks.FLOATS)
     if isinstance(rng, _undrawn_type()):
+        rng.left -= math.prod(shape)
+        if rng.left < 0:
+            raise ValueError(f"it asks for an array of shape {shape}, more than its tensors hold")
         return np.zeros(shape, dtype)
     checks.function("init", initializer, "(generator, shape) -> array")
     with checks.enough_memory("a parameter", shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from npformer.core.arrays import like, to_numpy
@@ -12,17 +13,26 @@ class Padding:
     """The padding of a batch of sequences, from a mask of shape (batch, length): True = keep.
 
     The mask is on the backend of the sequences. If it came from the host, `on_host` is the same
-    mask there, and finding lengths needs no copy.
+    mask there, and finding lengths needs no copy. `hidden` says that somebody has set the sequences
+    to 0 at padding, which may hold NaN, so that nobody needs to do so again.
     """
 
-    def __init__(self, mask: Array, on_host: Array | None = None) -> None:
+    def __init__(self, mask: Array, on_host: Array | None = None, hidden: bool = False) -> None:
         self.mask = mask
+        self.hidden = hidden
         self._on_host = on_host
         self._groups: list[tuple[int, Array]] | None = None
 
     def of_rows(self, rows: Any) -> Padding:
         """Return the padding of some samples: a slice, or an array of row numbers."""
-        return Padding(self.mask[rows], None if self._on_host is None else self._on_host[rows])
+        on_host = None if self._on_host is None else self._on_host[rows]
+        return Padding(self.mask[rows], on_host, self.hidden)
+
+    def as_hidden(self) -> Padding:
+        """Return the same padding with `hidden` set."""
+        other = copy.copy(self)
+        other.hidden = True
+        return other
 
     def on_host(self) -> Array:
         """Return the mask as a NumPy array; the first time, this waits for a GPU."""

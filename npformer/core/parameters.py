@@ -120,6 +120,11 @@ class Parameters(Mapping[str, Array]):
             flat[offset : offset + parameter.size] = arrays[name].reshape(-1)
         return flat
 
+    def split(self, flat: Array) -> dict[str, Array]:
+        """Return the part of each parameter, a view of its shape, in a buffer of this layout."""
+        placed = zip(self.named.items(), self.offsets, strict=True)
+        return {n: flat[at : at + p.size].reshape(p.shape) for (n, p), at in placed}
+
     @property
     def flat(self) -> Array | None:
         """The buffer that holds all of these and nothing else; None if there is none."""

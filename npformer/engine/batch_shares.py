@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,23 @@ class Plan(NamedTuple):
     seconds: float
     """Cost of the batch on one core."""
 
+    def in_words(self, copies: bool) -> str:
+        """Return by whom the batch is computed; `copies`: workers are copies of the process."""
+        if self.threads > 1:
+            return f"{self.threads} threads in a call"
+        if self.workers == 1:
+            return "1 worker"
+        return f"{self.workers} {'processes' if copies else 'threads'}"
+
 
 class Share(NamedTuple):
     """A worker's share of a training step: everything that the worker has to be told."""
 
     batch: Batch
-    generator: np.random.Generator | None
+    first: int
+    """The batch's first row in that of the step."""
+    key: Any
+    """Of the step's random numbers: see `step_key`."""
     threads: int
     parts: Sequence[tuple[slice, float]]
     """Rows of `batch` that are computed at a time, and their weight in the loss."""
@@ -36,12 +47,12 @@ def share_of(
     batch: Batch,
     micro_batch: int | None,
     weights: np.ndarray | None,
-    generator: np.random.Generator | None,
+    key: Any,
 ) -> Share:
     """Return the share of worker k, given the weights of the samples; None: the whole batch."""
     slices = list(rows_of(k, plan.workers, len(batch), micro_batch))
     if weights is None:
-        return Share(batch, generator, plan.threads, [(slices[0], 1.0)])
+        return Share(batch, 0, key, plan.threads, [(slices[0], 1.0)])
     total = float(max(weights.sum(), 1))
     first = slices[0].start
     parts = [
@@ -49,7 +60,7 @@ def share_of(
         for rows in slices
     ]
     own = batch.of_rows(slice(first, slices[-1].stop))
-    return Share(own, generator, plan.threads, parts)
+    return Share(own, first, key, plan.threads, parts)
 
 
 def rows_of(k: int, n: int, n_rows: int, micro_batch: int | None) -> Iterator[slice]:

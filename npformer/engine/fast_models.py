@@ -6,6 +6,7 @@ from npformer.core import Array, Context, Gradients, Layer, array_module
 from npformer.engine.context import EngineContext, as_engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
 from npformer.engine.twin_classes import TABLE, Child, Children, Fast, FirstChild, Saved
+from npformer.layers.pooling import hide_padding, without_padding
 from npformer.models import (
     Encoder,
     EncoderBlock,
@@ -119,9 +120,10 @@ class FastEncoder(Fast, Encoder):
         if context.keep:
             return super().forward(x, context)
         self.check(x, context)
+        x, context, hidden = hide_padding(x, context)
         for layer in (*self.blocks, self.final_norm):
             x = x if layer is None else layer.forward(x, context)[0]
-        return x, None
+        return without_padding(x, hidden), None
 
 
 TABLE.add(EncoderBlock, FastBlock)

@@ -8,20 +8,22 @@ messages, or through arrays from `shared_array`.
 
 from __future__ import annotations
 
-import gc
-import mmap
+import os
+import signal
+import struct
 import sys
 import threading
 import time
 import warnings
-import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from npformer.engine.blas import ONE_BLAS_THREAD
+from npformer.engine.copied_process import serve
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -30,13 +32,19 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 """Seconds that all copies together may take to end by themselves."""
 
+TIMEOUT = 60.0
+"""Seconds that a copy may do nothing while its answer is waited for."""
+
+TIMEOUT_VARIABLE = "NPFORMER_WORKER_TIMEOUT"
+"""Of the environment: other seconds, or "inf"."""
+
 
 class CannotCopyError(OSError):
     """The system makes no more processes: there are too many, or there is no memory."""
 
 
 class CopyDiedError(RuntimeError):
-    """A copy of this process ended in the middle of its work."""
+    """A copy of this process ended in the middle of its work, or was ended because it hung."""
 
 
 def possible(asked_for: bool = False) -> bool:
@@ -46,7 +54,14 @@ def possible(asked_for: bool = False) -> bool:
     is copied, and a lock that it holds stays locked in the copy. And only if it is asked for in a
     process that `multiprocessing` or a pool made, because those are parallel enough.
     """
-    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
+    if sys.platform != "linux" or not hasattr(os, "fork"):
+        return False
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    try:
+        for name in ("_multiprocessing", "mmap", "multiprocessing.connection"):
+            import_module(name)  # some builds of Python lack one
+    except ImportError:
         return False
     import multiprocessing
 
@@ -65,11 +80,16 @@ def shared_array(size: int, dtype: Any) -> np.ndarray:
 
     Raises `CannotCopyError` if the system has no memory for it.
     """
+    import mmap
+
     dtype = np.dtype(dtype)
     try:
         memory = mmap.mmap(-1, max(size * dtype.itemsize, 1))  # anonymous, shared with copies
     except OSError as error:
-        raise CannotCopyError(f"there is no memory that copies could share ({error})") from error
+        raise CannotCopyError(
+            f"there is no memory that copies could share ({error}); processes=False computes in "
+            "threads"
+        ) from error
     return np.frombuffer(memory, dtype, size)
 
 
@@ -78,30 +98,37 @@ class Copies:
 
     Copy k, counted from 0, calls ``answer(k, request)`` and sends back what that returns or raises;
     both ways by pickle. Copies end with this process at the latest, and with the body of a ``with``
-    statement: at once if it raised. Raises `CannotCopyError` if the system makes no more processes.
+    statement: at once if it raised. Raises `CannotCopyError` if the system makes no more processes,
+    and ValueError if ``NPFORMER_WORKER_TIMEOUT`` is no number of seconds.
     """
 
     def __init__(self, n: int, answer: Callable[[int, Any], Any]) -> None:
-        import multiprocessing
+        import multiprocessing.util
 
         fork = multiprocessing.get_context("fork")
+        self._timeout = timeout()
         self._pipes: list[Connection] = []
         self._processes: list[BaseProcess] = []
         try:
             for k in range(n):
-                here, there = fork.Pipe()
+                here, there = _pipe(self._timeout)
                 self._pipes.append(here)
-                process = fork.Process(
-                    target=_serve,
-                    args=(k, there, list(self._pipes), answer),
-                    name=f"npformer-{k}",
-                    daemon=True,  # stopped by Python if this process exits without `close`
-                )
-                with warnings.catch_warnings():
-                    # Python 3.12 and later warn that other threads are not copied: see `possible`.
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    process.start()
-                self._processes.append(process)
+                # No signal may reach the copy before it has decided which ones are meant for it.
+                mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+                try:
+                    process = fork.Process(
+                        target=serve,
+                        args=(k, there, list(self._pipes), answer, os.getpid(), mask),
+                        name=f"npformer-{k}",
+                        daemon=True,
+                    )
+                    with warnings.catch_warnings():
+                        # Since Python 3.12: other threads are not copied. See `possible`.
+                        warnings.simplefilter("ignore", DeprecationWarning)
+                        process.start()
+                    self._processes.append(process)
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 there.close()
         except OSError as error:
             global refused
@@ -113,7 +140,11 @@ class Copies:
         except BaseException:
             _close(self._pipes, self._processes)
             raise
-        self._closing = weakref.finalize(self, _close, self._pipes, self._processes)
+        # At exit, those of multiprocessing run before it waits for its processes; weakref's perhaps
+        # not, and then it would wait for ever, because the copies ignore SIGTERM.
+        self._closing = multiprocessing.util.Finalize(
+            self, _close, args=(self._pipes, self._processes), exitpriority=0
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -128,13 +159,30 @@ class Copies:
         """Send a request to copy k, or raise `CopyDiedError` if it has ended."""
         try:
             self._pipes[k].send(request)
+        except BlockingIOError as error:  # the pipe is full, and the copy does not read
+            raise self._hung(k) from error
         except OSError as error:
             raise self._died(k) from error
 
     def answer(self, k: int) -> Any:
-        """Return copy k's answer, or raise what it raised, or `CopyDiedError` if it has ended."""
+        """Return copy k's answer, or raise what it raised, or `CopyDiedError` if it has ended.
+
+        So does a copy that hangs. It hangs if it uses no processor time at all for as long as
+        `timeout` says: work that is slow, or has to wait for a core, does use some.
+        """
+        pipe, process = self._pipes[k], self._processes[k]
+        patience = min(self._timeout / 4, 1.0)
+        idle, before = 0.0, None
         try:
-            result, error = self._pipes[k].recv()
+            while not pipe.poll(patience):  # these seconds, and not a clock: Ctrl-Z stops both
+                used = _processor_time(process.pid)
+                idle = idle + patience if used is not None and used == before else 0.0
+                before = used
+                if idle >= self._timeout:
+                    raise self._hung(k)
+            result, error = pipe.recv()
+        except BlockingIOError as late:  # it was stopped in the middle of an answer
+            raise self._hung(k) from late
         except (EOFError, OSError) as lost:
             raise self._died(k) from lost
         if error is not None:
@@ -143,8 +191,20 @@ class Copies:
 
     def close(self, at_once: bool = False) -> None:
         """Stop all copies: at once, or within `PATIENCE` seconds, in which they may finish."""
-        if self._closing.detach() is not None:
+        if self._closing.still_active():
+            self._closing.cancel()
             _close(self._pipes, self._processes, at_once)
+
+    def _hung(self, k: int) -> CopyDiedError:
+        process = self._processes[k]
+        process.kill()  # also if it is stopped
+        return CopyDiedError(
+            f"worker process {k + 1} of {len(self)} (pid {process.pid}) has used no processor time "
+            f"for {self._timeout:g} seconds, and was ended. Something has stopped it (SIGSTOP), or "
+            "it waits for a lock that a thread held when it was made: processes=False computes in "
+            f"threads. If it waits for good reason, set {TIMEOUT_VARIABLE} to more seconds in the "
+            "environment"
+        )
 
     def _died(self, k: int) -> CopyDiedError:
         process = self._processes[k]
@@ -157,59 +217,47 @@ class Copies:
         )
 
 
-def _serve(
-    k: int,
-    pipe: Connection,
-    ends_of_others: list[Connection],
-    answer: Callable[[int, Any], Any],
-) -> None:
-    """Answer requests, in a copy, until the pipe is closed."""
-    import signal
-    import traceback
-
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the original, which stops its copies
-    for other in ends_of_others:  # a pipe is closed only once no process has this end open
-        other.close()
-    gc.freeze()  # the collector need not look at older objects
-    while True:
-        try:
-            request = pipe.recv()
-        except (
-            EOFError,
-            ConnectionError,
-        ):  # the original has closed it, perhaps with an answer unread
-            return
-        try:
-            reply: tuple[Any, BaseException | None] = (answer(k, request), None)
-        except Exception as error:
-            error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-            reply = (None, _sendable(error))
-        try:
-            pipe.send(reply)
-        except ConnectionError:
-            return
-        except Exception as unsendable:
-            text = f"an answer could not be sent ({unsendable}): {reply[1] or type(reply[0])}"
-            pipe.send((None, RuntimeError(text)))
-
-
-def _sendable(error: Exception) -> Exception:
-    """Return the error itself if it survives pickling, else one that describes it.
-
-    An exception that takes other arguments than its base class can be pickled but not unpickled.
-    """
-    import pickle
-
+def timeout() -> float:
+    """Return how many seconds a copy may do nothing, as the environment has it."""
+    text = os.environ.get(TIMEOUT_VARIABLE)
+    if not text:
+        return TIMEOUT
     try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        described = RuntimeError(f"{type(error).__name__}: {error}")
-        for note in error.__notes__:
-            described.add_note(note)
-        return described
-    return error
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0.0:
+        raise ValueError(
+            f"{TIMEOUT_VARIABLE} is {text!r}; expected seconds above 0, such as 300, or inf. Unset "
+            f"it in the environment for {TIMEOUT:g}"
+        )
+    return seconds
+
+
+def _pipe(seconds: float) -> tuple[Connection, Connection]:
+    """Return both ends of a pipe; the first one raises BlockingIOError if it waits for too long.
+
+    That is, in the middle of a message: before the first byte of an answer, `Copies.answer` waits.
+    """
+    import socket
+    from multiprocessing.connection import Connection
+
+    here, there = socket.socketpair()
+    for end in (here, there):
+        end.setblocking(True)  # even if socket.setdefaulttimeout says otherwise
+    whole = min(seconds, 1e9)
+    interval = struct.pack("ll", int(whole), int(whole % 1 * 1e6))
+    for direction in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+        here.setsockopt(socket.SOL_SOCKET, direction, interval)
+    return Connection(here.detach()), Connection(there.detach())
+
+
+def _processor_time(pid: int | None) -> int | None:
+    """Return how long a process has computed, in nanoseconds; None if the system does not say."""
+    try:
+        return None if pid is None else time.clock_gettime_ns((~pid << 3) | 2)  # its clock's number
+    except OSError:
+        return None
 
 
 def _close(pipes: list[Connection], processes: list[BaseProcess], at_once: bool = False) -> None:

@@ -20,6 +20,8 @@ from npformer.core import (
     backend_of,
     checks,
     explained_memory_error,
+    part_generator,
+    step_key,
 )
 from npformer.engine.batch_shares import Plan, Share, rows_of, share_of
 from npformer.engine.blas import one_blas_thread
@@ -69,6 +71,11 @@ class Team:
     loss : Loss, optional
         What `step` computes the gradients of; the model's own if not given.
 
+    Attributes
+    ----------
+    shared_by : str
+        Who computed the last step: "1 worker", "2 processes", "2 threads" or "2 threads in a call".
+
     Raises
     ------
     ValueError
@@ -102,6 +109,7 @@ class Team:
         self._layout: Any = None
         self._used: dict[int, Gradients] = {}  # by worker: those that may no longer be 0
         self._workspaces = [] if workspaces is None else workspaces
+        self.shared_by = ""
 
     def __enter__(self) -> Self:
         return self
@@ -114,14 +122,14 @@ class Team:
         self,
         batch: Batch,
         *,
-        generator: np.random.Generator | None = None,
+        generator: Any = None,
         snapshot: Snapshot | None = None,
     ) -> tuple[Array, Gradients]:
         """Return the loss of a batch, an array without axes, and its gradients.
 
         The batch is checked and on the model's backend; `snapshot` is the model's, if known. The
-        next step overwrites the gradients. Each of several workers gets a child of the `generator`
-        for dropout, so a run repeats bit for bit if their number stays the same.
+        next step overwrites the gradients. Dropout's masks depend on the `generator` alone, which
+        draws one number; how the batch is shared changes only the order of sums.
         """
         snapshot = snapshot or snapshot_of(self.model)
         if not (self._insist or (snapshot.observable and observable(self.loss))):
@@ -130,18 +138,19 @@ class Team:
         plan = self._plan(snapshot, batch, self._processes)
         backend, n = plan.backend, plan.workers
         self._start(plan, snapshot)
-        generators = [generator] * n if n == 1 or generator is None else generator.spawn(n)
-        weights = self._weights(batch, n)
+        weights, key = self._weights(batch, n), step_key(generator)
 
         def share(k: int) -> Share:
-            return share_of(k, plan, batch, self.micro_batch, weights, generators[k])
+            return share_of(k, plan, batch, self.micro_batch, weights, key)
 
         at_once = self.micro_batch or -(-len(batch) // n)
         with explained_memory_error(backend, len(batch), at_once):
             if n > 1 and self._processes and self._start_copies(n - 1, snapshot):
-                losses = self._run_copies([share(k) for k in range(n)])
+                losses, copies = self._run_copies([share(k) for k in range(n)]), True
             else:
                 losses = self._run(plan, lambda k: self._accumulate(k, share(k), backend))
+                copies = False
+        self.shared_by = plan.in_words(copies)
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:
             summed.flat += gradients.flat
@@ -200,17 +209,13 @@ class Team:
         if self._used.get(k) is gradients:
             gradients.zero()
         self._used[k] = gradients
-        context = EngineContext(
-            training=True,
-            generator=share.generator,
-            workspace=self._memory(k),
-            threads=share.threads,
-        )
-        whole = len(share.parts) == 1
+        memory, whole = self._memory(k), len(share.parts) == 1
         # An overflow still shows in the loss, where `fit` finds it and names the tensor.
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, weight in share.parts:
                 batch = share.batch if whole else share.batch.of_rows(rows)
+                drawn = part_generator(share.key, share.first + rows.start, len(batch))
+                context = EngineContext(True, drawn, workspace=memory, threads=share.threads)
                 total = total + accumulate(model, loss, batch, context, gradients, weight)
         return total
 

@@ -25,6 +25,8 @@ Result = TypeVar("Result")
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
+_refused: set[int] = set()
+"""Numbers of threads that could not be started: a Python without threads, or a limit."""
 
 
 class _InPool(threading.local):
@@ -40,12 +42,15 @@ def side_by_side(compute: Callable[[Part], Result], parts: list[Part]) -> list[R
     """Return [compute(part), ...], each part in a thread of its own.
 
     An error reaches the caller once all threads have finished. A thread of a pool computes the
-    parts itself, one after another, because it could wait forever for the other threads.
+    parts itself, one after another, because it could wait forever for the other threads; so does
+    the caller where the system starts no threads. The results are the same.
     """
     if _in_pool.yes:
         return [compute(part) for part in parts]
-    pool = thread_pool(len(parts))
+    pool = _pool_or_none(len(parts))
     with ONE_BLAS_THREAD:
+        if pool is None:
+            return [compute(part) for part in parts]
         # In a copy of the caller's context, which includes NumPy's error settings.
         futures: list[Future[Result]] = []
         try:
@@ -77,6 +82,16 @@ def thread_pool(n: int) -> ThreadPoolExecutor:
         if n not in _pools:
             _pools[n] = _start_pool(n)
         return _pools[n]
+
+
+def _pool_or_none(n: int) -> ThreadPoolExecutor | None:
+    if n in _refused:
+        return None
+    try:
+        return thread_pool(n)
+    except RuntimeError:
+        _refused.add(n)
+        return None
 
 
 def _start_pool(n: int) -> ThreadPoolExecutor:

@@ -116,8 +116,9 @@ def wants_copies(asked: bool | str, model_fits: bool) -> bool:
     if asked is True and not possible:
         raise ValueError(
             "processes is True; expected False or 'auto' here. Worker processes are copies of this "
-            "one: made on Linux, from its main thread, of a model on backend 'numpy' whose trained "
-            "parameters lie in one buffer (flatten), and not in a daemonic process of a pool"
+            "one: made on Linux, by a Python with mmap and pipes, from its main thread, of a model "
+            "on backend 'numpy' whose trained parameters lie in one buffer (flatten), and not in a "
+            "daemonic process of a pool"
         )
     return possible and (asked is True or not processes.refused)
 

@@ -4,7 +4,13 @@ import math
 from typing import Any
 
 from npformer.core import Array, array_module, checks
-from npformer.functional.averaging import average, average_backward, check_mask
+from npformer.functional.averaging import (
+    average,
+    average_backward,
+    check_mask,
+    only,
+    visible,
+)
 
 
 def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
@@ -25,10 +31,7 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
     variance d_head. Without the division, large heads would saturate the softmax, whose gradient
     would vanish.
     """
-    checks.floating(query=query, key=key)
-    checks.shape("query", query, (None, "query_length", "d_head"))
-    like_query = *query.shape[:-2], "key_length", query.shape[-1]
-    checks.shape("key", key, like_query, "Only lengths may differ")
+    check_attention(query, key, key)
     scale = 1.0 / math.sqrt(query.shape[-1])
     scaled = query * scale  # not the scores, which are usually larger than length x d_head
     scores = scaled @ key.swapaxes(-1, -2)  # [.., Lq, d], [.., d, Lk] -> [.., Lq, Lk]
@@ -63,10 +66,14 @@ def scaled_dot_product_attention(
     -------
     y : array, shape (..., query_length, d_value)
     """
+    check_attention(query, key, value)
+    if mask is not None:
+        check_mask(mask, (*query.shape[:-1], key.shape[-2]), reference=query)
+        # What no pair uses may be NaN, and 0 * NaN would be NaN in dQ and dK.
+        triangle = array_module(query).tri(query.shape[-2], key.shape[-2], dtype=bool)
+        queries, keys = visible(mask & triangle if causal else mask)
+        query, key = only(queries, query), only(keys, key)
     scores, scores_cache = attention_scores(query, key)
-    checks.floating(query=query, value=value)
-    like_key = *key.shape[:-1], "d_value"
-    checks.shape("value", value, like_key, "One value for each key: see key's shape")
     y, average_cache = average(scores, value, mask, causal)
     return y, (scores_cache, average_cache)
 
@@ -104,9 +111,8 @@ def blockwise_attention(
     are dropped, and computed again in the backward pass (Rabe and Staats, 2021, arXiv 2112.05682).
     """
     checks.positive("block", block)
-    xp = checks.floating(query=query, key=key, value=value)
-    checks.shape("query", query, (None, "query_length", "d_head"))
-    checks.shape("key", key, (None, "key_length", query.shape[-1]))
+    check_attention(query, key, value)
+    xp = array_module(query)
     if mask is not None:
         # Checked as a whole: a mask with too many rows would fit once it is cut into blocks.
         check_mask(mask, (*query.shape[:-1], key.shape[-2]), reference=query)
@@ -134,6 +140,18 @@ def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, A
         dkey += dk
         dvalue += dv
     return dquery, dkey, dvalue
+
+
+def check_attention(query: Array, key: Array, value: Array) -> None:
+    """Check that there are a key and a value for each token that is seen."""
+    checks.floating(query=query, key=key, value=value)
+    checks.shape("query", query, (None, "query_length", "d_head"))
+    if query.shape[-1] == 0:
+        raise ValueError(f"query has shape {tuple(query.shape)}; expected at least one feature")
+    like_query = *query.shape[:-2], "key_length", query.shape[-1]
+    checks.shape("key", key, like_query, "Only lengths may differ")
+    like_key = *key.shape[:-1], "d_value"
+    checks.shape("value", value, like_key, "One value for each key: see key's shape")
 
 
 def _blocks(query: Array, block: int) -> list[slice]:

@@ -42,9 +42,12 @@ def average(
         )
     if mask is not None:
         check_mask(mask, (*leading, *scores.shape[-2:]), reference=scores)
-    weights, softmax_cache = softmax(scores, mask=allowed_pairs(mask, causal, scores))
-    y = weights @ value  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
-    return y, (weights, value, softmax_cache, scores.shape)
+    allowed = allowed_pairs(mask, causal, scores)
+    weights, softmax_cache = softmax(scores, mask=allowed)
+    queries, keys = visible(None if mask is None else allowed)
+    used = only(keys, value)  # what no query sees may be NaN, and 0 * NaN is NaN
+    y = weights @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
+    return y, (weights, used, queries, softmax_cache, scores.shape, value.shape)
 
 
 def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
@@ -52,10 +55,11 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
 
     Scores or values that were broadcast in the forward pass get the sum of their gradients.
     """
-    weights, value, softmax_cache, scores_shape = cache
-    # y = weights @ value
-    dvalue = sum_to(weights.swapaxes(-1, -2) @ dy, value.shape)  # [.., Lk, dv]
-    dweights = sum_to(dy @ value.swapaxes(-1, -2), weights.shape)  # [.., Lq, Lk]
+    weights, used, queries, softmax_cache, scores_shape, value_shape = cache
+    dy = only(queries, dy)
+    # y = weights @ used
+    dvalue = sum_to(weights.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
+    dweights = sum_to(dy @ used.swapaxes(-1, -2), weights.shape)  # [.., Lq, Lk]
     # weights = softmax(scores)
     dscores = softmax_backward(dweights, softmax_cache)
     return sum_to(dscores, scores_shape), dvalue
@@ -85,6 +89,19 @@ def allowed_pairs(mask: Array | None, causal: bool, scores: Array) -> Array | No
         return mask
     triangle = array_module(scores).tri(*scores.shape[-2:], dtype=bool)
     return triangle if mask is None else mask & triangle
+
+
+def visible(allowed: Array | None) -> tuple[Array | None, Array | None]:
+    """Return which queries see a key, (..., Lq or 1, 1), and which keys are seen, (..., Lk, 1)."""
+    if allowed is None:
+        return None, None
+    allowed = array_module(allowed).atleast_2d(allowed)
+    return allowed.any(axis=-1)[..., None], allowed.any(axis=-2)[..., None]
+
+
+def only(rows: Array | None, x: Array) -> Array:
+    """Return x with 0 in all rows but these; None means all."""
+    return x if rows is None else array_module(x).where(rows, x, 0.0)
 
 
 def check_mask(mask: Array, scores_shape: tuple[int, ...], reference: Array) -> None:

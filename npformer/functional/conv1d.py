@@ -30,6 +30,8 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     checks.choice("padding", padding, ("same", "valid"))
     checks.shape("W", W, ("kernel", "d_in", "d_out"))
     checks.shape("x", x, ("batch", "length", W.shape[1]), "Channels are the last axis")
+    if 0 in W.shape:
+        raise ValueError(f"W has shape {tuple(W.shape)}; expected no axis of size 0")
     kernel, _, d_out = W.shape
     checks.positive("the kernel's size", kernel)
     if b is not None:
@@ -39,8 +41,8 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     length_out = length + before + after - kernel + 1
     if length_out < 1:
         raise ValueError(
-            f"x has length {length} and the kernel has size {kernel}; with padding='valid' no "
-            "position is left. Use padding='same', a longer sequence or a smaller kernel"
+            f"x has length {length} and the kernel has size {kernel}; with padding={padding!r} no "
+            "position is left. Use a longer sequence, a smaller kernel, or padding='same'"
         )
     padded = xp.zeros((batch, before + length + after, d_in), dtype=x.dtype)
     padded[:, before : before + length] = x

@@ -3,6 +3,7 @@
 Tay et al., 2020, arXiv 2005.00743, equations (1) to (3).
 """
 
+import math
 from typing import Any
 
 from npformer.core import Array, array_module, checks
@@ -66,7 +67,10 @@ def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Arr
     dby_head = dscores @ W2[..., :columns].swapaxes(-1, -2)  # [.., length, of a head]
     dW2, db2 = xp.zeros_like(W2), xp.zeros_like(b2)
     if W2.ndim == 2:
-        rows, drows = by_head.reshape(-1, W2.shape[0]), dscores.reshape(-1, columns)
+        rows, drows = (
+            by_head.reshape(-1, W2.shape[0]),
+            dscores.reshape(math.prod(dscores.shape[:-1]), columns),
+        )
         dW2[:, :columns] = rows.T @ drows  # [d_hidden, rows], [rows, columns]
         db2[:columns] = drows.sum(axis=0)
         dhidden = dby_head

@@ -19,7 +19,8 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
         Probability, from 0 up to 1, that an entry is dropped.
     generator : numpy.random.Generator, or CuPy's
         Draws m. None means evaluation: y = x, whatever the rate. With a NumPy generator and a CuPy
-        array, m is drawn on the host, so the same seed gives the same run on every backend.
+        array, m is drawn on the host, so the same seed gives the same run on every backend. The
+        generator of a part of a training step takes the first axis for that of the samples.
 
     Notes
     -----
@@ -56,11 +57,17 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     if not is_numpy_generator(generator):
         kept: Array = generator.random(shape, dtype="float32") >= rate
         return kept
-    n = math.prod(shape)
-    words = generator.integers(0, ALL_BITS, -(-n // 8), dtype="uint64", endpoint=True)
+    rows, entries = (shape[0], math.prod(shape[1:])) if shape else (1, 1)
+    each = -(-entries // 8)  # a row begins with a word of its own, so that others can be left out
+    if hasattr(generator, "mask_words"):
+        uniform, words = generator.mask_words(rows, each)
+    else:
+        uniform = generator.random()
+        words = generator.integers(0, ALL_BITS, rows * each, dtype="uint64", endpoint=True)
     low = int(256.0 * rate)
-    threshold = low + int(float(generator.random()) < 256.0 * rate - low)
-    return (words.view("uint8")[:n] >= threshold).reshape(shape)
+    threshold = low + int(uniform < 256.0 * rate - low)
+    kept = words.view("uint8").reshape(rows, 8 * each)[:, :entries] >= threshold
+    return kept.reshape(shape)
 
 
 def check_dropout(x: Array, rate: float, generator: Any) -> None:

@@ -14,7 +14,7 @@ def hartley_mixing(x: Array) -> tuple[Array, Any]:
     """
     checks.floating(x=x)
     checks.shape("x", x, (None, "length", "d_model"))
-    checks.not_empty("x", x)
+    checks.filled("x", x, "There is no transform of nothing")
     # With cosines C and sines S of each axis, as in `fourier_mixing`:
     # y = C x C - S x S + C x S + S x C. Each entry of y is a sum over x times cos t + sin t, where
     # t is the sum of the two axes' angles. Applied twice, the transform gives length * d_model * x,

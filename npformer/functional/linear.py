@@ -1,5 +1,6 @@
 """Linear map: y = x W + b, the same for every position."""
 
+import math
 from typing import Any
 
 from npformer.core import Array, checks
@@ -20,7 +21,7 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
     """
     check_linear(x, W, b)
     # One matrix product, which a BLAS runs faster than a stack of small ones.
-    rows = x.reshape(-1, W.shape[0])  # [..., d_in] -> [rows, d_in]
+    rows = x.reshape(math.prod(x.shape[:-1]), W.shape[0])  # [..., d_in] -> [rows, d_in]
     y = rows @ W  # [rows, d_in], [d_in, d_out] -> [rows, d_out]
     if b is not None:
         y += b
@@ -35,7 +36,7 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """
     rows, W, has_bias, x_shape = cache
     checks.gradient(dy, (*x_shape[:-1], W.shape[1]))
-    drows = dy.reshape(-1, W.shape[1])  # [rows, d_out]
+    drows = dy.reshape(len(rows), W.shape[1])  # [rows, d_out]
 
     # y = rows @ W
     dx = (drows @ W.T).reshape(x_shape)  # [rows, d_out], [d_out, d_in] -> [rows, d_in]
@@ -56,7 +57,7 @@ def check_linear(x: Array, W: Array, b: Array | None) -> None:
         or (b is not None and b.shape != W.shape[1:])
     ):
         checks.shape("W", W, ("d_in", "d_out"))
-        checks.not_empty("W", W)
+        checks.filled("W", W, "A linear map has inputs and outputs")
         checks.shape("x", x, (None, W.shape[0]), "Its last axis must be the first of W")
         if b is not None:
             checks.shape("b", b, (W.shape[1],), "One bias for each column of W")

@@ -26,6 +26,7 @@ def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array
     checks.shape("W_sequence", W_sequence, ("max_len", "max_len"))
     checks.shape("W_sequence", W_sequence, W_sequence.shape[:1] * 2, "It is square")
     checks.shape("W_features", W_features, (d_model, d_model), "x's features on both sides")
+    checks.filled("W_features", W_features, "A token has features")
     if length > W_sequence.shape[0]:
         raise ValueError(
             f"x has length {length}; expected at most {W_sequence.shape[0]}, the length that "

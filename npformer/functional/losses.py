@@ -32,6 +32,8 @@ def softmax_cross_entropy(
     backend_of(logits=logits, labels=labels)
     checks.shape("logits", logits, (None, "n_classes"))
     n_classes = logits.shape[-1]
+    if n_classes == 0:
+        raise ValueError(f"logits has shape {tuple(logits.shape)}; expected at least one class")
     checks.shape("labels", labels, logits.shape[:-1], "One label for each row of logits")
     checks.rate("label_smoothing", label_smoothing)
     label_smoothing = float(label_smoothing)  # a NumPy number would make float64 of float32
@@ -70,7 +72,7 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
 
 
 def binary_cross_entropy_with_logits(logits: Array, targets: Array) -> tuple[Array, Any]:
-    """Mean of -t log sigmoid(z) - (1 - t) log(1 - sigmoid(z)), in nats.
+    """Mean of -t log sigmoid(z) - (1 - t) log(1 - sigmoid(z)), in nats; 0 if there is none.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def binary_cross_entropy_with_logits(logits: Array, targets: Array) -> tuple[Arr
     checks.shape("targets", targets, logits.shape, "One target for each logit")
     # The same as max(z, 0) - z t + log(1 + exp(-|z|)), in which no exponential can overflow.
     each = xp.maximum(logits, 0.0) - logits * targets + xp.log1p(xp.exp(-xp.abs(logits)))
-    return each.mean(), (logits, targets)
+    return each.sum() / max(each.size, 1), (logits, targets)
 
 
 def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) -> Array:
@@ -93,11 +95,11 @@ def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) 
     """
     logits, targets = cache
     p, _ = sigmoid(logits)
-    return (p - targets) * (_number(dloss) / logits.size)
+    return (p - targets) * (_number(dloss) / max(logits.size, 1))
 
 
 def mean_squared_error(prediction: Array, target: Array) -> tuple[Array, Any]:
-    """Mean of (prediction - target)^2 over all entries.
+    """Mean of (prediction - target)^2 over all entries; 0 if there are none.
 
     Parameters
     ----------
@@ -108,14 +110,14 @@ def mean_squared_error(prediction: Array, target: Array) -> tuple[Array, Any]:
     checks.floating(prediction=prediction, target=target)
     checks.shape("target", target, prediction.shape, "One target for each prediction")
     difference = prediction - target
-    return (difference * difference).mean(), difference
+    return (difference * difference).sum() / max(difference.size, 1), difference
 
 
 def mean_squared_error_backward(dloss: Array | float, cache: Any) -> Array:
     """dprediction = 2 (prediction - target) dloss / n, the derivative of a square."""
     difference = cache
-    # loss = (difference * difference).mean()
-    return difference * (_number(dloss) * (2.0 / difference.size))
+    # loss = (difference * difference).sum() / size
+    return difference * (_number(dloss) * (2.0 / max(difference.size, 1)))
 
 
 def _number(dloss: Array | float) -> Array | float:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, backend_of, checks
+from npformer.core import Array, array_module, backend_of, checks
 
 
 def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array, Any]:
@@ -14,22 +14,22 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
     axis : int
         The axis along which y sums to 1.
     mask : bool array, broadcastable to x, optional
-        True = keep. Other entries get exactly 0, even if nothing is kept along the axis.
+        True = keep. Other entries get exactly 0, and so does their gradient, whatever x and dy hold
+        there. Nothing that is kept, or -inf everywhere, along the axis means 0 everywhere.
     """
     xp = checks.floating(x=x)
     if mask is not None:
         backend_of(x=x, mask=mask)
         checks.boolean("mask", mask)
         x = xp.where(mask, x, -xp.inf)
+    if x.shape[axis] == 0:
+        return xp.zeros_like(x), (x, axis, None)
     top = x.max(axis=axis, keepdims=True)
-    if mask is not None:
-        top = xp.where(top == -xp.inf, 0.0, top)  # nothing kept: exp(-inf - 0) = 0, never NaN
+    top = xp.where(top == -xp.inf, 0.0, top)  # nothing kept: exp(-inf - 0) = 0, never NaN
     y = xp.exp(x - top)  # changes nothing in y / total, and cannot overflow
     total = y.sum(axis=axis, keepdims=True)
-    if mask is not None:
-        total = xp.where(total == 0.0, 1.0, total)
-    y /= total
-    return y, (y, axis)
+    y /= xp.where(total == 0.0, 1.0, total)
+    return y, (y, axis, mask)
 
 
 def softmax_backward(dy: Array, cache: Any) -> Array:
@@ -42,5 +42,7 @@ def softmax_backward(dy: Array, cache: Any) -> Array:
     Multiplied by the loss's gradient with respect to y_j and summed over j, this is the formula
     above.
     """
-    y, axis = cache
+    y, axis, mask = cache
+    if mask is not None:
+        dy = array_module(dy).where(mask, dy, 0.0)  # 0 * NaN would be NaN
     return y * (dy - (dy * y).sum(axis=axis, keepdims=True))

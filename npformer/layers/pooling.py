@@ -1,5 +1,6 @@
 """Pooling: from a sequence to what the classifier sees."""
 
+from dataclasses import replace
 from typing import Any
 
 from npformer import functional as F
@@ -8,6 +9,7 @@ from npformer.core import (
     Context,
     Gradients,
     Layer,
+    Padding,
     Registry,
     Seed,
     array_module,
@@ -54,6 +56,7 @@ class FirstToken(Pooling):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.floating(x=x)
         checks.shape("x", x, ("batch", "length", "d_model"))
+        checks.has_tokens("x", x)
         return x[:, 0], x.shape
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
@@ -124,6 +127,32 @@ def without_padding(x: Array, mask: Array | None) -> Array:
     backend = backend_of(x=x, mask=mask)
     checks.mask("mask", mask, tuple(x.shape[:2]))
     return backend.module.where(mask[..., None], x, 0.0)
+
+
+def hide_padding(x: Array, context: Context) -> tuple[Array, Context, Array | None]:
+    """Return x with 0 at padding, a context that says so, and the mask of what was hidden.
+
+    If there is no padding, or it is hidden already, the mask is None. `Encoder` begins with this.
+    """
+    padding = context.padding
+    if padding is None or padding.hidden:
+        return x, context, None
+    hidden = without_padding(x, padding.mask)
+    return hidden, replace(context, padding=padding.as_hidden()), padding.mask
+
+
+def finite_at_padding(x: Array, padding: Padding | None) -> Array:
+    """Return x with 0 where it is NaN or infinite at padding, unless padding is hidden already.
+
+    A mixer begins with this, and so does its backward pass: 0 * NaN is NaN, in gradients of weights
+    for example. Other numbers at padding are mixed as any: they reach padding only.
+    """
+    if padding is None or padding.hidden:
+        return x
+    backend = backend_of(x=x, mask=padding.mask)
+    checks.mask("mask", padding.mask, tuple(x.shape[:2]))
+    xp = backend.module
+    return xp.where(padding.mask[..., None] | xp.isfinite(x), x, 0.0)
 
 
 POOLINGS: Registry[Layer] = Registry(

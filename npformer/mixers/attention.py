@@ -7,7 +7,6 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.layers import Linear
-from npformer.layers.pooling import without_padding
 from npformer.mixers.averaging import AveragingMixer, Scores, over_heads
 from npformer.mixers.mixer import MixerSettings, check_heads
 
@@ -123,7 +122,6 @@ class BlockwiseAttention(Attention):
         query, query_cache = self.scores.query.forward(x, context)  # [batch, length, d_model]
         key, key_cache = self.scores.key.forward(x, context)
         value, value_cache = self.value.forward(x, context)
-        value = without_padding(value, context.mask)
         heads, heads_cache = F.blockwise_attention(
             F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
             F.split_heads(key, self.n_heads),

@@ -22,7 +22,7 @@ from npformer.core import (
     initializers,
 )
 from npformer.layers import Linear
-from npformer.layers.pooling import without_padding
+from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
 
 
@@ -112,20 +112,20 @@ class AveragingMixer(Mixer):
                 yield name, child
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        x = finite_at_padding(x, context.padding)
         merged, heads_cache = self.heads(x, context)  # [batch, length, d_model]
         y, output_cache = self.output.forward(merged, context)
-        return y, (heads_cache, output_cache)
+        return y, (heads_cache, output_cache, context.padding)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        heads_cache, output_cache = cache
-        dmerged = self.output.backward(dy, output_cache, gradients)
+        heads_cache, output_cache, padding = cache
+        dmerged = self.output.backward(finite_at_padding(dy, padding), output_cache, gradients)
         return self.heads_backward(dmerged, heads_cache, gradients)
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the heads side by side, (batch, length, d_model), and `heads_backward`'s cache."""
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
-        value = without_padding(value, context.mask)
         by_head = F.split_heads(value, self.n_heads)  # [batch, heads, length, d_head]
         heads, average_cache = F.average(scores, by_head, over_heads(context.mask), self.causal)
         return F.merge_heads(heads), (scores_cache, value_cache, average_cache)

@@ -29,6 +29,12 @@ def hybrid(
         Which layers have attention. "mixed" spreads them evenly, beginning at the bottom. The paper
         found "top" best.
 
+    Notes
+    -----
+    There are always n_attention layers with attention, as the paper says. Its published code has
+    every (n_layers // n_attention)-th one in "mixed", which are more if the division has a rest:
+    3 for 5 layers and n_attention=2, where this has the first 2 of them.
+
     Examples
     --------
     >>> import npformer as nf

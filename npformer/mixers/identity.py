@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 from npformer.core import Array, Context, Gradients, Seed, array_module, backend_of, checks
+from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
 
 
@@ -21,10 +22,10 @@ class Identity(Mixer):
         if context.mask is not None:
             backend_of(x=x, mask=context.mask)
             checks.mask("mask", context.mask, tuple(x.shape[:2]))
-        return x, None
+        return finite_at_padding(x, context.padding), context.padding
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return dy
+        return finite_at_padding(dy, cache)
 
     def explain(self, x: Array, context: Context) -> Array:
         xp = array_module(x)

@@ -43,7 +43,8 @@ class Mixer(Layer):
     """A layer in which tokens see each other: (batch, length, d_model) to the same shape.
 
     ``context.mask`` is False for padding. A mixer gives padding no weight at all, or refuses the
-    mask unless a setting says how to treat padding.
+    mask unless a setting says how to treat padding. There x and dy may hold NaN, unless the
+    `Padding` says that others have seen to it.
 
     Attributes
     ----------

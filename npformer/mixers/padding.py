@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from npformer.core import Array, Padding, array_module, backend_of, checks
-from npformer.layers.pooling import without_padding
+from npformer.layers.pooling import finite_at_padding, without_padding
 
 Mix = Callable[[Array], tuple[Array, Any]]
 MixBackward = Callable[[Array, Any], Array]
@@ -34,15 +34,15 @@ def refuse_backward(mix_backward: MixBackward, dy: Array, cache: Any) -> Array:
 
 def zero(mix: Mix, x: Array, padding: Padding | None, name: str) -> tuple[Array, Any]:
     """Set padding to 0 and mix it with the rest."""
-    mask = None if padding is None else padding.mask
-    y, mix_cache = mix(without_padding(x, mask))
-    return y, (mix_cache, mask)
+    y, mix_cache = mix(without_padding(x, None if padding is None else padding.mask))
+    return y, (mix_cache, padding)
 
 
 def zero_backward(mix_backward: MixBackward, dy: Array, cache: Any) -> Array:
     """Gradient of `zero`: 0 at padding."""
-    mix_cache, mask = cache
-    return without_padding(mix_backward(dy, mix_cache), mask)
+    mix_cache, padding = cache
+    dx = mix_backward(finite_at_padding(dy, padding), mix_cache)
+    return without_padding(dx, None if padding is None else padding.mask)
 
 
 def per_length(mix: Mix, x: Array, padding: Padding | None, name: str) -> tuple[Array, Any]:

@@ -46,6 +46,7 @@ class WholeSequenceMixer(Mixer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.floating(x=x)
         checks.shape("x", x, ("batch", "length", "d_model"))
+        checks.has_tokens("x", x)
         strategy, _ = STRATEGIES[self.padding]
         return strategy(lambda x: self.mix(x, context), x, context.padding, self.name)
 

@@ -4,13 +4,16 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, backend_of, checks, initializers
 from npformer.layers import LayerNorm
+from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.block import EncoderBlock
 from npformer.models.config import EncoderConfig
 
 
 class Encoder(Layer):
-    """A stack of blocks: (batch, length, d_model) to the same shape.
+    """A stack of blocks: (batch, length, d_model) to the same shape, with 0 at padding.
+
+    What x and dy hold at padding, NaN too, changes nothing.
 
     Attributes
     ----------
@@ -38,10 +41,14 @@ class Encoder(Layer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         self.check(x, context)
-        return forward_chain(self.chain(), x, context)
+        x, context, hidden = hide_padding(x, context)
+        y, caches = forward_chain(self.chain(), x, context)
+        return without_padding(y, hidden), (caches, hidden)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return backward_chain(self.chain(), dy, cache, gradients)
+        caches, hidden = cache
+        dx = backward_chain(self.chain(), without_padding(dy, hidden), caches, gradients)
+        return without_padding(dx, hidden)
 
     def chain(self) -> list[Layer]:
         """Return the blocks, and the final norm if there is one."""

@@ -5,7 +5,7 @@ from typing import Any
 from npformer.core import Array, Context, Gradients, Layer, Seed, asarray, checks, initializers
 from npformer.functional.embedding import check_ids
 from npformer.layers import Dropout, Embedding, LayerNorm, Linear, Positions, TokenTypes
-from npformer.layers.pooling import without_padding
+from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.config import EncoderConfig
 
@@ -79,10 +79,15 @@ class InputEmbedding(Layer):
         return [part for part in parts if part is not None]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return forward_chain(self.chain(), x, context)
+        hidden = None
+        if self.n_features is not None:
+            x, context, hidden = hide_padding(x, context)
+        y, caches = forward_chain(self.chain(), x, context)
+        return y, (caches, hidden)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return backward_chain(self.chain(), dy, cache, gradients)
+        caches, hidden = cache
+        return without_padding(backward_chain(self.chain(), dy, caches, gradients), hidden)
 
     # Checks, and moves to the model's backend ---------------------------------------------------
 

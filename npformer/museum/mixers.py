@@ -89,9 +89,7 @@ def softmax_divided_by_the_batch(
 
 def softmax_divided_by_the_batch_backward(dy: Array, cache: Any) -> Array:
     """Gradient of softmax, divided by the batch size."""
-    y, axis = cache
-    dx = y * (dy - (dy * y).sum(axis=axis, keepdims=True))
-    return dx / len(dy)
+    return F.softmax_backward(dy, cache) / len(dy)
 
 
 def softmax_that_guesses_its_axis(
@@ -139,7 +137,8 @@ def attention_over_an_axis_of_length_1(
     """
     scores, scores_cache = F.attention_scores(query, key)
     weights = F.softmax(scores[..., None])[0][..., 0]
-    return weights @ value, (scores_cache, (weights, value, (weights, -1), scores.shape))
+    average_cache = weights, value, None, (weights, -1, None), scores.shape, value.shape
+    return weights @ value, (scores_cache, average_cache)
 
 
 def attention_that_looks_ahead(

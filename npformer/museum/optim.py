@@ -22,7 +22,7 @@ class AdamWithTheLayersNumber(Adam):
     def step(self, gradients: Mapping[str, Array]) -> None:
         beta1, beta2 = self.betas
         for t, (name, theta, g) in enumerate(self._pieces(gradients), start=1):
-            m, v = self._moments_of(name, theta)
+            m, v = self._moments.of(name, theta)
             m += (1.0 - beta1) * (g - m)
             v += (1.0 - beta2) * (g * g - v)
             root = np.sqrt(v / (1.0 - beta2**t))
@@ -44,7 +44,7 @@ class AdamThatCountsTensors(Adam):
         for name, theta, g in self._pieces(gradients):
             lr = self.current_lr()
             self.steps += 1
-            m, v = self._moments_of(name, theta)
+            m, v = self._moments.of(name, theta)
             m += (1.0 - beta1) * (g - m)
             v += (1.0 - beta2) * (g * g - v)
             root = np.sqrt(v / (1.0 - beta2**self.steps))
@@ -65,7 +65,7 @@ class AdamWithOneBeta(Adam):
         lr, (beta1, beta2) = self.current_lr(), self.betas
         self.steps += 1
         for name, theta, g in self._pieces(gradients):
-            m, v = self._moments_of(name, theta)
+            m, v = self._moments.of(name, theta)
             m += (1.0 - beta1) * (g - m)
             v += (1.0 - beta1) * (g * g - v)
             root = np.sqrt(v / (1.0 - beta2**self.steps))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
-from npformer.core import PRECISIONS, Feed, checks, get_backend, use_precision
+from npformer.core import PRECISIONS, Feed, Layer, checks, get_backend, use_precision
 from npformer.engine.updates import device_generator
 from npformer.optim import Adam
 
@@ -38,17 +38,21 @@ def optimizer_for(model: SequenceClassifier, optimizer: object, **settings: Any)
     return optimizer
 
 
-def trains(optimizer: Adam, model: SequenceClassifier) -> bool:
+def trains(optimizer: Adam, model: Layer) -> bool:
     """Return whether an optimizer updates exactly the model's own arrays, not copies of them."""
     theirs, ours = optimizer.parameters, model.parameters()
     return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
 
 
 def dropout_generator(model: SequenceClassifier, masks: str, rng: np.random.Generator) -> Any:
-    """Return the generator of dropout's masks; on a GPU, if asked for, one of the device."""
+    """Return the generator of dropout's masks; on a GPU, if asked for, one of the device.
+
+    It is a child of `rng`, so that the order of the samples does not depend on dropout.
+    """
+    (own,) = rng.spawn(1)
     if masks == "device" and model.backend != "numpy":
-        return device_generator(model.backend, int(rng.integers(1 << 63))) or rng
-    return rng
+        return device_generator(model.backend, int(own.integers(1 << 63))) or own
+    return own
 
 
 def feed_of(backend: str) -> AbstractContextManager[Feed | None]:

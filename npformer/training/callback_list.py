@@ -15,10 +15,11 @@ Function = Callable[[TrainingState], object]
 
 
 class CallbackList:
-    """All callbacks of a training."""
+    """All callbacks of a training: those of `fit`, then those of the user."""
 
-    def __init__(self, callbacks: Iterable[Callback]) -> None:
-        self.callbacks = list(callbacks)
+    def __init__(self, of_fit: Iterable[Callback], of_user: list[Callback]) -> None:
+        self.of_user = of_user
+        self.callbacks = [*of_fit, *of_user]
         self._started: list[Callback] = []
 
     def start(self, state: TrainingState) -> None:

@@ -12,7 +12,7 @@ from npformer.optim import Adam
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import History
 
-RESERVED = ("finished", "interrupted", "error")
+RESERVED = ("finished", "interrupted", "terminated", "error")
 """Values of `History.stopped` that only `fit` sets."""
 
 
@@ -132,3 +132,13 @@ class Callback:
 
         If `on_start` succeeded, this is called after an error or Ctrl-C too: close files here.
         """
+
+    def state_dict(self) -> Any:
+        """Return what the callback has to know if the training goes on from a checkpoint.
+
+        Plain values, ready for JSON; None if there is nothing.
+        """
+        return None
+
+    def load_state_dict(self, state: Any) -> None:
+        """Take over what `state_dict` returned; called before `on_start`."""

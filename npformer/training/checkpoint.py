@@ -1,16 +1,28 @@
 """save and load: a model in a safetensors file, with its configuration as JSON; no pickle."""
 
 import os
+import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import asarray, checks, initializers, to_numpy
 from npformer.models import Encoder, EncoderConfig
 from npformer.text_encoder import TextEncoder
 from npformer.training.architecture import check_rebuilt
-from npformer.training.model_file import CheckpointError, read_model_file, write_model_file
+from npformer.training.model_file import (
+    CheckpointError,
+    CheckpointWarning,
+    check_keys,
+    read_description,
+    read_model_file,
+    write_model_file,
+)
 from npformer.training.plugin_names import how_to_register, missing_names, plugin_names
+from npformer.training.stated_sizes import Tensors, check_stated, misfit, numbers_allowed
 
 Model = Encoder | TextEncoder | SequenceClassifier
 MODELS: dict[str, type[Model]] = {
@@ -19,6 +31,9 @@ MODELS: dict[str, type[Model]] = {
     "SequenceClassifier": SequenceClassifier,
 }
 """The classes that can be rebuilt from a configuration, and so saved and loaded."""
+
+KEYS = ("class", "config", "arguments", "notes", "registered")
+"""What a model's description has."""
 
 
 def checkpoint_name(split: str = "") -> str:
@@ -45,48 +60,80 @@ def save(
     notes : mapping, optional
         Further values to store, ready for JSON; `read_notes` returns them.
     """
+    path = checks.path("path", path)
+    if notes is not None:
+        checks.plain_values("notes", notes)
+    _check_place(path)
+    description = rebuildable(model)
+    write_model_file(path, {**description, "notes": dict(notes or {})}, tensors_of(model))
+
+
+def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = False) -> Model:
+    """Read a model that `save` wrote, and move it to a backend.
+
+    Parameters
+    ----------
+    force : bool
+        Whether to load a file that changed after it was saved, with a `CheckpointWarning`.
+
+    Raises
+    ------
+    CheckpointError
+        The file is damaged, cut short, or not npformer's; the message says which.
+
+    Warns
+    -----
+    CheckpointWarning
+        Weights are NaN or infinite.
+    """
+    path = checks.path("path", path)
+    description, tensors = read_model_file(path, force=force)
+    return model_of(path, description, tensors).to(backend)
+
+
+def rebuildable(model: Model) -> dict[str, Any]:
+    """Return a model's description, after checking that `model_of` could build it from that."""
     if type(model) not in MODELS.values():  # `load` could not build a subclass
         raise TypeError(
             f"model is a {type(model).__name__}; expected an Encoder, a TextEncoder or a "
             "SequenceClassifier, which can be rebuilt from their configuration. For other layers "
             "save layer.parameters() with safetensors.numpy.save_file"
         )
-    path = checks.path("path", path)
-    if notes is not None:
-        checks.plain_values("notes", notes)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
+    description = model_description(model)
+    tensors, arguments = model.named_parameters(), description["arguments"]
+    check_stated(description["config"], arguments, tensors)  # `model_of` will ask, too
+    check_rebuilt(model, _built(type(model), model.config, arguments, tensors))
+    return description
+
+
+def model_description(model: Model) -> dict[str, Any]:
+    """Return a model's class, configuration and arguments, and the plugins that they need."""
     arguments = {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments()
-    check_rebuilt(model, _built(type(model), model.config, arguments))
     description: dict[str, Any] = {
         "class": type(model).__name__,
         "config": model.config.to_dict(),
         "arguments": arguments,
-        "notes": dict(notes or {}),
     }
     if from_plugins := plugin_names({**vars(model.config), **arguments}):
         description["registered"] = from_plugins
-    tensors = {name: to_numpy(p.value).copy() for name, p in model.named_parameters().items()}
-    write_model_file(path, description, tensors)
+    return description
 
 
-def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
-    """Read a model that `save` wrote, and move it to a backend.
+def tensors_of(model: Model) -> dict[str, np.ndarray]:
+    """Return a copy of every parameter, on the host, by its dotted name."""
+    return {name: to_numpy(p.value).copy() for name, p in model.named_parameters().items()}
 
-    Raises
-    ------
-    CheckpointError
-        The file is damaged, cut short, or not npformer's; the message says which.
-    """
-    description, tensors = read_model_file(path := checks.path("path", path))
+
+def model_of(
+    path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
+) -> Model:
+    """Build a model from what a file holds; a CheckpointError names the file."""
     try:
-        config = EncoderConfig.from_dict(description["config"])
-        kind, arguments = description["class"], description["arguments"]
-        if kind not in MODELS:
-            raise ValueError(f"it holds a {kind}; expected one of {', '.join(MODELS)}")
-        model = _built(MODELS[kind], config, arguments)
-    except (KeyError, TypeError, ValueError) as error:
-        problem = f"it has no {error}" if isinstance(error, KeyError) else error
+        model = _described(path, description, tensors)
+    except CheckpointError:
+        raise
+    except Exception as error:  # a file may say anything, also to the builders of plugins
+        problem = str(error) or type(error).__name__
         missing = missing_names(description)
         failure = CheckpointError(
             f"{path}: its description cannot be used: {problem}. {how_to_register(missing)}If the "
@@ -95,22 +142,89 @@ def load(path: str | os.PathLike[str], backend: str = "numpy") -> Model:
         failure.unregistered = tuple(missing)
         raise failure from error
     parameters = model.named_parameters()
-    if problems := checks.misfits(tensors, parameters):
+    _refuse_misfits(path, checks.misfits(tensors, parameters))
+    for name, parameter in parameters.items():
+        parameter.value[...] = asarray(tensors[name])
+    _tell_non_finite(path, {name: tensors[name] for name in parameters})
+    return model
+
+
+def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str, Any]:
+    """Return the notes that were saved with a model; raises errors as `load` does.
+
+    Tensors are not read, so damage of theirs does not show; notes have a checksum of their own.
+    """
+    path = checks.path("path", path)
+    notes = read_description(path, force=force).get("notes", {})
+    if not isinstance(notes, dict):
+        raise CheckpointError(f"{path}: its notes are {notes!r}; expected names and values")
+    return notes
+
+
+def _check_place(path: Path) -> None:
+    """Check that a file can be written there, before any work."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"{path} is a folder; expected the name of a file, such as {path / checkpoint_name()}"
+        )
+    if path.exists() and not path.is_file():  # it would be replaced, even if it is /dev/null
+        raise FileExistsError(f"{path} is not a regular file; expected the name of a file")
+
+
+def _described(
+    path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
+) -> Model:
+    """Build the model that a description names, if the tensors can be its own."""
+    name = description.get("class")
+    if name == "Checkpoint":
+        raise CheckpointError(
+            f"{path} is the Checkpoint of a training, with more than a model; expected a file of "
+            "npformer.save. Open its folder with npformer.load_checkpoint, which returns the model"
+        )
+    if not isinstance(name, str) or name not in MODELS:
+        raise ValueError(f"it holds a {name}; expected one of {', '.join(MODELS)}")
+    check_keys(path, description, KEYS)
+    for part in ("config", "arguments"):
+        if part not in description:
+            raise ValueError(f"it has no {part!r}")
+        if not isinstance(description[part], dict):
+            raise ValueError(f"its {part} is {description[part]!r}; expected names and values")
+    kind, arguments = MODELS[name], description["arguments"]
+    check_stated(description["config"], arguments, tensors)
+    config = EncoderConfig.from_dict(description["config"])
+    _refuse_misfits(path, misfit(kind, config, tensors))
+    return _built(kind, config, arguments, tensors)
+
+
+def _refuse_misfits(path: Path, problems: str) -> None:
+    if problems:
         raise CheckpointError(
             f"{path}: its tensors do not fit its configuration: {problems}. Was it edited? Save "
             "the model again"
         )
-    for name, parameter in parameters.items():
-        parameter.value[...] = asarray(tensors[name])
-    return model.to(backend)
 
 
-def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the notes that were saved with a model; raises errors as `load` does."""
-    description, _ = read_model_file(checks.path("path", path))
-    return dict(description.get("notes", {}))
+def _tell_non_finite(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
+    """Warn of weights that are NaN or infinite."""
+    counts = {name: array.size - np.isfinite(array).sum() for name, array in tensors.items()}
+    found = [f"{name} ({n} of {tensors[name].size})" for name, n in counts.items() if n]
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        warnings.warn(
+            f"{path}: NaN or infinity is in {', '.join(found[:3])}{more}, so predictions will be "
+            "NaN or wrong. Was it saved after a training that diverged? Load an earlier file",
+            CheckpointWarning,
+            stacklevel=4,
+        )
 
 
-def _built(kind: type[Model], config: EncoderConfig, arguments: Mapping[str, Any]) -> Model:
-    """Build a model without drawing its weights."""
-    return kind(config, **arguments, seed=initializers.undrawn())
+def _built(
+    kind: type[Model],
+    config: EncoderConfig,
+    arguments: Mapping[str, Any],
+    tensors: Tensors,
+) -> Model:
+    """Build a model without drawing its weights, and no larger than its tensors allow."""
+    return kind(config, **arguments, seed=initializers.undrawn(numbers_allowed(tensors)))

@@ -1,6 +1,7 @@
 """Early stopping: the best weights are kept, and a training without progress is ended."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,13 @@ class EarlyStopping(Callback):
 
     def __init__(self, patience: int | None) -> None:
         self.patience = patience
-        self._score = (-math.inf, -math.inf)
-        self._weights: dict[str, np.ndarray] = {}
+        self.weights: dict[str, np.ndarray] = {}
+        self._score: tuple[float, float] | None = None
+
+    def on_start(self, state: TrainingState) -> None:
+        """Stop at once if the training goes on from a checkpoint where it had been stopped."""
+        if state.best_epoch is not None:
+            self._stop_if_too_late(state)
 
     def after_epoch(self, state: TrainingState) -> None:
         """Keep the model's weights if they are better than those kept."""
@@ -25,17 +31,29 @@ class EarlyStopping(Callback):
         if found is None:
             return
         score = (0.0 if math.isnan(found.accuracy) else found.accuracy, -found.loss)
-        if score > self._score:
+        if self._score is None or score > self._score:
             self._score = score
-            self._weights = {n: to_numpy(p).copy() for n, p in state.model.parameters().items()}
+            self.weights = {n: to_numpy(p).copy() for n, p in state.model.parameters().items()}
             state._set(best_epoch=state.epoch)
+        self._stop_if_too_late(state)
+
+    def _stop_if_too_late(self, state: TrainingState) -> None:
         if self.patience is not None and state.epoch - (state.best_epoch or 0) >= self.patience:
             state.stop("patience")
 
     def on_end(self, state: TrainingState) -> None:
         """Put the best weights back, and record which epoch the model's weights come from."""
         for name, parameter in state.model.parameters().items():
-            if name in self._weights:
-                parameter[...] = array_module(parameter).asarray(self._weights[name])
+            if name in self.weights:
+                parameter[...] = array_module(parameter).asarray(self.weights[name])
         complete = len(state.history.train_loss) == state.epoch > 0
         state.history.best_epoch = state.best_epoch or (state.epoch if complete else None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best score; the weights are arrays, in `weights`."""
+        return {"score": self._score}
+
+    def load_state_dict(self, state: Any) -> None:
+        """Take over the best score."""
+        score = state["score"]
+        self._score = None if score is None else (float(score[0]), float(score[1]))

@@ -46,18 +46,36 @@ def evaluate(
 
     `data` and `loss` are as in `fit`, `batch_size` and `processes` as in
     `SequenceClassifier.predict_probabilities`.
+
+    Raises
+    ------
+    ValueError
+        There is no label, or the model's outputs for a sample are NaN or infinite.
     """
     require_classifier(model)
     loss = model.loss_with(loss)
-    return measure(model, checked_data(model, "data", data, loss), loss, batch_size, processes)
+    samples = checked_data(model, "data", data, loss)
+    return measure(model, samples, loss, batch_size, processes, must_be_numbers=True)
 
 
 def measure(
-    model: SequenceClassifier, samples: Batch, loss: Loss, batch_size: int, processes: bool | str
+    model: SequenceClassifier,
+    samples: Batch,
+    loss: Loss,
+    batch_size: int,
+    processes: bool | str,
+    must_be_numbers: bool = False,
 ) -> Evaluation:
     """Evaluate a model on data that have been checked."""
     mask = None if samples.padding is None else samples.padding.mask
     outputs = model.in_batches(to_numpy, samples.x, mask, batch_size, processes=processes)
+    wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
+    if must_be_numbers and wrong.any():
+        raise ValueError(
+            f"the outputs for sample {int(np.argwhere(wrong)[0, 0])} are NaN or infinite; expected "
+            "numbers. Its x holds NaN or infinity, or the weights do: npformer.trace(model, x) "
+            "shows where they begin"
+        )
     found = loss.measure(outputs, np.asarray(samples.y))
     n = max(found.n, 1)
     return Evaluation(
@@ -79,9 +97,15 @@ def checked_data(model: SequenceClassifier, name: str, data: Data, loss: Loss) -
     if len(x) == 0:
         raise ValueError(f"{name} has no samples; expected at least 1")
     try:
-        return model.check(x, y, mask, loss=loss)
+        samples = model.check(x, y, mask, loss=loss)
     except (TypeError, ValueError) as error:
         raise type(error)(f"in {name}, {error}") from error
+    if not loss.counts(samples.y).any():
+        raise ValueError(
+            f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
+            "-1, which means that it has none"
+        )
+    return samples
 
 
 def require_classifier(model: object) -> None:

@@ -1,7 +1,8 @@
 """History: what `fit` returns."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
 
 
 @dataclass
@@ -24,6 +25,10 @@ class History:
     stopped : str
         Why the training ended: "finished", "patience", "interrupted", or the reason that a callback
         gave. A callback's `on_end` may also see "error".
+    workers : dict of str to int
+        How many steps were computed by whom: {"2 processes": 40, "1 worker": 2}. Also "2 threads",
+        and "2 threads in a call" for a few long sequences. Another number of workers changes the
+        order of sums, and so the last digits.
     """
 
     train_loss: list[float] = field(default_factory=list)
@@ -33,7 +38,16 @@ class History:
     seconds: list[float] = field(default_factory=list)
     best_epoch: int | None = None
     stopped: str = "finished"
+    workers: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the history that `to_dict` gave; raises ValueError for anything else."""
+        names = {each.name for each in fields(cls)}
+        if not isinstance(values, Mapping) or set(values) != names:
+            raise ValueError(f"a history is {values!r}; expected a dict of {', '.join(names)}")
+        return cls(**values)

@@ -1,6 +1,8 @@
 """fit: the training loop."""
 
+import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import Seed, checks, initializers
@@ -10,11 +12,14 @@ from npformer.optim import Adam, Schedule
 from npformer.training.arguments import dropout_generator, feed_of, optimizer_for, precision_of
 from npformer.training.callback_list import CallbackList, Function, checked_callbacks
 from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.checkpoint_folder import checkpoint_folder, reserved
 from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import Data, checked_data, require_classifier
 from npformer.training.history import History
+from npformer.training.interrupts import Interrupts, Terminated, word_for
 from npformer.training.loss_watch import LossWatch
 from npformer.training.progress_bar import ProgressBar
+from npformer.training.resume import Checkpoints, n_bytes
 from npformer.training.steps import Training
 
 
@@ -43,8 +48,15 @@ def fit(
     on_interrupt: str = "raise",
     callbacks: Sequence[Callback | Function] = (),
     loss: Loss | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int = 1,
+    resume: bool = False,
 ) -> History:
     """Train a classifier in place, and keep its best weights.
+
+    A signal (Ctrl-C, SIGTERM) ends the training after the current step, with the best weights put
+    back; a second Ctrl-C does not wait for the end of the step, but the weights are never those of
+    half an update.
 
     Parameters
     ----------
@@ -69,9 +81,10 @@ def fit(
     patience : int, optional
         Stop after so many epochs without a better one; needs validation data.
     seed : int or numpy.random.Generator
-        Decides the order of the samples and dropout's masks: two runs with the same seed, model and
-        number of workers are equal bit for bit. (On a GPU with `use_kernels(False)` only up to
-        rounding, because CuPy adds the gradients of repeated token ids in any order.)
+        Decides the order of the samples and dropout's masks, whatever the number of workers. Two
+        runs with the same seed, model and number of workers (`History.workers`) are equal bit for
+        bit; another number changes the order of sums. (On a GPU with `use_kernels(False)` a run
+        repeats up to rounding, because CuPy adds the gradients of repeated token ids in any order.)
     workers : int or "auto"
         CPU cores that share each batch, or each long sequence. "auto": all of them, if there is
         enough to compute.
@@ -92,17 +105,33 @@ def fit(
         Where dropout's masks are drawn. "host": by NumPy, so that a seed means the same run on
         every backend. "device": on the GPU, which is many times faster for a large model.
     on_interrupt : {"raise", "return"}
-        After Ctrl-C, with the best weights restored: raise KeyboardInterrupt or return.
+        After Ctrl-C or SIGTERM: raise KeyboardInterrupt or SystemExit, or return.
     callbacks : list of Callback or callable
         Called during the training, which they may stop: see `Callback`. A plain function is called
         after each epoch, with the `TrainingState`.
+    checkpoint : str or path, optional
+        A folder for this training alone, which is locked while it runs. The whole state is written
+        there, at the end, after Ctrl-C or SIGTERM, and every so many epochs (`every`): weights,
+        moments of Adam, generators, the place in the data, the history, the best weights, and what
+        callbacks give for it (`Callback.state_dict`).
+    every : int
+        Epochs between two checkpoints.
+    resume : bool
+        Go on from the checkpoint in the folder, or begin if there is none. Pass the same model,
+        data and settings again; `epochs` may grow. With the same number of workers the training
+        then equals one that was not stopped, bit for bit; otherwise a warning names the difference.
 
     Raises
     ------
     NonFiniteLossError
         The loss is NaN or infinite, or a weight after the last step; names the step and the tensor.
+    NonFiniteGradientError
+        A gradient is, though the loss is not; names the parameter. On a GPU this shows in the loss.
     CopyDiedError, BatchTooLargeError
         A worker process ended in the middle of a step, or a batch does not fit into memory.
+    OSError, CheckpointError, ValueError
+        Before the first step: the folder cannot be written or is in use, its checkpoint is damaged,
+        or it is that of another training. Later, a checkpoint that cannot be written is a warning.
     """
     checks.positive("epochs", epochs)
     checks.positive("batch_size", batch_size)
@@ -119,6 +148,7 @@ def fit(
             f"patience is {patience} and there is no validation data; expected some, because "
             "it decides which epoch is better. Pass validation=(x, y), or patience=None"
         )
+    folder = checkpoint_folder(checkpoint, every, resume)
     checked = checked_callbacks(callbacks)
     require_classifier(model)
     loss = model.loss_with(loss, label_smoothing)
@@ -131,46 +161,57 @@ def fit(
 
     state = TrainingState(model, optimizer, History(), epochs, -(-len(samples) // batch_size))
     losses = LossWatch(samples, check_every or (1 if model.backend == "numpy" else 50))
-    all_callbacks = CallbackList([EarlyStopping(patience), ProgressBar(progress), *checked])
-    try:
-        with (
-            precision_of(model, precision),
-            feed_of(model.backend) as feed,
-            Team(model, workers, micro_batch, processes=processes, loss=loss) as team,
-        ):
-            training = Training(
-                state=state,
-                callbacks=all_callbacks,
-                losses=losses,
-                samples=samples,
-                held_out=held_out,
-                loss=loss,
-                team=team,
-                feed=feed,
-                # In an evaluation each copy computes whole batches, so there are copies only if
-                # the number of workers is free; and processes=True asks for copies that train.
-                processes="auto" if processes and workers == "auto" else False,
-                shuffle=rng,
-                dropout=dropout,
-                batch_size=batch_size,
-                micro_batch=micro_batch,
-                clip_norm=clip_norm,
-            )
-            all_callbacks.start(state)
-            for epoch in range(1, epochs + 1):
-                if state.stopping is not None:
-                    break
-                training.run_epoch(epoch)
-            losses.finish(state)
-        state.history.stopped = state.stopping or "finished"
-    except KeyboardInterrupt:
-        state.history.stopped = "interrupted"
-        if on_interrupt == "raise":
+    early = EarlyStopping(patience)
+    all_callbacks = CallbackList([early, ProgressBar(progress)], checked)
+    stop: BaseException | None = None
+    with Interrupts() as interrupts:
+        try:
+            with (
+                nullcontext() if folder is None else reserved(folder, n_bytes(model, samples)),
+                precision_of(model, precision),
+                feed_of(model.backend) as feed,
+                Team(model, workers, micro_batch, processes=processes, loss=loss) as team,
+            ):
+                training = Training(
+                    state=state,
+                    callbacks=all_callbacks,
+                    losses=losses,
+                    samples=samples,
+                    held_out=held_out,
+                    loss=loss,
+                    team=team,
+                    feed=feed,
+                    # In an evaluation each copy computes whole batches, so there are copies only if
+                    # the number of workers is free; and processes=True asks for copies that train.
+                    processes="auto" if processes and workers == "auto" else False,
+                    shuffle=rng,
+                    dropout=dropout,
+                    batch_size=batch_size,
+                    micro_batch=micro_batch,
+                    clip_norm=clip_norm,
+                    interrupts=interrupts,
+                    early_stopping=early,
+                )
+                checkpoints = None
+                if folder is not None:
+                    checkpoints = Checkpoints(training, folder, every, seed)
+                    checkpoints.begin(resume)
+                all_callbacks.start(state)
+                training.run(checkpoints)
+            state.history.stopped = state.stopping or "finished"
+        except (KeyboardInterrupt, Terminated) as signal:
+            stop = signal
+            state.history.stopped = word_for(signal)
+        except BaseException:
+            state.history.stopped = "error"
             raise
-    except BaseException:
-        state.history.stopped = "error"
-        raise
-    finally:
-        state._set(rows=None, gradients=None)
-        all_callbacks.end(state)
+        finally:
+            with interrupts.held():
+                state._set(rows=None, gradients=None)
+                all_callbacks.end(state)
+        if (late := interrupts.take()) is not None and stop is None:
+            stop = late
+            state.history.stopped = word_for(late)
+    if stop is not None and on_interrupt == "raise":
+        raise stop
     return state.history

@@ -33,25 +33,39 @@ class NonFiniteLossError(ArithmeticError):
 
 
 class LossWatch:
-    """Reads and checks the losses of steps, several at once because reading waits for a GPU."""
+    """Reads and checks the losses of steps, several at once because reading waits for a GPU.
+
+    Attributes
+    ----------
+    of_epoch : list of float
+        Those that have been read, of the steps of the current epoch.
+    """
 
     def __init__(self, samples: Batch, every: int) -> None:
         self.samples = samples
         self.every = every
         self._unread: list[tuple[Array, int, Array]] = []
-        self._read: list[float] = []
+        self.of_epoch: list[float] = []
 
     def note(self, state: TrainingState) -> None:
         """Note the loss of a step, before its update; check the losses if enough are unread."""
         self._unread.append((state._loss, state.step, state.rows))
         if len(self._unread) >= self.every:
-            self._check(state, updates=state.step - 1)
+            self.read(state)
+
+    def read(self, state: TrainingState) -> None:
+        """Check the losses noted so far, before the update of the last one's step."""
+        self._check(state, updates=state.step - 1)
+
+    def read_all(self, state: TrainingState) -> None:
+        """Read and check all losses so far, into `of_epoch`."""
+        self._check(state, updates=state.step)
 
     def epoch_mean(self, state: TrainingState) -> float:
         """Return the mean loss of the epoch that has just ended, and start the next."""
-        self._check(state, updates=state.step)
-        mean = float(np.mean(self._read))
-        self._read.clear()
+        self.read_all(state)
+        mean = float(np.mean(self.of_epoch))
+        self.of_epoch.clear()
         return mean
 
     def check_validation(self, state: TrainingState, loss: float, held_out: Batch) -> None:
@@ -63,8 +77,13 @@ class LossWatch:
 
     def finish(self, state: TrainingState) -> None:
         """Check the last losses, and the weights if no loss was computed after the last update."""
-        self._check(state, updates=state.step)
-        if state.best_epoch is None and (wrong := non_finite_parameter(state.model)) is not None:
+        self.read_all(state)
+        if state.best_epoch is None:
+            self.check_weights(state)
+
+    def check_weights(self, state: TrainingState) -> None:
+        """Check that all weights are finite."""
+        if (wrong := non_finite_parameter(state.model)) is not None:
             raise NonFiniteLossError(state.step, wrong, _weights_after(state), "the update")
 
     def _check(self, state: TrainingState, updates: int) -> None:
@@ -84,7 +103,7 @@ class LossWatch:
                         "spread; check_every=1 finds the tensor where it began"
                     )
                 raise NonFiniteLossError(step, found, notes)
-            self._read.append(value)
+            self.of_epoch.append(value)
         self._unread.clear()
 
 

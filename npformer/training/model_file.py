@@ -1,15 +1,33 @@
-"""A safetensors file with a description in its header: how models and checkpoints are stored."""
+"""A safetensors file with a description in its header: how models and checkpoints are stored.
+
+The metadata hold the description as JSON under "npformer", and two checksums. ``data_sha256`` is
+that of all bytes after the header. ``header_sha256`` is that of the bytes up to there, its own
+digits taken as zeros, and so covers the description, the table of tensors and the other checksum:
+a description can be trusted before any tensor is read. Checksums find damage; they do not say who
+wrote a file.
+"""
 
 import json
-from collections.abc import Mapping
+import re
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from npformer.core.files import write_whole
+from npformer.training.tensor_table import LARGEST_HEADER, Header, read_header, strict_json
 
-FORMAT = 1
+FORMAT = 2
+"""Format 1 has no checksums; it is still read."""
+
+LONGEST_TEXT = LARGEST_HEADER // 2
+"""Letters of a description; the rest of a header is for the table of tensors."""
+
+HEADER_SUM, DATA_SUM = "header_sha256", "data_sha256"
+_NO_SUM = "0" * 64
 
 
 class CheckpointError(ValueError):
@@ -23,52 +41,165 @@ class CheckpointError(ValueError):
 
     unregistered: tuple[str, ...] = ()
 
+    def __init__(self, message: str) -> None:
+        super().__init__(_printable(message))
+
+
+class CheckpointWarning(UserWarning):
+    """A file that was loaded, and whose content is doubtful."""
+
 
 def write_model_file(
     path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]
 ) -> None:
-    """Write a complete file or none: write it under another name first, and then rename it."""
+    """Write a complete file or none; what could not be read back raises ValueError."""
     from safetensors.numpy import save as to_bytes
 
-    header = json.dumps({"format": FORMAT, **description})
-    data = to_bytes(tensors, metadata={"npformer": header})
-    write_whole(path, data)
+    text = json.dumps({**description, "format": FORMAT})
+    strict_json(text)
+    if len(json.dumps(text)) > LONGEST_TEXT:
+        raise ValueError(
+            f"the description of {path} has {len(text):,} letters; expected at most "
+            f"{LONGEST_TEXT:,} with quotes doubled. Shorten the notes"
+        )
+    whole = memoryview(to_bytes(tensors))
+    begin = 8 + int.from_bytes(whole[:8], "little")
+    table, data = json.loads(bytes(whole[8:begin])), whole[begin:]
+    metadata = {DATA_SUM: _sha256(data), HEADER_SUM: _NO_SUM, "npformer": text}
+    # Written here, because safetensors would put the metadata in another order each time.
+    entries = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
+    entries += b" " * (-len(entries) % 8)
+    header = len(entries).to_bytes(8, "little") + entries
+    header = _with_sum(header, _NO_SUM, _sha256(header))
+    write_whole(path, header, data)
 
 
-def read_model_file(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return a file's description and tensors."""
-    from safetensors import SafetensorError, safe_open
+def read_model_file(
+    path: Path, *, force: bool = False
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a file's description and tensors.
 
+    With `force`, a wrong checksum is a `CheckpointWarning` and not a `CheckpointError`.
+    """
+    with _open(path) as file:
+        header, description, damage = _read_description(path, file, force)
+        data = np.empty(header.n_bytes, "uint8")
+        if file.readinto(data) != header.n_bytes:  # type: ignore[attr-defined]
+            raise CheckpointError(f"{path} became shorter while it was read. Load it again")
+    stated = header.metadata.get(DATA_SUM)
+    if stated is not None and stated != _sha256(data):
+        damage.append(_refused(path, "its tensors do not fit their checksum", force))
+    if damage:
+        words = f"{path}: {' and '.join(damage)}; it was loaded all the same"
+        warnings.warn(words, CheckpointWarning, stacklevel=3)
+    return description, header.views(data)
+
+
+def read_description(path: Path, *, force: bool = False) -> dict[str, Any]:
+    """Return a file's description, checked like `read_model_file`, but read no tensors."""
+    with _open(path) as file:
+        return _read_description(path, file, force)[1]
+
+
+def check_keys(path: Path, description: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse a description with a key that this version does not know."""
+    if unknown := sorted(set(description) - {"format", *known}):
+        raise CheckpointError(
+            f"{path}: its description has {', '.join(unknown)}, which this version of npformer "
+            "does not know; it was written by a newer one. Update npformer"
+        )
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
     if path.is_dir():
         raise CheckpointError(
             f"{path} is a folder; expected a file, such as model.safetensors in it"
         )
     if not path.is_file():
+        if path.exists():  # reading a pipe or a device could wait forever
+            raise CheckpointError(f"{path} is not a regular file; expected one that npformer wrote")
         raise FileNotFoundError(f"there is no file {path}; expected one that npformer.save wrote")
+    with path.open("rb") as file:
+        yield file
+
+
+def _read_description(
+    path: Path, file: IO[bytes], force: bool
+) -> tuple[Header, dict[str, Any], list[str]]:
+    """Return the header, the description in it and, with `force`, what is damaged."""
+    damage = []
+    with _whole(path):
+        header = read_header(file)
+    metadata = header.metadata
+    if "npformer" not in metadata and HEADER_SUM.encode() not in header.raw:
+        raise CheckpointError(
+            f"{path} is a safetensors file of another program: it has no npformer "
+            "configuration. Load its tensors with safetensors.numpy.load_file and copy "
+            "them into model.parameters()"
+        )
+    with _whole(path):
+        header.table()
+    if HEADER_SUM in metadata and not _header_sum_fits(header):
+        damage.append(_refused(path, "its header does not fit its checksum", force))
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if "npformer" not in metadata:
-                raise CheckpointError(
-                    f"{path} is a safetensors file of another program: it has no npformer "
-                    "configuration. Load its tensors with safetensors.numpy.load_file and copy "
-                    "them into model.parameters()"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+        description = strict_json(metadata["npformer"])
+        version = description["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path}: its npformer configuration is damaged ({error}). Copy or save it again"
+        ) from error
+    if type(version) is not int or not 1 <= version <= FORMAT:
+        raise CheckpointError(
+            f"{path} has format {version!r}; this npformer reads formats 1 to {FORMAT}. Update "
+            "npformer"
+        )
+    if version > 1 and not {HEADER_SUM, DATA_SUM} <= set(metadata):
+        damage.append(_refused(path, "a checksum is missing", force))
+    check_keys(path, metadata, ("npformer", HEADER_SUM, DATA_SUM))
+    return header, description, damage
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
         raise CheckpointError(
             f"{path} ({path.stat().st_size:,} bytes) is not a whole safetensors file: it is "
             f"damaged, cut short or of another kind ({error}). Copy or save it again"
         ) from error
-    try:
-        description = json.loads(metadata["npformer"])
-        version = description["format"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{path}: its npformer configuration is damaged ({error}). Copy or save it again"
-        ) from error
-    if version != FORMAT:
-        raise CheckpointError(
-            f"{path} has format {version}; this npformer reads format {FORMAT}. Update npformer"
-        )
-    return description, tensors
+
+
+def _header_sum_fits(header: Header) -> bool:
+    stated = header.metadata[HEADER_SUM]
+    if not re.fullmatch("[0-9a-f]{64}", stated):
+        return False
+    return _sha256(_with_sum(header.raw, stated, _NO_SUM)) == stated
+
+
+def _with_sum(header: bytes, old: str, new: str) -> bytes:
+    # These bytes are nowhere else: in a text of JSON there is a backslash before each quote.
+    return header.replace(f'"{HEADER_SUM}":"{old}"'.encode(), f'"{HEADER_SUM}":"{new}"'.encode())
+
+
+def _sha256(data: Any) -> str:
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()
+
+
+def _refused(path: Path, damage: str, force: bool) -> str:
+    if force:
+        return damage
+    raise CheckpointError(
+        f"{path} is damaged: {damage}, so it changed after it was saved. Copy or save it again. To "
+        "load it all the same: nf.load(path, force=True), or --force on the command line"
+    )
+
+
+def _printable(message: str) -> str:
+    """Return a message that a file's content cannot make long or use to control a terminal."""
+    if len(message) > 2000:
+        message = f"{message[:1200]} [...] {message[-600:]}"
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in message)

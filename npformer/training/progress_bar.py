@@ -1,9 +1,13 @@
 """The progress bar of a training, on stderr."""
 
 import math
+import sys
+import warnings
+from contextlib import redirect_stderr
 from typing import Any
 
 from npformer.core import checks
+from npformer.core.streams import Forgiving
 from npformer.training.callbacks import Callback, TrainingState
 
 
@@ -17,10 +21,14 @@ class ProgressBar(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Draw the bar."""
-        from tqdm import tqdm
+        from tqdm import TqdmMonitorWarning, tqdm
 
         total = state.epochs * state.n_steps
-        self._bar = tqdm(total=total, disable=not self.shown, unit="step", leave=True)
+        done = max(state.epoch - 1, 0) * state.n_steps + state.step_in_epoch
+        shown = self.shown and sys.stderr is not None  # closed (`2>&-`), or a program of windows
+        with redirect_stderr(Forgiving(sys.stderr)), warnings.catch_warnings():
+            warnings.simplefilter("ignore", TqdmMonitorWarning)  # where there are no threads
+            self._bar = tqdm(total=total, initial=done, disable=not shown, unit="step", leave=True)
 
     def after_step(self, state: TrainingState) -> None:
         """Move the bar."""

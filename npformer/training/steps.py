@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,12 +15,24 @@ from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.models import Batch
-from npformer.optim import clip_by_global_norm
+from npformer.optim import NonFiniteGradientError, clip_by_global_norm
 from npformer.training.arguments import trains
 from npformer.training.callback_list import CallbackList
 from npformer.training.callbacks import TrainingState
+from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import batch_at_evaluation, measure
+from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
+
+
+class WritesCheckpoints(Protocol):
+    """What writes the state of a training, for `Training.run`."""
+
+    def after_epoch(self) -> None:
+        """Write a checkpoint if it is time for one."""
+
+    def write(self) -> None:
+        """Write a checkpoint, unless the latest is as new."""
 
 
 @dataclass
@@ -41,30 +53,60 @@ class Training:
     batch_size: int
     micro_batch: int | None
     clip_norm: float | None
-    _began: float = 0.0  # when the epoch began, on time.perf_counter
+    interrupts: Interrupts
+    early_stopping: EarlyStopping
+    order: np.ndarray | None = None  # of the samples in the epoch; None between two epochs
+    seconds_before: float = 0.0  # that the epoch has taken in earlier processes
+    _began: float = 0.0  # when the epoch began or went on, on time.perf_counter
     _checked: Any = None  # the model's snapshot when its parameters were last checked
 
-    def run_epoch(self, epoch: int) -> None:
-        """Go through all data once, unless a callback stops the training, and evaluate."""
-        state, size = self.state, self.batch_size
-        state._set(epoch=epoch)
-        self._began = time.perf_counter()
-        order = self.shuffle.permutation(len(self.samples))
-        for step in range(1, state.n_steps + 1):
-            self.take_step(step, order[(step - 1) * size : step * size])
-            if state.stopping is not None and step < state.n_steps:
-                return
+    def run(self, checkpoints: WritesCheckpoints | None) -> None:
+        """Take all steps that are left, unless a callback or a signal stops the training.
+
+        Whenever nothing is half done, a signal may end it; a checkpoint is written before.
+        """
+        state, self._began = self.state, time.perf_counter()
+        while not self.interrupts.waiting:
+            if self.order is not None and state.step_in_epoch == state.n_steps:
+                self._end_epoch()
+                if checkpoints is not None:
+                    checkpoints.after_epoch()
+            elif state.stopping is not None:
+                break
+            elif self.order is not None:
+                self.take_step(state.step_in_epoch + 1, self.order)
+            elif state.epoch < state.epochs:
+                self.seconds_before, self._began = 0.0, time.perf_counter()
+                self.order = self.shuffle.permutation(len(self.samples))
+                state._set(epoch=state.epoch + 1, step_in_epoch=0)
+            else:
+                break
+        self.losses.finish(state)
+        if checkpoints is not None:
+            checkpoints.write()
+        self.interrupts.check()
+
+    def seconds(self) -> float:
+        """Return how long the epoch has taken so far."""
+        return self.seconds_before + time.perf_counter() - self._began
+
+    def _end_epoch(self) -> None:
+        """Evaluate the model after the last step of an epoch."""
         if self.held_out is not None:
             self._evaluate(self.held_out)
-        self.callbacks.call("after_epoch", state)
+        self.callbacks.call("after_epoch", self.state)
+        self.order = None
 
-    def take_step(self, step: int, rows: np.ndarray) -> None:
-        """Take one step of the optimizer, on some samples."""
-        state = self.state
+    def take_step(self, step: int, order: np.ndarray) -> None:
+        """Take one step of the optimizer, on its share of the samples."""
+        state, size = self.state, self.batch_size
+        rows = order[(step - 1) * size : step * size]
         with self._computing(len(rows)):
             self._check_parameters()
             batch = state.model.upload(self.samples.of_rows(rows), self.feed, loss=self.loss)
             loss, gradients = self.team.step(batch, generator=self.dropout)
+        by, workers = self.team.shared_by, state.history.workers
+        workers[by] = workers.get(by, 0) + 1
         state._set(
             step=state.optimizer.steps + 1,
             step_in_epoch=step,
@@ -74,15 +116,19 @@ class Training:
         )
         self.losses.note(state)
         self.callbacks.call("before_update", state)
-        with self._computing(len(rows)):
-            if self.clip_norm is not None:
-                clip_by_global_norm(gradients, self.clip_norm)
-            state.optimizer.step(gradients)
+        with self._computing(len(rows)), self.interrupts.held():
+            try:
+                if self.clip_norm is not None:
+                    clip_by_global_norm(gradients, self.clip_norm)
+                state.optimizer.step(gradients)
+            except NonFiniteGradientError:
+                self.losses.read(state)  # if a loss is not finite, that says where it began
+                raise
         if step == state.n_steps:  # recorded now, before a callback changes lr
             history, optimizer = state.history, state.optimizer
             history.train_loss.append(self.losses.epoch_mean(state))
             history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
-            history.seconds.append(time.perf_counter() - self._began)
+            history.seconds.append(self.seconds())
         self.callbacks.call("after_step", state)
         state._set(rows=None, gradients=None)
 

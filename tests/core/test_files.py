@@ -1,9 +1,13 @@
 import errno
 import fcntl
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from npformer.core import files
 from npformer.core.files import check_writable, remove_unfinished, write_whole
 
 
@@ -58,3 +62,59 @@ def test_a_place_is_checked_before_work_begins(tmp_path):
         with pytest.raises((FileExistsError, NotADirectoryError)) as error:
             check_writable(place)
         assert error.value.filename == str(place)
+
+
+def test_parts_are_written_one_after_another(tmp_path):
+    write_whole(tmp_path / "file", b"one", memoryview(b"two"), b"")
+    assert (tmp_path / "file").read_bytes() == b"onetwo"
+
+
+@pytest.mark.parametrize("removed_before", ["locking", "looking"])
+def test_a_file_just_begun_that_another_process_takes_for_a_leftover_is_begun_again(
+    tmp_path, monkeypatch, removed_before
+):
+    path, tried = tmp_path / "model", []
+
+    def late(file):
+        tried.append(file.name)
+        if len(tried) > 1:
+            return True
+        Path(file.name).unlink()  # the other process holds the lock
+        return removed_before == "looking"
+
+    monkeypatch.setattr(files, "_try_lock", late)
+    write_whole(path, b"whole")
+    assert len(tried) == 2
+    assert path.read_bytes() == b"whole"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_left_of_a_check_is_removed_by_the_next(tmp_path):
+    (tmp_path / "probe.01234567.part").write_bytes(b"0")
+    check_writable(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from npformer.core import files
+from npformer.core.files import write_whole
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+try:
+    write_whole(Path(sys.argv[1]), bytes(5_000), bytes(50_000))
+except OSError as error:
+    print(error.filename)
+"""
+
+
+def test_no_room_for_a_file_leaves_the_old_one_and_names_it(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(b"old")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == (f"{path}\n", "")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]

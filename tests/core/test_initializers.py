@@ -46,3 +46,8 @@ def test_a_generator_is_handed_on_and_a_number_makes_one():
 def test_ones_and_zeros_draw_nothing():
     np.testing.assert_array_equal(initializers.ones(None, (3,)), 1.0)
     np.testing.assert_array_equal(initializers.zeros(None, (3,)), 0.0)
+
+
+def test_he_normal_counts_all_inputs_of_a_convolution():
+    drawn = initializers.he_normal(np.random.default_rng(0), (5, 40, 100))
+    assert drawn.std() == pytest.approx(np.sqrt(2.0 / (5 * 40)), rel=0.02)

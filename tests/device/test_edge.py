@@ -41,6 +41,17 @@ def test_each_part_of_a_batch_may_be_on_the_device(part) -> None:
     same(gradients_there, gradients)
 
 
+@pytest.mark.parametrize("there", ["", "y", "mask", "y, mask"])
+def test_labels_of_padding_do_not_count_wherever_labels_and_mask_are(there) -> None:
+    model = classifier("float64", pooling="none").to("fake")
+    loss, gradients = model.loss_and_gradients(IDS, LABELS_OF_TOKENS, MASK)
+    given = {"y": np.where(MASK, LABELS_OF_TOKENS, 2), "mask": MASK}
+    given |= {part: on_device(given[part]) for part in there.split(", ") if part}
+    loss_there, gradients_there = model.loss_and_gradients(IDS, **given)
+    assert loss_there == loss
+    same(gradients_there, gradients)
+
+
 def test_labels_on_the_device_may_be_missing() -> None:
     model = classifier("float64", pooling="none").to("fake")
     loss, _ = model.loss_and_gradients(IDS, LABELS_OF_TOKENS)

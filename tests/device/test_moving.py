@@ -111,3 +111,48 @@ def test_training_goes_on_from_a_file_of_the_other_side(tmp_path, written, read)
         fit(again, (IDS, LABELS, MASK))
         results.append(flat(again))
     np.testing.assert_allclose(results[1], results[0], rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("here", "there"), [("fake", "numpy"), ("numpy", "fake"), ("fake", "fake")]
+)
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_state_of_adam_is_on_the_host_and_goes_on_anywhere(here, there, by_name, dtype) -> None:
+    def made(backend: str) -> tuple[nf.SequenceClassifier, nf.Adam]:
+        model = classifier(dtype).to(backend)
+        parameters = dict(model.parameters()) if by_name else model.parameters()
+        return model, nf.Adam(parameters, lr=0.01)
+
+    def step(model: nf.SequenceClassifier, optimizer: nf.Adam) -> None:
+        gradients = nf.Gradients(model)
+        gradients.flat[...] = 0.5
+        optimizer.step(gradients)
+
+    model, optimizer = made(here)
+    step(model, optimizer)
+    values, arrays = optimizer.state()
+    assert all(type(array) is np.ndarray for array in arrays.values())
+    assert {array.dtype.name for array in arrays.values()} == {dtype}
+    other, again = made(there)
+    with count() as counted:
+        again.restore(values, arrays)
+    assert counted.synchronisations == 0
+    for name, array in again.state()[1].items():
+        np.testing.assert_array_equal(array, arrays[name])
+    step(model, optimizer)
+    other.parameters().flat[...] = 0.0
+    step(other, again)
+    for name, array in again.state()[1].items():
+        np.testing.assert_array_equal(array, optimizer.state()[1][name])
+
+
+def test_adam_and_a_model_on_the_device_are_copied_together() -> None:
+    model = classifier("float64").to("fake")
+    optimizer = nf.Adam(model.parameters(), lr=0.01)
+    optimizer.step(model.loss_and_gradients(IDS, LABELS)[1])
+    other, its_optimizer = copy.deepcopy((model, optimizer))
+    for each, its in ((model, optimizer), (other, its_optimizer)):
+        its.step(each.loss_and_gradients(IDS, LABELS)[1])
+    same(other.parameters(), model.parameters())
+    assert other.parameters().flat is not model.parameters().flat

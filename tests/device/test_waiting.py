@@ -201,3 +201,19 @@ def test_an_explanation_does_not_wait_and_stays_on_the_device(mixer) -> None:
         explanations = nf.explain(model, ids, mask)
     assert all(isinstance(e.matrices, FakeArray) for e in explanations)
     assert len(explanations) == model.config.n_layers
+
+
+@pytest.mark.parametrize("check_every", [1, 3])
+def test_on_the_device_a_gradient_that_is_not_finite_shows_in_the_next_loss(check_every) -> None:
+    """Nobody looks at gradients there; the weights become NaN, and the loss is read as usual."""
+
+    class Poison(nf.Callback):
+        def before_update(self, state: nf.TrainingState) -> None:
+            if state.step == 1 and state.gradients is not None:
+                state.gradients.flat[0] = float("nan")
+
+    model = classifier("float32").to("fake")
+    usual = {"batch_size": 1, "epochs": 1, "check_every": check_every, "callbacks": [Poison()]}
+    with pytest.raises(nf.NonFiniteLossError, match=r"at step 2; .* is parameter") as caught:
+        fit(model, (IDS, LABELS), **usual)
+    assert ("1 updates later" in str(caught.value)) == (check_every > 1)

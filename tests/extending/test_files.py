@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 import npformer as nf
 from npformer import layers as L
@@ -15,6 +15,7 @@ from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES, MeanSquaredError, SoftmaxCrossEntropy
 from npformer.mixers import AttentionScores, Identity
 from npformer.tools.plugins import load_plugins
+from npformer.training.model_file import write_model_file
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -81,7 +82,7 @@ def header_of(path):
 def rewrite(path, **changes):
     """Change the header of a file."""
     header = header_of(path) | changes
-    save_file(load_file(path), path, metadata={"npformer": json.dumps(header)})
+    write_model_file(path, header, load_file(path))
 
 
 def config_in(path, **changes):

@@ -1,5 +1,6 @@
 import numpy as np
 
+from npformer import functional as F
 from npformer.layers import Conv1d, Linear
 from tests.passes import assert_same, both_passes
 
@@ -21,3 +22,18 @@ def test_an_output_sees_only_as_many_positions_as_the_kernel_has(either, rng):
     x[:, 4] += 1.0
     changed = np.flatnonzero((layer(x) != y).any(axis=(0, 2)))
     np.testing.assert_array_equal(changed, [3, 4, 5])
+
+
+def test_without_a_bias_there_is_none(either, rng):
+    layer, x = (
+        either(Conv1d(4, 3, 3, bias=False, seed=0, dtype="float64")),
+        rng.normal(size=(2, 5, 4)),
+    )
+    assert layer.bias is None
+    assert list(layer.parameters()) == ["weight"]
+    y, dx, dW = both_passes(layer, x)
+    y_of, cache = F.conv1d(x, layer.weight.value)
+    np.testing.assert_allclose(y, y_of, rtol=1e-13, atol=1e-15)
+    dy = np.cos(np.arange(y.size)).reshape(y.shape)
+    for found, expected in zip((dx, dW), F.conv1d_backward(dy, cache), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)

@@ -12,7 +12,13 @@ PUBLISHED = {
     "top": lambda i, L, n: i >= L - n,
     "mixed": lambda i, L, n: n > 0 and i % (L // n) == 0 and i // (L // n) < n,
 }
-"""Whether layer i of L has attention, by the rules of FNet's published code."""
+"""Whether layer i of L has attention: the rules of FNet's published code, but for the last term of
+"mixed", which keeps to n layers."""
+
+
+def published_mixed(n_layers, n):
+    """Return which layers have attention by the published code, for n of at least 1."""
+    return [i % (n_layers // n) == 0 for i in range(n_layers)]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -40,3 +46,20 @@ def test_a_configuration_takes_it():
 
 def test_numbers_may_be_numpys():
     assert hybrid(np.int64(3), np.int64(1)) == ("fourier", "fourier", "attention")
+
+
+def test_mixed_follows_the_paper_where_its_code_has_more_attention_than_was_asked_for():
+    differ = 0
+    for n_layers in range(1, 13):
+        for n in range(1, n_layers + 1):
+            ours = [name == "attention" for name in hybrid(n_layers, n, "mixed")]
+            theirs = published_mixed(n_layers, n)
+            assert sum(ours) == n
+            differ += ours != theirs
+            # Theirs has all of ours; where it has as many, both are the same.
+            assert all(published or not own for own, published in zip(ours, theirs, strict=True))
+            assert (ours == theirs) == (sum(theirs) == n)
+    assert differ == 43
+    assert hybrid(5, 2, "mixed") == ("attention", "fourier", "attention", "fourier", "fourier")
+    assert [i for i, own in enumerate(published_mixed(5, 2)) if own] == [0, 2, 4]
+    assert published_mixed(12, 2) == [i in (0, 6) for i in range(12)]

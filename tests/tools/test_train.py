@@ -11,7 +11,8 @@ from npformer.engine.team import Team
 from npformer.tools.cli import train as command
 from tests.tools.conftest import TINY, metrics_of, names, run, train
 
-FILES = {"model.safetensors", "model-ordered.safetensors", "history.json", "metrics.json"}
+RUN = {"run.json", "checkpoints", ".lock"}
+FILES = {"model.safetensors", "model-ordered.safetensors", "history.json", "metrics.json", *RUN}
 ONE_MODEL = FILES - {"model-ordered.safetensors"}
 
 quick = pytest.mark.usefixtures("no_curves")
@@ -88,7 +89,8 @@ def test_quiet_prints_the_results_alone(tmp_path, capsys):
     assert err == ""
     assert [line.split()[0] for line in out.splitlines() if line] == ["test", f"{tmp_path}:"]
     loud = [word for word in TINY if word != "--quiet"]
-    assert run("train", "digits", *loud, "--split", "ordered", "--out", tmp_path) == 0
+    again = ("--overwrite", "--out", tmp_path)
+    assert run("train", "digits", *loud, "--split", "ordered", *again) == 0
     assert "SequenceClassifier" in capsys.readouterr().out
 
 
@@ -198,15 +200,16 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 
 
 @pytest.mark.parametrize(
-    ("after", "files", "weights"),
+    ("after", "files", "said"),
     [
-        (0, ONE_MODEL, "weights of an unfinished first epoch"),
-        (45, ONE_MODEL, "weights of epoch 1 of 1"),
-        (85, FILES, "(ordered split), weights of an unfinished first epoch"),
+        (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
+        (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
+        (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
     ],
 )
-def test_ctrl_c_keeps_the_best_weights(tmp_path, capsys, monkeypatch, after, files, weights):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed: there are no curves")
+def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(
+    tmp_path, capsys, monkeypatch, after, files, said
+):
     steps, step = [], Team.step
 
     def interrupted(self, *arguments, **options):
@@ -218,12 +221,15 @@ def test_ctrl_c_keeps_the_best_weights(tmp_path, capsys, monkeypatch, after, fil
     monkeypatch.setattr(Team, "step", interrupted)
     assert run("train", "digits", *TINY, "--epochs", 2, "--out", tmp_path) == 130
     out, err = capsys.readouterr()
-    assert names(tmp_path) == {*files, "curves.png"}
-    assert weights in out
-    assert "interrupted: the files hold the best weights so far" in out
+    # Without an epoch that was evaluated there are no weights worth a file.
+    assert names(tmp_path) == files - ({"model-ordered.safetensors"} if after == 90 else set())
+    assert said in out
+    assert f"npformer train digits --out {tmp_path} --resume" in out
     assert err == ""
-    assert [*metrics_of(tmp_path)["splits"].values()][-1]["stopped"] == "interrupted"
-    assert nf.load(tmp_path / "model.safetensors").config.d_model == 16
+    monkeypatch.undo()
+    assert run("train", "digits", "--quiet", "--out", tmp_path, "--resume") == 0
+    assert names(tmp_path) - {"curves.png"} == FILES
+    assert [*metrics_of(tmp_path)["splits"].values()][-1]["epochs"] == 2
 
 
 def test_weights_are_saved_before_they_are_tested(tmp_path, capsys, monkeypatch):

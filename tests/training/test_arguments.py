@@ -92,6 +92,19 @@ def test_a_fault_in_the_last_sample_is_found_before_the_first_step(make, rng, wh
     assert_same_weights(model, make(**changes))
 
 
+@pytest.mark.parametrize("wrong", [3, -2])
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_wrong_label_of_the_last_token_is_found_before_the_first_step(make, rng, wrong, masked):
+    model, mask = make(pooling="none"), np.ones((40, 4), dtype=bool)
+    mask[0, 2:] = False
+    x, y = rng.normal(size=(40, 4, 2)), rng.integers(-1, 3, (40, 4))
+    y[-1, -1] = wrong
+    data = (x, y, mask) if masked else (x, y)
+    with pytest.raises(ValueError, match=f"in data, y holds {wrong}; expected whole numbers"):
+        fit(model, data, batch_size=2)
+    assert_same_weights(model, make(pooling="none"))
+
+
 def test_evaluate_finds_a_wrong_label_wherever_it_is(make, data):
     data[1][-1] = 3
     with pytest.raises(ValueError, match="in data, y holds 3; expected whole numbers from 0 to 2"):

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import npformer as nf
 from npformer.training.model_file import CheckpointError
+from tests.faults.mutations import sealed
 
 
 @pytest.fixture
@@ -27,14 +28,14 @@ def saved(path, small_model):
 
 @pytest.fixture
 def edit(saved):
-    """Write the saved file again with other tensors or another header."""
+    """Write the saved file again with other tensors or another header, and fitting checksums."""
     with safe_open(saved, framework="numpy") as file:
         text = file.metadata()["npformer"]
     tensors = load_file(saved)
 
     def write(header=lambda header: json.dumps(header), **changes):
         kept = {k: v for k, v in (tensors | changes).items() if v is not None}
-        save_file(kept, saved, metadata={"npformer": header(json.loads(text))})
+        saved.write_bytes(sealed(kept, header(json.loads(text))))
 
     return write
 
@@ -343,7 +344,7 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (changed(format=2), "has format 2; this npformer reads format 1. Update npformer"),
+        (changed(format=3), "has format 3; this npformer reads formats 1 to 2. Update npformer"),
         (changed(format=None), "its npformer configuration is damaged .*Copy or save it again"),
         (lambda header: "{", "its npformer configuration is damaged .*Copy or save it again"),
         (lambda header: "[1]", "its npformer configuration is damaged .*Copy or save it again"),

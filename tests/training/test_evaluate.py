@@ -40,8 +40,56 @@ def test_evaluate_of_tokens_counts_only_those_with_a_label(small_model, token_ba
     assert found.loss == pytest.approx(loss, rel=1e-12)
     assert (found.accuracy, found.labels) == (accuracy, mask.sum())
 
-    found = nf.evaluate(model, (ids, np.full(ids.shape, -1), mask))
-    assert (found.labels, f"{found.loss:.4f}", found.accuracy) == (0, "0.0000", 0.0)
+
+@pytest.mark.parametrize("without", ["labels", "tokens"])
+def test_data_without_any_label_are_refused(small_model, token_batch, without):
+    ids, _, mask = token_batch
+    model, labels = small_model(pooling="none"), np.zeros(ids.shape, int)
+    labels, mask = (labels - 1, mask) if without == "labels" else (labels, np.zeros_like(mask))
+    with pytest.raises(ValueError, match="data has no labels; expected at least 1"):
+        nf.evaluate(model, (ids, labels, mask))
+    with pytest.raises(ValueError, match="data has no labels; expected at least 1"):
+        nf.fit(model, (ids, labels, mask), progress=False)
+    good = ids, np.zeros(ids.shape, int)
+    with pytest.raises(ValueError, match="validation has no labels; expected at least 1"):
+        nf.fit(model, good, validation=(ids, labels, mask), progress=False)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("output", ["softmax", "sigmoid", "mean_squared_error"])
+def test_outputs_that_are_no_numbers_are_refused_with_their_sample(make, data, output, bad):
+    model, (x, y) = make(n_classes=2, output=output), data
+    x[7, 1, 0] = bad
+    y = np.zeros((20, 2)) if output == "mean_squared_error" else y
+    wrong = "the outputs for sample 7 are NaN or infinite; expected numbers"
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=wrong):
+        nf.evaluate(model, (x, y))
+
+
+def test_a_class_of_probability_0_is_a_number(make, data):
+    model = make(n_classes=3)
+    model.parameters()["classify.bias"][2] = -np.inf
+    x, y = data
+    assert np.isfinite(nf.evaluate(model, (x, y)).loss)
+    assert nf.evaluate(model, (x, np.full(20, 2))).accuracy == 0.0
+
+
+@pytest.mark.parametrize("kept", ["none", "some"])
+def test_a_sequence_without_tokens_is_pooled_to_0(small_model, token_batch, kept):
+    """Its logits are the bias of the classifier, in predictions, evaluations and gradients."""
+    ids, labels, mask = token_batch
+    mask = mask.copy()
+    mask[3 if kept == "some" else slice(None)] = False
+    model = small_model()
+    model.parameters()["classify.bias"][...] = [1.0, 3.0, 2.0]
+    np.testing.assert_allclose(model(ids, mask)[3], [1.0, 3.0, 2.0])
+    assert model.predict(ids, mask)[3] == 1
+    assert np.isfinite(nf.evaluate(model, (ids, labels, mask)).loss)
+    loss, gradients = model.loss_and_gradients(ids, labels, mask)
+    assert np.isfinite(loss)
+    assert np.isfinite(gradients.flat).all()
+    if kept == "none":
+        np.testing.assert_array_equal(gradients["encoder.blocks.0.mixer.query.weight"], 0.0)
 
 
 def test_evaluate_of_a_single_logit_is_what_is_computed_by_hand(make, data):

@@ -10,6 +10,7 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
+from tests.engine.helpers import linux_only
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
 # Learning -----------------------------------------------------------------------------------------
@@ -199,10 +200,45 @@ def test_another_seed_means_another_order_and_other_masks(make, data, dropout, s
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_the_number_of_workers_changes_only_the_rounding(make, data):
-    histories = [fit(make(), data, workers=workers) for workers in (1, 2, 3)]
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_the_number_of_workers_changes_only_the_rounding(make, data, dropout):
+    histories = [fit(make(dropout=dropout), data, workers=workers) for workers in (1, 2, 3)]
+    histories.append(fit(make(dropout=dropout), data, workers=2, micro_batch=1))
     for history in histories[1:]:
         assert history.train_loss == pytest.approx(histories[0].train_loss, rel=1e-8)
+
+
+def test_dropout_does_not_change_the_order_of_the_samples(make, data):
+    class Noting(nf.Callback):
+        def after_step(self, state):
+            orders[-1].extend(state.rows)
+
+    orders = []
+    for dropout, workers in ((0.0, 1), (0.3, 1), (0.3, 2)):
+        orders.append([])
+        fit(make(dropout=dropout), data, Noting(), workers=workers)
+    assert len(orders[0]) == EPOCHS * 20
+    assert orders[1] == orders[2] == orders[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "by"),
+    [
+        ({"workers": 1}, "1 worker"),
+        ({"workers": 2, "processes": False}, "2 threads"),
+        pytest.param({"workers": 2, "processes": True}, "2 processes", marks=linux_only),
+    ],
+    ids=str,
+)
+def test_history_says_who_computed_the_steps(make, data, options, by):
+    x, y = data
+    history = fit(make(), (x[:17], y[:17]), epochs=3, batch_size=4, **options)
+    assert history.workers == ({by: 15} if by == "1 worker" else {by: 12, "1 worker": 3})
+
+
+def test_history_says_if_threads_took_the_place_of_processes(make, data, monkeypatch):
+    monkeypatch.setattr("npformer.engine.processes.possible", lambda asked_for: False)
+    assert fit(make(), data, workers=2).workers == {"2 threads": EPOCHS * STEPS}
 
 
 def test_threads_and_processes_are_the_same_run_bit_for_bit(make, data, validation):

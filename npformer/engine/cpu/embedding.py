@@ -17,7 +17,8 @@ def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Arra
     """`functional.embedding`."""
     check_embedding(ids, table)
     y = context.empty((*ids.shape, table.shape[1]), table)
-    np.take(table, ids, axis=0, mode="clip", out=y)  # "raise" would copy the result
+    rows = ids.astype(np.intp, copy=False)  # NumPy 2.0's take refuses uint64
+    np.take(table, rows, axis=0, mode="clip", out=y)  # "raise" would copy the result
     return y, (ids, table.shape)
 
 

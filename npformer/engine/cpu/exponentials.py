@@ -1,13 +1,15 @@
-"""The exponentials of scores, a tile at a time, and their row sums.
+"""The exponentials of scores, a tile at a time, and the weights that they are after division.
 
 Three ideas, none of which changes what is computed:
 
 - **No maximum where none is needed.** softmax subtracts row maxima so that exp cannot overflow.
   But |q . k| <= |q| |k|: the norm of the longest query times that of the longest key bounds every
-  score, and takes one pass over short arrays. If the bound is at most `SAFE`, nothing can overflow
-  or vanish. Otherwise row maxima are subtracted as usual.
-- **Weights of keys instead of terms of scores.** exp(s + b) = exp(s) exp(b): a key's bias, or its
-  padding mask (a bias of -inf), becomes a factor w of that key in sums over keys.
+  score, and takes one pass over short arrays. If the bound is at most `SAFE`, exponentials and
+  their row sums are far from both ends of float32, and weights are as exact as with maxima.
+  Otherwise row maxima are subtracted as usual.
+- **Exponentials meet nothing but their row sums.** They may be as large or as small as
+  2^(+-`SAFE`), and values or gradients may be tiny or huge as well: a product of the two could
+  overflow or vanish, where the average itself does neither. Weights are at most 1.
 - **2^x instead of e^x** where NumPy has it vectorised; 1 / ln 2 goes into the scale of Q.
 """
 
@@ -16,16 +18,15 @@ import numpy as np
 from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.rows import EXP, UNIT, ones
-from npformer.engine.cpu.tiles import Group, Tile, Tiling, corner, of_group
+from npformer.engine.cpu.tiles import Tile, Tiling, corner, of_group
 
 SAFE = 64.0
 """Scores from -SAFE to SAFE, as exponents of 2, need no maximum. Float32 reaches from 2^-126 to
-2^128, so half of that range is left for values, for sums, and for small gradients that are divided
-by row sums."""
+2^128, so that row sums and 1 / row sums lie well inside, at any length."""
 
 
 class Exponentials:
-    """EXP(query key^T + bias - shift) of one call.
+    """E = EXP(query key^T + bias - shift) of one call, 0 where a query may not see a key.
 
     Parameters
     ----------
@@ -37,13 +38,16 @@ class Exponentials:
     Attributes
     ----------
     weight : array, shape (batch or 1, heads or 1, 1, length), or None
-        w, the factor of each key's exponentials.
+        The factor of each key's exponentials: its mask, and e^bias if that cannot overflow.
     bias : array, shape (heads, 1, length), or None
         Added to the scores, if `weight` might overflow.
     shift : array, shape (batch, heads, length, 1), or None
         Row maxima, if they are needed.
     stored : array, shape (batch, heads, length, length), or None
-        Exponentials kept for the backward pass, if they are.
+        What is kept for the backward pass, if anything: weights where a tile has whole rows, else
+        exponentials, because their sums are known only after the last tile of a row.
+    totals : array, shape (batch, heads, length, 1)
+        Row sums of E: in the backward pass of all keys, before that of those that were seen so far.
     """
 
     stored: Array | None = None
@@ -63,6 +67,7 @@ class Exponentials:
         self.weight = None if self.mask is None else self.mask.astype(query.dtype)
         self.bias: Array | None = None
         self.shift: Array | None = None
+        self.totals = context.empty((*query.shape[:-1], 1), query)
         if bias is not None:
             longest += float(np.abs(bias).max(initial=0.0)) * UNIT
         if longest <= SAFE:  # False for NaN
@@ -88,22 +93,28 @@ class Exponentials:
             if self.mask is not None or on_diagonal:
                 np.minimum(e, 0.0, out=e)  # hidden scores may lie above the maximum
         EXP(e, out=e)
+        if self.weight is not None:
+            e *= of_group(self.weight, group)[..., keys]
         if on_diagonal:
             e *= np.tri(e.shape[-1], dtype=e.dtype)
         return e
 
-    def again(self, tile: Tile, scratch: Array | None) -> Array:
-        """Return a tile for the backward pass: the stored one, or computed again."""
-        if self.stored is None:
-            return self.of(tile, scratch)
-        group, queries, keys = tile
-        return self.stored[group][..., queries, keys]
+    def divided(self, e: Array, sums: Array, scratch: Array | None) -> Array:
+        """Return weights: a tile divided by `divisors` of sums of its rows."""
+        in_place = self.stored is None or self.tiling.whole_rows
+        out = e if in_place or scratch is None else corner(scratch, e.shape)
+        return np.divide(e, divisors(sums), out=out)
 
-    def row_sums(self, e: Array, group: Group, keys: slice) -> Array:
-        """Return the weighted sums over the keys of a tile."""
-        if self.weight is None:
-            return (e @ ones(e.shape[-1], e.dtype))[..., None]
-        return e @ of_group(self.weight, group)[..., keys].swapaxes(-1, -2)
+    def weights(self, tile: Tile, scratch: Array | None) -> Array:
+        """Return a tile of weights for the backward pass: stored, or computed again."""
+        group, queries, keys = tile
+        if self.stored is None:
+            e = self.of(tile, scratch)
+        else:
+            e = self.stored[group][..., queries, keys]
+            if self.tiling.whole_rows:
+                return e
+        return self.divided(e, self.totals[group][..., queries, :], scratch)
 
     def _scores(self, tile: Tile, out: Array | None = None) -> Array:
         group, queries, keys = tile
@@ -132,6 +143,11 @@ class Exponentials:
         context.in_parts(compute, len(groups))
         top[np.isneginf(top)] = 0.0
         return top
+
+
+def divisors(sums: Array) -> Array:
+    """Return row sums to divide by: infinity for a row that sees no key, whose weights are 0."""
+    return np.where(sums == 0.0, np.inf, sums)
 
 
 def longest_squares(rows: Array, d_head: int, parts: int = 1) -> Array:

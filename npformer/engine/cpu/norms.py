@@ -12,7 +12,7 @@ import numpy as np
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.dropout import dropout, dropout_backward
-from npformer.engine.cpu.rows import averaging, column_sums, pieces
+from npformer.engine.cpu.rows import averaging, column_sums, ones, pieces
 from npformer.functional.layer_norm import check_layer_norm
 
 
@@ -21,8 +21,8 @@ def layer_norm(
 ) -> tuple[Array, Any]:
     """`functional.layer_norm`.
 
-    With c = x - mean(x) and r^2 = |c|^2 + d eps, the normalised row is sqrt(d) u with u = c / r:
-    one square root for each row, and the factor sqrt(d) goes into gamma.
+    With c = x - mean(x), centred twice as there, and r^2 = |c|^2 + d eps, the normalised row is
+    sqrt(d) u with u = c / r: one square root for each row, and the factor sqrt(d) goes into gamma.
     """
     return _norm_of_sum(x, None, gamma, beta, eps, context)
 
@@ -59,7 +59,7 @@ def _norm_of_sum(
     # Without a backward pass u is not needed, and z takes its place.
     units = context.empty(rows.shape, x) if context.keep else z
     lengths = np.empty((len(rows), 1), x.dtype)
-    mean_of = averaging(d, x.dtype)
+    mean_of, ones_of = averaging(d, x.dtype), ones(d, x.dtype)
     scale = gamma * math.sqrt(d)
 
     def compute(some: slice) -> None:
@@ -68,6 +68,7 @@ def _norm_of_sum(
             if others is not None:
                 row = np.add(row, others[piece], out=u)
             np.subtract(row, (row @ mean_of)[:, None], out=u)
+            u -= (u @ ones_of / d)[:, None]  # not mean_of: the sum of a constant row is exact
             np.vecdot(u, u, out=r[:, 0])
             r += d * eps
             np.sqrt(r, out=r)

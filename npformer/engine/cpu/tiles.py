@@ -27,10 +27,13 @@ class Tiling:
         They cover all samples and heads, each once.
     largest : tuple of int
         Shape of the largest tile.
+    whole_rows : bool
+        Whether a tile has all keys of its queries.
     """
 
     def __init__(self, batch: int, n_heads: int, length: int, causal: bool) -> None:
         self.length, self.causal = length, causal
+        self.whole_rows = length <= TILE
         side = min(length, TILE)
         heads = n_heads if n_heads * side * side <= SCORES else 1
         samples = min(batch, max(1, SCORES // max(heads * side * side, 1))) or 1

@@ -1,5 +1,7 @@
 """Adam over a flat buffer in one launch, and clipping in three."""
 
+import math
+
 from npformer.core import Array, array_module
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
 
@@ -24,7 +26,7 @@ def adam_update(
     beta1, beta2 = betas
     written = (theta, m, v)
     theta_, m_, v_ = (contiguous(x) for x in written)
-    numbers = (step_size, beta1, 1.0 - beta1, beta2, 1.0 - beta2, eps, shrink)
+    numbers = (step_size, beta1, 1.0 - beta1, beta2, math.sqrt(1.0 - beta2), eps, shrink)
     ADAM.launch(
         "adam_update",
         theta,
@@ -42,7 +44,7 @@ def clip_by_global_norm(flat: Array, max_norm: float) -> Array:
     xp = array_module(flat)
     n = flat.size
     blocks = min(SQUARES, max(elementwise_blocks(n, each=4), 1))
-    sums = xp.empty(blocks, dtype=flat.dtype)
+    sums = xp.empty(2 * blocks, dtype=flat.dtype)
     norm, factor = (xp.empty((), dtype=flat.dtype) for _ in range(2))
     ADAM.launch("sums_of_squares", flat, blocks, ELEMENTWISE, flat, sums, n)
     ADAM.launch(

@@ -1,6 +1,9 @@
 """Dropout, and a generator that draws its masks on the device."""
 
-import math
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from npformer.core import Array, array_module, checks, get_backend, like
@@ -15,7 +18,8 @@ class DeviceGenerator:
     """Random numbers drawn on the device: Philox4x32-10 (Salmon et al., 2011).
 
     The masks of a NumPy generator are drawn on the host, the same for every backend, and uploaded.
-    This generator draws on the GPU: entry i of the n-th draw depends on the seed, n and i alone.
+    This generator draws on the GPU: entry i of the n-th draw depends on the seed, n and i alone. A
+    part of a training step draws the entries that its samples have in the whole batch.
 
     Parameters
     ----------
@@ -36,24 +40,55 @@ class DeviceGenerator:
             raise ValueError(f"seed is {seed}; expected a whole number below 2^63")
         self.backend = backend
         self.n_draws = 0
+        self._first, self._n_samples = 0, 1  # of the part
+
+    def state(self) -> dict[str, int]:
+        """Return what `restore` takes, in plain numbers."""
+        return {"seed": self.seed, "n_draws": self.n_draws}
+
+    def restore(self, state: Mapping[str, int]) -> None:
+        """Go on where a generator was when it gave its state."""
+        self.seed, self.n_draws = state["seed"], state["n_draws"]
+
+    def step_key(self) -> DeviceGenerator:
+        """Return the generator of a training step, with 2^32 draws of its own; count one draw."""
+        self.n_draws += 1
+        return self._at(self.n_draws << 32, 0, 1)
+
+    def part(self, first: int, n_samples: int) -> DeviceGenerator:
+        """Return the generator of some samples of the step."""
+        return self._at(self.n_draws, first, n_samples)
+
+    @cached_property
+    def shared(self) -> DeviceGenerator:
+        """A generator that draws the same in all parts of the step, apart from all others."""
+        return self._at((self.n_draws >> 32 << 32) + (1 << 31), 0, 1)
+
+    def _at(self, n_draws: int, first: int, n_samples: int) -> DeviceGenerator:
+        made = DeviceGenerator(self.seed, self.backend)
+        made.n_draws, made._first, made._n_samples = n_draws, first, n_samples
+        return made
 
     def kept(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
         """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""
         kept = array_module(reference).empty(shape, dtype=bool)
-        self._draw("draw_kept", reference, kept, kept.size, round(float(rate) * (1 << 32)))
+        self._draw("draw_kept", reference, kept, round(float(rate) * (1 << 32)))
         return kept
 
     def random(self, shape: tuple[int, ...], dtype: str = "float32") -> Array:
         """Return uniform numbers in [0, 1), with 24 bits each."""
         checks.choice("dtype", dtype, checks.FLOATS)
         uniform = get_backend(self.backend).module.empty(shape, dtype=dtype)
-        self._draw("draw_uniform", uniform, uniform, uniform.size)
+        self._draw("draw_uniform", uniform, uniform)
         return uniform
 
-    def _draw(self, kernel: str, reference: Array, *arguments: Any) -> None:
-        n = math.prod(arguments[0].shape)
-        blocks = elementwise_blocks(n, each=4)
-        DROPOUT.launch(kernel, reference, blocks, ELEMENTWISE, *arguments, self.n_draws, self.seed)
+    def _draw(self, kernel: str, reference: Array, drawn: Array, *threshold: int) -> None:
+        n, rows = drawn.size, (*drawn.shape, 1)[0]
+        shared = rows % self._n_samples != 0  # by all parts
+        first = 0 if shared else self._first * (n // self._n_samples)
+        blocks = elementwise_blocks(n + first % 4, each=4)
+        numbers = n, *threshold, first, self.n_draws, self.seed
+        DROPOUT.launch(kernel, reference, blocks, ELEMENTWISE, drawn, *numbers)
         self.n_draws += 1
 
 

@@ -1,16 +1,37 @@
 """What commands share: a short way to write options, and the options that several of them have."""
 
 import argparse
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from npformer.core import PRECISIONS, backends, get_backend
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+TERMINATED = 143  # and for one that SIGTERM ended
 
 TYPES = {"N": int, "X": float, "P": float, "FILE": Path, "DIR": Path}
 """The type of an option's value, by the word that stands for the value in the help."""
+
+
+@contextmanager
+def warnings_in_words(command: str) -> Iterator[None]:
+    """Print warnings as errors are printed, without the line of code that Python adds."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, UserWarning):
+                print(f"npformer {command}: warning: {message}", file=sys.stderr)
+            else:
+                usual(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", UserWarning)
+        yield
 
 
 def add_command(

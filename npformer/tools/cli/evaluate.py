@@ -5,7 +5,7 @@ from typing import Any
 
 from npformer.core import checks, use_precision
 from npformer.tools.cli import common
-from npformer.tools.cli.load_model import in_dtype_of, load_trained
+from npformer.tools.cli.load_model import add_force, in_dtype_of, load_trained
 from npformer.tools.plugins import load_plugins
 from npformer.training import evaluate
 from npformer.training.checkpoint import checkpoint_name
@@ -18,6 +18,7 @@ def add_to(commands: Any) -> None:
     common.add_model(parser)
     split = "for digits: stratified or ordered (default: the one that it was trained on)"
     common.option(parser, "--split NAME", split)
+    add_force(parser)
     common.add_backend(parser)
     common.add_plugin(parser)
 
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if path.is_dir() and split is not None and (path / checkpoint_name(split)).is_file():
         path = path / checkpoint_name(split)
     instead = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
-    model, recipe, notes = load_trained(path, options.backend, instead)
+    model, recipe, notes = load_trained(path, options.backend, instead, force=options.force)
     split = notes["split"] if split is None else split
     checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
     x, labels = in_dtype_of(model, recipe.load(split, int(notes["seed"])).test)

@@ -1,27 +1,36 @@
 """Reading the models that `npformer train` wrote, for evaluate and predict."""
 
+import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
+from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES, Recipe
 from npformer.training.checkpoint import checkpoint_name, load, read_notes
 from npformer.training.model_file import CheckpointError
 
 
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add --force."""
+    option(parser, "--force", "load MODEL even if its checksum is wrong", action="store_true")
+
+
 def load_trained(
-    path: Path, backend: str, instead: str
+    path: Path, backend: str, instead: str, *, force: bool = False
 ) -> tuple[SequenceClassifier, Recipe, dict[str, Any]]:
     """Return a model, its task, and the notes in its file, which have the split and the seed.
 
     For a model that `npformer train` did not write, the error ends with `instead`.
     """
     path = _file(path)
-    model = load_classifier(path, backend)
-    notes = read_notes(path)
-    if notes.get("task") not in RECIPES or not {"split", "seed"} <= notes.keys():
+    model = load_classifier(path, backend, force=force)
+    notes = read_notes(path, force=force)
+    task, split, seed = (notes.get(name) for name in ("task", "split", "seed"))
+    stated = isinstance(task, str) and isinstance(split, str) and type(seed) is int
+    if not stated or task not in RECIPES:
         raise ValueError(
             f"{path} does not say which task, split and seed it was trained on; expected a model "
             f"that `npformer train` wrote, which has test data. {instead}"
@@ -29,13 +38,13 @@ def load_trained(
     return model, RECIPES[notes["task"]], notes
 
 
-def load_classifier(path: Path, backend: str) -> SequenceClassifier:
+def load_classifier(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier:
     """Return the model in a file or folder; it need not come from `npformer train`."""
     path = _file(path)
     try:
-        model = load(path, backend=backend)
+        model = load(path, backend=backend, force=force)
     except CheckpointError as error:
-        plugins = read_notes(path).get("plugins") if error.unregistered else None
+        plugins = read_notes(path, force=force).get("plugins") if error.unregistered else None
         if not plugins or not isinstance(plugins, list):
             raise
         again = " ".join(f"--plugin {plugin}" for plugin in plugins)
@@ -54,7 +63,15 @@ def _file(path: Path) -> Path:
             f"there is no folder {path}; expected one that `npformer train` wrote, or a file "
             "that npformer.save wrote"
         )
-    return path / checkpoint_name() if path.is_dir() else path
+    if not path.is_dir():
+        return path
+    model = path / checkpoint_name()
+    if not model.exists() and (earlier := sorted(path.glob(f"replaced-*/{checkpoint_name()}"))):
+        raise ValueError(
+            f"the training in {path} has saved no model yet: `npformer train TASK --out {path} "
+            f"--resume` goes on with it. The model of an earlier run is {earlier[-1]}"
+        )
+    return model
 
 
 def in_dtype_of(

@@ -1,18 +1,24 @@
 """npformer predict: predict labels with a trained model, for data from a file."""
 
 import argparse
+import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import checks, use_precision
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
-from npformer.tools.cli.load_model import in_dtype_of, load_classifier, load_trained
+from npformer.tools.cli.load_model import add_force, in_dtype_of, load_classifier, load_trained
 from npformer.tools.plugins import load_plugins
+
+HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
+"""What reads the header of a .npy file, by the version of the format."""
 
 
 def add_to(commands: Any) -> None:
@@ -32,6 +38,7 @@ def add_to(commands: Any) -> None:
     probabilities = "print the probabilities of all classes"
     option(parser, "--probabilities", probabilities, action="store_true")
     option(parser, "--out FILE", "write a .npy file instead of printing")
+    add_force(parser)
     common.add_backend(parser)
     common.add_plugin(parser)
 
@@ -50,11 +57,13 @@ def run(options: argparse.Namespace) -> int:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
         checks.positive("--samples", options.samples)
         instead = f"Give it data: npformer predict {options.model} x.npy"
-        model, recipe, notes = load_trained(options.model, options.backend, instead)
+        model, recipe, notes = load_trained(
+            options.model, options.backend, instead, force=options.force
+        )
         x, labels = in_dtype_of(model, recipe.load(notes["split"], int(notes["seed"])).test)
         x, labels = x[: options.samples], labels[: options.samples]
     else:
-        model = load_classifier(options.model, options.backend)
+        model = load_classifier(options.model, options.backend, force=options.force)
         x = _read_input(options.input, model)
         mask = None if options.mask is None else _read_npy(options.mask)
     with use_precision(options.precision, options.backend):
@@ -98,14 +107,16 @@ def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
 
 def _read_npy(path: Path) -> np.ndarray:
     try:
-        x = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError):  # empty, cut short, text, or Python objects
-        x = None
-    if not isinstance(x, np.ndarray):
-        raise ValueError(
-            f"{path} is not an array of numbers in .npy format; write one with numpy.save"
-        )
-    return x
+        with path.open("rb") as file:
+            shape, _, dtype = HEADERS[format.read_magic(file)](file)
+            left = os.fstat(file.fileno()).st_size - file.tell()
+        if 0 <= math.prod(shape) * dtype.itemsize <= left:  # else NumPy could ask for any memory
+            return np.asarray(np.load(path, allow_pickle=False))
+    except OSError:
+        raise
+    except Exception:  # empty, text, Python objects, or whatever NumPy's parser stumbled upon
+        pass
+    raise ValueError(f"{path} is not an array of numbers in .npy format; write one with numpy.save")
 
 
 def _read_csv(path: Path) -> np.ndarray:

@@ -1,16 +1,17 @@
 """The program `npformer`: its parser, and how it reports errors."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import npformer
 from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
 from npformer.engine.processes import CopyDiedError
 from npformer.tools.cli import bench, doctor, evaluate, gradcheck, predict, train
-from npformer.tools.cli.common import INTERRUPTED
+from npformer.tools.cli.common import INTERRUPTED, warnings_in_words
+from npformer.tools.cli.streams import drop, forgiving, usable_streams
 from npformer.training import NonFiniteLossError
 
 EXPLAINED = (
@@ -24,21 +25,32 @@ EXPLAINED = (
 )
 """Errors shown by their message alone; any other is a bug and shows its traceback."""
 
+RESULTS_IN_FILES = {"train"}
+"""Commands that go on when nobody can see what they print."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line on these words, or on those of the process; return its exit status.
 
     The status is 0; 1 if a check failed; 2 for a mistake in the call; 130 after Ctrl-C.
     """
-    options, unknown = make_parser().parse_known_args(arguments)
-    if unknown:
-        options.parser.error(_unknown(unknown[0], options.parser))
+    with usable_streams():
+        options, unknown = make_parser().parse_known_args(arguments)
+        if unknown:
+            options.parser.error(_unknown(unknown[0], options.parser))
+        unseen = options.command in RESULTS_IN_FILES
+        with forgiving("stdout") if unseen else nullcontext():
+            return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
-        status = int(options.run(options))
+        with warnings_in_words(options.command):
+            status = int(options.run(options))
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # as in `npformer ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop(sys.stdout)
         return 0
     except EXPLAINED as error:
         print(f"npformer {options.command}: {_explanation(error)}", file=sys.stderr)

@@ -1,10 +1,12 @@
 """The folder that npformer train writes: models, history.json, metrics.json and curves.png."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 from npformer.classifier import SequenceClassifier
+from npformer.core.files import write_whole
 from npformer.training import Evaluation, History
 from npformer.training.checkpoint import checkpoint_name, save
 
@@ -16,25 +18,22 @@ class Results:
         self.folder = folder
         self.metrics: dict[str, Any] = {**about, "splits": {}}
         self.histories: dict[str, Any] = {}
-        self.earlier = _models_of(folder / "metrics.json")
-        self.interrupted = False
 
     def begin(self, model: SequenceClassifier) -> None:
-        """Make the folder."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Note what all splits have in common."""
         self.metrics["parameters"] = model.n_parameters()
         self.metrics["config"] = model.config.to_dict()
 
-    def add_training(
-        self, split: str, model: SequenceClassifier, history: History, seconds: float
-    ) -> None:
+    def add_training(self, split: str, model: SequenceClassifier, history: History) -> None:
         """Save a model, and what is known about it before it is tested."""
         name = checkpoint_name(split if self.histories else "")
         notes = {"task": self.metrics["task"], "split": split, "seed": self.metrics["seed"]}
         if self.metrics["plugins"]:
             notes["plugins"] = self.metrics["plugins"]
+        if not self.histories:  # so that no file speaks of an older model than the one beside it
+            for file in ("metrics.json", "history.json", "curves.png"):
+                (self.folder / file).unlink(missing_ok=True)
         save(model, self.folder / name, notes=notes)
-        self.interrupted = history.stopped == "interrupted"
         self.histories[split] = history.to_dict()
         self.metrics["splits"][split] = {
             **dict.fromkeys(("test_accuracy", "test_loss", "test_labels")),  # until `add_test`
@@ -42,7 +41,8 @@ class Results:
             "best_epoch": history.best_epoch,
             "epochs": len(history.train_loss),
             "stopped": history.stopped,
-            "seconds": round(seconds, 2),
+            "seconds": round(sum(history.seconds), 2),
+            "workers": history.workers,
             "file": name,
         }
         self._write()
@@ -58,34 +58,22 @@ class Results:
 
     def _write(self) -> None:
         for name, values in (("history", self.histories), ("metrics", self.metrics)):
-            (self.folder / f"{name}.json").write_text(json.dumps(values, indent=2) + "\n")
+            text = json.dumps(values, indent=2) + "\n"
+            write_whole(self.folder / f"{name}.json", text.encode())
 
     def end(self) -> None:
-        """Remove models of an earlier training, draw the curves, and print the results."""
+        """Draw the curves, and print the results."""
         splits = self.metrics["splits"]
         files = [found["file"] for found in splits.values()]
-        for name in self.earlier - set(files):
-            (self.folder / Path(name).name).unlink(missing_ok=True)
         curves = draw_curves(self.histories, self.metrics, self.folder)
         print()
         for split, found in splits.items():
             where = "" if split == "generated" else f" ({split} split)"
-            best, seconds = found["best_epoch"], found["seconds"]
-            epoch = f"epoch {best} of {found['epochs']}" if best else "an unfinished first epoch"
             accuracy = f"test accuracy {found['test_accuracy']:.4f}{where}"
-            print(f"{accuracy}, weights of {epoch}, {seconds:.1f} s")
+            epoch = f"epoch {found['best_epoch']} of {found['epochs']}"
+            workers = max(found["workers"], key=found["workers"].__getitem__)  # of most steps
+            print(f"{accuracy}, weights of {epoch}, {found['seconds']:.1f} s, {workers}")
         print(f"{self.folder}: {', '.join([*files, 'history.json', 'metrics.json'])}; {curves}")
-        if self.interrupted:
-            print("interrupted: the files hold the best weights so far")
-
-
-def _models_of(path: Path) -> set[str]:
-    """Return the models that a metrics.json names; none if there is no such file."""
-    try:
-        splits = json.loads(path.read_text())["splits"].values()
-        return {str(found["file"]) for found in splits}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return set()
 
 
 def draw_curves(histories: dict[str, Any], metrics: dict[str, Any], folder: Path) -> str:
@@ -123,6 +111,8 @@ def draw_curves(histories: dict[str, Any], metrics: dict[str, Any], folder: Path
         axes.legend(fontsize="small")
     mixer = metrics["mixer"] if isinstance(metrics["mixer"], str) else ", ".join(metrics["mixer"])
     figure.suptitle(f"{metrics['task']}, {mixer}, seed {metrics['seed']}")
-    figure.savefig(folder / "curves.png", dpi=120)
+    image = io.BytesIO()
+    figure.savefig(image, dpi=120, format="png")
     plt.close(figure)
+    write_whole(folder / "curves.png", image.getvalue())
     return "curves.png"

@@ -2,8 +2,8 @@
 
 import argparse
 import re
+import shlex
 import sys
-import time
 from collections.abc import Container
 from dataclasses import fields
 from functools import partial
@@ -26,9 +26,26 @@ from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.cli.load_model import in_dtype_of
 from npformer.tools.cli.run_files import Results
+from npformer.tools.cli.run_folder import RunFolder
 from npformer.tools.plugins import load_plugins
 from npformer.tools.recipes import RECIPES, Recipe
 from npformer.training import History, batch_at_evaluation, evaluate, fit
+
+OF_THIS_CALL = (
+    "command",
+    "parser",
+    "run",
+    "usual",
+    "plugin",
+    "out",
+    "resume",
+    "overwrite",
+    "quiet",
+)
+"""What the command line sets and a run does not depend on."""
+
+STATUS = {"interrupted": common.INTERRUPTED, "terminated": common.TERMINATED}
+"""Exit statuses by `History.stopped`."""
 
 MODEL_SETTINGS = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
 
@@ -45,9 +62,16 @@ def add_to(commands: Any) -> None:
     common.add_plugin(train)
     splits = "for digits: stratified, ordered, or both, which trains one model on each"
     option(train, "--split NAME", f"{splits} (default: both)")
-    out = "folder of the results; those of an earlier training are replaced"
-    option(train, "--out DIR", f"{out} (default: runs/TASK-MIXER)")
+    option(train, "--out DIR", "folder of this run alone (default: runs/TASK-MIXER)")
+    resume = "go on with the run in the folder, from its last checkpoint; without one, begin"
+    option(train, "--resume", f"{resume}; --epochs may grow", action="store_true")
+    anew = "begin anew in the folder of an earlier run, which is kept until this one has finished"
+    option(train, "--overwrite", anew, action="store_true")
     option(train, "--quiet", "no progress bar and no summary", action="store_true")
+    # None means that an option was not given: a run that goes on then has what it was begun with.
+    names = ("mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers")
+    train.set_defaults(usual={name: train.get_default(name) for name in names})
+    train.set_defaults(**dict.fromkeys(names))
 
 
 def _add_model_options(group: Any) -> None:
@@ -102,57 +126,89 @@ def run(options: argparse.Namespace) -> int:
     """Train, save and test a model for each split, and print the results."""
     plugins = load_plugins(options.plugin)
     recipe = RECIPES[options.task]
+    given = {n: v for n, v in vars(options).items() if n not in OF_THIS_CALL and v is not None}
+    mixers = split_names(given.get("mixer", options.usual["mixer"]))
+    # mean(power=2) becomes mean_power=2 in the folder's name.
+    named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
+    folder = RunFolder(options.out or Path("runs") / f"{options.task}-{named}", recipe.splits)
+    chosen = folder.options(
+        given, options.usual, resume=options.resume, overwrite=options.overwrite
+    )
+    if options.resume:
+        folder.check_plugins(plugins)
+    for name, value in chosen.items():
+        setattr(options, name, value)
+    return _train(options, recipe, folder, chosen, plugins)
+
+
+def _train(
+    options: argparse.Namespace,
+    recipe: Recipe,
+    folder: RunFolder,
+    chosen: dict[str, Any],
+    plugins: list[str],
+) -> int:
+    """Train with all options filled in."""
     splits = _splits(recipe, options.split)
     device = common.device_of(options)
     mixers = split_names(options.mixer)
     changes = _given(options, MODEL_SETTINGS)
     changes["mixer"] = mixers[0] if len(mixers) == 1 else tuple(mixers)
     training = _training(recipe, options)
-    # mean(power=2) becomes mean_power=2 in the folder's name.
-    named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
-    results = Results(
-        options.out or Path("runs") / f"{options.task}-{named}",
-        {
-            "task": recipe.name,
-            "mixer": changes["mixer"],
-            "seed": options.seed,
-            "backend": options.backend,
-            "device": device,
-            "precision": options.precision,
-            "dtype": options.dtype,
-            "npformer": npformer.__version__,
-            "numpy": np.__version__,
-            "training": training,
-            "plugins": plugins,
-        },
-    )
+    about = {
+        "task": recipe.name,
+        "mixer": changes["mixer"],
+        "seed": options.seed,
+        "backend": options.backend,
+        "device": device,
+        "precision": options.precision,
+        "dtype": options.dtype,
+        "npformer": npformer.__version__,
+        "numpy": np.__version__,
+        "training": training,
+        "plugins": plugins,
+    }
+    results = Results(folder.path, about)
     say = (lambda words: None) if options.quiet else print
     say(f"npformer {npformer.__version__} on {device}")
-    for split in splits:
+
+    def made(split: str) -> tuple[Dataset, SequenceClassifier]:
         dataset = recipe.load(split, options.seed)
-        model = recipe.model(dataset, options.seed, options.dtype, **changes).to(options.backend)
-        if split == splits[0]:
-            results.begin(model)  # only now: a model that cannot be built leaves no folder
-            if results.earlier:
-                say(f"{results.folder}: replaces an earlier training; --out names another folder")
-            x, _ = in_dtype_of(model, dataset.train)
-            say(f"\n{recipe.name}: {recipe.summary}\n\n{summary(model, x[:1])}\n")
-        if len(splits) > 1:
-            parts = dataset.train, dataset.validation, dataset.test
-            train, validation, test = (f"{len(x):,}" for x, _ in parts)
-            say(f"{split} split: {train} training, {validation} validation, {test} test")
-        began = time.perf_counter()
-        history = _fit(model, dataset, training, options)
-        # Saved before the test, which may be interrupted or run out of memory.
-        results.add_training(split, model, history, time.perf_counter() - began)
-        at_once = batch_at_evaluation(training["batch_size"], options.micro_batch)
-        with use_precision(options.precision, options.backend):
-            found = evaluate(model, in_dtype_of(model, dataset.test), at_once)
-        results.add_test(split, found)
-        if results.interrupted:
-            break
-    results.end()
-    return common.INTERRUPTED if results.interrupted else 0
+        model = recipe.model(dataset, options.seed, options.dtype, **changes)
+        return dataset, model.to(options.backend)
+
+    dataset, model = made(splits[0])  # a model that cannot be built leaves no folder
+    with folder.begun(chosen, plugins, resume=options.resume):
+        results.begin(model)
+        x, _ = in_dtype_of(model, dataset.train)
+        say(f"\n{recipe.name}: {recipe.summary}\n\n{summary(model, x[:1])}\n")
+        for split in splits:
+            if split != splits[0]:
+                dataset, model = made(split)
+            if len(splits) > 1:
+                parts = dataset.train, dataset.validation, dataset.test
+                train, validation, test = (f"{len(x):,}" for x, _ in parts)
+                say(f"{split} split: {train} training, {validation} validation, {test} test")
+            history = _fit(model, dataset, training, folder.checkpoint(split), options)
+            if history.best_epoch is not None:
+                # Saved before the test, which may be interrupted or run out of memory.
+                results.add_training(split, model, history)
+            if (status := STATUS.get(history.stopped)) is not None:
+                _say_interrupted(history, training["epochs"], recipe.name, folder.path)
+                return status
+            at_once = batch_at_evaluation(training["batch_size"], options.micro_batch)
+            with use_precision(options.precision, options.backend):
+                found = evaluate(model, in_dtype_of(model, dataset.test), at_once)
+            results.add_test(split, found)
+        results.end()
+        folder.forget_replaced()
+    return 0
+
+
+def _say_interrupted(history: History, epochs: int, task: str, folder: Path) -> None:
+    """Say how far the training came, and how to go on."""
+    print(f"{history.stopped} after {len(history.train_loss)} of {epochs} epochs. To go on:")
+    print(f"npformer train {task} --out {shlex.quote(str(folder))} --resume")
 
 
 def _splits(recipe: Recipe, wanted: str | None) -> tuple[str, ...]:
@@ -183,7 +239,11 @@ def _training(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _fit(
-    model: SequenceClassifier, dataset: Dataset, training: dict[str, Any], options: Any
+    model: SequenceClassifier,
+    dataset: Dataset,
+    training: dict[str, Any],
+    checkpoint: Path,
+    options: Any,
 ) -> History:
     steps = training["epochs"] * -(-len(dataset.train[0]) // training["batch_size"])
     schedule = training.get("schedule") or ("cosine" if steps > 1 else "constant")
@@ -197,8 +257,10 @@ def _fit(
         micro_batch=options.micro_batch,
         precision=options.precision,
         masks=options.masks,
-        progress=not options.quiet and sys.stderr.isatty(),
+        progress=not options.quiet and sys.stderr is not None and sys.stderr.isatty(),
         on_interrupt="return",
+        checkpoint=checkpoint,
+        resume=True,  # `RunFolder` has set an earlier run aside if this one does not go on with it
         **{name: v for name, v in training.items() if name not in ("schedule", "warmup")},
     )
 

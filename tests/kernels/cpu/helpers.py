@@ -1,8 +1,15 @@
 """Kernels for the CPU: how they are run, and compared with their pairs."""
 
+import math
+
 import numpy as np
 
+from npformer import functional as F
+from npformer.engine import EngineContext
 from npformer.engine.cpu import KERNELS
+from npformer.engine.cpu.averaging import average, average_backward
+from npformer.engine.cpu.exponentials import longest_squares
+from npformer.engine.cpu.rows import UNIT
 from tests.kernels import helpers
 from tests.kernels.helpers import expected, gradient_for
 
@@ -60,6 +67,36 @@ def assert_same(some, others):
     """Assert that arrays are equal to the last bit."""
     for one, other in zip(some, others, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def by_kernel(query, key, value, dy, bias=None, **options):
+    """Return y and the gradients of query, key, value and bias of `average` alone."""
+    batch, n_heads, length, width = value.shape
+    y, query = np.empty((batch, length, n_heads * width), value.dtype), UNIT * query
+    squares = [longest_squares(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key)]
+    longest = math.sqrt(squares[0][0] * squares[1][0])
+    cache = average(
+        query, key, value, y, longest=longest, bias=bias, context=EngineContext(), **options
+    )
+    dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
+    dbias = average_backward(F.merge_heads(dy), cache, dquery, dkey, dvalue)
+    # dquery is that of the queries without UNIT: a factor UNIT too much, and one too little.
+    found = [F.split_heads(y, n_heads), dquery, dkey / UNIT, dvalue]
+    return found if bias is None else [*found, dbias]
+
+
+def by_pair(query, key, value, dy, bias=None, mask=None, causal=False):
+    """Return the same by scores and functional averages."""
+    scores = query @ key.swapaxes(-1, -2)
+    if bias is not None:
+        scores = scores + bias[:, None, :]
+    y, cache = F.average(scores, value, None if mask is None else mask[:, None, None, :], causal)
+    dscores, dvalue = F.average_backward(dy, cache)
+    dkey = dscores.swapaxes(-1, -2) @ query
+    if key.shape[0] != query.shape[0]:
+        dkey = dkey.sum(axis=0, keepdims=True)
+    found = [y, dscores @ key, dkey, dvalue]
+    return found if bias is None else [*found, dscores.sum(axis=(0, 2))]
 
 
 CASES = {

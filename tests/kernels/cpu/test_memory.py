@@ -132,5 +132,5 @@ def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
 def test_attention_that_stores_needs_the_square():
     """This is what the test of attention without it would notice."""
     with traced():
-        peaks = [peak_of_attention(length, store=True) for length in (1024, 2048)]
+        peaks = [peak_of_attention(length, store=True) for length in (2048, 4096)]
     assert peaks[1] > 3.0 * peaks[0]

@@ -1,5 +1,7 @@
 """What holds for a layer norm, a feed-forward network, or an embedding alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,19 +17,26 @@ from tests.kernels.cpu.helpers import assert_close, expected, forward, run
 # Layer norm ---------------------------------------------------------------------------------------
 
 
-def test_a_large_mean_costs_no_more_digits_than_in_the_pair():
-    case = helpers.layer_norm((101, 257), mean=1e4)
-    x, gamma, beta = (a.astype("float32") for a in case.arrays)
-    y, _ = F.layer_norm(x, gamma, beta)
-    exact = expected(case, "float32")[0]
-    assert np.abs(run(case, "float32")[0] - exact).max() < 2.0 * np.abs(y - exact).max()
+@pytest.mark.parametrize("make", [helpers.layer_norm, helpers.residual_norm])
+@pytest.mark.parametrize("mean", [0.0, 1e4, 1e6, -1e6])
+def test_a_large_mean_costs_no_digits(make, mean):
+    case = make((101, 257))
+    # Multiples of 1/16, so that float32 has the sums of a residual connection as they are.
+    rows = [np.round(16.0 * a) / 16.0 for a in case.arrays[:-2]]
+    arrays = (mean + rows[0], *rows[1:], *case.arrays[-2:])
+    case = replace(case, arrays=arrays, training=False)
+    for ours, exact in zip(run(case, "float32"), expected(case, "float32"), strict=True):
+        np.testing.assert_allclose(ours, exact, rtol=0, atol=3e-6 * max(np.abs(exact).max(), 1.0))
 
 
-def test_a_constant_row_is_beta_and_sends_nothing_back_that_is_not_finite():
-    x, gamma, beta = np.full((3, 8), 7.0, "float32"), np.ones(8, "float32"), np.ones(8, "float32")
-    y, cache = layer_norm(x, gamma, beta, context=EngineContext())
-    np.testing.assert_array_equal(y, 1.0)
-    assert all(np.isfinite(g).all() for g in layer_norm_backward(y, cache))
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 64, 257, 768, 4097])
+def test_a_constant_row_is_beta_and_sends_nothing_back_that_is_not_finite(d):
+    gamma, beta = (a.astype("float32") for a in helpers.normals((d,), (d,)))
+    for constant in (0.1, -7.0 / 3.0, 12345.678, 1e6 / 3.0, 1e30 / 7.0):
+        x = np.full((3, d), constant, "float32")
+        y, cache = layer_norm(x, gamma, beta, 1e-12, context=EngineContext())
+        np.testing.assert_array_equal(y, np.broadcast_to(beta, y.shape))
+        assert all(np.isfinite(g).all() for g in layer_norm_backward(y, cache))
 
 
 # The feed-forward network -------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Random numbers drawn on the device: those of the published generator, repeatable, no upload."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
+from npformer.core import part_generator, step_key
 from npformer.engine import gpu
 from npformer.functional.dropout import draw_kept
 from tests import fake_device
@@ -103,6 +105,61 @@ def test_a_training_run_may_draw_its_masks_on_the_device() -> None:
         runs[name], uploads[name] = history.train_loss, counted.uploads
     assert runs["again"] == runs["device"] != runs["host"]
     assert uploads["device"] < uploads["host"]
+
+
+@pytest.mark.parametrize("share", [[3, 4], [1, 1, 5], [1] * 7], ids=str)
+def test_masks_of_a_part_are_those_of_its_samples_in_the_whole_batch(share, single) -> None:
+    shapes = [(7, 5, 3), (14, 9), (7,), (7, 0)]
+
+    def masks(share: list[int]) -> list[list[np.ndarray]]:
+        generator, drawn, first = gpu.DeviceGenerator(5), [], 0
+        key = step_key(generator)
+        for n in share:
+            part = part_generator(key, first, n)
+            sizes = [(rows * n // 7, *rest) for rows, *rest in shapes]
+            kept = [down(part.kept(size, 0.4, single)) for size in sizes]
+            drawn.append(kept + [down(part.random(size)) for size in sizes])
+            first += n
+        assert generator.n_draws == 1
+        return [np.concatenate(of_parts) for of_parts in zip(*drawn, strict=True)]
+
+    whole = masks([7])
+    for found, expected in zip(masks(share), whole, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    words = reference(105, 1 << 32, 5)
+    np.testing.assert_array_equal(whole[0].ravel(), words >= round(0.4 * 2**32))
+
+
+def test_what_is_shared_is_drawn_alike_in_all_parts(single) -> None:
+    key, drawn = step_key(gpu.DeviceGenerator(5)), []
+    for first, n in ((0, 3), (3, 1), (4, 3)):
+        part = part_generator(key, first, n)
+        part.kept((n, 2), 0.5, single)
+        drawn.append([down(part.shared.kept((3, 64), 0.5, single)) for _ in range(2)])
+    assert (drawn[0][0] != drawn[0][1]).any()
+    np.testing.assert_array_equal(drawn[1], drawn[0])
+    np.testing.assert_array_equal(drawn[2], drawn[0])
+
+
+def test_a_state_is_json_and_a_generator_goes_on_from_it(single) -> None:
+    generator, other = gpu.DeviceGenerator(5), gpu.DeviceGenerator(6)
+    for _ in range(3):
+        generator.kept((4, 9), 0.5, single)
+    other.restore(json.loads(json.dumps(generator.state())))
+    for _ in range(2):
+        found, expected = (step_key(g).kept((4, 9), 0.5, single) for g in (other, generator))
+        np.testing.assert_array_equal(down(found), down(expected))
+
+
+@in_emulation
+def test_micro_batches_change_only_the_order_of_sums() -> None:
+    runs = []
+    for micro_batch in (None, 1, 2):
+        model = cases.classifier("float64", dropout=0.3).to("cupy")
+        options = {"epochs": 2, "batch_size": 4, "masks": "device", "progress": False}
+        runs.append(nf.fit(model, cases.batch(model), micro_batch=micro_batch, **options))
+    for run in runs[1:]:
+        np.testing.assert_allclose(run.train_loss, runs[0].train_loss, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 0.5, True])

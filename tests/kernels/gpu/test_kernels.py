@@ -85,10 +85,19 @@ def test_of_any_shape(case, dtype) -> None:
     assert_parity(case, dtype, share=1.0 if alone else 0.0)
 
 
-def test_layer_norm_of_a_large_mean_keeps_its_digits() -> None:
-    case = helpers.layer_norm((4, 100), mean=1000.0)
+@pytest.mark.parametrize("mean", [0.0, 1e4, 1e6])
+def test_layer_norm_of_a_large_mean_keeps_its_digits(mean) -> None:
+    case = helpers.layer_norm((4, 300), mean=mean)
     y = run(case, "float32", keep=False)
-    np.testing.assert_allclose(down(y), expected(case, "float32")[0], atol=1e-3)
+    np.testing.assert_allclose(down(y), expected(case, "float32")[0], rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("d", [1, 3, 257, 768])
+def test_layer_norm_of_a_constant_row_is_beta(d) -> None:
+    gamma, beta = normals((d,), (d,))
+    for constant in (0.1, -7.0 / 3.0, 12345.678, 1e6 / 3.0):
+        y = run(Case("layer_norm", (np.full((2, d), constant), gamma, beta), (1e-12,)), "float32")
+        np.testing.assert_array_equal(down(y[0])[1], beta.astype("float32"))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 15, 16, 17, 500, 9000])
@@ -149,6 +158,25 @@ def test_attention_in_pieces(causal, scores, monkeypatch) -> None:
     assert counted.copies == []
     case = helpers.attention_heads(3, 33, 2, 6, "padded", causal)
     agree(run(case, keep=False), expected(case)[0])
+
+
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.parametrize("size", [1e-30, 1e-22, 1e22, 1e30])
+@pytest.mark.parametrize("offset", [-60.0, -43.0, 40.0, 60.0])
+def test_attention_of_any_size_of_scores_and_gradients(offset, size, store) -> None:
+    case = helpers.attention_heads(2, 9, 1, 4, "padded", store=store)
+    x, *maps = (a.copy() for a in case.arrays)
+    for i, sign in ((0, 1.0), (2, math.copysign(1.0, offset))):
+        maps[i] *= 0.2
+        maps[i][:, 0], maps[i + 1][0] = 0.0, sign * math.sqrt(2.0 * abs(offset))
+    case = replace(case, arrays=(x, *maps))
+    there, dy = on_device(case, "float32"), size * normals(x.shape)[0]
+    y, cache = helpers.forward(there, there.arrays, there.context(), gpu.KERNELS)
+    found = (y, *helpers.backward(there, up(dy, "float32"), cache, gpu.KERNELS))
+    # Scores of 60 are rounded by 4e-6 each. Gradients of biases are sums that cancel.
+    for ours, exact in zip(found, expected(case, "float32", dy), strict=True):
+        if exact.ndim > 1:
+            assert np.abs(down(ours) - exact).max() <= 3e-5 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize(("store", "kept"), [(None, False), (True, True), (False, False)])
@@ -329,10 +357,32 @@ def test_gradients_in_one_buffer_are_clipped_by_the_kernel(monkeypatch) -> None:
     assert norms[1] == pytest.approx(norms[0], rel=1e-6)
 
 
-def test_clipping_shows_nan() -> None:
-    g = asarray(np.array([1.0, float("nan")]))
-    assert np.isnan(down(gpu.clip_by_global_norm(g, 1.0)))
+@pytest.mark.parametrize(
+    ("wrong", "norm"), [(np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.inf), (3e38, np.inf)]
+)
+def test_clipping_shows_what_is_not_finite(wrong, norm) -> None:
+    g = asarray(np.array([1.0, wrong, wrong], dtype="float32"))
+    np.testing.assert_equal(float(down(gpu.clip_by_global_norm(g, 1.0))), norm)
     assert np.isnan(down(g)).all()
+
+
+@pytest.mark.parametrize("n", [2, 70_000])
+@pytest.mark.parametrize("size", [1e19, 1e30, 1e36])
+def test_clipping_holds_gradients_whose_squares_overflow(size, n) -> None:
+    g = np.random.default_rng(0).uniform(-size, size, n).astype("float32")
+    wide = g.astype("float64")
+    there = asarray(g)
+    expected = np.linalg.norm(wide)
+    assert float(down(gpu.clip_by_global_norm(there, 2.0))) == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(down(there), 2.0 * wide / expected, rtol=1e-5)
+
+
+def test_adam_holds_what_float32_can_square_and_shows_the_rest() -> None:
+    g = np.array([1e19, -5e20, 1e21, np.inf, np.nan], dtype="float32")
+    theta, there, m, v = (asarray(x) for x in (0 * g[:1].repeat(5), g, *np.zeros((2, 5), "f")))
+    gpu.adam_update(theta, there, m, v, step_size=1.0, betas=(0.0, 0.999), eps=0.0, shrink=1.0)
+    np.testing.assert_allclose(down(theta)[:2], [-(0.001**-0.5), 0.001**-0.5], rtol=1e-5)
+    assert np.isnan(down(theta)[2:]).all()
 
 
 def test_a_batch_without_samples_runs_nothing() -> None:

@@ -24,22 +24,28 @@ __device__ Words philox(unsigned long long position, unsigned long long draw, un
     return c;
 }
 
-// Entry i is kept if its word is at least `threshold`, which is rate * 2^32. A thread has four entries.
+// Entry i of a part that begins with entry `first` of the whole mask is kept if the word of entry
+// first + i is at least `threshold`, which is rate * 2^32. A thread has four entries of the whole.
 extern "C" __global__ void draw_kept(
-    bool* kept, index_t n, index_t threshold, index_t draw, index_t seed) {
-    const index_t thread = index_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (4 * thread >= n) return;
+    bool* kept, index_t n, index_t threshold, index_t first, index_t draw, index_t seed) {
+    const index_t thread = first / 4 + index_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    const index_t begin = 4 * thread - first;
+    if (begin >= n) return;
     const Words w = philox(thread, draw, seed);
-    for (int j = 0; j < 4 && 4 * thread + j < n; j++) kept[4 * thread + j] = w.of[j] >= threshold;
+    for (int j = 0; j < 4; j++)
+        if (begin + j >= 0 && begin + j < n) kept[begin + j] = w.of[j] >= threshold;
 }
 
 // Uniform numbers in [0, 1): the upper 24 bits of a word, which float32 holds exactly.
-extern "C" __global__ void draw_uniform(real* uniform, index_t n, index_t draw, index_t seed) {
-    const index_t thread = index_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (4 * thread >= n) return;
+extern "C" __global__ void draw_uniform(
+    real* uniform, index_t n, index_t first, index_t draw, index_t seed) {
+    const index_t thread = first / 4 + index_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    const index_t begin = 4 * thread - first;
+    if (begin >= n) return;
     const Words w = philox(thread, draw, seed);
-    for (int j = 0; j < 4 && 4 * thread + j < n; j++)
-        uniform[4 * thread + j] = real(w.of[j] >> 8) * real(5.9604644775390625e-08);  // 2^-24
+    for (int j = 0; j < 4; j++)
+        if (begin + j >= 0 && begin + j < n)
+            uniform[begin + j] = real(w.of[j] >> 8) * real(5.9604644775390625e-08);  // 2^-24
 }
 
 extern "C" __global__ void drop(const real* x, const bool* kept, real scale, real* y, index_t n) {

@@ -18,14 +18,17 @@ extern "C" __global__ void residual_norm(
     }
     const real* values = y ? normalised : x;
     const real mean = block_sum(sum) / real(width);
-    real squares = 0;  // in a second pass: E[x^2] - E[x]^2 loses every digit once the mean is large
+    real left = 0;  // of a large mean, after its rounding
+    for (index_t i = threadIdx.x; i < width; i += blockDim.x) left += values[row + i] - mean;
+    left = block_sum(left) / real(width);
+    real squares = 0;  // in another pass: E[x^2] - E[x]^2 loses every digit once the mean is large
     for (index_t i = threadIdx.x; i < width; i += blockDim.x) {
-        const real centred = values[row + i] - mean;
+        const real centred = (values[row + i] - mean) - left;
         squares += centred * centred;
     }
     const real inverse = real(1) / sqrt(block_sum(squares) / real(width) + eps);
     for (index_t i = threadIdx.x; i < width; i += blockDim.x) {
-        const real n = (values[row + i] - mean) * inverse;
+        const real n = ((values[row + i] - mean) - left) * inverse;
         normalised[row + i] = n;  // first, because both may be one array, which is to hold z
         z[row + i] = gamma[i] * n + beta[i];
     }

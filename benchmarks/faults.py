@@ -1,0 +1,110 @@
+"""What survives: killed trainings, damaged files, wrong calls; and what a checkpoint costs."""
+
+import argparse
+import statistics
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import npformer as nf
+from benchmarks.results_files import write
+from npformer.tools.recipes import RECIPES
+from tests.faults.kills import Fit, Train, kills
+from tests.faults.mutated_files import mutated_files
+from tests.faults.wrong_calls import wrong_calls
+
+COST_RUNS = 10
+
+
+def run(words):
+    """Run the parts that were asked for, and write one table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks faults", description=__doc__)
+    parser.add_argument("--kills", type=int, default=500, help="half of fit, half of the program")
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--calls", type=int, default=3_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--at-once", type=int, default=2, help="trainings killed side by side")
+    chosen = parser.parse_args(words)
+    figures = {
+        "checkpoint_cost": checkpoint_cost(),
+        "mutated_files": mutated_files(chosen.files, chosen.seed),
+        "wrong_calls": wrong_calls(chosen.calls, chosen.seed),
+        "kills": many_kills(chosen.kills, chosen.seed, chosen.at_once),
+    }
+    write("faults", figures, table(figures))
+
+
+def many_kills(n, seed, at_once):
+    """Kill trainings of both kinds, several side by side; return the sums of what happened."""
+    found = {}
+    for victim in (Fit, Train):
+        shares = [n // 2 // at_once + (k < n // 2 % at_once) for k in range(at_once)]
+        with ThreadPoolExecutor(at_once) as pool:
+            seeds = range(seed, seed + at_once)
+            parts = list(pool.map(kills, shares, seeds, [victim() for _ in shares]))
+        names = sorted({name for part in parts for name in part} - {"problems"})
+        found[victim.name] = {name: sum(part.get(name, 0) for part in parts) for name in names}
+        found[victim.name]["problems"] = [each for part in parts for each in part["problems"]]
+        print(found[victim.name], flush=True)
+    return found
+
+
+def checkpoint_cost():
+    """Return the time of a digits run with a checkpoint every epoch, over that without."""
+    recipe = RECIPES["digits"]
+    dataset = recipe.load("stratified", 0)
+
+    def seconds(folder):
+        model = recipe.model(dataset)
+        began = time.perf_counter()
+        nf.fit(
+            model,
+            dataset.train,
+            validation=dataset.validation,
+            epochs=10,
+            progress=False,
+            checkpoint=folder,
+        )
+        return time.perf_counter() - began
+
+    ratios = []
+    for k in range(COST_RUNS):
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+            pair = [lambda: seconds(None), lambda folder=folder: seconds(folder)]
+            times = [each() for each in (pair if k % 2 else reversed(pair))]
+            without, with_ = times if k % 2 else reversed(times)
+        ratios.append(with_ / without)
+    found = {"median": statistics.median(ratios), "ratios": ratios}
+    print(found, flush=True)
+    return found
+
+
+def table(figures):
+    """Return what was tried and what failed, a line each."""
+    lines = ["| what | tried | failed | |", "|---|---|---|---|"]
+    for name, found in figures["kills"].items():
+        detail = f"{found['lost']} lost, {found['different']} not equal bit for bit"
+        runs = f"{found['runs']} trainings continued to their end: {detail}"
+        lines.append(
+            f"| kills of `{name}` | {found['kills']} | {found['lost'] + found['different']} "
+            f"| {runs} |"
+        )
+    for name, found in (
+        ("mutated files", figures["mutated_files"]),
+        ("wrong calls", figures["wrong_calls"]),
+    ):
+        detail = ", ".join(f"{key} {_short(value)}" for key, value in found.items())
+        lines.append(f"| {name} | {found['tried']} | {found['failed']} | {detail} |")
+    cost = figures["checkpoint_cost"]
+    ratios = cost["ratios"]
+    lines.append(
+        f"\nA digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of "
+        f"one without (median of {len(ratios)} interleaved pairs, from {min(ratios):.3f} to "
+        f"{max(ratios):.3f})."
+    )
+    return "\n".join(lines)
+
+
+def _short(value):
+    return f"{value:.3g}" if isinstance(value, float) else value

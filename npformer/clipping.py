@@ -1,0 +1,138 @@
+"""The global norm of gradients, clipping by it, and an error for gradients that are not finite."""
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import reduce
+
+import numpy as np
+
+from npformer.core import Array, Gradients, Parameters, array_module, backend_of, checks
+from npformer.engine.updates import update as kernel_of
+
+
+class NonFiniteGradientError(ArithmeticError):
+    """A gradient is NaN or infinite, or too large to be squared. Nothing was changed.
+
+    Attributes
+    ----------
+    parameter : str
+        The first parameter that has such a gradient.
+    """
+
+    def __init__(self, message: str, parameter: str = "") -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+def non_finite_gradient(name: str, g: np.ndarray, what: str) -> NonFiniteGradientError:
+    """Return the error for a gradient; `what` overflows if the gradient itself is finite."""
+    if np.isfinite(g).all():
+        problem = f"reaches {np.abs(g).max():.3g}: {what} is more than {g.dtype} can hold"
+    else:
+        problem = f"holds {'NaN' if np.isnan(g).any() else 'infinity'}"
+    return NonFiniteGradientError(
+        f"the gradient of {name} {problem}; expected moderate numbers, and nothing was changed. "
+        "Use a smaller learning rate or a warm-up, and look for NaN or huge numbers in data and "
+        "weights: npformer.trace(model, x) shows where they begin",
+        name,
+    )
+
+
+def global_norm(gradients: Mapping[str, Array]) -> Array:
+    """Return the square root of the sum of all squares, as an array with no axes.
+
+    It neither overflows nor vanishes because the squares do. It is NaN or infinite if a gradient
+    is.
+    """
+    return _norm(_arrays(gradients))
+
+
+def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Array:
+    """Scale all gradients, in place, so that their global norm is at most `max_norm`.
+
+    The direction does not change (Pascanu et al., 2013). Returns the norm before clipping, an array
+    with no axes. If it is not finite, this raises NonFiniteGradientError and changes nothing.
+
+    On a GPU the norm stays there, so nothing waits for it, and all gradients become NaN instead.
+    """
+    checks.number("max_norm", max_norm, above=0.0)
+    arrays = _arrays(gradients)
+    check_writable("the gradient of", zip(gradients, arrays, strict=False))
+    kernel = kernel_of("clip_by_global_norm", arrays[0]) if _flat(gradients) is not None else None
+    if kernel is not None:
+        return kernel(arrays[0], float(max_norm))
+    norm = _norm(arrays)
+    xp = array_module(norm)
+    if _on_host(norm) and not norm < math.inf:
+        wrong = [name for name, g in gradients.items() if not np.isfinite(g).all()]
+        name = wrong[0] if wrong else max(gradients, key=lambda name: np.abs(gradients[name]).max())
+        raise non_finite_gradient(name, gradients[name], "the norm of all gradients")
+    # The small number, which is PyTorch's, keeps the factor finite for a norm of 0.
+    factor = xp.minimum(float(max_norm) / (norm + 1e-6), 1.0)
+    factor = xp.where(norm < math.inf, factor, math.nan)
+    for array in arrays:
+        array *= factor
+    return norm
+
+
+def _norm(arrays: list[Array]) -> Array:
+    xp = array_module(arrays[0])
+    filled = [array for array in arrays if array.size]
+    if not filled:
+        return arrays[0].sum()
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if _on_host(filled[0]):
+            total = sum((array * array).sum() for array in filled)
+            info = np.finfo(total.dtype)
+            # Far above the smallest number, so that no square that matters was rounded to 0.
+            if info.tiny / info.eps**2 < total < math.inf:
+                return np.sqrt(total)
+        # On a GPU always, because looking at the sum would wait. A power of 2 rounds nothing.
+        largest = reduce(xp.maximum, [xp.abs(array).max() for array in filled])
+        usual = (largest > 0.0) & (largest < math.inf)
+        _, exponent = xp.frexp(xp.where(usual, largest, 1.0))
+        scale = xp.ldexp(xp.ones_like(largest), exponent - 1)
+        return scale * xp.sqrt(sum(((array / scale) ** 2).sum() for array in filled))
+
+
+def _flat(gradients: Mapping[str, Array]) -> Array | None:
+    return gradients.flat if isinstance(gradients, Gradients | Parameters) else None
+
+
+def _on_host(x: Array) -> bool:
+    return isinstance(x, np.ndarray | np.generic)
+
+
+def _arrays(gradients: Mapping[str, Array]) -> list[Array]:
+    """Return the flat buffer of gradients, or else each array, after checking them."""
+    if not isinstance(gradients, Mapping):
+        raise TypeError(
+            f"gradients is a {type(gradients).__name__}; expected a mapping of names to "
+            "arrays, such as loss_and_gradients returns"
+        )
+    if (flat := _flat(gradients)) is not None:
+        return [flat]
+    if not gradients:
+        raise ValueError("gradients is empty; expected at least one array")
+    check_arrays("the gradient of", gradients)
+    return list(gradients.values())
+
+
+def check_arrays(what: str, named: Mapping[str, object]) -> None:
+    """Check that all of a mapping are arrays of float32 or float64, on one backend."""
+    described = {f"{what} {name}": array for name, array in named.items()}
+    for name, array in described.items():
+        checks.floating(**{name: array})
+        if isinstance(array, np.generic):
+            raise TypeError(f"{name} is a number of NumPy, {array!r}; expected an array")
+    backend_of(**described)
+
+
+def check_writable(what: str, named: Iterable[tuple[str, Array]]) -> None:
+    """Check that arrays may be changed in place."""
+    for name, array in named:
+        if not getattr(array.flags, "writeable", True):
+            raise ValueError(
+                f"{what} {name} is read-only; expected an array that is changed in place. Pass a "
+                "copy"
+            )

@@ -1,0 +1,111 @@
+"""Schedules: factors for the learning rate, by the number of the step."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+
+from npformer.core import Registry, checks
+
+Schedule = Callable[[int], float]
+"""Takes the number of a step, counted from 1, and returns a factor for the learning rate."""
+
+
+@dataclass(frozen=True)
+class constant:
+    """The schedule that is always 1."""
+
+    def __call__(self, step: int) -> float:
+        """Return 1."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class warmup_inverse_sqrt:
+    """A linear warm-up over `warmup` steps, then decay with the inverse square root.
+
+    factor(s) = min(s / warmup, sqrt(warmup / s)), which is 1 at s = warmup. Vaswani et al. (2017,
+    section 5.3) have lr = d_model^-0.5 min(s^-0.5, s warmup^-1.5) with warmup = 4000. This is the
+    same with ``lr = (d_model * warmup) ** -0.5``.
+    """
+
+    warmup: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "warmup", checks.positive("warmup", self.warmup))
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of a step."""
+        checks.positive("step", step)
+        return min(step / self.warmup, math.sqrt(self.warmup / step))
+
+
+@dataclass(frozen=True)
+class cosine:
+    """A linear warm-up over `warmup` steps, then half a cosine from 1 down to `final`.
+
+    Step `total` and all later ones have the factor `final`; if it is 0, they change nothing.
+    """
+
+    total: int
+    warmup: int = 0
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        total, warmup = checks.positive("total", self.total), checks.whole("warmup", self.warmup, 0)
+        checks.not_negative("final", self.final)
+        if total == 1 and self.final == 0.0:
+            raise ValueError(
+                "total is 1 and final 0.0; expected at least 2 steps, or a factor above 0 at the "
+                "end: the only step would change nothing"
+            )
+        if warmup >= total:
+            raise ValueError(f"warmup is {warmup}; expected from 0 up to, not including, {total}")
+        for name, value in (("total", total), ("warmup", warmup), ("final", float(self.final))):
+            object.__setattr__(self, name, value)
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of a step."""
+        checks.positive("step", step)
+        if step <= self.warmup:
+            return step / self.warmup
+        progress = min((step - self.warmup) / (self.total - self.warmup), 1.0)
+        return self.final + (1.0 - self.final) * 0.5 * (1.0 + math.cos(math.pi * progress))
+
+
+SCHEDULES: Registry[Schedule] = Registry(
+    "schedule",
+    {"constant": constant, "warmup_inverse_sqrt": warmup_inverse_sqrt, "cosine": cosine},
+    table="npformer.optim.SCHEDULES",
+    function="a function of the step that returns a factor",
+)
+"""What ``Adam(schedule=...)`` takes by name. Builders get nothing but their options, and return a
+`Schedule`."""
+
+
+def schedule_of(schedule: Schedule | str | None) -> Schedule:
+    """Return the schedule that `Adam` was given as a function, as a name, or as None."""
+    if schedule is None:
+        return constant()
+    if isinstance(schedule, str):
+        return SCHEDULES.make(schedule)
+    built = [name for name, builder in SCHEDULES.items() if builder is schedule]
+    if built or not callable(schedule):
+        given = f"what makes a schedule, {built[0]} itself" if built else repr(schedule)
+        raise TypeError(
+            f"schedule is {given}; expected a function of the step that returns a factor, "
+            "such as npformer.optim.cosine(total), or its name: 'cosine(total=1000)'"
+        )
+    return schedule
+
+
+def factor_at(schedule: Schedule, step: int) -> float:
+    """Return the factor of a step, after checking that it is a finite number of at least 0."""
+    factor = schedule(step)
+    if not isinstance(factor, Real) or not 0.0 <= float(factor) < math.inf:
+        error = ValueError if isinstance(factor, Real) else TypeError
+        raise error(
+            f"the schedule {schedule!r} returned {factor!r} for step {step}; expected a finite "
+            "number of at least 0, the factor for the learning rate"
+        )
+    return float(factor)

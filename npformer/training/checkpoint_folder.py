@@ -1,0 +1,143 @@
+"""The folder of a training that can be continued: one file, and a lock while somebody trains."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.core.files import check_writable, remove_unfinished
+from npformer.training.model_file import CheckpointError, read_model_file, write_model_file
+
+CHECKPOINT = "checkpoint.safetensors"
+"""The file of a training's state, in its folder."""
+
+KIND = "Checkpoint"
+
+SECTIONS = {"model", "optimizer", "generators", "history", "progress", "settings", "notes"}
+"""What the description of a checkpoint has, besides its format and class."""
+
+WAIT = 3.0
+"""Seconds to wait for a lock: copies of a process that was killed may hold it for a moment."""
+
+
+class Stored(NamedTuple):
+    """What a checkpoint file holds: plain values by section, and arrays."""
+
+    values: Mapping[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+class FolderInUseError(OSError):
+    """Another training is writing into the folder."""
+
+
+@contextmanager
+def reserved(folder: Path, n_bytes: int = 0) -> Iterator[None]:
+    """Make a folder, check that `n_bytes` can be written there, and lock it against other runs.
+
+    What an interrupted write left behind is removed. The lock ends with the process at the latest.
+    Raises OSError, which names the folder, if it cannot be written, and `FolderInUseError` if
+    another run has locked it.
+    """
+    from filelock import FileLock, Timeout
+
+    check_writable(folder, n_bytes)
+    lock = FileLock(folder / ".lock", timeout=WAIT)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise FolderInUseError(
+            f"{folder} is in use by another training; expected a folder of its own for each. Wait "
+            "until that one ends, or name another folder"
+        ) from None
+    try:
+        remove_unfinished(folder / CHECKPOINT)
+        yield
+    finally:
+        lock.release()
+
+
+def read(folder: Path) -> Stored | None:
+    """Return the checkpoint in a folder, or None if there is none.
+
+    Raises CheckpointError if there is one that cannot be used.
+    """
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    values, arrays = read_model_file(path)
+    if values.get("class") != KIND:
+        raise CheckpointError(
+            f"{path} holds a {values.get('class')}; expected a {KIND}, as fit(checkpoint=...) "
+            "writes. A model alone is read by npformer.load"
+        )
+    known = SECTIONS | {"format", "class"}
+    if unknown := sorted(set(values) - known):
+        raise CheckpointError(
+            f"{path} says {', '.join(map(repr, unknown))}, which this version of npformer does not "
+            "know; a later version may have written it. Update npformer"
+        )
+    if missing := sorted(known - set(values)):
+        raise CheckpointError(
+            f"{path} does not say {', '.join(map(repr, missing))}: was it edited?"
+        )
+    return Stored(values, arrays)
+
+
+def write(folder: Path, stored: Stored) -> None:
+    """Replace the checkpoint in a folder, at once; an OSError names the file."""
+    write_model_file(folder / CHECKPOINT, {"class": KIND, **stored.values}, dict(stored.arrays))
+
+
+def joined(groups: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the arrays of several groups under names such as "model.classify.weight"."""
+    return {f"{g}.{name}": a for g, arrays in groups.items() for name, a in arrays.items()}
+
+
+def parted(
+    arrays: Mapping[str, np.ndarray], groups: Iterable[str]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return arrays by group: the opposite of `joined`."""
+    return {
+        group: {
+            name.removeprefix(f"{group}."): array
+            for name, array in arrays.items()
+            if name.startswith(f"{group}.")
+        }
+        for group in groups
+    }
+
+
+def checkpoint_folder(
+    folder: str | os.PathLike[str] | None, every: object, resume: object
+) -> Path | None:
+    """Return the folder that `fit` was given, after checking what belongs to it."""
+    checks.positive("every", every)
+    if not isinstance(resume, bool):
+        raise TypeError(f"resume is {resume!r}; expected True or False")
+    if folder is None:
+        if resume or every != 1:
+            given = "resume=True" if resume else f"every={every}"
+            raise ValueError(
+                f"{given} without a checkpoint; expected the folder of the training as well: "
+                "checkpoint='runs/mine'"
+            )
+        return None
+    return checked_folder(folder)
+
+
+def checked_folder(folder: str | os.PathLike[str], name: str = "checkpoint") -> Path:
+    """Return a folder's path; raises TypeError or ValueError for anything else."""
+    path = checks.path(name, folder)
+    if path.suffix == ".safetensors":
+        raise ValueError(
+            f"{name} is {str(path)!r}, a file's name; expected a folder, in which "
+            f"{CHECKPOINT} is written"
+        )
+    return path

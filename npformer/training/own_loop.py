@@ -1,0 +1,168 @@
+"""save_checkpoint and load_checkpoint: training loops of your own can be continued too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks, is_numpy_generator
+from npformer.core.files import check_writable
+from npformer.optim import SCHEDULES, Adam, Schedule
+from npformer.training import checkpoint_folder as folders
+from npformer.training.arguments import trains
+from npformer.training.checkpoint import Model, model_of, rebuildable, tensors_of
+from npformer.training.checkpoint_folder import Stored
+from npformer.training.generator_state import generator_state, new_generator
+from npformer.training.history import History
+from npformer.training.model_file import CheckpointError
+
+
+@dataclass
+class Checkpoint:
+    """A training that can go on.
+
+    Attributes
+    ----------
+    model : SequenceClassifier, Encoder or TextEncoder
+    optimizer : Adam
+        Of the model's parameters, with its moments and the number of its steps.
+    generators : dict of str to numpy.random.Generator
+        As they were saved. `fit` has "shuffle", for the order of samples, and "dropout", unless
+        masks were drawn on the device.
+    history : History or None
+    notes : dict
+    """
+
+    model: Model
+    optimizer: Adam
+    generators: dict[str, np.random.Generator] = field(default_factory=dict)
+    history: History | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def save_checkpoint(
+    folder: str | os.PathLike[str],
+    model: Model,
+    optimizer: Adam,
+    *,
+    generators: Mapping[str, np.random.Generator] | None = None,
+    history: History | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write everything that a training loop needs to go on, into ``folder/checkpoint.safetensors``.
+
+    An earlier checkpoint is replaced at once: after a crash there is the old one or the new one.
+    `fit` does this by itself, with ``checkpoint=folder``.
+
+    Parameters
+    ----------
+    folder : str or path
+        Made if it does not exist.
+    model, optimizer
+        The model, and the Adam of its parameters.
+    generators : mapping of str to numpy.random.Generator, optional
+        Those that the loop draws from, with their state and the number of children spawned.
+    history : History, optional
+    notes : mapping, optional
+        Further values, ready for JSON: the place in the data, for example.
+    """
+    path = folders.checked_folder(folder, "folder")
+    if not isinstance(optimizer, Adam):
+        raise TypeError(f"optimizer is a {type(optimizer).__name__}; expected an npformer.Adam")
+    if not trains(optimizer, model):
+        raise ValueError(
+            "optimizer's parameters are not this model's; expected exactly the model's own arrays: "
+            "Adam(model.parameters())"
+        )
+    of_loop = {} if generators is None else generators
+    if not isinstance(of_loop, Mapping) or not all(map(is_numpy_generator, of_loop.values())):
+        raise TypeError(
+            f"generators is {generators!r}; expected a dict of names and numpy.random.Generator"
+        )
+    if not isinstance(history, History | None):
+        raise TypeError(
+            f"history is a {type(history).__name__}; expected the History that fit returns, or None"
+        )
+    if notes is not None:
+        checks.plain_values("notes", notes)
+    values, moments = optimizer.state()
+    stored = Stored(
+        {
+            "model": rebuildable(model),
+            "optimizer": values,
+            "generators": {name: generator_state(g) for name, g in of_loop.items()},
+            "history": None if history is None else history.to_dict(),
+            "progress": None,
+            "settings": None,
+            "notes": dict(notes or {}),
+        },
+        folders.joined({"model": tensors_of(model), "optimizer": moments}),
+    )
+    check_writable(path)
+    folders.write(path, stored)
+
+
+def load_checkpoint(
+    folder: str | os.PathLike[str], *, schedule: Schedule | str | None = None
+) -> Checkpoint:
+    """Return what `save_checkpoint`, or `fit`, wrote into a folder.
+
+    The model has the latest weights, on the CPU. A schedule that was a function of your own is not
+    in the file: pass it again.
+
+    Raises
+    ------
+    FileNotFoundError, CheckpointError
+        There is no checkpoint in the folder, or it is damaged.
+    """
+    path = folders.checked_folder(folder, "folder")
+    stored = folders.read(path)
+    if stored is None:
+        raise FileNotFoundError(
+            f"there is no {folders.CHECKPOINT} in {path}; expected a folder that "
+            "fit(checkpoint=...) or npformer.save_checkpoint wrote"
+        )
+    values, arrays = stored.values, folders.parted(stored.arrays, ("model", "optimizer"))
+    file = path / folders.CHECKPOINT
+    model = model_of(file, values["model"], arrays["model"])
+    try:
+        saved = values["optimizer"]
+        options = {name: saved[name] for name in ("lr", "betas", "eps", "weight_decay")}
+        chosen = schedule or _schedule(file, saved["schedule"])
+        optimizer = Adam(model.parameters(), **options, schedule=chosen)
+        optimizer.restore(saved, arrays["optimizer"])
+        history = values["history"]
+        return Checkpoint(
+            model=model,
+            optimizer=optimizer,
+            generators={
+                name: new_generator(each)
+                for name, each in values["generators"].items()
+                if "device" not in each
+            },
+            history=None if history is None else History.from_dict(history),
+            notes=values["notes"],
+        )
+    except CheckpointError:
+        raise
+    except Exception as error:  # a file may say anything
+        raise CheckpointError(
+            f"{file} does not hold the state of a training ({type(error).__name__}: {error}): was "
+            "it edited?"
+        ) from error
+
+
+def _schedule(file: Path, saved: str) -> Schedule:
+    """Return the schedule that is described in a file."""
+    try:
+        return SCHEDULES.make(saved)
+    except ValueError as error:
+        raise CheckpointError(
+            f"{file}: the schedule of the learning rate was {saved}; expected one of "
+            f"{', '.join(SCHEDULES)}. Pass it again: load_checkpoint(folder, schedule=...)"
+        ) from error

@@ -1,0 +1,64 @@
+"""Sizes that a model file states, checked against its tensors before anything is made.
+
+What is left, such as d_ff, is bounded by `numbers_allowed` while the model is made.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Parameter
+from npformer.models import Encoder, EncoderConfig
+
+Tensors = Mapping[str, np.ndarray] | Mapping[str, Parameter]
+
+FLOOR = 2**16
+"""A setting that no tensor shows may have any size up to here."""
+
+MOST_LAYERS = 1000
+"""Of a file with fewer tensors. Shared layers show in one block only, whatever their number."""
+
+
+def check_stated(config: Mapping[str, Any], arguments: Mapping[str, Any], tensors: Tensors) -> None:
+    """Refuse whole numbers that an `EncoderConfig` could not even check in a short time.
+
+    max_len may be any: the table of positions is compared by `misfit`.
+    """
+    shown = max((n for array in tensors.values() for n in array.shape), default=0)
+    numbers = sum(array.size for array in tensors.values())
+    limits = {"n_layers": max(MOST_LAYERS, len(tensors)), "d_model": max(FLOOR, shown)}
+    for name, value in {**config, **arguments}.items():
+        limit = limits.get(name, max(FLOOR, numbers))
+        if type(value) is int and value > limit and name != "max_len":
+            raise ValueError(
+                f"{name} is {value}; expected at most {limit} for {len(tensors)} tensors with "
+                f"{numbers} numbers"
+            )
+
+
+def misfit(kind: type, config: EncoderConfig, tensors: Tensors) -> str:
+    """Return in which shape a tensor was expected that every such model has; "" if all fit."""
+    for name, shape in _certain(kind, config):
+        if name not in tensors:
+            return f"{name} is missing"
+        if tensors[name].shape != shape:
+            return f"{name} has shape {tensors[name].shape}, expected {shape}"
+    return ""
+
+
+def numbers_allowed(tensors: Tensors) -> int:
+    """Return how many numbers a model may draw if these are its tensors.
+
+    A layer from a plugin may draw more than it keeps, or draw twice what it then shares.
+    """
+    return 4 * sum(array.size for array in tensors.values()) + 2**20
+
+
+def _certain(kind: type, config: EncoderConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield names and shapes that show d_model, n_layers and, with a table, max_len."""
+    blocks = "blocks" if kind is Encoder else "encoder.blocks"
+    for i in range(1 if config.share_layers else config.n_layers):
+        yield f"{blocks}.{i}.mixer_norm.gamma", (config.d_model,)
+    if kind is not Encoder and config.positions != "none":
+        yield "embed.positions.table", (config.max_len, config.d_model)

@@ -1,0 +1,306 @@
+"""Ways to damage a model file, and ways in which one can lie.
+
+Damage leaves the checksums as they were; a lie comes with checksums that fit it. Each takes a
+generator, the bytes of a file and those of another one, and returns the bytes of a mutated file.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+Mutation = Callable[[np.random.Generator, bytes, bytes], bytes]
+
+SUMS = ("data_sha256", "header_sha256")
+
+
+# Taking files apart, and joining them with checksums that fit -------------------------------------
+
+
+def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    """Return the entries of the header, the description in it, and the bytes of the tensors."""
+    begin = 8 + int.from_bytes(data[:8], "little")
+    entries = json.loads(data[8:begin])
+    return entries, json.loads(entries["__metadata__"]["npformer"]), data[begin:]
+
+
+def of_model(description: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of the model, also from that of a checkpoint."""
+    found: dict[str, Any] = description.get("model", description)
+    return found
+
+
+def joined(entries: Any, description: Any, tensors: bytes) -> bytes:
+    """Return a file; texts are written as they are, and the checksums fit if there are any."""
+    if isinstance(entries, dict) and "npformer" in entries.get("__metadata__", {}):
+        said = description if isinstance(description, str) else json.dumps(description)
+        metadata = entries["__metadata__"] | {"npformer": said}
+        metadata |= {key: "0" * 64 for key in SUMS if key in metadata}
+        entries = entries | {"__metadata__": metadata}
+    text = entries if isinstance(entries, str) else json.dumps(entries, separators=(",", ":"))
+    header = struct.pack("<Q", len(text.encode())) + text.encode()
+    for key, of in (("data_sha256", tensors), ("header_sha256", None)):
+        digits = hashlib.sha256(header if of is None else of).hexdigest()
+        header = header.replace(f'"{key}":"{"0" * 64}"'.encode(), f'"{key}":"{digits}"'.encode())
+    return header + tensors
+
+
+def sealed(tensors: dict[str, np.ndarray], description: Any) -> bytes:
+    """Return a file of these tensors with checksums that fit."""
+    metadata = {"npformer": "{}", **dict.fromkeys(SUMS, "0" * 64)}
+    entries, _, data = taken_apart(safetensors.numpy.save(tensors, metadata=metadata))
+    return joined(entries, description, data)
+
+
+# Damage -------------------------------------------------------------------------------------------
+
+
+def _two(rng: np.random.Generator, data: bytes) -> tuple[int, int]:
+    """Return two places, often in the header."""
+    end = len(data) if rng.random() < 0.5 else 8 + int.from_bytes(data[:8], "little")
+    first, second = sorted(rng.integers(0, end, 2).tolist())
+    return first, second + 1
+
+
+def one_bit(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    place, _ = _two(rng, data)
+    return data[:place] + bytes([data[place] ^ 1 << rng.integers(8)]) + data[place + 1 :]
+
+
+def some_bytes(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    place, _ = _two(rng, data)
+    new = rng.bytes(int(rng.integers(1, 17)))
+    return data[:place] + new + data[place + len(new) :]
+
+
+LETTERS = b'0123456789-eE.,:"[]{} \\utfn'
+
+
+def a_letter(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Replace a byte of the header by one that JSON has a use for."""
+    place = int(rng.integers(8, 8 + int.from_bytes(data[:8], "little")))
+    letter = LETTERS[rng.integers(len(LETTERS))]
+    return data[:place] + bytes([letter]) + data[place + 1 :]
+
+
+def cut_short(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    return data[: rng.integers(len(data))]
+
+
+def inserted(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    place, _ = _two(rng, data)
+    return data[:place] + rng.bytes(int(rng.integers(1, 65))) + data[place:]
+
+
+def removed(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    begin, end = _two(rng, data)
+    return data[:begin] + data[end:]
+
+
+def zeroed(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    begin, end = _two(rng, data)
+    return data[:begin] + bytes(end - begin) + data[end:]
+
+
+def swapped(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    begin, end = _two(rng, data)
+    half = (end - begin) // 2
+    middle = data[begin + half : begin + 2 * half] + data[begin : begin + half]
+    return data[:begin] + middle + data[begin + 2 * half :]
+
+
+def repeated(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    begin, end = _two(rng, data)
+    return data[:end] + data[begin:]
+
+
+def begun_as_another(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    place = int(rng.integers(1, min(len(data), len(other))))
+    return other[:place] + data[place:]
+
+
+def header_of_another(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    begin, ends = (8 + int.from_bytes(each[:8], "little") for each in (other, data))
+    return other[:begin] + data[ends:]
+
+
+def another_length(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    lengths = [0, 1, 2, len(data) - 8, len(data), 10**8, 2**32, 2**63, 2**64 - 1]
+    lengths += rng.integers(2 * len(data), size=9).tolist()
+    return lengths[rng.integers(len(lengths))].to_bytes(8, "little") + data[8:]
+
+
+def edited(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Edit the description or the table of tensors, with a length that fits; the sums are old."""
+    entries, description, tensors = taken_apart(data)
+    if rng.random() < 0.5:
+        _lie_somewhere(rng, description)
+        entries["__metadata__"]["npformer"] = json.dumps(description)
+    else:
+        _lie_somewhere(rng, entries)
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(text)) + text + tensors
+
+
+# Lies ---------------------------------------------------------------------------------------------
+
+NUMBERS = [0, 1, 2, 3, 7, -1, 64, 1000, 32768, 65536, 10**6, 10**9, 2**31, 2**63, 10**30, 10**400]
+NUMBERS += [0.5, -0.0, 1e308, 1e-320, float("nan"), float("inf")]
+DEEP: Any = []
+for _ in range(400):
+    DEEP = [DEEP]
+VALUES = [None, True, False, "", "x", "\ud800", "\x1b[2J", "a" * 5000, [], {}, [[]], [1, 2], DEEP]
+VALUES += [{"a": {"b": 1}}, ["attention"] * 2, ["attention"] * 5000, {"d_model": 8}]
+SPECS = ["attention(", "attention(n_heads=2)", "linear(seed=1)", "identity()", "normal(std=1e308)"]
+SPECS += [
+    "normal(std=-1)",
+    "normal(std=[1])",
+    f"normal(std={'9' * 400})",
+    "hartley(padding='zero')",
+]
+SPECS += [
+    f"normal(std={'(' * 300}1{')' * 300})",
+    "gelu(approximate='tanh')",
+    "relu(**{})",
+    "mixture",
+]
+SPECS += ["random_synthesizer", "dense_synthesizer", "factorized_random_synthesizer", "random"]
+SPECS += [f"normal(std={'-' * 3000}1)", "zeros(std=1e999)", "tanh(\0)", "conv1d(ffn='linear')"]
+
+
+def _value(rng: np.random.Generator, old: Any) -> Any:
+    kind = rng.random()
+    if (type(old) is int and kind < 0.7) or kind < 0.2:
+        return NUMBERS[rng.integers(len(NUMBERS))]
+    if isinstance(old, str) and kind < 0.8:
+        return SPECS[rng.integers(len(SPECS))]
+    return VALUES[rng.integers(len(VALUES))]
+
+
+def _lie_somewhere(rng: np.random.Generator, tree: Any) -> None:
+    """Change, remove or add an entry somewhere in nested dicts and lists."""
+    while True:
+        keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
+        key = keys[rng.integers(len(keys))]
+        below = tree[key]
+        if not (isinstance(below, dict | list) and below and rng.random() < 0.9):
+            break
+        tree = below
+    what = rng.random()
+    if what < 0.15:
+        del tree[key]
+    elif what < 0.25 and isinstance(tree, dict):
+        tree[f"{key}_" if rng.random() < 0.5 else "unheard_of"] = below
+    else:
+        tree[key] = _value(rng, below)
+
+
+def size_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """State other sizes: one, or several."""
+    entries, description, tensors = taken_apart(data)
+    for _ in range(rng.integers(1, 4)):
+        part = of_model(description)["config" if rng.random() < 0.8 else "arguments"]
+        sizes = [key for key, value in part.items() if type(value) is int]
+        if sizes:
+            part[sizes[rng.integers(len(sizes))]] = NUMBERS[rng.integers(len(NUMBERS))]
+    return joined(entries, description, tensors)
+
+
+def setting_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    entries, description, tensors = taken_apart(data)
+    part = of_model(description)["config" if rng.random() < 0.7 else "arguments"]
+    key = list(part)[rng.integers(len(part))]
+    part[key] = _value(rng, part[key])
+    return joined(entries, description, tensors)
+
+
+def description_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    entries, description, tensors = taken_apart(data)
+    _lie_somewhere(rng, description)
+    return joined(entries, description, tensors)
+
+
+def text_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Write texts that are no description, or one with a key twice."""
+    entries, description, tensors = taken_apart(data)
+    text = json.dumps(description)
+    deep = int(rng.choice([100, 1000, 100_000]))
+    texts = [
+        "",
+        "{",
+        "[]",
+        "null",
+        "3",
+        '"a"',
+        "[" * deep,
+        '{"a":' * deep,
+        f"{'[' * deep}{']' * deep}",
+    ]
+    texts += [
+        text[:-1] + ',"format":2}',
+        text[:-1] + ',"class":"Encoder"}',
+        text + text,
+        "1" * 5000,
+    ]
+    texts += [
+        text.replace('"n_layers": ', '"n_layers": 1, "n_layers": '),
+        text[1:],
+        "\ufeff" + text,
+    ]
+    return joined(entries, texts[rng.integers(len(texts))], tensors)
+
+
+def table_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Give a tensor another dtype, shape, place or name."""
+    entries, description, tensors = taken_apart(data)
+    names = [name for name in entries if name != "__metadata__"]
+    name = names[rng.integers(len(names))]
+    entry = entries[name]
+    kind = rng.integers(6)
+    if kind == 0:
+        entry["dtype"] = str(rng.choice(["F64", "F32", "I32", "BF16", "F8_E4M3", "BOOL", "", "X"]))
+    elif kind == 1 and entry["shape"]:
+        entry["shape"][rng.integers(len(entry["shape"]))] = _value(rng, 1)
+    elif kind == 2:
+        shapes = [[0, 2**62], [1] * 40, [0] * 70, entry["shape"][::-1], [*entry["shape"], 1], []]
+        entry["shape"] = shapes[rng.integers(len(shapes))]
+    elif kind == 3:
+        entry["data_offsets"][rng.integers(2)] = _value(rng, 1)
+    elif kind == 4:
+        second = entries[names[rng.integers(len(names))]]
+        entry["data_offsets"], second["data_offsets"] = (
+            second["data_offsets"],
+            entry["data_offsets"],
+        )
+    else:
+        entries["x" if rng.random() < 0.5 else names[0]] = entries.pop(name)
+    return joined(entries, description, tensors)
+
+
+def of_format_1(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Write a lie in the format that has no checksums."""
+    entries, description, tensors = taken_apart(data)
+    _lie_somewhere(rng, of_model(description)["config"])
+    description["format"] = 1
+    for key in SUMS:
+        del entries["__metadata__"][key]
+    return joined(entries, description, tensors)
+
+
+DAMAGE: list[Mutation] = [
+    one_bit,
+    some_bytes,
+    a_letter,
+    cut_short,
+    inserted,
+    removed,
+    zeroed,
+    swapped,
+]
+DAMAGE += [repeated, begun_as_another, header_of_another, another_length, edited]
+LIES: list[Mutation] = [size_that_lies, setting_that_lies, description_that_lies, text_that_lies]
+LIES += [table_that_lies, of_format_1]

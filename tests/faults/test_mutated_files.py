@@ -1,0 +1,38 @@
+"""The quick part of loading mutated files; `python -m benchmarks faults` has the long one."""
+
+import pytest
+
+from npformer.training import model_file
+from tests.faults.mutated_files import mutated_files, run
+from tests.faults.mutations import DAMAGE, LIES
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def test_mutated_files_are_refused_in_words_and_no_change_is_accepted():
+    outcomes = run(300, seed=0)
+    assert outcomes.failures == []
+    assert outcomes.counts["refused"] > 200
+    assert {f.__name__.replace("_", " ") for f in DAMAGE + LIES} <= set(outcomes.counts)
+    assert outcomes.longest < 2.0
+
+
+def test_a_seed_gives_the_same_table_but_for_time_and_memory():
+    one, other = (mutated_files(20, seed=1) for _ in range(2))
+    assert one["tried"] == 20
+    measured = {"longest wait in ms", "largest peak in MB"}
+    assert {k: v for k, v in one.items() if k not in measured} == {
+        k: v for k, v in other.items() if k not in measured
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "instead", "found"),
+    [
+        ("_header_sum_fits", lambda header: True, ": damage was accepted"),
+        ("_refused", lambda path, damage, force: "", "CheckpointWarning: "),
+    ],
+)
+def test_a_check_that_is_left_out_is_noticed(monkeypatch, name, instead, found):
+    monkeypatch.setattr(model_file, name, instead)
+    assert any(found in failure for failure in run(120, seed=0).failures)

@@ -1,0 +1,109 @@
+"""Systems and builds of Python that lack something: npformer computes there, alone if it has to."""
+
+import subprocess
+import sys
+
+import pytest
+
+NO_FORK = "del os.fork"
+NO_AFFINITY = "del os.sched_getaffinity, os.sched_setaffinity"
+NO_THREADS = 'threading.Thread.start = refuse(RuntimeError("can\'t start new thread"))'
+UNKNOWN = "os.cpu_count = lambda: None"
+NO_PRCTL = """
+import ctypes
+load = ctypes.CDLL
+ctypes.CDLL = lambda name, *more, **options: load(name or "nowhere", *more, **options)
+"""
+NO_PROCESSES = "block('_multiprocessing', '_posixshmem', 'mmap', 'fcntl')"
+
+PLATFORMS = {  # what is missing, and whether worker processes can be had nevertheless
+    "nothing": ("", True),
+    "fork": (NO_FORK, False),
+    "fork, by a sandbox": ("os.fork = refuse(PermissionError(1, 'not permitted'))", False),
+    "mmap": ("block('mmap')", False),
+    "memory to share": ("import mmap; mmap.mmap = refuse(OSError(12, 'no memory'))", False),
+    "_multiprocessing": ("block('_multiprocessing')", False),
+    "multiprocessing": ("block('multiprocessing')", False),
+    "threads": (NO_THREADS, True),
+    "threads and fork": (f"{NO_THREADS}; {NO_FORK}", False),
+    "fcntl": ("block('fcntl')", True),
+    "affinity": (NO_AFFINITY, True),
+    "a number of cores": (f"{NO_AFFINITY}; {UNKNOWN}", True),
+    "clocks of other processes": ("time.clock_gettime_ns = refuse(OSError(22, 'invalid'))", True),
+    "prctl": (NO_PRCTL, True),
+    "nearly everything": (  # as in a browser
+        f"{NO_FORK}, os.register_at_fork; {NO_AFFINITY}; {UNKNOWN}; {NO_THREADS}; {NO_PROCESSES}; "
+        "sys.platform = 'emscripten'",
+        False,
+    ),
+}
+
+PREAMBLE = """
+import os, random, sys, tempfile, threading, time, warnings
+from pathlib import Path
+
+def block(*names):
+    sys.modules.update(dict.fromkeys(names))
+
+def refuse(error):
+    def refused(*arguments, **options):
+        raise error
+    return refused
+
+import numpy as np, scipy.fft, scipy.sparse, scipy.special, safetensors  # they are not on trial
+warnings.simplefilter("error")
+"""
+
+USE = """
+import npformer as nf
+from npformer.engine import worker_counts
+from npformer.core import cores
+
+assert cores() >= 1
+if cores() > 1 or os.cpu_count():
+    worker_counts.cores = lambda: 3
+worker_counts.COPY_SECONDS = worker_counts.THREAD_SECONDS = 1e-9  # sharing is worth it
+worker_counts.THREAD_TOKENS = worker_counts.COPIES_FROM_TOKENS = 1
+worker_counts.COPIES_FROM_SECONDS = 0.0
+
+x = np.random.default_rng(0).integers(0, 7, (24, 6))
+data = x, x[:, 0] % 2
+config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=6)
+
+def trained(**options):
+    model = nf.SequenceClassifier(config, 2, vocab_size=7, dtype="float64")
+    nf.fit(model, data, validation=data, epochs=2, batch_size=8, **options)
+    return model
+
+alone = trained(workers=1, processes=False, progress=False)
+for options in ({}, {"workers": 2}, {"workers": 2, "processes": False}):
+    model = trained(**options)
+    np.testing.assert_allclose(model.parameters().flat, alone.parameters().flat, atol=1e-9)
+try:
+    trained(workers=2, processes=True, progress=False)
+    processes = "computed"
+except (ValueError, OSError) as error:
+    processes = f"refused: {error}"
+assert nf.evaluate(model, data).accuracy == (model.predict(x) == data[1]).mean()
+model.loss_and_gradients(*data, workers=2)
+nf.gradcheck((nf.functional.gelu, nf.functional.gelu_backward), np.ones((2, 3)))
+with tempfile.TemporaryDirectory() as folder:
+    nf.save(model, Path(folder) / "model.safetensors")
+    again = nf.load(Path(folder) / "model.safetensors")
+np.testing.assert_array_equal(again.predict(x), model.predict(x))
+print(processes)
+"""
+
+
+@pytest.mark.parametrize("missing", PLATFORMS)
+def test_it_computes_where_there_is_no(missing):
+    lacking, can_copy = PLATFORMS[missing]
+    command = [sys.executable, "-c", f"{PREAMBLE}\n{lacking}\n{USE}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    if sys.platform == "linux" and can_copy:
+        assert done.stdout == "computed\n"
+    else:
+        assert done.stdout.startswith("refused: ")
+        assert "processes=False" in done.stdout or "expected False or 'auto'" in done.stdout

@@ -1,0 +1,133 @@
+"""Closed or full output, no home, other encodings: the command line runs, and loses nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import npformer
+import npformer as nf
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="it takes a POSIX shell")
+
+ROOT = Path(npformer.__file__).parents[1]
+SIZES = [f"--{name}" for name in ("epochs=1", "d-model=8", "heads=1", "d-ff=8", "layers=1")]
+TRAIN = ["train", "digits", *SIZES, "--split", "ordered"]
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+
+
+def npformer_(*words, streams="", python=(), prefix="", cwd=None, **environment):
+    """Run the command line in a shell that redirects its streams."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    kept |= {"PYTHONPATH": str(ROOT), **environment}
+    shell = f'{prefix} "$@" {streams}'
+    command = ["sh", "-c", shell, "sh", sys.executable, *python, "-m", "npformer", *map(str, words)]
+    environment = {name: value for name, value in kept.items() if value is not None}
+    return subprocess.run(
+        command, capture_output=True, timeout=120, check=False, env=environment, cwd=cwd
+    )
+
+
+def trained(folder):
+    """Whether a training's files are there, and its model can be loaded."""
+    assert nf.load(folder / "model.safetensors").n_parameters() > 0
+    return {"history.json", "metrics.json"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [
+        ">&-",
+        "2>&-",
+        "<&- >&- 2>&-",
+        pytest.param(">/dev/full 2>&1", marks=needs_full),
+        "| true",
+    ],
+)
+def test_a_training_runs_whatever_its_streams_are(tmp_path, streams):
+    done = npformer_(*TRAIN, "--out", tmp_path / "run", streams=streams)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr + done.stdout
+    assert b"Exception ignored" not in done.stderr + done.stdout
+    assert trained(tmp_path / "run")
+
+
+SURROUNDINGS = {
+    "a poor terminal, without a home": {"TERM": "dumb", "HOME": None, "MPLCONFIGDIR": None},
+    "ASCII, with a home that is not there": {"PYTHONIOENCODING": "ascii", "HOME": "/nonexistent/x"},
+    "the language C, with warnings as errors": {
+        **{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        "python": ["-W", "error"],
+    },
+    "a page of codes, with files for nobody else": {
+        "PYTHONIOENCODING": "cp1252",
+        "prefix": "umask 077;",
+    },
+    "a folder that was removed, without docstrings and asserts": {
+        "prefix": 'mkdir gone; cd gone; rmdir "$PWD";',
+        "python": ["-OO"],
+    },
+}
+
+
+@pytest.mark.parametrize("where", SURROUNDINGS)
+def test_a_training_runs_in(tmp_path, where):
+    folder = tmp_path / "läuft →"
+    done = npformer_(*TRAIN, "--out", folder, cwd=tmp_path, **SURROUNDINGS[where])
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    assert b"test accuracy" in done.stdout
+    assert trained(folder)
+    if "umask" in SURROUNDINGS[where].get("prefix", ""):
+        assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+COMMANDS = "evaluate {}", "predict {}", "gradcheck gelu", "doctor", "bench --help", "--version"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("streams") / "run"
+    assert npformer_(*TRAIN, "--quiet", "--out", folder).returncode == 0
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_runs_with_all_streams_closed(folder, command):
+    words = [word.format(folder) for word in command.split()]
+    done = npformer_(*words, streams="<&- >&- 2>&-", python=["-OO"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_an_error_that_nobody_can_see_is_still_a_status(tmp_path):
+    for streams in ("2>&-", ">&- 2>&-"):
+        done = npformer_("evaluate", tmp_path / "nowhere", streams=streams)
+        assert (done.returncode, done.stdout) == (2, b"")
+
+
+@needs_full
+def test_results_that_cannot_be_written_are_an_error(folder):
+    """Unlike a training's, whose results are in files."""
+    done = npformer_("evaluate", folder, streams=">/dev/full")
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"No space left" in done.stderr
+
+
+FIT = """
+import sys
+import numpy as np, npformer as nf
+config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=1, d_ff=8, max_len=6)
+model = nf.SequenceClassifier(config, 2, vocab_size=7)
+x = np.arange(72).reshape(12, 6) % 7
+history = nf.fit(model, (x, x[:, 0] % 2), epochs=30, batch_size=4)
+sys.exit(len(history.train_loss))
+"""
+
+
+@pytest.mark.parametrize("streams", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
+def test_a_progress_bar_that_cannot_be_drawn_is_no_reason_to_stop(streams):
+    command = ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, "-W", "error", "-c", FIT]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert subprocess.run(command, timeout=120, check=False, env=environment).returncode == 30

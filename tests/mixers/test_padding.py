@@ -1,0 +1,238 @@
+"""NaN and infinity at padding reach neither results nor gradients."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import functional as F
+from npformer.core import Context
+from npformer.layers import MeanPooling
+from npformer.mixers import MixerSettings, WholeSequenceMixer
+
+MASK = np.array([[True] * 5, [True, True, False, False, False], [False] * 5])
+BAD = pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+
+STRATEGIES = [
+    (name, strategy)
+    for name, kind in nf.MIXERS.items()
+    for strategy in (
+        ("per_length", "zero") if issubclass(kind, WholeSequenceMixer) else ("refuse",)
+    )
+]
+
+
+def both_passes(layer, x, dy, fast):
+    """Return y, dx and the gradients of the parameters."""
+    gradients = nf.Gradients(layer)
+    runs = nf.fast(layer) if fast else layer
+    y, cache = runs.forward(x.copy(), Context(mask=MASK))
+    y = y.copy()
+    dx = runs.backward(dy.copy(), cache, gradients)
+    return y, dx, gradients.flat
+
+
+def assert_padding_is_hidden(layer, width, bad, fast):
+    rng = np.random.default_rng(0)
+    x, dy = rng.normal(size=(2, 3, 5, width))
+    x[~MASK], dy[~MASK] = 0.0, 0.0
+    with np.errstate(all="raise"):
+        y, dx, flat = both_passes(layer, x, dy, fast)
+        x[~MASK], dy[~MASK] = bad, bad
+        with_bad = both_passes(layer, x, dy, fast)
+    np.testing.assert_array_equal(with_bad[0][MASK], y[MASK])
+    assert np.isfinite(with_bad[0]).all()
+    np.testing.assert_allclose(with_bad[1], dx, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(with_bad[1][~MASK], 0.0)
+    np.testing.assert_allclose(with_bad[2], flat, rtol=0, atol=1e-13)
+    assert np.isfinite(with_bad[2]).all()
+
+
+@BAD
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("name", "padding"), STRATEGIES)
+def test_of_a_mixer(name, padding, causal, fast, bad):
+    if causal and not issubclass(nf.MIXERS[name], nf.mixers.AveragingMixer):
+        return  # it refuses causal=True
+    settings = MixerSettings(8, 2, 5, causal=causal, padding=padding)
+    mixer = nf.MIXERS[name].build(settings, seed=0, dtype="float64")
+    assert_padding_is_hidden(mixer, 8, bad, fast)
+
+
+@BAD
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("changes", [{}, {"norm": "pre"}, {"memory": "blocks"}, {"ffn": "conv1d"}])
+@pytest.mark.parametrize(("name", "padding"), STRATEGIES)
+def test_of_an_encoder(name, padding, changes, fast, bad):
+    sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 16, "max_len": 5}
+    config = nf.EncoderConfig(**sizes, mixer=name, padding=padding, **changes)
+    encoder = nf.Encoder(config, dtype="float64")
+    assert_padding_is_hidden(encoder, 8, bad, fast)
+    x = np.random.default_rng(1).normal(size=(3, 5, 8))
+    y = encoder(x, MASK)
+    x[~MASK] = bad
+    np.testing.assert_array_equal(encoder(x, MASK), y)
+    np.testing.assert_array_equal(y[~MASK], 0.0)
+    np.testing.assert_allclose(nf.fast(encoder)(x, MASK), y, atol=1e-12)
+
+
+@BAD
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("junk", [None, 1e300])
+def test_of_the_input_embedding_and_of_a_whole_model_below_its_checks(fast, bad, junk):
+    sizes = {"d_model": 8, "n_layers": 1, "n_heads": 2, "d_ff": 16, "max_len": 5}
+    config = nf.EncoderConfig(**sizes, embedding_norm=True)
+    model = nf.SequenceClassifier(config, 3, n_features=2, dtype="float64")
+    x, dy = np.random.default_rng(0).normal(size=(3, 5, 2)), np.ones((3, 3))
+    x[~MASK] = 0.0
+    y, dx, flat = both_passes(model, x, dy, fast)
+    x[~MASK] = bad if junk is None else junk
+    with_bad = both_passes(model, x, dy, fast)
+    np.testing.assert_array_equal(with_bad[0], y)
+    np.testing.assert_allclose(with_bad[2], flat, rtol=0, atol=1e-13)
+    if dx is not None:  # in the engine the first layer has none
+        np.testing.assert_array_equal(with_bad[1], dx)
+
+
+@BAD
+def test_of_the_mean(bad):
+    x = np.random.default_rng(0).normal(size=(3, 5, 2))
+    pool, gradients = MeanPooling(), nf.Gradients(MeanPooling())
+    y = pool(x, MASK)
+    x[~MASK] = bad
+    with_bad, cache = pool.forward(x, Context(mask=MASK))
+    np.testing.assert_array_equal(with_bad, y)
+    np.testing.assert_array_equal(pool.backward(np.ones((3, 2)), cache, gradients)[~MASK], 0.0)
+
+
+# Functions ----------------------------------------------------------------------------------------
+
+
+@BAD
+def test_of_softmax_in_both_passes(bad):
+    rng = np.random.default_rng(0)
+    x, dy = rng.normal(size=(2, 3, 5))
+    y, cache = F.softmax(x, mask=MASK)
+    dx = F.softmax_backward(dy, cache)
+    x[~MASK], dy[~MASK] = bad, bad
+    again, cache = F.softmax(x, mask=MASK)
+    np.testing.assert_array_equal(again, y)
+    np.testing.assert_array_equal(F.softmax_backward(dy, cache), dx)
+    np.testing.assert_array_equal(dx[~MASK], 0.0)
+
+
+@BAD
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    "attend", [F.scaled_dot_product_attention, F.blockwise_attention], ids=["whole", "in blocks"]
+)
+@pytest.mark.parametrize("shape", ["keys", "queries and keys", "of one sequence"])
+def test_of_attention(attend, causal, shape, bad):
+    """Rows of keys and values that no query sees, and rows of queries that see nothing."""
+    rng = np.random.default_rng(0)
+    query, key, value, dy = rng.normal(size=(4, 3, 2, 5, 4))
+    seen = MASK[1] if shape == "of one sequence" else np.broadcast_to(MASK[:, None], (3, 2, 5))
+    seen = np.broadcast_to(seen, (3, 2, 5))
+    mask = MASK[1] if shape == "of one sequence" else MASK[:, None, None, :]
+    options = {"block": 2} if attend is F.blockwise_attention else {}
+    sees = np.broadcast_to(seen.any(-1)[..., None], seen.shape)
+    if shape == "queries and keys":
+        mask = mask & MASK[:, None, :, None]
+        sees = seen
+    backward = getattr(F, f"{attend.__name__}_backward")
+
+    def run():
+        y, cache = attend(query, key, value, mask, causal, **options)
+        return y, *backward(dy, cache)
+
+    expected = run()
+    key[~seen], value[~seen], query[~sees], dy[~sees] = bad, bad, bad, bad
+    with np.errstate(invalid="ignore"):  # in scores that are hidden
+        found = run()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(found[0][~sees], 0.0)
+    for gradient, rows in zip(found[1:], (sees, seen, seen), strict=True):
+        np.testing.assert_array_equal(gradient[~rows], 0.0)
+
+
+@BAD
+def test_of_an_average_of_values_that_the_batch_shares(bad):
+    rng = np.random.default_rng(0)
+    scores, value, dy = rng.normal(size=(3, 5, 5)), rng.normal(size=(5, 4)), np.ones((3, 5, 4))
+    mask = np.array([True, True, True, False, False])
+    y, cache = F.average(scores, value, mask)
+    dscores, dvalue = F.average_backward(dy, cache)
+    value[~mask], scores[..., ~mask] = bad, bad
+    again, cache = F.average(scores, value, mask)
+    np.testing.assert_array_equal(again, y)
+    for one, other in zip(F.average_backward(dy, cache), (dscores, dvalue), strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.shape == other.shape
+
+
+# Rows without anything ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_row_of_minus_infinity_is_0_and_has_no_gradient(dtype):
+    x = np.array([[-np.inf] * 3, [-np.inf, 1.0, 2.0]], dtype)
+    y, cache = F.softmax(x)
+    np.testing.assert_array_equal(y[0], 0.0)
+    np.testing.assert_allclose(y[1], [0.0, 1 / (1 + np.e), np.e / (1 + np.e)], rtol=1e-6)
+    np.testing.assert_array_equal(F.softmax_backward(np.ones_like(x), cache)[0], 0.0)
+    masked, _ = F.softmax(np.zeros_like(x), mask=np.isfinite(x))
+    np.testing.assert_array_equal(y[0], masked[0])
+
+
+def test_queries_whose_scores_are_minus_infinity_attend_to_nothing():
+    rng = np.random.default_rng(0)
+    scores, value, dy = np.full((2, 4), -np.inf), rng.normal(size=(4, 3)), np.ones((2, 3))
+    y, cache = F.average(scores, value)
+    np.testing.assert_array_equal(y, 0.0)
+    for gradient in F.average_backward(dy, cache):
+        np.testing.assert_array_equal(gradient, 0.0)
+
+
+# What sends gradients into padding ----------------------------------------------------------------
+
+
+def test_features_at_padding_have_no_gradient():
+    config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=5)
+    embed = nf.models.InputEmbedding(config, vocab_size=None, n_features=2, seed=0, dtype="float64")
+    x = np.random.default_rng(0).normal(size=(3, 5, 2))
+    _, dx, _ = both_passes(embed, x, np.ones((3, 5, 8)), fast=False)
+    np.testing.assert_array_equal(dx[~MASK], 0.0)
+    assert (dx[MASK] != 0.0).all()
+
+
+def test_what_an_encoder_hides_has_no_gradient_whatever_its_layers_do():
+    class Roll(nf.Layer):
+        """Each token is replaced by its neighbour, padding or not."""
+
+        def forward(self, x, context):
+            return np.roll(x, 1, axis=1), None
+
+        def backward(self, dy, cache, gradients):
+            return np.roll(dy, -1, axis=1)
+
+    encoder = nf.Encoder(nf.EncoderConfig(d_model=8, n_heads=2, max_len=5), dtype="float64")
+    encoder.blocks = [Roll()]
+    x = np.random.default_rng(0).normal(size=(3, 5, 8))
+    y, dx, _ = both_passes(encoder, x, np.ones_like(x), fast=False)
+    np.testing.assert_array_equal(y[1, 0], 0.0)  # its neighbour was the last token, padding
+    np.testing.assert_array_equal(y[~MASK], 0.0)
+    np.testing.assert_array_equal(dx[~MASK], 0.0)
+    np.testing.assert_array_equal(dx[0], 1.0)
+    np.testing.assert_array_equal(dx[1, :2], [[1.0] * 8, [0.0] * 8])
+
+
+def test_a_classifier_hides_padding_once():
+    config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=5)
+    model = nf.SequenceClassifier(config, 3, n_features=2)
+    x = np.ones((3, 5, 2), "float32")
+    batch = model.upload(model.check(x, mask=MASK))
+    assert batch.padding.hidden
+    assert batch.of_rows(slice(1, 2)).padding.hidden
+    np.testing.assert_array_equal(batch.x[~MASK], 0.0)
+    assert not model.check(x, mask=MASK).padding.hidden

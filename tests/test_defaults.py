@@ -1,0 +1,159 @@
+"""Defaults that users rely on: each stands in a table, and the numbers among them are seen to act.
+
+If a default was changed on purpose, or an option added, the test's message is the change to make in
+`tests/defaults.txt`, and users should read of it in the changelog.
+"""
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import functional as F
+from npformer.core import initializers
+from npformer.layers import LayerNorm, Positions
+from npformer.tools.recipes import RECIPES
+
+TABLE = Path(__file__).with_name("defaults.txt")
+
+MODULES = {
+    "npformer": nf,
+    "functional": F,
+    "layers": nf.layers,
+    "mixers": nf.mixers,
+    "losses": nf.losses,
+    "optim": nf.optim,
+    "models": nf.models,
+    "published": nf.published,
+    "data": nf.data,
+    "interop": nf.interop,
+    "initializers": initializers,
+}
+"""Where users find functions and classes. One that is in several is listed in the first."""
+
+
+def written(value: Any) -> str:
+    """Return a default as it stands in the table."""
+    if type(value) is object:
+        return "(not given)"
+    return value.__name__ if inspect.isfunction(value) else repr(value)
+
+
+def line(name: str, defaults: Mapping[str, Any]) -> str:
+    return f"{name}: {', '.join(f'{key}={written(value)}' for key, value in defaults.items())}"
+
+
+def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the default of each public argument that has one."""
+    try:
+        arguments = inspect.signature(function).parameters
+    except ValueError:  # an exception without an __init__ of its own
+        return {}
+    return {
+        name: argument.default
+        for name, argument in arguments.items()
+        if argument.default is not argument.empty and not name.startswith("_")
+    }
+
+
+def public(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what users find in a module, and the methods of classes."""
+    names = getattr(module, "__all__", [name for name in vars(module) if name[0] != "_"])
+    for name in sorted(names):
+        found = getattr(module, name)
+        if not callable(found) or not getattr(found, "__module__", "").startswith("npformer"):
+            continue
+        yield name, found
+        for method in vars(found) if inspect.isclass(found) else ():
+            if method == "__call__" or not method.startswith("_"):
+                function = inspect.getattr_static(found, method)
+                function = getattr(function, "__func__", function)  # of a classmethod
+                if inspect.isfunction(function):
+                    yield f"{name}.{method}", function
+
+
+def all_defaults() -> list[str]:
+    lines, seen = [], set()
+    for place, module in MODULES.items():
+        for name, function in public(module):
+            if id(function) not in seen and (defaults := defaults_of(function)):
+                lines.append(line(f"{place}.{name}", defaults))
+            seen.add(id(function))
+    for recipe in RECIPES.values():
+        lines.append(line(f"train {recipe.name}", {**recipe.config, **recipe.training}))
+    return lines
+
+
+def test_every_public_default_is_the_one_in_the_table():
+    table = TABLE.read_text("utf-8").splitlines()
+    changes = difflib.unified_diff(table, all_defaults(), "tests/defaults.txt", "npformer", n=0)
+    assert "\n".join(changes) == ""
+
+
+# They act ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_fit_takes_ten_epochs_of_batches_of_32_with_adams_learning_rate(fast, small_model, rng):
+    x, y, steps = rng.integers(0, 7, (65, 6)), rng.integers(0, 3, 65), []
+    with nf.use_kernels(fast):
+        model = small_model()
+        before = model.parameters().flat.copy()
+        history = nf.fit(model, (x, y), progress=False, callbacks=[_FirstSteps(steps)])
+    assert len(history.train_loss) == 10
+    assert history.lr == [1e-3] * 10
+    assert [len(rows) for rows, _ in steps] == [32, 32, 1] * 10
+    moved = np.abs(steps[0][1] - before)
+    assert moved.max() == pytest.approx(1e-3, rel=1e-4)  # Adam's first step is lr sign(g)
+
+
+class _FirstSteps(nf.Callback):
+    """Notes the rows of each step, and the weights after it."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def after_step(self, state):
+        self.steps.append((state.rows, state.model.parameters().flat.copy()))
+
+
+def test_adams_moments_decay_with_the_defaults_of_the_paper():
+    theta, gradients = {"w": np.zeros(1)}, [1.0, -0.5, 0.25]
+    optimizer, m, v, expected = nf.Adam(theta), 0.0, 0.0, 0.0
+    for t, g in enumerate(gradients, 1):
+        optimizer.step({"w": np.full(1, g)})
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        expected -= 1e-3 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    assert theta["w"][0] == pytest.approx(expected, rel=1e-9)
+
+
+NARROW = np.array([[-1e-3, 1e-3], [-1e-2, 1e-2]])
+"""Rows whose variance, 1e-6 and 1e-4, is about as small as the epsilon of a layer norm."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_layer_norm_adds_1e_5_to_the_variance(either, dtype):
+    expected = NARROW / np.sqrt(np.array([[1e-6], [1e-4]]) + 1e-5)
+    x, one, zero = NARROW.astype(dtype), np.ones(2, dtype), np.zeros(2, dtype)
+    np.testing.assert_allclose(F.layer_norm(x, one, zero)[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(either(LayerNorm(2, dtype=dtype))(x), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("changes", "eps"), [({}, 1e-5), ({"norm_eps": 1e-3}, 1e-3)])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_every_norm_of_a_model_has_the_epsilon_of_the_configuration(
+    small_model, norm, changes, eps
+):
+    model = small_model(norm=norm, embedding_norm=True, **changes)
+    found = [layer.eps for _, layer in model.layers() if isinstance(layer, LayerNorm)]
+    assert found == [eps] * (5 if norm == "post" else 6)
+
+
+def test_learned_positions_are_drawn_with_a_standard_deviation_of_a_fiftieth():
+    table = Positions(128, 64, "learned", seed=0).table.value
+    assert table.std() == pytest.approx(0.02, rel=0.02)
