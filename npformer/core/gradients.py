@@ -8,8 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
+from npformer.core.builders import described
 from npformer.core.parameters import Parameter, Parameters
 
 
@@ -37,6 +39,10 @@ class Gradients(Mapping[str, Array]):
     def __init__(
         self, layer: HasParameters | Parameters, zeros: Callable[[int, Any], Array] | None = None
     ) -> None:
+        if not hasattr(layer, "trainable") and not isinstance(layer, Parameters):
+            raise TypeError(
+                f"layer is {described(layer)}; expected a Layer, or what its parameters() returns"
+            )
         of = layer if isinstance(layer, Parameters) else Parameters(layer.trainable())
         self._parameters, self.shapes = of, of.shapes
         if of:
@@ -74,6 +80,8 @@ class Gradients(Mapping[str, Array]):
         if not parameter.trainable:
             return
         total = self.of(parameter)
+        if type(gradient) is not np.ndarray or gradient.dtype.char not in "fd":
+            checks.floating(gradient=gradient)
         if gradient.shape != parameter.shape:
             raise ValueError(
                 f"a gradient of shape {tuple(gradient.shape)} for a parameter of shape "

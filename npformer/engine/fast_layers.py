@@ -141,7 +141,7 @@ class FastMeanPooling(Fast, MeanPooling):
         length = x.shape[1]
         y = x.sum(axis=1)
         y /= length
-        return y, (1.0 / length, None, length)
+        return y, (1.0 / length, None, x.shape)
 
 
 TABLE.add(Dropout, FastDropout)

@@ -41,6 +41,7 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
 def attention_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array]:
     """dQ = dS K / sqrt(d_head) and dK = dS^T Q / sqrt(d_head), as for any matrix product."""
     scaled, key, scale = cache
+    checks.gradient(dscores, (*scaled.shape[:-1], key.shape[-2]), "dscores")
     # scores = scaled @ key^T
     dkey = dscores.swapaxes(-1, -2) @ scaled  # [.., Lk, Lq], [.., Lq, d] -> [.., Lk, d]
     dscaled = dscores @ key  # [.., Lq, Lk], [.., Lk, d] -> [.., Lq, d]
@@ -110,7 +111,8 @@ def blockwise_attention(
     Each query has its own softmax, so queries can be processed in blocks. The weights of a block
     are dropped, and computed again in the backward pass (Rabe and Staats, 2021, arXiv 2112.05682).
     """
-    checks.positive("block", block)
+    block = checks.positive("block", block)
+    checks.flag("causal", causal)
     check_attention(query, key, value)
     xp = array_module(query)
     if mask is not None:
@@ -127,6 +129,7 @@ def blockwise_attention(
 def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """dQ block by block. All blocks use K and V, so dK and dV are sums over the blocks."""
     query, key, value, mask, causal, block = cache
+    checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
     xp = array_module(dy)
     dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)
     for rows in _blocks(query, block):

@@ -47,7 +47,7 @@ def average(
     queries, keys = visible(None if mask is None else allowed)
     used = only(keys, value)  # what no query sees may be NaN, and 0 * NaN is NaN
     y = weights @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
-    return y, (weights, used, queries, softmax_cache, scores.shape, value.shape)
+    return y, (weights, used, queries, softmax_cache, scores.shape, value.shape, y.shape)
 
 
 def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
@@ -55,7 +55,8 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
 
     Scores or values that were broadcast in the forward pass get the sum of their gradients.
     """
-    weights, used, queries, softmax_cache, scores_shape, value_shape = cache
+    weights, used, queries, softmax_cache, scores_shape, value_shape, y_shape = cache
+    checks.gradient(dy, y_shape)
     dy = only(queries, dy)
     # y = weights @ used
     dvalue = sum_to(weights.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
@@ -85,6 +86,7 @@ def averaging_weights(
 
 def allowed_pairs(mask: Array | None, causal: bool, scores: Array) -> Array | None:
     """Combine `mask` with the causal triangle; None lets every query see every key."""
+    checks.flag("causal", causal)
     if not causal:
         return mask
     triangle = array_module(scores).tri(*scores.shape[-2:], dtype=bool)

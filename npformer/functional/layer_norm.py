@@ -47,6 +47,7 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """
     normalised, inverse_std, gamma = cache
     d = normalised.shape[-1]
+    checks.gradient(dy, normalised.shape)
 
     # y = gamma * normalised + beta, the same gamma and beta in every row
     dbeta = dy.reshape(-1, d).sum(axis=0)
@@ -62,10 +63,9 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 def check_layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Module:
     """Check that scale and shift fit the features of x; return the module of the arrays."""
     xp = checks.floating(x=x, gamma=gamma, beta=beta)
-    if x.shape[-1:] == gamma.shape == beta.shape and eps >= 0.0:
+    if x.shape[-1:] == gamma.shape == beta.shape and type(eps) is float and 0.0 <= eps < 1.0:
         return xp  # the usual case; otherwise find out what is wrong
-    if not eps >= 0.0:
-        raise ValueError(f"eps is {eps!r}; expected 0 or more, such as 1e-5")
+    checks.not_negative("eps", eps)
     d = x.shape[-1] if x.ndim else 0
     checks.shape("gamma", gamma, (d,), "One scale for each feature of x")
     checks.shape("beta", beta, (d,), "One shift for each feature of x")

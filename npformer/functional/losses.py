@@ -122,4 +122,7 @@ def mean_squared_error_backward(dloss: Array | float, cache: Any) -> Array:
 
 def _number(dloss: Array | float) -> Array | float:
     """Return a NumPy number as Python's, because NumPy's would turn float32 arrays into float64."""
-    return float(dloss) if isinstance(dloss, Real) else dloss
+    if isinstance(dloss, Real) and not isinstance(dloss, bool):
+        return float(dloss)
+    checks.gradient(dloss, (), "dloss")
+    return dloss

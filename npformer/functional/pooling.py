@@ -22,17 +22,18 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     checks.shape("x", x, ("batch", "length", "d_model"))
     checks.has_tokens("x", x)
     if mask is None:
-        return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape[1])
+        return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape)
     backend_of(x=x, mask=mask)
     checks.mask("mask", mask, tuple(x.shape[:2]))
     count = xp.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)  # [batch, 1]
     kept = xp.where(mask[..., None], x, 0.0)  # not x * mask: padding may hold anything
-    return kept.sum(axis=1) / count, (1.0 / count, mask, x.shape[1])
+    return kept.sum(axis=1) / count, (1.0 / count, mask, x.shape)
 
 
 def mean_pooling_backward(dy: Array, cache: Any) -> Array:
     """dx = dy / count for each kept token, and 0 for padding."""
-    share, mask, length = cache
+    share, mask, (batch, length, d_model) = cache
+    checks.gradient(dy, (batch, d_model))
     xp = array_module(dy)
     # y = sum over kept tokens of x / count
     dkept = (dy * share)[:, None, :]  # [batch, 1, d_model]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, array_module, backend_of, checks
+from npformer.functional.broadcasting import broadcast_shape
 
 
 def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array, Any]:
@@ -18,9 +19,16 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
         there. Nothing that is kept, or -inf everywhere, along the axis means 0 everywhere.
     """
     xp = checks.floating(x=x)
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:  # otherwise it is fine
+        axis = checks.axis("axis", axis, x.ndim)
     if mask is not None:
         backend_of(x=x, mask=mask)
         checks.boolean("mask", mask)
+        if mask.shape != x.shape and broadcast_shape(mask.shape, x.shape, reference=x) is None:
+            raise ValueError(
+                f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to x, "
+                f"{tuple(x.shape)}"
+            )
         x = xp.where(mask, x, -xp.inf)
     if x.shape[axis] == 0:
         return xp.zeros_like(x), (x, axis, None)
@@ -43,6 +51,7 @@ def softmax_backward(dy: Array, cache: Any) -> Array:
     above.
     """
     y, axis, mask = cache
+    checks.gradient(dy, y.shape)
     if mask is not None:
         dy = array_module(dy).where(mask, dy, 0.0)  # 0 * NaN would be NaN
     return y * (dy - (dy * y).sum(axis=axis, keepdims=True))

@@ -124,6 +124,8 @@ def without_padding(x: Array, mask: Array | None) -> Array:
     """
     if mask is None:
         return x
+    checks.floating(x=x)
+    checks.shape("x", x, ("batch", "length", "features"))
     backend = backend_of(x=x, mask=mask)
     checks.mask("mask", mask, tuple(x.shape[:2]))
     return backend.module.where(mask[..., None], x, 0.0)
@@ -150,6 +152,8 @@ def finite_at_padding(x: Array, padding: Padding | None) -> Array:
     if padding is None or padding.hidden:
         return x
     backend = backend_of(x=x, mask=padding.mask)
+    checks.floating(x=x)
+    checks.shape("x", x, ("batch", "length", "features"))
     checks.mask("mask", padding.mask, tuple(x.shape[:2]))
     xp = backend.module
     return xp.where(padding.mask[..., None] | xp.isfinite(x), x, 0.0)

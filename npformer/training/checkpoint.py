@@ -87,6 +87,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
         Weights are NaN or infinite.
     """
     path = checks.path("path", path)
+    checks.flag("force", force)
     description, tensors = read_model_file(path, force=force)
     return model_of(path, description, tensors).to(backend)
 
@@ -155,6 +156,7 @@ def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str
     Tensors are not read, so damage of theirs does not show; notes have a checksum of their own.
     """
     path = checks.path("path", path)
+    checks.flag("force", force)
     notes = read_description(path, force=force).get("notes", {})
     if not isinstance(notes, dict):
         raise CheckpointError(f"{path}: its notes are {notes!r}; expected names and values")

@@ -133,8 +133,10 @@ def fit(
         Before the first step: the folder cannot be written or is in use, its checkpoint is damaged,
         or it is that of another training. Later, a checkpoint that cannot be written is a warning.
     """
-    checks.positive("epochs", epochs)
-    checks.positive("batch_size", batch_size)
+    # NumPy's small integers would overflow.
+    epochs, batch_size = (
+        checks.positive(name, n) for name, n in (("epochs", epochs), ("batch_size", batch_size))
+    )
     optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
     for name, value in optional.items():
         if value is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, is_numpy_generator
+from npformer.core import Layer, checks, is_numpy_generator
 from npformer.core.files import check_writable
 from npformer.optim import SCHEDULES, Adam, Schedule
 from npformer.training import checkpoint_folder as folders
@@ -72,6 +72,7 @@ def save_checkpoint(
         Further values, ready for JSON: the place in the data, for example.
     """
     path = folders.checked_folder(folder, "folder")
+    checks.instance("model", model, Layer)
     if not isinstance(optimizer, Adam):
         raise TypeError(f"optimizer is a {type(optimizer).__name__}; expected an npformer.Adam")
     if not trains(optimizer, model):

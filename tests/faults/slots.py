@@ -55,6 +55,13 @@ def is_whole(v: object) -> bool:
     return isinstance(v, Integral) and not isinstance(v, bool)
 
 
+def is_number(v: object) -> bool:
+    """A number, or an array of floats without axes."""
+    if isinstance(v, np.ndarray):
+        return v.ndim == 0 and v.dtype.kind == "f"
+    return isinstance(v, Real) and not isinstance(v, bool)
+
+
 def number(value: float, fits: Callable[[float], bool]) -> Slot:
     """A finite number in a range."""
 

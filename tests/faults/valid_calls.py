@@ -26,6 +26,7 @@ from tests.faults.slots import (
     floats,
     function,
     ids,
+    is_number,
     is_whole,
     mask,
     not_negative,
@@ -147,6 +148,7 @@ def of_pair(name: str, **changes: Slot) -> None:
     names = list(inspect.signature(forward).parameters)
     values = dict(zip(names, inputs, strict=False)) | options
     slots = {key: changes.get(key) or floats(value) for key, value in values.items()}
+    slots |= {key: slot for key, slot in changes.items() if key not in slots}
     call(f"functional.{name}", forward, **slots)
     y, cache = forward(*inputs, **options)
     if y.ndim:
@@ -159,9 +161,7 @@ def of_pair(name: str, **changes: Slot) -> None:
         call(
             f"functional.{name}_backward",
             lambda dloss: backward(dloss, cache),
-            dloss=Slot(
-                lambda: 1.0, lambda v, _: np.ndim(v) == 0 and np.asarray(v).dtype.kind in "f"
-            ),
+            dloss=Slot(lambda: 1.0, lambda v, _: is_number(v)),
         )
 
 
@@ -185,11 +185,12 @@ def pair_slots() -> None:
         x=x("conv1d", "ff="),
         W=x("conv1d", "f==", "W"),
         b=or_none(x("conv1d", "=", "b")),
+        padding=choice("same", "valid"),
     )
     for name in ("relu", "tanh", "sigmoid"):
         of_pair(name, x=x(name, "*", any_dtype=True))
     of_pair("gelu", x=x("gelu", "*", any_dtype=True), approximate=choice("tanh", "none"))
-    of_pair("layer_norm", x=x("layer_norm", "*="))
+    of_pair("layer_norm", x=x("layer_norm", "*="), eps=not_negative(0.0625))
     of_pair(
         "softmax",
         x=x("softmax", "*", any_dtype=True),
@@ -969,8 +970,82 @@ def training() -> None:
         path=path(lambda: Path("new.safetensors").absolute()),
         notes=notes,
     )
-    call("load", nf.load, path=path(saved), backend=choice("numpy"))
-    call("read_notes", nf.read_notes, path=path(saved))
+    call("load", nf.load, path=path(saved), backend=choice("numpy"), force=flag(False))
+    call("read_notes", nf.read_notes, path=path(saved), force=flag(False))
+
+    def folder(name: str) -> Path:
+        return Path(name).absolute()
+
+    def trained() -> Path:
+        place = folder("trained")
+        if not place.exists():
+            model = classifier()
+            nf.save_checkpoint(place, model, nf.Adam(model.parameters()))
+        return place
+
+    def save_in(folder: Any, generators: Any, history: Any, notes: Any) -> None:
+        model = classifier()
+        optimizer = nf.Adam(model.parameters())
+        nf.save_checkpoint(
+            folder, model, optimizer, generators=generators, history=history, notes=notes
+        )
+
+    def save_model(model: Any) -> None:
+        parameters = (
+            model.parameters() if isinstance(model, nf.Layer) else classifier().parameters()
+        )
+        nf.save_checkpoint(folder("own"), model, nf.Adam(parameters))
+
+    def save_optimizer(optimizer: Any) -> None:
+        model = classifier()
+        nf.save_checkpoint(
+            folder("own"),
+            model,
+            nf.Adam(model.parameters()) if isinstance(optimizer, nf.Adam) else optimizer,
+        )
+
+    generators = Slot(
+        lambda: {"shuffle": np.random.default_rng(0)},
+        lambda v, _: isinstance(v, dict) and not v,
+        optional=True,
+    )
+    call(
+        "save_checkpoint",
+        save_in,
+        folder=path(partial(folder, "own")),
+        generators=generators,
+        history=or_none(an(nf.History, nf.History)),
+        notes=notes,
+    )
+    call(
+        "save_checkpoint of a model",
+        save_model,
+        model=an(classifier, nf.SequenceClassifier),
+    )
+    call(
+        "save_checkpoint of an optimizer",
+        save_optimizer,
+        optimizer=an(lambda: nf.Adam(classifier().parameters()), nf.Adam),
+    )
+    call(
+        "load_checkpoint",
+        nf.load_checkpoint,
+        folder=path(trained),
+        schedule=or_none(
+            Slot(
+                lambda: "constant",
+                lambda v, _: callable(v) or (isinstance(v, str) and v == "constant"),
+            )
+        ),
+    )
+    call(
+        "fit with a checkpoint",
+        fit,
+        **short,
+        checkpoint=or_none(path(partial(folder, "run"))),
+        every=count(1),
+        resume=flag(True),
+    )
 
 
 training()
@@ -1019,7 +1094,7 @@ def core() -> None:
         gradients.add(layer.weight, gradient)
         return gradients
 
-    call("Gradients.add", add, gradient=floats(f32(2, 3)))
+    call("Gradients.add", add, gradient=floats(f32(2, 3), any_dtype=True))
     method("Layer.to", partial(L.Linear, 2, 3, seed=0), backend=choice("numpy"))
     call("fast", nf.fast, model=an(classifier, nf.Layer))
     call("initializers.generator", initializers.generator, seed=seed())
