@@ -1,6 +1,7 @@
 """What survives: killed trainings, damaged files, wrong calls; and what a checkpoint costs."""
 
 import argparse
+import json
 import statistics
 import tempfile
 import time
@@ -8,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import npformer as nf
-from benchmarks.results_files import write
+from benchmarks.results_files import COMMIT, RESULTS, write
 from npformer.tools.recipes import RECIPES
 from tests.faults.kills import Fit, Train, kills
 from tests.faults.mutated_files import mutated_files
@@ -17,22 +18,33 @@ from tests.faults.wrong_calls import wrong_calls
 COST_RUNS = 10
 
 
+PARTS = ("checkpoint_cost", "mutated_files", "wrong_calls", "kills")
+
+
 def run(words):
-    """Run the parts that were asked for, and write one table."""
+    """Run the parts that were asked for, and write one table with the latest of each."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks faults", description=__doc__)
+    parser.add_argument("--only", choices=PARTS, help="this part; the table keeps the others")
     parser.add_argument("--kills", type=int, default=500, help="half of fit, half of the program")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--at-once", type=int, default=2, help="trainings killed side by side")
     chosen = parser.parse_args(words)
-    figures = {
-        "checkpoint_cost": checkpoint_cost(),
-        "mutated_files": mutated_files(chosen.files, chosen.seed),
-        "wrong_calls": wrong_calls(chosen.calls, chosen.seed),
-        "kills": many_kills(chosen.kills, chosen.seed, chosen.at_once),
+    measure = {
+        "checkpoint_cost": checkpoint_cost,
+        "mutated_files": lambda: mutated_files(chosen.files, chosen.seed),
+        "wrong_calls": lambda: wrong_calls(chosen.calls, chosen.seed),
+        "kills": lambda: many_kills(chosen.kills, chosen.seed, chosen.at_once),
     }
-    write("faults", figures, table(figures))
+    earlier = RESULTS / "faults.json"
+    figures = json.loads(earlier.read_text())["figures"] if earlier.exists() else {}
+    for part in [chosen.only] if chosen.only else PARTS:
+        figures[part] = {**measure[part](), "commit": COMMIT}
+        print(part, figures[part], flush=True)
+    earlier.write_text(json.dumps({"figures": figures}))  # until all parts are there
+    if set(figures) == set(PARTS):
+        write("faults", figures, table(figures))
 
 
 def many_kills(n, seed, at_once):
@@ -46,7 +58,6 @@ def many_kills(n, seed, at_once):
         names = sorted({name for part in parts for name in part} - {"problems"})
         found[victim.name] = {name: sum(part.get(name, 0) for part in parts) for name in names}
         found[victim.name]["problems"] = [each for part in parts for each in part["problems"]]
-        print(found[victim.name], flush=True)
     return found
 
 
@@ -75,33 +86,34 @@ def checkpoint_cost():
             times = [each() for each in (pair if k % 2 else reversed(pair))]
             without, with_ = times if k % 2 else reversed(times)
         ratios.append(with_ / without)
-    found = {"median": statistics.median(ratios), "ratios": ratios}
-    print(found, flush=True)
-    return found
+    return {"median": statistics.median(ratios), "ratios": ratios}
 
 
 def table(figures):
     """Return what was tried and what failed, a line each."""
-    lines = ["| what | tried | failed | |", "|---|---|---|---|"]
-    for name, found in figures["kills"].items():
+    lines = ["| what | tried | failed | | commit |", "|---|---|---|---|---|"]
+    kills_ = figures["kills"]
+    for victim in (Fit, Train):
+        found = kills_[victim.name]
         detail = f"{found['lost']} lost, {found['different']} not equal bit for bit"
-        runs = f"{found['runs']} trainings continued to their end: {detail}"
         lines.append(
-            f"| kills of `{name}` | {found['kills']} | {found['lost'] + found['different']} "
-            f"| {runs} |"
+            f"| kills of `{victim.name}` | {found['kills']} | {found['lost'] + found['different']} "
+            f"| {found['runs']} trainings continued to their end: {detail} | {kills_['commit']} |"
         )
-    for name, found in (
-        ("mutated files", figures["mutated_files"]),
-        ("wrong calls", figures["wrong_calls"]),
-    ):
-        detail = ", ".join(f"{key} {_short(value)}" for key, value in found.items())
-        lines.append(f"| {name} | {found['tried']} | {found['failed']} | {detail} |")
+    for part in ("mutated_files", "wrong_calls"):
+        found = figures[part]
+        shown = {name: v for name, v in found.items() if name not in ("tried", "failed", "commit")}
+        detail = ", ".join(f"{name} {_short(value)}" for name, value in shown.items())
+        lines.append(
+            f"| {part.replace('_', ' ')} | {found['tried']} | {found['failed']} | {detail} "
+            f"| {found['commit']} |"
+        )
     cost = figures["checkpoint_cost"]
     ratios = cost["ratios"]
     lines.append(
         f"\nA digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of "
         f"one without (median of {len(ratios)} interleaved pairs, from {min(ratios):.3f} to "
-        f"{max(ratios):.3f})."
+        f"{max(ratios):.3f}; commit {cost['commit']})."
     )
     return "\n".join(lines)
 

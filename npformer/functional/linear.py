@@ -50,14 +50,8 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 def check_linear(x: Array, W: Array, b: Array | None) -> None:
     """Check that a linear map fits what it is given."""
     checks.floating(x=x, W=W, **({} if b is None else {"b": b}))
-    if (
-        W.ndim != 2
-        or not W.size
-        or x.shape[-1:] != W.shape[:-1]
-        or (b is not None and b.shape != W.shape[1:])
-    ):
+    if W.ndim != 2 or x.shape[-1:] != W.shape[:-1] or (b is not None and b.shape != W.shape[1:]):
         checks.shape("W", W, ("d_in", "d_out"))
-        checks.filled("W", W, "A linear map has inputs and outputs")
         checks.shape("x", x, (None, W.shape[0]), "Its last axis must be the first of W")
         if b is not None:
             checks.shape("b", b, (W.shape[1],), "One bias for each column of W")

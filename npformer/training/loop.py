@@ -91,7 +91,9 @@ def fit(
     processes : bool or "auto"
         Whether workers are copies of this process or threads; the numbers are the same. "auto":
         copies, on Linux and from the main thread. A lock that another of your threads holds while
-        they are made stays locked in them: if that matters, pass False.
+        they are made stays locked in them: if that matters, pass False. A copy that does nothing
+        for 60 seconds is ended with CopyDiedError; NPFORMER_WORKER_TIMEOUT in the environment sets
+        other seconds.
     micro_batch : int, optional
         As in `SequenceClassifier.loss_and_gradients`.
     progress : bool
