@@ -22,7 +22,7 @@ from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.initializers import INITIALIZERS, Seed
 from npformer.core.layer import KEPT, Layer
-from npformer.core.out_of_memory import BatchTooLargeError, explained_memory_error
+from npformer.core.out_of_memory import BatchTooLargeError, enough_memory, explained_memory_error
 from npformer.core.padding import Padding, check_ends_in_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
 from npformer.core.part_generator import part_generator, step_key
@@ -60,6 +60,7 @@ __all__ = [
     "constants",
     "cores",
     "described",
+    "enough_memory",
     "erf",
     "explained_memory_error",
     "fft_module",

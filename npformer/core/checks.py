@@ -23,7 +23,6 @@ _USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
 MOST_LAYERS = 1 << 16
 """Each layer of an encoder is an object; with more of them, building it would seem to hang."""
 
-_MOST_GIB = 2**30  # an exbibyte: no address space has more, and NumPy counts in 64 bits
 _complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
 
 
@@ -236,21 +235,6 @@ def path(name: str, value: object) -> Path:
     if not value or "\0" in os.fspath(value):
         raise ValueError(f"{name} is {value!r}; expected the name of a file")
     return Path(value)
-
-
-@contextmanager
-def enough_memory(what: str, shape: tuple[int, ...]) -> Iterator[None]:
-    """Explain that there is no memory for numbers of some shape, which `what` describes."""
-    gib = math.prod(shape) * 8 / 2**30  # values are drawn in float64
-    try:
-        if gib > _MOST_GIB:
-            raise MemoryError
-        yield
-    except MemoryError:
-        raise MemoryError(
-            f"{what} would have shape {shape} and take {gib:.3g} GiB, which this machine has not; "
-            "expected smaller sizes"
-        ) from None
 
 
 def has_tokens(name: str, x: Array) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from npformer.core import checks
+from npformer.core.out_of_memory import enough_memory
 from npformer.core.registry import Registry
 
 Initializer = Callable[[Any, tuple[int, ...]], np.ndarray]
@@ -62,7 +63,7 @@ def draw(
             raise ValueError(f"it asks for an array of shape {shape}, more than its tensors hold")
         return np.zeros(shape, dtype)
     checks.function("init", initializer, "(generator, shape) -> array")
-    with checks.enough_memory("a parameter", shape):
+    with enough_memory("a parameter", shape):
         drawn = initializer(rng, shape)
         if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "fiu":
             kind = drawn.dtype if isinstance(drawn, np.ndarray) else type(drawn).__name__

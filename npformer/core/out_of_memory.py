@@ -1,10 +1,13 @@
-"""Running out of memory: an error that says which batch size to try."""
+"""Running out of memory: errors that say what was too large, and what to try."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from npformer.core.arrays import get_backend
+
+_MOST_GIB = 2**30  # an exbibyte: no address space has more, and NumPy counts in 64 bits
 
 
 class BatchTooLargeError(MemoryError):
@@ -56,3 +59,18 @@ def explained_memory_error(backend: str, batch: int, at_once: int | None = None)
             "freed: this process can go on",
             batch,
         ) from error
+
+
+@contextmanager
+def enough_memory(what: str, shape: tuple[int, ...]) -> Iterator[None]:
+    """Explain that there is no memory for numbers of some shape, which `what` describes."""
+    gib = math.prod(shape) * 8 / 2**30  # values are drawn in float64
+    try:
+        if gib > _MOST_GIB:
+            raise MemoryError
+        yield
+    except MemoryError:
+        raise MemoryError(
+            f"{what} would have shape {shape} and take {gib:.3g} GiB, which this machine has not; "
+            "expected smaller sizes"
+        ) from None

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from npformer.core import Seed, checks, initializers
+from npformer.core import Seed, checks, enough_memory, initializers
 from npformer.data.dataset import Dataset, Part
 from npformer.functional import NO_LABEL
 
@@ -32,7 +32,7 @@ def _dataset(
     train = checks.positive("train", train)
     checks.whole("the number of token ids", vocab_size, at_least=1)
     rng = initializers.generator(seed)
-    with checks.enough_memory("the samples", (train + 512 + 2048, length)):
+    with enough_memory("the samples", (train + 512 + 2048, length)):
         return Dataset(
             train=draw(rng, train),
             validation=draw(rng, 512),

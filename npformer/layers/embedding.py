@@ -14,6 +14,7 @@ from npformer.core import (
     array_module,
     checks,
     constants,
+    enough_memory,
     initializers,
 )
 
@@ -98,7 +99,7 @@ class Positions(Layer):
             rng, init = initializers.generator(seed), initializers.normal(std)
             self.table = Parameter(initializers.draw(init, rng, (max_len, d_model), dtype))
         else:
-            with checks.enough_memory("the table of positions", (max_len, d_model)):
+            with enough_memory("the table of positions", (max_len, d_model)):
                 table = constants.sinusoids(max_len, d_model).astype(dtype)
             self.table = Parameter(table, trainable=False)
 
