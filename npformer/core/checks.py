@@ -76,15 +76,6 @@ def gradient(dy: Array, like: tuple[int, ...], name: str = "dy") -> None:
     shape(name, dy, like, "That is the shape of what the forward pass returned")
 
 
-def axis(name: str, value: object, ndim: int) -> int:
-    """Return `value` as an int after checking that it is one of an array's axes."""
-    whole_number = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole_number or not -ndim <= int(value) < ndim:  # type: ignore[call-overload]
-        axes = f"from {-ndim} to {ndim - 1}" if ndim else "of an array that has axes; this has none"
-        raise ValueError(f"{name} is {value!r}; expected a whole number {axes}")
-    return int(value)  # type: ignore[call-overload,no-any-return]
-
-
 def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str = "") -> None:
     """Check the shape of the array that the user calls `name`.
 
@@ -161,12 +152,6 @@ def instance(name: str, value: object, kind: type, advice: str = "") -> None:
         raise TypeError(
             f"{name} is {what}; expected {article} {kind.__name__}. {advice}".rstrip(". ")
         )
-
-
-def function(name: str, value: object, what: str) -> None:
-    """Check that `value` can be called; `what` is its signature or what it does."""
-    if not callable(value):
-        raise TypeError(f"{name} is {value!r}; expected a function {what}")
 
 
 def positive(name: str, value: object) -> int:

@@ -62,7 +62,8 @@ def draw(
         if rng.left < 0:
             raise ValueError(f"it asks for an array of shape {shape}, more than its tensors hold")
         return np.zeros(shape, dtype)
-    checks.function("init", initializer, "(generator, shape) -> array")
+    if not callable(initializer):
+        raise TypeError(f"init is {initializer!r}; expected a function (generator, shape) -> array")
     with enough_memory("a parameter", shape):
         drawn = initializer(rng, shape)
         if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "fiu":

@@ -19,8 +19,7 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
         there. Nothing that is kept, or -inf everywhere, along the axis means 0 everywhere.
     """
     xp = checks.floating(x=x)
-    if type(axis) is not int or not -x.ndim <= axis < x.ndim:  # otherwise it is fine
-        axis = checks.axis("axis", axis, x.ndim)
+    axis = checks.whole("axis", axis, at_least=-x.ndim, at_most=x.ndim - 1)
     if mask is not None:
         backend_of(x=x, mask=mask)
         checks.boolean("mask", mask)

@@ -137,8 +137,10 @@ def attention_over_an_axis_of_length_1(
     """
     scores, scores_cache = F.attention_scores(query, key)
     weights = F.softmax(scores[..., None])[0][..., 0]
-    average_cache = weights, value, None, (weights, -1, None), scores.shape, value.shape
-    return weights @ value, (scores_cache, average_cache)
+    y = weights @ value
+    softmax_cache = weights, -1, None
+    average_cache = weights, value, None, softmax_cache, scores.shape, value.shape, y.shape
+    return y, (scores_cache, average_cache)
 
 
 def attention_that_looks_ahead(

@@ -12,7 +12,7 @@ import numpy as np
 
 from npformer.core import Layer, checks, is_numpy_generator
 from npformer.core.files import check_writable
-from npformer.optim import SCHEDULES, Adam, Schedule
+from npformer.optim import SCHEDULES, Adam, Schedule, schedule_of
 from npformer.training import checkpoint_folder as folders
 from npformer.training.arguments import trains
 from npformer.training.checkpoint import Model, model_of, rebuildable, tensors_of
@@ -121,6 +121,8 @@ def load_checkpoint(
     FileNotFoundError, CheckpointError
         There is no checkpoint in the folder, or it is damaged.
     """
+    if schedule is not None:
+        schedule = schedule_of(schedule)  # now, so that the file is not blamed for it
     path = folders.checked_folder(folder, "folder")
     stored = folders.read(path)
     if stored is None:
@@ -134,7 +136,7 @@ def load_checkpoint(
     try:
         saved = values["optimizer"]
         options = {name: saved[name] for name in ("lr", "betas", "eps", "weight_decay")}
-        chosen = schedule or _schedule(file, saved["schedule"])
+        chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule
         optimizer = Adam(model.parameters(), **options, schedule=chosen)
         optimizer.restore(saved, arrays["optimizer"])
         history = values["history"]

@@ -85,6 +85,41 @@ def test_numbers_that_are_refused(check, values, expected):
             check("n", value)
 
 
+def test_a_small_integer_of_numpys_becomes_pythons_which_does_not_overflow():
+    assert type(checks.positive("n", np.uint8(200))) is int
+    with pytest.raises(ValueError, match="expected a whole number of at least 1 and at most 9$"):
+        checks.whole("n", 10, at_least=1, at_most=9)
+
+
+def test_neither_a_bool_nor_an_endless_int_is_a_number():
+    for value in (True, False, 10**400, np.array([0.5]), 1j):
+        with pytest.raises(ValueError, match=r"^x is .*; expected a number above 0"):
+            checks.number("x", value, above=0.0)
+
+
+def test_a_gradient_has_the_shape_of_the_result_and_any_precision():
+    for dtype in ("float32", "float64"):
+        checks.gradient(np.zeros((2, 3), dtype), (2, 3))
+    with pytest.raises(ValueError, match=r"dy has shape \(3,\); expected \(2, 3\)"):
+        checks.gradient(np.zeros(3), (2, 3))
+    with pytest.raises(TypeError, match="dy has dtype int64"):
+        checks.gradient(np.zeros((2, 3), dtype="int64"), (2, 3))
+
+
+def test_what_does_not_fit_into_memory_is_named():
+    shape = (10**30, 2)
+    with (
+        pytest.raises(MemoryError, match="a table would have shape .* GiB"),
+        checks.enough_memory("a table", shape),
+    ):
+        np.empty(shape)
+    with (
+        pytest.raises(MemoryError, match="a table would have shape"),
+        checks.enough_memory("a table", (10**13,)),
+    ):
+        np.empty(10**13)
+
+
 def test_a_choice_lists_what_there_is():
     checks.choice("padding", "same", ("same", "valid"))
     with pytest.raises(ValueError, match=r"^padding is 'full'; expected one of 'same', 'valid'$"):
