@@ -87,7 +87,7 @@ def test_numbers_that_are_refused(check, values, expected):
 
 def test_a_small_integer_of_numpys_becomes_pythons_which_does_not_overflow():
     assert type(checks.positive("n", np.uint8(200))) is int
-    with pytest.raises(ValueError, match="expected a whole number of at least 1 and at most 9$"):
+    with pytest.raises(ValueError, match=r"expected a whole number of at least 1 and at most 9$"):
         checks.whole("n", 10, at_least=1, at_most=9)
 
 
@@ -109,7 +109,7 @@ def test_a_gradient_has_the_shape_of_the_result_and_any_precision():
 def test_what_does_not_fit_into_memory_is_named():
     shape = (10**30, 2)
     with (
-        pytest.raises(MemoryError, match="a table would have shape .* GiB"),
+        pytest.raises(MemoryError, match=r"a table would have shape .* GiB"),
         checks.enough_memory("a table", shape),
     ):
         np.empty(shape)
