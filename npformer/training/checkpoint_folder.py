@@ -140,4 +140,6 @@ def checked_folder(folder: str | os.PathLike[str], name: str = "checkpoint") -> 
             f"{name} is {str(path)!r}, a file's name; expected a folder, in which "
             f"{CHECKPOINT} is written"
         )
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"{name} is {str(path)!r}, which is a file; expected a folder")
     return path

@@ -29,7 +29,7 @@ import npformer
 from npformer.core import Layer
 from tests.faults.slots import Slot
 from tests.faults.valid_calls import CALLS, Target
-from tests.faults.wrong_values import ARRAYS, LARGE, SAME, VALUES
+from tests.faults.wrong_values import ARRAYS, LARGE, RESHAPED, SAME, VALUES
 
 LONGEST = 5.0
 PACKAGE = str(Path(npformer.__file__).parent)
@@ -155,8 +155,9 @@ def outcome_of(call: WrongCall) -> Outcome:
             arguments[name] = SAME[value](valid)
         else:
             arguments[name] = VALUES[value]() if value in VALUES else ARRAYS[value](valid)
-            none = arguments[name] is None and slot.optional
-            takes = takes and (none or slot.takes(arguments[name], valid))
+            fits = arguments[name] is None and slot.optional
+            fits = fits or (len(call.replaced) > 1 and value in RESHAPED)
+            takes = takes and (fits or slot.takes(arguments[name], valid))
     arguments.pop(call.without, None)
     if call.extra:
         arguments[call.extra] = 1

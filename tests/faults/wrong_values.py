@@ -104,6 +104,10 @@ ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
+RESHAPED = {name for name in ARRAYS if not name.startswith(("as ", "in the "))}
+"""Of these, only the shape or the numbers change; two of them may fit each other."""
+
+
 def strided(x: np.ndarray) -> np.ndarray:
     wide = np.repeat(x, 2, axis=-1) if x.ndim else x
     return wide[..., ::2] if x.ndim else wide
