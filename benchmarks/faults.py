@@ -100,14 +100,17 @@ def table(figures):
             f"| kills of `{victim.name}` | {found['kills']} | {found['lost'] + found['different']} "
             f"| {found['runs']} trainings continued to their end: {detail} | {kills_['commit']} |"
         )
-    for part in ("mutated_files", "wrong_calls"):
-        found = figures[part]
-        shown = {name: v for name, v in found.items() if name not in ("tried", "failed", "commit")}
-        detail = ", ".join(f"{name} {_short(value)}" for name, value in shown.items())
-        lines.append(
-            f"| {part.replace('_', ' ')} | {found['tried']} | {found['failed']} | {detail} "
-            f"| {found['commit']} |"
-        )
+    files, calls = figures["mutated_files"], figures["wrong_calls"]
+    lines.append(
+        f"| mutated files | {files['tried']} | {files['failed']} | {files['refused']} refused in "
+        f"words, {files['consistent lies']} loaded as they say; at most "
+        f"{files['largest peak in MB']:.1f} MB and {files['longest wait in ms'] / 1e3:.1f} s a file "
+        f"| {files['commit']} |"
+    )
+    lines.append(
+        f"| wrong calls | {calls['calls']} | {calls['raw'] + calls['silent'] + calls['hang']} "
+        f"| {calls['words']} refused in words, {calls['right']} right | {calls['commit']} |"
+    )
     cost = figures["checkpoint_cost"]
     ratios = cost["ratios"]
     lines.append(
@@ -116,7 +119,3 @@ def table(figures):
         f"{max(ratios):.3f}; commit {cost['commit']})."
     )
     return "\n".join(lines)
-
-
-def _short(value):
-    return f"{value:.3g}" if isinstance(value, float) else value
