@@ -104,7 +104,7 @@ def table(figures):
     lines.append(
         f"| mutated files | {files['tried']} | {files['failed']} | {files['refused']} refused in "
         f"words, {files['consistent lies']} loaded as they say; at most "
-        f"{files['largest peak in MB']:.1f} MB and {files['longest wait in ms'] / 1e3:.1f} s a file "
+        f"{files['largest peak in MB']:.1f} MB, {files['longest wait in ms'] / 1e3:.1f} s a file "
         f"| {files['commit']} |"
     )
     lines.append(
