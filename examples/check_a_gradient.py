@@ -1,4 +1,5 @@
 """Is my backward pass right?
+==========================
 
 Write a forward and a backward function and compare them with central differences; then break the
 backward function, and see what the report says.

@@ -1,4 +1,5 @@
 """An article's FNet and the paper's: what is the difference, and does it show?
+============================================================================
 
 The article appends one layer object again and again (weights tied across depth), uses one layer
 norm in two places, and adds the block's input in the second residual connection. Both are trained

@@ -1,4 +1,5 @@
 """Which tokens does the model look at?
+====================================
 
 Trains attention to return the symbol that the last token points to, then prints where it looks.
 """

@@ -1,4 +1,5 @@
 """What changes with another mixer?
+================================
 
 Only one word in the configuration. To look up values by their keys, tokens have to be compared:
 attention can do that, a synthesizer and a Fourier transform cannot.

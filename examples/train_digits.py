@@ -1,4 +1,5 @@
 """How do I train a classifier on my own arrays?
+=============================================
 
 The example uses digits: 8 tokens of 8 features. Replace x and y with your own.
 """

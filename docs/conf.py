@@ -1,0 +1,67 @@
+"""Settings of the site: ``python -m sphinx -W docs site``.
+
+MyST reads the Markdown, furo is the theme (light, dark and narrow screens, no file from elsewhere),
+sphinx-gallery runs the examples, and formulas become MathML.
+"""
+
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # where docs.site lies
+
+project = "npformer"
+author = "The npformer maintainers"
+project_copyright = author
+version = release = version_of("npformer")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "docs.site.mathml",
+    "docs.site.links",
+]
+exclude_patterns = ["_build", "gallery/*.ipynb", "**/README.txt"]
+myst_enable_extensions = ["dollarmath", "attrs_block"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+suppress_warnings = ["config.cache"]
+# A name in single backticks in a docstring is a link if there is something of that name.
+default_role = "py:obj"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_title = "npformer"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["npformer.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "within_subsection_order": "ExampleTitleSortKey",
+    "abort_on_example_error": True,
+}

@@ -1,0 +1,1 @@
+"""What makes the site: pages whose numbers come from a run, pictures, formulas."""

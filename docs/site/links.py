@@ -1,0 +1,71 @@
+"""Links of the Markdown that leave docs/: the source of the package, the README, results.
+
+On a public host they lead to files of the repository. On the site a file of the package leads to
+its page of source, an example to its page of the gallery, and every other file to a copy of it.
+A link to what does not exist is MyST's to find.
+"""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util.osutil import relative_uri
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+OUTSIDE = re.compile(r"^[a-z]+:|^#|^$")
+
+
+def lead_on(app: Sphinx, doctree: nodes.document) -> None:
+    """Give each link to a file outside docs/ its place on the site; the others are MyST's."""
+    here = app.env.docname
+    for link in list(doctree.findall(_is_link)):
+        target = link.get("refuri") or link["reftarget"]
+        path, _, anchor = target.partition("#")
+        if OUTSIDE.match(target):
+            continue
+        file = ((DOCS / here).parent / path).resolve()
+        if link.get("refdomain") == "doc":
+            file = file.with_name(file.name + ".md")  # MyST took it away
+        if not file.exists() or file.is_relative_to(DOCS):
+            continue
+        place = _place(app, file)
+        if place is None:
+            link.replace_self(link.children)
+            continue
+        uri = relative_uri(app.builder.get_target_uri(here), place)
+        link.replace_self(
+            nodes.reference("", "", *link.children, refuri=f"{uri}#{anchor}" if anchor else uri)
+        )
+
+
+def _is_link(node: nodes.Node) -> bool:
+    if isinstance(node, nodes.reference):
+        return bool(node.get("refuri"))
+    return isinstance(node, addnodes.pending_xref | addnodes.download_reference)
+
+
+def _place(app: Sphinx, file: Path) -> str | None:
+    """Return where a file stands on the site; None if it is a folder, which is not there."""
+    name = file.relative_to(ROOT)
+    if file.is_dir():
+        return None
+    if name.parts[0] == "npformer" and file.suffix == ".py":
+        module = name.with_suffix("").as_posix().removesuffix("/__init__")
+        return f"_modules/{module}.html"
+    if name.parts[0] == "examples":
+        return f"gallery/{file.stem}.html"
+    copy = Path(app.outdir) / "_files" / name
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, copy)
+    return f"_files/{name.as_posix()}"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Look at the links of every page that was read."""
+    app.connect("doctree-read", lead_on)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,167 @@
+"""Write what the code of a page prints into the page: ``python -m docs.site.pages [PAGE ...]``.
+
+The blocks of Python of a page run in order, in one namespace, in a folder of their own. What a
+block prints stands in the block of text that follows it. Where a comment names a file and
+functions, ``<!-- source: npformer/functional/linear.py linear_backward -->``, the block of Python
+below holds their source without docstrings, and is not run.
+
+With ``--check`` nothing is written: a page that is not what it would become is named.
+"""
+
+import argparse
+import ast
+import contextlib
+import difflib
+import io
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+BLOCK = re.compile(
+    r"(?P<source><!-- source: (?P<file>\S+) (?P<names>[^>]+?) -->\n+)?"
+    r"^```python\n(?P<code>.*?)^```$(?:\n+```text\n(?P<printed>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def pages() -> list[Path]:
+    """Return the pages whose blocks of Python are run."""
+    return sorted(page for page in DOCS.rglob("*.md") if page.name not in NOT_RUN)
+
+
+NOT_RUN = {"museum.md"}
+"""Written from the package's table of bugs: its code is the museum's, and tests run that."""
+
+
+def rewritten(text: str, page: str) -> str:
+    """Return a page's text with what its blocks print now, and with the sources as they are now."""
+    namespace = {"__name__": "__main__"}
+    parts, end = [], 0
+    with _place_of_its_own(), np.printoptions(precision=4, suppress=True):
+        for found in BLOCK.finditer(text):
+            parts.append(text[end : found.start()])
+            end = found.end()
+            if found["source"]:
+                code = source(found["file"], found["names"].split())
+                parts.append(f"{found['source']}```python\n{code}```")
+                continue
+            line = text.count(
+                "\n", 0, found.start("code")
+            )  # so that an error names the page's line
+            printed = _run("\n" * line + found["code"], page, namespace)
+            parts.append(f"```python\n{found['code']}```")
+            if printed:
+                parts.append(f"\n\n```text\n{printed.rstrip()}\n```")
+    return "".join([*parts, text[end:]])
+
+
+def source(file: str, names: list[str]) -> str:
+    """Return functions, classes or methods of a file, as they stand there, without docstrings."""
+    text = (ROOT / file).read_text("utf-8")
+    return "\n\n".join(_definition(text, name, file) for name in names)
+
+
+def _definition(text: str, name: str, file: str) -> str:
+    body = ast.parse(text).body
+    node: ast.AST | None = None
+    for part in name.split("."):
+        node = next((each for each in body if getattr(each, "name", None) == part), None)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            raise ValueError(
+                f"{file} defines no {name}; expected a function, a class or Class.method"
+            )
+        body = node.body
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    lines = text.splitlines(keepends=True)
+    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    gone = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(each) is not None:
+            doc = each.body[0]
+            gone |= set(range(doc.lineno, (doc.end_lineno or doc.lineno) + 1))
+            # the empty line between a class's docstring and its first method
+            if len(each.body) > 1 and not lines[doc.end_lineno or doc.lineno].strip():
+                gone.add((doc.end_lineno or doc.lineno) + 1)
+    kept = [lines[n - 1] for n in range(first, (node.end_lineno or first) + 1) if n not in gone]
+    indent = len(kept[0]) - len(kept[0].lstrip())
+    return "".join(line[indent:] if line.strip() else line for line in kept)
+
+
+def _run(code: str, page: str, namespace: dict[str, object]) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, page, "exec"), namespace)
+    return "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
+
+
+@contextlib.contextmanager
+def _place_of_its_own():
+    """Run in an empty folder, which is removed."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+def difference(page: Path) -> str:
+    """Return how a page differs from what it would become; "" if it does not.
+
+    Numbers may differ by one in the last digit that is printed: machines round differently.
+    """
+    name = page.relative_to(ROOT).as_posix()
+    before = page.read_text("utf-8")
+    after = rewritten(before, name)
+    if same(before, after):
+        return ""
+    lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(*lines, name, "as it runs"))
+
+
+NUMBER = re.compile(r"\s*(-?\d+\.\d*(?:e[-+]?\d+)?)")
+
+
+def same(one: str, other: str) -> bool:
+    """Return whether two texts are equal, but for the last digits of decimal numbers."""
+    ones, others = NUMBER.split(one), NUMBER.split(other)
+    return len(ones) == len(others) and all(
+        a == b or (k % 2 == 1 and abs(float(a) - float(b)) <= 1.01 * max(_last(a), _last(b)))
+        for k, (a, b) in enumerate(zip(ones, others, strict=True))
+    )
+
+
+def _last(number: str) -> float:
+    """Return what one in the last digit of a printed number is worth."""
+    digits, _, power = number.partition("e")
+    return 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+
+
+def main(words: list[str]) -> int:
+    """Write or check the pages that are named, or all of them."""
+    parser = argparse.ArgumentParser(prog="python -m docs.site.pages", description=__doc__)
+    parser.add_argument("pages", nargs="*", type=Path, help="all, if none is named")
+    parser.add_argument("--check", action="store_true", help="write nothing, show what differs")
+    chosen = parser.parse_args(words)
+    status = 0
+    for page in [path.resolve() for path in chosen.pages] or pages():
+        if chosen.check:
+            found = difference(page)
+            print(found, end="")
+            status |= bool(found)
+        else:
+            text = page.read_text("utf-8")
+            page.write_text(rewritten(text, page.relative_to(ROOT).as_posix()), "utf-8")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
