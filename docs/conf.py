@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docs.site.mathml",
     "docs.site.links",
+    "docs.site.reference",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/README.txt"]
 myst_enable_extensions = ["dollarmath", "attrs_block"]
@@ -33,7 +34,11 @@ myst_links_external_new_tab = False
 suppress_warnings = ["config.cache"]
 # A name in single backticks in a docstring is a link if there is something of that name.
 default_role = "py:obj"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {
+    "members": True,
+    "show-inheritance": True,
+    "ignore-module-all": True,  # a name is described where it is defined
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
@@ -41,6 +46,7 @@ autodoc_inherit_docstrings = False
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 

@@ -2,11 +2,11 @@
 
 Users can add to them::
 
-@npformer.layers.ACTIVATIONS.register("silu")
-class SiLU(npformer.Layer):
-    ...
+    @npformer.layers.ACTIVATIONS.register("silu")
+    class SiLU(npformer.Layer):
+        ...
 
-EncoderConfig(activation="silu")
+    EncoderConfig(activation="silu")
 """
 
 import inspect

@@ -8,8 +8,8 @@ A central difference subtracts nearly equal numbers, so its h cannot be very sma
 subtracted here, so h may be 1e-30 (Squire and Trapp, 1998, SIAM Review 40).
 
 Some functions are not analytic, but can be extended to x + ih (Martins, Sturdza and Alonso, 2003,
-ACM TOMS 29). Comparisons and the maximum look at the real part, and |x| is x or -x. The real and
-the imaginary part of a Fourier transform are two functions of real numbers, each extended by
+ACM TOMS 29). Comparisons and the maximum look at the real part, and ``|x|`` is x or -x. The real
+and the imaginary part of a Fourier transform are two functions of real numbers, each extended by
 itself. An operation that would silently drop the imaginary part raises `NotAnalytic`.
 """
 

@@ -1,0 +1,155 @@
+"""The pages of the reference, written from the package's tree each time that the site is built."""
+
+import inspect
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+import npformer
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ALL = None
+PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
+    "functional": (
+        "The mathematics",
+        "Every formula is a pair: ``y, cache = name(...)`` and ``name_backward(dy, cache)``.",
+        {"functional": ALL},
+    ),
+    "layers": ("Layers", "The formulas with parameters of their own.", {"layers": ALL}),
+    "mixers": ("Mixers", "The one place where tokens see each other.", {"mixers": ALL}),
+    "models": (
+        "Models",
+        "Configuration, block, encoder, and the models that users call.",
+        {"models": ALL, "classifier": ["sequence_classifier"], "text_encoder": ALL},
+    ),
+    "losses": (
+        "Losses, Adam, schedules",
+        "What is minimised, and how.",
+        {"losses": ALL, "optim": ALL, "moments": ALL, "clipping": ALL, "schedules": ALL},
+    ),
+    "training": (
+        "Training and files",
+        "``fit``, what watches it, evaluation, and what is written to disk.",
+        {
+            "training": [
+                *("loop", "callbacks", "evaluation", "history", "loss_watch"),
+                *("checkpoint", "model_file", "own_loop"),
+            ]
+        },
+    ),
+    "inspection": ("Looking inside", "What a model does with one input.", {"inspection": ALL}),
+    "proof": (
+        "Proof",
+        "Backward passes against finite differences and the complex step.",
+        {"proof": ["gradcheck", "finite_differences", "complex_step", "rules", "report"]},
+    ),
+    "museum": (
+        "Museum",
+        "Bugs as layers, and the invariants that notice them.",
+        {"museum": ["bug", "invariants"]},
+    ),
+    "data": (
+        "Data and weights",
+        "Digits, generated tasks, and weights of BERT and FNet.",
+        {"data": ALL, "interop": ["huggingface"]},
+    ),
+    "core": (
+        "Core",
+        "Arrays, parameters, gradients, and the protocol of a layer.",
+        {
+            "core": [
+                *("layer", "context", "parameters", "gradients", "initializers", "registry"),
+                *("arrays", "backend", "padding", "part_generator", "precision"),
+            ]
+        },
+    ),
+    "engine": (
+        "Engine",
+        "What makes the same model fast. Nothing here changes a result.",
+        {"engine": ["switch", "workspace"]},
+    ),
+}
+"""Page -> title, what it holds, and its modules: a folder's files, or all of them."""
+
+
+def modules(parts: dict[str, list[str] | None]) -> list[str]:
+    """Return the dotted names of a page's modules."""
+    found = []
+    for folder, names in parts.items():
+        place = ROOT / "npformer" / folder
+        if not place.is_dir():
+            found.append(f"npformer.{folder}")
+            continue
+        here = sorted(file.stem for file in place.glob("*.py") if file.stem != "__init__")
+        found += [f"npformer.{folder}.{name}" for name in (names or here)]
+    return found
+
+
+def write(app: Sphinx) -> None:
+    """Write docs/reference/."""
+    folder = Path(app.srcdir) / "reference"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for page, (title, text, parts) in PARTS.items():
+        lines = [title, "=" * len(title), "", text, ""]
+        for module in modules(parts):
+            short = module.removeprefix("npformer.")
+            lines += [short, "-" * len(short), "", f".. automodule:: {module}", ""]
+        (folder / f"{page}.rst").write_text("\n".join(lines), "utf-8")
+    (folder / "index.rst").write_text(_index(), "utf-8")
+
+
+def _index() -> str:
+    """Return the first page: what ``import npformer as nf`` offers."""
+    documented = {module for _, _, parts in PARTS.values() for module in modules(parts)}
+    rows = []
+    for name in npformer.__all__:
+        thing = getattr(npformer, name)
+        module = getattr(thing, "__module__", "")
+        if not callable(thing) or module not in documented:
+            continue
+        summary = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
+        rows += [f"   * - :py:obj:`nf.{name} <{module}.{thing.__qualname__}>`", f"     - {summary}"]
+    return "\n".join(
+        [
+            "Reference",
+            "=========",
+            "",
+            "Written from the docstrings. ``[source]`` beside a name leads to its code.",
+            "",
+            ".. toctree::",
+            "   :maxdepth: 1",
+            "",
+            *(f"   {page}" for page in PARTS),
+            "",
+            "What ``import npformer as nf`` offers",
+            "-------------------------------------",
+            "",
+            ".. list-table::",
+            "",
+            *rows,
+            "",
+        ]
+    )
+
+
+def keep_formulas(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Make what stands indented below "...:" a literal block: a formula keeps its lines."""
+    for k in range(len(lines) - 2):
+        line, following = lines[k], lines[k + 2]
+        if line.endswith(":") and not line.endswith("::") and not lines[k + 1].strip():
+            indent = len(line) - len(line.lstrip())
+            if following.startswith(" " * (indent + 4)):
+                lines[k] = line + ":"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write the pages before Sphinx looks for pages, and read docstrings before napoleon does."""
+    app.connect("builder-inited", write)
+    app.connect("autodoc-process-docstring", keep_formulas, priority=100)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
