@@ -100,7 +100,7 @@ def show(block, text):
         rf"(<!-- begin {re.escape(block)}:[^>]*-->\n).*?(<!-- end {re.escape(block)} -->)",
         re.DOTALL,
     )
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         before = page.read_text()
         after = between.sub(lambda found: found[1] + text + found[2], before)
         if after != before:

@@ -34,6 +34,7 @@ myst_links_external_new_tab = False
 suppress_warnings = ["config.cache"]
 # A name in single backticks in a docstring is a link if there is something of that name.
 default_role = "py:obj"
+smartquotes = False
 autodoc_default_options = {
     "members": True,
     "show-inheritance": True,

@@ -44,8 +44,10 @@ def test_an_error_names_the_line_of_the_page():
         ("[0.1250 1.]", "[0.1251 1.]", True),
         ("[0.1250 1.]", "[0.1252 1.]", False),
         ("-0.00 x", " 0.00 x", True),
-        ("1.00e-12", "1.01e-12", True),
-        ("1.00e-12", "1.00e-11", False),
+        ("1.00e-06", "1.01e-06", True),
+        ("1.00e-06", "1.00e-07", False),
+        ("error 3.4e-16", "error 0.0e+00", True),
+        ("error 3.4e-16", "error 1.1e-03", False),
         ("[3, 4]", "[3, 5]", False),
         ("loss 1.5", "lost 1.5", False),
         ("1.5", "1.5 2.5", False),
@@ -53,6 +55,15 @@ def test_an_error_names_the_line_of_the_page():
 )
 def test_only_last_digits_may_differ(one, other, expected):
     assert same(one, other) == expected
+
+
+def test_of_a_gradcheck_what_was_checked_is_compared():
+    report = "passed\n  tensor  shape  checked         error    at   backward\n"
+    row = "  x       (2,)   all {} entries   {}  [{}]  -2.1\n\nThen"
+    one = report + row.format(2, "5.5e-11", 0)
+    assert same(one, report + row.format(2, "4.1e-12", 1))
+    assert not same(one, report + row.format(3, "5.5e-11", 0))
+    assert not same(one, one.replace("passed", "failed"))
 
 
 def test_source_is_included_without_its_docstring():
