@@ -67,7 +67,25 @@ BUG = """\
 - What it costs: {cost}{measured}
 - What catches it: {caught}
 {invariants}
+- Chapter: {chapter}. Exercise: {exercise}
 """
+
+CHAPTERS = {
+    "functional.softmax": ("softmax", "softmax_backward"),
+    "functional.scaled_dot_product_attention": ("attention", "attention_backward"),
+    "layers.Dropout": ("dropout", "dropout_backward"),
+    "layers.LayerNorm": ("layer_norm", "layer_norm_backward"),
+    "layers.GELU": ("activations", "gelu_backward"),
+    "mixers.Attention": ("attention", "multi_head_backward"),
+    "mixers.Fourier": ("fourier", "fourier_backward"),
+    "models.EncoderBlock": ("block", "residual_backward"),
+    "models.Encoder": ("block", "residual_backward"),
+    "optim.Adam": ("adam", "adam_update"),
+}
+"""What a bug takes the place of -> the chapter about it, and the blank of `npformer exercises`."""
+
+ELSEWHERE = "finite_differences", "broken_model"
+"""Of bugs in files and in the referee: how one knows that a gradient is right."""
 
 
 def write() -> str:
@@ -103,6 +121,8 @@ def _row(bug: Bug, noticed: set[str]) -> str:
 def _section(bug: Bug) -> str:
     in_a_file = bug.of.endswith(".py")
     lines = [f"  - `{name}`: {INVARIANTS[name].__doc__}" for name in _invariants(bug)]
+    chapter, exercise = CHAPTERS.get(bug.of, ELSEWHERE)
+    title = chapter.replace("_", " ")
     measured = f" Measured: {COSTS[bug.name](bug)}." if bug.name in COSTS else ""
     return BUG.format(
         bug=bug,
@@ -114,6 +134,8 @@ def _section(bug: Bug) -> str:
         measured=measured,
         caught=bug.section("Caught"),
         invariants="\n".join(lines),
+        chapter=f"[{title}](chapters/{chapter}.md)",
+        exercise=f"[`{exercise}`](exercises.md)",
     )
 
 
