@@ -124,7 +124,8 @@ def _equal(one: Any, other: np.ndarray) -> bool:
 def drawn(n: int, seed: int) -> list[WrongCall]:
     """Draw wrong calls: each function equally often, and in a quarter of them two things wrong."""
     rng = np.random.default_rng(seed)
-    singles = {target.name: list(single_replacements(target)) for target in CALLS}
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):  # some values are files
+        singles = {target.name: list(single_replacements(target)) for target in CALLS}
     names = list(singles)
     calls = []
     while len(calls) < n:
