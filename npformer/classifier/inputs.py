@@ -57,6 +57,11 @@ class CheckedModel(SequenceModel):
             )
         return loss
 
+    @property
+    def per_token(self) -> bool:
+        """Whether there is an answer for each token."""
+        return isinstance(self.pool, Pooling) and self.pool.per_token
+
     def batch(
         self,
         x: Array,
@@ -100,12 +105,11 @@ class CheckedModel(SequenceModel):
             raise ValueError("x has no samples; expected a batch of at least 1")
         loss = self.loss if loss is None else loss
         checks.on_host_or("y", y, self)
-        per_token = isinstance(self.pool, Pooling) and self.pool.per_token
-        if per_token and mask is not None and y.shape[:2] == mask.shape:
+        if self.per_token and mask is not None and y.shape[:2] == mask.shape:
             # This waits for the device only if y is on the host and the mask is not.
             keep = to_numpy(mask) if isinstance(y, np.ndarray) else asarray(mask, self.backend)
             y = loss.without_padding(y, keep)
-        loss.check(y, x.shape[: 1 + per_token], self.n_classes)
+        loss.check(y, x.shape[: 1 + self.per_token], self.n_classes)
         return Batch(x, y, padding, types)
 
     def upload(

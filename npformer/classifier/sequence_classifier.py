@@ -7,6 +7,7 @@ import numpy as np
 
 from npformer import engine
 from npformer.classifier.inputs import CheckedModel
+from npformer.classifier.lengths import Batches, sees_padding
 from npformer.core import (
     Array,
     Context,
@@ -206,20 +207,17 @@ class SequenceClassifier(CheckedModel):
         if len(x) == 0:
             return convert(self(x, mask))
 
-        def of_rows(first: int, last: int) -> np.ndarray:
-            parts = []
-            for start in range(first, last, batch_size):
-                some = slice(start, min(start + batch_size, last))
-                logits = self(x[some], *(None if a is None else a[some] for a in (mask, types)))
-                parts.append(convert(logits))
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        by_length = not (self.per_token or sees_padding(self))
+        batches = Batches(x, mask, types, batch_size, by_length)
 
-        n = choose_processes(processes, self, len(x), x.shape[1])
+        def of_share(k: int, n: int) -> list[np.ndarray]:
+            return [convert(self(*arrays)) for arrays in batches.share(k, n)]
+
+        n = choose_processes(processes, self, len(x), batches.mean_length())
         if n > 1:
             try:
-                shares = [(k * len(x) // n, (k + 1) * len(x) // n) for k in range(n)]
-                return np.concatenate(in_processes(lambda k: of_rows(*shares[k]), n))
+                return batches.in_order(in_processes(lambda k: of_share(k, n), n))
             except CannotCopyError:
                 if processes is True:
                     raise
-        return of_rows(0, len(x))
+        return batches.in_order([of_share(0, 1)])

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
+from npformer.classifier.lengths import lengths_of, sees_padding
 from npformer.core import PRECISIONS, Feed, Layer, checks, get_backend, use_precision
 from npformer.engine.updates import device_generator
+from npformer.models import Batch
 from npformer.optim import Adam
 
 
@@ -53,6 +55,21 @@ def dropout_generator(model: SequenceClassifier, masks: str, rng: np.random.Gene
     if masks == "device" and model.backend != "numpy":
         return device_generator(model.backend, int(own.integers(1 << 63))) or own
     return own
+
+
+def lengths_for(model: SequenceClassifier, samples: Batch, batches: str) -> np.ndarray | None:
+    """Return the lengths by which samples are put into batches; None to shuffle all of them."""
+    if batches == "shuffled" or samples.padding is None:
+        return None
+    if sees_padding(model):
+        if batches == "by_length":
+            raise ValueError(
+                "batches is 'by_length' and the amount of padding changes what this model "
+                "computes (padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
+            )
+        return None
+    lengths = lengths_of(samples.padding.on_host())
+    return None if (lengths == samples.x.shape[1]).all() else lengths
 
 
 def feed_of(backend: str) -> AbstractContextManager[Feed | None]:

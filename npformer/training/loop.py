@@ -9,7 +9,13 @@ from npformer.core import Seed, checks, initializers
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.optim import Adam, Schedule
-from npformer.training.arguments import dropout_generator, feed_of, optimizer_for, precision_of
+from npformer.training.arguments import (
+    dropout_generator,
+    feed_of,
+    lengths_for,
+    optimizer_for,
+    precision_of,
+)
 from npformer.training.callback_list import CallbackList, Function, checked_callbacks
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.checkpoint_folder import checkpoint_folder, reserved
@@ -45,6 +51,7 @@ def fit(
     check_every: int | None = None,
     precision: str | None = None,
     masks: str = "host",
+    batches: str = "auto",
     on_interrupt: str = "raise",
     callbacks: Sequence[Callback | Function] = (),
     loss: Loss | None = None,
@@ -106,6 +113,11 @@ def fit(
     masks : {"host", "device"}
         Where dropout's masks are drawn. "host": by NumPy, so that a seed means the same run on
         every backend. "device": on the GPU, which is many times faster for a large model.
+    batches : {"auto", "by_length", "shuffled"}
+        "by_length": samples of similar length go together, and padding is cut to the longest of the
+        batch, which is faster and changes gradients by rounding only. "shuffled": any samples,
+        padded as they came. "auto": by length, if there is a mask and the model skips padding;
+        mixers with ``padding="zero"`` and ``pooling="flatten"`` do not.
     on_interrupt : {"raise", "return"}
         After Ctrl-C or SIGTERM: raise KeyboardInterrupt or SystemExit, or return.
     callbacks : list of Callback or callable
@@ -147,6 +159,7 @@ def fit(
         checks.number("clip_norm", clip_norm, above=0.0)
     checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
     checks.choice("masks", masks, ("host", "device"))
+    checks.choice("batches", batches, ("auto", "by_length", "shuffled"))
     if patience is not None and validation is None:
         raise ValueError(
             f"patience is {patience} and there is no validation data; expected some, because "
@@ -195,6 +208,7 @@ def fit(
                     clip_norm=clip_norm,
                     interrupts=interrupts,
                     early_stopping=early,
+                    lengths=lengths_for(model, samples, batches),
                 )
                 checkpoints = None
                 if folder is not None:

@@ -122,6 +122,7 @@ def _settings(training: Training, seed: object) -> dict[str, Any]:
             "data": digest_of(training.samples),
             "validation": digest_of(training.held_out),
             "batch_size": training.batch_size,
+            "by_length": training.lengths is not None,
             "clip_norm": training.clip_norm,
             "loss": {"class": type(training.loss).__name__, **_plain_settings(training.loss)},
             "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),

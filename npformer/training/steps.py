@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from npformer.classifier.lengths import cut, shuffled_by_length
 from npformer.core import Feed, explained_memory_error
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
@@ -55,6 +56,7 @@ class Training:
     clip_norm: float | None
     interrupts: Interrupts
     early_stopping: EarlyStopping
+    lengths: np.ndarray | None = None  # of the samples, if batches are made by length
     order: np.ndarray | None = None  # of the samples in the epoch; None between two epochs
     seconds_before: float = 0.0  # that the epoch has taken in earlier processes
     _began: float = 0.0  # when the epoch began or went on, on time.perf_counter
@@ -77,7 +79,7 @@ class Training:
                 self.take_step(state.step_in_epoch + 1, self.order)
             elif state.epoch < state.epochs:
                 self.seconds_before, self._began = 0.0, time.perf_counter()
-                self.order = self.shuffle.permutation(len(self.samples))
+                self.order = self._shuffled()
                 state._set(epoch=state.epoch + 1, step_in_epoch=0)
             else:
                 break
@@ -89,6 +91,12 @@ class Training:
     def seconds(self) -> float:
         """Return how long the epoch has taken so far."""
         return self.seconds_before + time.perf_counter() - self._began
+
+    def _shuffled(self) -> np.ndarray:
+        """Return the order of the samples in an epoch."""
+        if self.lengths is None:
+            return self.shuffle.permutation(len(self.samples))
+        return shuffled_by_length(self.lengths, self.batch_size, self.shuffle)
 
     def _end_epoch(self) -> None:
         """Evaluate the model after the last step of an epoch."""
@@ -103,7 +111,10 @@ class Training:
         rows = order[(step - 1) * size : step * size]
         with self._computing(len(rows)):
             self._check_parameters()
-            batch = state.model.upload(self.samples.of_rows(rows), self.feed, loss=self.loss)
+            batch = self.samples.of_rows(rows)
+            if self.lengths is not None:
+                batch = cut(batch, per_token=state.model.per_token)
+            batch = state.model.upload(batch, self.feed, loss=self.loss)
             loss, gradients = self.team.step(batch, generator=self.dropout)
         by, workers = self.team.shared_by, state.history.workers
         workers[by] = workers.get(by, 0) + 1
