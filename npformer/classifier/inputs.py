@@ -1,6 +1,7 @@
 """CheckedModel: the checks and the upload of a classifier's inputs."""
 
 import copy
+import warnings
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from npformer.models import Batch, SequenceModel
 
 class CheckedModel(SequenceModel):
     """A `SequenceModel` that makes checked batches from a user's arrays."""
+
+    _told_of_masks = False
 
     def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
         """Return the loss to train on: the given one, or the model's own with label smoothing."""
@@ -85,6 +88,8 @@ class CheckedModel(SequenceModel):
     ) -> Batch:
         """Return checked samples, as in `batch`, without uploading them."""
         self.embed.check(x, mask)
+        if mask is None and (self.padding_id is not None or self.expects_mask):
+            mask = self.mask_for(x)
         if types is not None:
             self.embed.check_types(types, x)
         padding = None if mask is None else Padding(mask)
@@ -111,6 +116,29 @@ class CheckedModel(SequenceModel):
             y = loss.without_padding(y, keep)
         loss.check(y, x.shape[: 1 + self.per_token], self.n_classes)
         return Batch(x, y, padding, types)
+
+    def mask_for(self, x: Array) -> Array | None:
+        """Return the mask of inputs that came without one: what is not `padding_id`. Say so once.
+
+        A mask that is forgotten costs much accuracy and no error.
+        """
+        if self.padding_id is None:
+            if self.expects_mask:
+                _tell_once(
+                    self,
+                    "there is no mask, and the model was trained with masks: padding is taken for "
+                    "tokens. Pass mask=..., which is True at every token, also if none is padding",
+                )
+            return None
+        mask = x != self.padding_id
+        if isinstance(x, np.ndarray) and mask.all():  # on a device this would wait
+            return None
+        _tell_once(
+            self,
+            f"there is no mask, so tokens with the id {self.padding_id}, the model's padding_id, "
+            "are taken for padding. Pass mask=... to say so yourself",
+        )
+        return mask
 
     def upload(
         self,
@@ -152,3 +180,10 @@ class CheckedModel(SequenceModel):
         checks.boolean("mask", mask)
         if mask.ndim == 2 and any(isinstance(m, WholeSequenceMixer) for _, m in self.layers()):
             check_ends_in_padding(mask)
+
+
+def _tell_once(model: CheckedModel, words: str) -> None:
+    """Warn, unless this model has done so before."""
+    if not model._told_of_masks:
+        model._told_of_masks = True
+        warnings.warn(words, stacklevel=5)

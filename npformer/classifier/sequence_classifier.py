@@ -204,6 +204,8 @@ class SequenceClassifier(CheckedModel):
                 checks.shape(name, array, tuple(x.shape[:2]), "One entry for each token")
         if mask is not None:
             self.check_padding(mask)
+        elif self.padding_id is not None:  # now, so that the padding can be cut
+            mask = self.mask_for(x)
         if len(x) == 0:
             return convert(self(x, mask))
 

@@ -22,6 +22,10 @@ class SequenceModel(Layer):
         Exactly one of the two: x holds token ids, or feature vectors.
     pooling, output : str
         Names in `POOLINGS` and in `LOSSES`.
+    padding_id : int, optional
+        The token id that stands for padding: where no mask is given, it is made from this.
+    expects_mask : bool
+        Whether inputs are expected to come with a mask.
     """
 
     def __init__(
@@ -33,6 +37,8 @@ class SequenceModel(Layer):
         n_features: int | None = None,
         pooling: str = "mean",
         output: str = "softmax",
+        padding_id: int | None = None,
+        expects_mask: bool = False,
         seed: Seed = 0,
         dtype: str = "float32",
     ) -> None:
@@ -47,6 +53,9 @@ class SequenceModel(Layer):
         self.pooling = pooling
         self.output = output
         self.loss = loss
+        self.padding_id = _checked_id(padding_id, vocab_size)
+        self.expects_mask = expects_mask
+        checks.flag("expects_mask", expects_mask)
         # The encoder is made first, so the same seed means the same blocks for any input.
         encoder = Encoder(config, seed=rng, dtype=dtype)
         self.embed = InputEmbedding(
@@ -70,6 +79,8 @@ class SequenceModel(Layer):
             "n_features": self.n_features,
             "pooling": self.pooling,
             "output": self.output,
+            "padding_id": self.padding_id,
+            "expects_mask": self.expects_mask,
             "dtype": self.dtype,
         }
 
@@ -86,6 +97,24 @@ class SequenceModel(Layer):
         dencoded = self.pool.backward(dpooled, pool_cache, gradients)
         dembedded = self.encoder.backward(dencoded, encoder_cache, gradients)
         return self.embed.backward(dembedded, embed_cache, gradients)
+
+
+def _checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:
+    """Return the id of padding, which must be one of the vocabulary."""
+    if padding_id is None:
+        return None
+    padding_id = checks.whole("padding_id", padding_id, at_least=0)
+    if vocab_size is None:
+        raise ValueError(
+            f"padding_id is {padding_id} and the model takes feature vectors; expected None. Pass "
+            "a mask with them"
+        )
+    if padding_id >= vocab_size:
+        raise ValueError(
+            f"padding_id is {padding_id}; expected a token id from 0 to {vocab_size - 1}, for "
+            f"vocab_size is {vocab_size}"
+        )
+    return padding_id
 
 
 def _check_classes(n_classes: int, output: str, pooling: str, loss: Loss) -> None:

@@ -57,6 +57,23 @@ def dropout_generator(model: SequenceClassifier, masks: str, rng: np.random.Gene
     return own
 
 
+def note_padding(model: SequenceClassifier, samples: Batch) -> None:
+    """Make a model remember how padding is marked in its training data.
+
+    The id at all padding is the model's `padding_id`, if no token has it and it has none yet.
+    """
+    if samples.padding is None:
+        return
+    mask = samples.padding.on_host()
+    if mask.all():
+        return
+    model.expects_mask = True
+    if model.vocab_size is not None and model.padding_id is None:
+        ids = np.unique(samples.x[~mask])
+        if len(ids) == 1 and not (samples.x[mask] == ids[0]).any():
+            model.padding_id = int(ids[0])
+
+
 def lengths_for(model: SequenceClassifier, samples: Batch, batches: str) -> np.ndarray | None:
     """Return the lengths by which samples are put into batches; None to shuffle all of them."""
     if batches == "shuffled" or samples.padding is None:

@@ -13,6 +13,7 @@ from npformer.training.arguments import (
     dropout_generator,
     feed_of,
     lengths_for,
+    note_padding,
     optimizer_for,
     precision_of,
 )
@@ -69,7 +70,9 @@ def fit(
     ----------
     model : SequenceClassifier
     data : (x, y) or (x, y, mask)
-        Host arrays. Every token is of type 0; to train with types, write the loop:
+        Host arrays. With a mask, the model remembers that it was trained with one, and the token id
+        of padding if there is only one: see `SequenceClassifier`. Every token is of type 0; to
+        train with types, write the loop:
         ``model.loss_and_gradients(x, y, mask, types=types)`` and ``optimizer.step(gradients)``.
     validation : (x, y) or (x, y, mask), optional
         Evaluated after each epoch. The model ends with the weights of the epoch that had the best
@@ -171,6 +174,7 @@ def fit(
     loss = model.loss_with(loss, label_smoothing)
     # All data are checked now, so that a wrong label in the last batch does not cost an epoch.
     samples = checked_data(model, "data", data, loss)
+    note_padding(model, samples)
     held_out = None if validation is None else checked_data(model, "validation", validation, loss)
     rng = initializers.generator(seed)
     optimizer = optimizer_for(model, optimizer, lr=lr, schedule=schedule, weight_decay=weight_decay)

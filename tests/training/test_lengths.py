@@ -130,7 +130,14 @@ def gradients_of_a_training(model, data, **options):
             found.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
 
     nf.fit(
-        model, data, epochs=1, batch_size=8, lr=1e-300, callbacks=[Notes()], progress=False, **options
+        model,
+        data,
+        epochs=1,
+        batch_size=8,
+        lr=1e-300,
+        callbacks=[Notes()],
+        progress=False,
+        **options,
     )
     return found
 
