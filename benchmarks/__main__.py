@@ -13,6 +13,7 @@ BENCHMARKS = {
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
     "faults": "killed trainings, damaged files, wrong calls (an hour; `faults --help`)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
+    "padding": "batches by length against all the padding, and PyTorch (5 minutes)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = ("cpu", "gpu", "faults", "mutants")

@@ -1,0 +1,120 @@
+"""Texts of different lengths: batches by length against all the padding, and against PyTorch."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import npformer as nf
+from benchmarks.results_files import ROOT, write
+from npformer.classifier.lengths import lengths_of, shuffled_by_length
+from npformer.core import cores
+
+BATCH, STEPS, LONGEST, VOCABULARY = 32, 120, 30, 5000
+SIZES = {"d_model": 128, "n_layers": 2, "n_heads": 4, "d_ff": 512}
+MIXERS = ("attention", "dense_synthesizer", "fourier")
+ROUNDS = 5
+
+
+def questions():
+    """Return ids, labels and a mask of texts of 3 to 30 words, most of them short."""
+    rng = np.random.default_rng(0)
+    n = BATCH * STEPS
+    lengths = np.clip(3 + rng.gamma(2.5, 3.5, size=n).astype(int), 3, LONGEST)
+    mask = np.arange(LONGEST) < lengths[:, None]
+    x = np.where(mask, rng.integers(1, VOCABULARY, size=(n, LONGEST)), 0)
+    return x, rng.integers(0, 2, size=n), mask
+
+
+def epoch_of_npformer(mixer, batches):
+    """Return the seconds of an epoch of `fit`, the second one of a model."""
+    config = nf.EncoderConfig(**SIZES, max_len=LONGEST, mixer=mixer, padding="per_length")
+    model = nf.SequenceClassifier(config, 2, vocab_size=VOCABULARY, seed=0)
+    history = nf.fit(
+        model, questions(), epochs=2, batch_size=BATCH, batches=batches, progress=False
+    )
+    return history.seconds[1]
+
+
+def epoch_of_pytorch():
+    """Return the seconds of an epoch of nn.TransformerEncoder on the same batches by length."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    torch.set_num_threads(cores())
+    layer = nn.TransformerEncoderLayer(
+        SIZES["d_model"],
+        SIZES["n_heads"],
+        SIZES["d_ff"],
+        dropout=0.0,
+        activation="gelu",
+        batch_first=True,
+    )
+    encoder = nn.TransformerEncoder(layer, SIZES["n_layers"], enable_nested_tensor=False)
+    table, head = nn.Embedding(VOCABULARY, SIZES["d_model"]), nn.Linear(SIZES["d_model"], 2)
+    positions = torch.randn(LONGEST, SIZES["d_model"])
+    parameters = [p for part in (encoder, table, head) for p in part.parameters()]
+    optimizer = torch.optim.Adam(parameters, lr=1e-3)
+    x, y, mask = questions()
+    lengths = lengths_of(mask)
+    for epoch in range(2):
+        order = shuffled_by_length(lengths, BATCH, np.random.default_rng(epoch))
+        began = time.perf_counter()
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            longest = lengths[rows].max()
+            ids, keep = (torch.from_numpy(a[rows, :longest]) for a in (x, mask))
+            hidden = encoder(table(ids) + positions[:longest], src_key_padding_mask=~keep)
+            kept = keep[..., None].to(hidden.dtype)
+            logits = head((hidden * kept).sum(1) / kept.sum(1))
+            loss = nn.functional.cross_entropy(logits, torch.from_numpy(y[rows]))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return time.perf_counter() - began
+
+
+def run():
+    """Take turns, round by round, each in a process of its own."""
+    candidates = [(mixer, way) for mixer in MIXERS for way in ("by_length", "shuffled")]
+    candidates.insert(1, ("PyTorch", "by_length"))
+    seconds = {each: [] for each in candidates}
+    for _ in range(ROUNDS):
+        for each in candidates:
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmarks.padding", *each],
+                cwd=ROOT,
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            seconds[each].append(json.loads(done.stdout.splitlines()[-1]))
+        print({" ".join(each): round(taken[-1], 2) for each, taken in seconds.items()}, flush=True)
+
+    def ratio(one, other):
+        return statistics.median(a / b for a, b in zip(seconds[one], seconds[other], strict=True))
+
+    lines = ["| mixer | all the padding / by length |", "|---|---|"]
+    figures = {}
+    for mixer in MIXERS:
+        figures[mixer] = ratio((mixer, "shuffled"), (mixer, "by_length"))
+        lines.append(f"| `{mixer}` | {figures[mixer]:.2f} |")
+    figures["attention / PyTorch"] = ratio(("attention", "by_length"), ("PyTorch", "by_length"))
+    _, _, mask = questions()
+    lines.append(
+        "\n`fit` with attention / PyTorch's `nn.TransformerEncoder` on the same batches by length: "
+        f"{figures['attention / PyTorch']:.2f} of its time. An epoch of {len(mask)} texts of "
+        f"{lengths_of(mask).min()} to {LONGEST} words, {mask.sum() / len(mask):.1f} on average, "
+        f"batches of {BATCH}, d_model {SIZES['d_model']}, {SIZES['n_layers']} layers, medians of "
+        f"{ROUNDS} rounds in turn."
+    )
+    write("padding", figures, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    name, way = sys.argv[1:]
+    print(epoch_of_pytorch() if name == "PyTorch" else epoch_of_npformer(name, way))
