@@ -14,7 +14,11 @@ def relu(x: Array) -> tuple[Array, Any]:
 
 
 def relu_backward(dy: Array, cache: Any) -> Array:
-    """dx = dy where x > 0, else 0. At x = 0, which has no derivative, dx = 0 as in PyTorch."""
+    """dx = dy where x > 0, else 0.
+
+    y = x has the derivative 1, y = 0 the derivative 0. At x = 0 there is none: the slopes on the
+    two sides are 0 and 1, and dx = 0 as in PyTorch.
+    """
     y = cache
     checks.gradient(dy, y.shape)
     return dy * (y > 0.0)  # y > 0 exactly where x > 0
@@ -43,8 +47,9 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
 def gelu_backward(dy: Array, cache: Any) -> Array:
     """dx = dy (Phi(x) + x Phi'(x)), the product rule.
 
-    Phi' is the normal density exp(-x^2 / 2) / sqrt(2 pi); in the tanh form, with t = tanh(u), it is
-    (1 - t^2) u' / 2.
+    The derivative of erf(z) is 2 exp(-z^2) / sqrt(pi). With z = x / sqrt 2, whose derivative is
+    1 / sqrt 2, Phi' is the normal density exp(-x^2 / 2) / sqrt(2 pi). In the tanh form, with
+    t = tanh(u), Phi' is (1 - t^2) u' / 2, and u' = sqrt(2 / pi) (1 + 3 0.044715 x^2).
     """
     form, x, saved = cache
     checks.gradient(dy, x.shape)

@@ -59,7 +59,10 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
 def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """Gradients of x, W and, if there was a bias, b: for each offset as in `linear_backward`.
 
-    Every offset uses the same entries of x, so the gradients of the shifted views add up in dx.
+    y_t contains x_s W_k wherever t + k - p = s, once for each offset k. The uses of x_s add up over
+    k, and those of W_k over all samples and t:
+
+        dx_s = sum_k dy_{s-k+p} W_k^T,    dW_k = sum_t x_{t+k-p}^T dy_t,    db = sum_t dy_t.
     """
     padded, W, has_bias, before, length = cache
     xp = array_module(padded)

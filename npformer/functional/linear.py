@@ -31,8 +31,9 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
 def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """dx = dy W^T, dW = x^T dy and, if there was a bias, db = the sum of dy's rows.
 
-    y_j contains x_i W_ij, so dx_i = sum_j dy_j W_ij. Every row uses the same W and b, so dW_ij is
-    the sum of x_i dy_j over all rows, and db_j is the sum of dy_j.
+    y_j contains x_i W_ij: its derivative is W_ij by x_i, and x_i by W_ij. Every y_j of a row uses
+    x_i, so dx_i = sum_j dy_j W_ij. Every row uses the same W and b, so dW_ij is the sum of x_i dy_j
+    over all rows, and db_j is the sum of dy_j.
     """
     rows, W, has_bias, x_shape = cache
     checks.gradient(dy, (*x_shape[:-1], W.shape[1]))
