@@ -47,7 +47,8 @@ def matrix_of_numbers(axis, matrix):
     axis.pcolormesh(matrix, cmap="PuOr", vmin=-4.5, vmax=4.5, edgecolor="white", lw=1)
     for (i, j), value in np.ndenumerate(matrix):
         colour = "white" if abs(value) > 3.0 else "black"
-        axis.text(j + 0.5, i + 0.5, f"{value:.1f}".replace("-0.0", "0.0"), ha="center", va="center", fontsize=9, c=colour)
+        number = f"{value:.1f}".replace("-0.0", "0.0")
+        axis.text(j + 0.5, i + 0.5, number, ha="center", va="center", fontsize=9, c=colour)
     axis.set(xlim=(m / 2 - 3, m / 2 + 3), ylim=(n / 2 + 3, n / 2 - 3), xticks=[], yticks=[])
     axis.set_aspect("auto")
     axis.spines[:].set_visible(False)
@@ -58,7 +59,7 @@ def reads():
     figure, axes = plt.subplots(1, 3, figsize=(7.0, 2.9))
     length = 8
     for axis, kernel in zip(axes, (1, 3, 4), strict=True):
-        W = np.linspace(0.4, 1.0, kernel).reshape(kernel, 1, 1) if kernel > 1 else np.ones((1, 1, 1))
+        W = np.linspace(1.0, 0.4, kernel)[::-1].reshape(kernel, 1, 1)
         _, cache = F.conv1d(np.zeros((length, length, 1)), W)
         # sample t gets dy = 1 at position t, so its dx is the derivative of y_t
         dx, _ = F.conv1d_backward(np.eye(length)[..., None], cache)
