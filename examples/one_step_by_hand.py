@@ -1,4 +1,5 @@
 """What happens in one training step?
+==================================
 
 All of it, without a layer: the pairs of ``nf.functional`` one after another, from pixels to the
 loss, back to the gradient of every weight, and then Adam's update. The model's own step gives the

@@ -1,4 +1,5 @@
-"""A whole encoder in one file: what does it take, if there is only NumPy?
+"""What does it take to write an encoder, if there is only NumPy?
+==============================================================
 
 Attention, layer norm, GELU, the loss, all backward passes, Adam and the training loop, on images of
 handwritten digits. Each function comes with its backward pass; dy is the gradient of the loss with
