@@ -207,7 +207,8 @@ def adam_step(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8):
 
 def digits():
     """Images of 8 rows of 8 pixels, from -1 to 1, and labels; a fifth of each class is to test."""
-    with np.load(Path(__file__).parents[1] / "npformer" / "data" / "digits.npz") as file:
+    here = Path(digits.__code__.co_filename).resolve()  # __file__, also where a gallery runs this
+    with np.load(here.parents[1] / "npformer" / "data" / "digits.npz") as file:
         x, labels = file["images"] / 8.0 - 1.0, file["labels"].astype(int)
         parts = file["stratified_train"], file["stratified_test"]
     return [(x[part], labels[part]) for part in parts]
