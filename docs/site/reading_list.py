@@ -50,7 +50,7 @@ def parts(page: str) -> list[tuple[str, list[str]]]:
 
 def table(page: str) -> str:
     """Return the table of all parts and files, with their lines and minutes."""
-    rows = ["| | file | lines | of them code | minutes |", "|---|---|---:|---:|---:|"]
+    rows = ["| file | lines | of them code | minutes |", "|---|---:|---:|---:|"]
     total = [0, 0, 0]
     for title, files in parts(page):
         sums, of_files = [0, 0, 0], []
@@ -59,17 +59,17 @@ def table(page: str) -> str:
             code = lines_of_code(text)
             counts = len(text.splitlines()), code, -(-code // RATE)
             sums = [a + b for a, b in zip(sums, counts, strict=True)]
-            of_files.append(_row("", f"`{file}`", counts))
-        rows += [_row(f"**{title}**", "", sums), *of_files]
+            of_files.append(_row(f"`{file}`", counts))
+        rows += [_row(f"**{title}**", sums), *of_files]
         total = [a + b for a, b in zip(total, sums, strict=True)]
-    rows.append(_row("**all**", "", total))
+    rows.append(_row("**all**", total))
     hours, minutes = divmod(total[2], 60)
     words = f"At {RATE} lines of code a minute: {hours} hours and {minutes} minutes."
     return "\n".join(["", *rows, "", words, ""]) + "\n"
 
 
-def _row(title: str, file: str, counts: "list[int] | tuple[int, ...]") -> str:
-    return f"| {title} | {file} | {' | '.join(f'{n:,}' for n in counts)} |"
+def _row(name: str, counts: list[int] | tuple[int, ...]) -> str:
+    return f"| {name} | {' | '.join(f'{n:,}' for n in counts)} |"
 
 
 def rewritten(page: str) -> str:
