@@ -3,7 +3,9 @@
 
 All of it, without a layer: the pairs of ``nf.functional`` one after another, from pixels to the
 loss, back to the gradient of every weight, and then Adam's update. The model's own step gives the
-same loss and gradients, bit for bit. B images, L = 8 rows, d features, h heads, C classes.
+same loss and gradients, bit for bit. B images, L = 8 rows, d features, d_ff inside the feed-forward
+network, h heads, C classes. ``dx, *g[name] = f_backward(...)`` puts the first result into dx, and
+the list of the others, gradients of weights, into g.
 """
 
 import numpy as np

@@ -3,7 +3,8 @@
 
 Attention, layer norm, GELU, the loss, all backward passes, Adam and the training loop, on images of
 handwritten digits. Each function comes with its backward pass; dy is the gradient of the loss with
-respect to y and has y's shape. B samples, L tokens, d features, h heads.
+respect to y and has y's shape. B samples, L tokens, d features, h heads. In attention each token
+has a query Q, which is compared with the keys K of all tokens, and takes from their values V.
 """
 
 from pathlib import Path
@@ -67,7 +68,7 @@ def attention_backward(dY, cache):
 
 
 def split(x, h):
-    """(B, L, d) -> (B, h, L, d / h); `merge` is its inverse, and each is the other's backward."""
+    """(B, L, d) -> (B, h, L, d / h). `merge` moves the numbers back, and gradients likewise."""
     B, L, d = x.shape
     return x.reshape(B, L, h, d // h).transpose(0, 2, 1, 3)
 
@@ -88,6 +89,7 @@ def cross_entropy(logits, labels):
 
 
 # The encoder: w holds the weights by name, g gets their gradients under the same names ------------
+# `dx, *g[name] = f_backward(...)` puts the first result into dx and the list of the others into g.
 
 
 def block(x, w, at, h):
@@ -226,7 +228,7 @@ def train(epochs=12, batch=32, lr=1e-3, h=4, seed=0):
     m = {name: [np.zeros_like(a) for a in arrays] for name, arrays in w.items()}
     v = {name: [np.zeros_like(a) for a in arrays] for name, arrays in w.items()}
     print(f"largest error of a gradient: {check_gradients(w, x[:4], labels[:4], h):.1e}")
-    t, steps = 0, epochs * -(-len(x) // batch)
+    t, steps = 0, epochs * -(-len(x) // batch)  # rounded up
     for epoch in range(1, epochs + 1):
         order, losses = rng.permutation(len(x)), []
         for start in range(0, len(x), batch):

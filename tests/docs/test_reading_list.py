@@ -36,7 +36,7 @@ def test_the_way_begins_with_the_whole_and_passes_each_file_once():
 
 def test_each_stop_says_what_to_look_for_and_asks_a_question_with_an_answer():
     starts = [found.start() for found in STOP.finditer(TEXT)]
-    for start, end in zip(starts, [*starts[1:], TEXT.index("## Where to go on")], strict=True):
+    for start, end in zip(starts, [*starts[1:], TEXT.index("## Answers, checked")], strict=True):
         stop = TEXT[start:end]
         assert stop.count("\nLook for: ") == 1, stop
         assert len(re.findall(r"^\*[^*]+\?\*$", stop, re.MULTILINE)) == 1, stop
