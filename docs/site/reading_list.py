@@ -64,7 +64,7 @@ def table(page: str) -> str:
         total = [a + b for a, b in zip(total, sums, strict=True)]
     rows.append(_row("**all**", total))
     hours, minutes = divmod(total[2], 60)
-    words = f"At {RATE} lines of code a minute: {hours} hours and {minutes} minutes."
+    words = f"At {RATE} lines of code a minute: {hours} h {minutes} min."
     return "\n".join(["", *rows, "", words, ""]) + "\n"
 
 
