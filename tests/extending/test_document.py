@@ -1,24 +1,71 @@
-"""The code in docs/extending.md runs, and its table is complete."""
+"""The pages on extending: the table is complete, and the commands run with the pages' own code."""
 
 import re
+import shlex
 
+import pytest
+
+from npformer.tools import cli
 from tests.extending.conftest import TABLES
-from tests.test_documents import ROOT, run_blocks
+from tests.test_documents import BLOCK, ROOT
+
+PAGES = ["activation", "layer", "mixer", "loss"]
+COMMAND = re.compile(r"^npformer (.+)$", re.MULTILINE)
+IMPORT = re.compile(r"^(?:import|from) .+$", re.MULTILINE)
 
 
-def test_the_code_runs(empty, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)  # where it saves models
-    names = run_blocks("docs/extending.md")
-    printed = capsys.readouterr().out
-    assert "The file needs the mixer 'mean': before nf.load, register it" in printed
-    assert names["history"].validation_accuracy[-1] > 0.5
+def text_of(page):
+    return (ROOT / "docs" / page).read_text("utf-8")
 
 
 def test_every_table_is_on_the_page_with_what_its_builders_get():
-    lines = (ROOT / "docs/extending.md").read_text().splitlines()
+    lines = text_of("extending.md").splitlines()
     rows = [line for line in lines if line.startswith("| `npformer.")]
     assert len(rows) == len(TABLES)
     for table in TABLES:
         (row,) = [row for row in rows if f"`{table.table}`" in row]
         for word in re.findall(r"\w+=|d_model|d_ff|seed|MixerSettings", table.gets):
             assert word in row
+
+
+def test_the_page_shows_what_load_says_of_a_name_that_nobody_registered():
+    assert "The file needs the activation 'swish': before nf.load, register it" in text_of(
+        "extending.md"
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_all_its_parts(page):
+    headings = re.findall(r"^## (.+)$", text_of(f"extending/{page}.md"), re.MULTILINE)
+    assert headings[:5] == [
+        "The task",
+        "The backward pass, derived",
+        "The code",
+        "The check",
+        "Typical mistakes",
+    ]
+    assert headings[-3:] == ["In a configuration", "From the command line", "Read on"]
+    assert f"extending/{page}.md" in text_of("extending.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_run_with_the_code_of_the_page(
+    page, empty, tmp_path, monkeypatch, capsys, no_curves
+):
+    """The page's definitions, in a file, are the plugin that its commands name."""
+    text = text_of(f"extending/{page}.md")
+    blocks = [block[1] for block in BLOCK.finditer(text)]
+    imports = dict.fromkeys(line for block in blocks for line in IMPORT.findall(block))
+    definitions = [block for block in blocks if ".register(" in block]
+    assert definitions
+    (tmp_path / f"my_{page}.py").write_text("\n".join([*imports, *definitions]), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(command) for command in COMMAND.findall(text)]
+    assert [words[0] for words in commands] == ["gradcheck", "train"]
+    for words in commands:
+        assert f"my_{page}.py" in words
+        quiet = ["--quiet"] if words[0] == "train" else []
+        assert cli.main([*words, *quiet]) == 0, capsys.readouterr().err
+    out = capsys.readouterr().out
+    assert "registered" in out
+    assert any((tmp_path / "runs").glob("*/model.safetensors"))
