@@ -147,7 +147,8 @@ def same(one: str, other: str) -> bool:
 
 def _without_errors(table: re.Match[str]) -> str:
     width = len(table[1])
-    return "\n".join(line[:width].rstrip() for line in [table[1], *table[2].splitlines()])
+    rows = [row for row in table[2].splitlines() if not row.startswith("  twin in")]
+    return "\n".join(line[:width].rstrip() for line in [table[1], *rows])
 
 
 def _near(one: str, other: str) -> bool:
