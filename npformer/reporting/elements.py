@@ -45,7 +45,7 @@ def breakable(name: str, kind: str = "") -> Element:
     pieces = re.findall(r"[^._]*[._]?", name.strip())
     indent = len(name) - len(name.lstrip())
     inner = [part for piece in pieces if piece for part in (piece, e("wbr"))]
-    about = [" ", e("small", kind)] if kind else []
+    about: list[Child] = [" ", e("small", kind)] if kind else []
     return e("span", inner[:-1], about, style=f"padding-left: {indent / 2:g}em")
 
 

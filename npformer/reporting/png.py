@@ -82,4 +82,5 @@ def shrunk(matrix: np.ndarray, kept: np.ndarray, side: int) -> tuple[np.ndarray,
         magnitude = np.where(np.isnan(matrix), np.inf, np.abs(matrix))
         magnitude = np.where(kept, magnitude, -1.0)
     best = blocks(magnitude).argmax(axis=-1)[..., None]
-    return np.take_along_axis(blocks(matrix), best, axis=-1)[..., 0], blocks(kept).any(axis=-1)
+    known = np.asarray(blocks(kept).any(axis=-1))
+    return np.take_along_axis(blocks(matrix), best, axis=-1)[..., 0], known
