@@ -9,6 +9,9 @@ import numpy as np
 from npformer.core import Array, to_numpy
 from npformer.inspection.calls import BackwardCall, Call, shapes
 
+NARROWEST = 9
+"""Of a column of numbers, so that rounding errors, such as -1.23e-17, do not change its width."""
+
 Table = tuple[str, list[tuple[str, ...]]]
 """A title, and rows, of which the first is the head. The first two columns are words."""
 
@@ -57,8 +60,8 @@ def mean_and_spread(x: Array, mask: Array | None = None) -> tuple[complex, float
 
 
 def number(value: complex) -> str:
-    """Return a number with three digits."""
-    return f"{value:.3g}"
+    """Return a number with three digits; 0 alone has one."""
+    return f"{value:#.3g}".rstrip(".") if value else "0"
 
 
 def label(name: str) -> str:
@@ -72,6 +75,7 @@ def as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
     lines: list[str] = []
     for title, rows in tables:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths[3:] = [max(width, NARROWEST) for width in widths[3:]]
         written = [
             "  ".join(
                 f"{cell:<{width}}" if i < 3 else f"{cell:>{width}}"

@@ -54,7 +54,7 @@ def report(
         What token ids and classes are called; a list has a name for each.
     title : str
     notes : mapping of str to str, optional
-        Remarks on models, by their names.
+        Remarks on models, by their names; that of a single one is "model".
     batch_size : int
         As in `evaluate`.
 
@@ -81,9 +81,12 @@ def report(
         checked_names("token_names", token_names, first.vocab_size, "token id"),
         checked_names("class_names", class_names, first.n_classes, "class"),
     )
-    if notes is not None:
-        checks.instance("notes", notes, Mapping)
-    write_whole(path, page(title, batches, models, chosen, called, dict(notes or {}), batch_size))
+    notes = {} if notes is None else notes
+    checks.instance("notes", notes, Mapping)
+    for name, words in notes.items():
+        checks.choice("a name in notes", name, models)
+        checks.text(f"notes[{name!r}]", words)
+    write_whole(path, page(title, batches, models, chosen, called, dict(notes), batch_size))
     return path
 
 
@@ -113,7 +116,9 @@ def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
 
 def _chosen(samples: Any, n: int) -> list[int]:
     """Return the numbers of the samples to look at."""
-    if isinstance(samples, str) or not isinstance(samples, Sequence | np.ndarray):
+    if isinstance(samples, np.ndarray) and samples.ndim == 1:
+        samples = list(samples)
+    if isinstance(samples, str) or not isinstance(samples, Sequence):
         wanted = checks.whole("samples", samples, at_least=1, at_most=MOST_SAMPLES)
         return list(range(min(wanted, n)))
     if not 1 <= len(samples) <= MOST_SAMPLES:

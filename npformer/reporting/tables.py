@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from npformer.core import to_numpy
+from npformer.inspection.trace_table import number
 from npformer.reporting.elements import Child, breakable, e, table
 from npformer.reporting.judged import Judged
 from npformer.reporting.mixing import Looked
@@ -86,7 +87,7 @@ def _of_model(looked: Looked, opened: bool) -> Element:
     rows: list[list[Child]] = []
     for name, norm in norms.items():
         array, bar = parameters[name], _bar(norm, largest)
-        cells = [str(tuple(array.shape)), _norm(array), f"{norm:.3g}"]
+        cells = [str(tuple(array.shape)), _norm(array), number(norm)]
         rows.append([breakable(name), *cells, bar])
     summary = f"{looked.judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
     (forward, first), (backward, second), *_ = found.tables()
@@ -109,7 +110,7 @@ def _of_model(looked: Looked, opened: bool) -> Element:
 
 
 def _norm(array: np.ndarray) -> str:
-    return f"{np.linalg.norm(to_numpy(array).astype('float64').reshape(-1)):.3g}"
+    return number(float(np.linalg.norm(to_numpy(array).astype("float64").reshape(-1))))
 
 
 def _bar(norm: float, largest: float) -> Element | str:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.inspection.trace_table import mean_and_spread
+from npformer.inspection.trace_table import mean_and_spread, number
 
 LABELS = np.array([0, 2])
 
@@ -272,7 +272,7 @@ def test_the_table_has_a_line_a_call_and_numbers_that_are_right(small_model, tok
     kept = found[place].output[mask]  # without padding
     name, kind, shape, mean, spread, n_bytes = forward[1][place + 1]
     assert (name.strip(), kind, shape) == ("mixer", "Attention", "(8, 6, 8)")
-    assert (mean, spread) == (f"{kept.mean():.3g}", f"{kept.std():.3g}")
+    assert (mean, spread) == (f"{kept.mean():#.3g}", f"{kept.std():#.3g}")
     assert n_bytes == f"{found[place].bytes_cached:,}"
     text = str(found)
     assert repr(found) == text
@@ -308,3 +308,26 @@ def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert html.count("<tr>") == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")],
+)
+def test_numbers_have_three_digits(value, written):
+    assert number(value) == written
+
+
+class Adding(nf.layers.Sequential):
+    def backward(self, dy, cache, gradients):
+        dx = super().backward(dy, cache, gradients)
+        dx += 1.0
+        return dx
+
+
+def test_what_a_layer_does_to_the_dx_it_got_changes_no_other_call(rng):
+    inner = nf.layers.Linear(3, 2, seed=0, dtype="float64")
+    dy = rng.normal(size=(4, 2))
+    outer, of_inner = nf.trace(Adding(inner), rng.normal(size=(4, 3)), dy=dy).backward
+    np.testing.assert_array_equal(of_inner.dx, dy @ inner.weight.value.T)
+    np.testing.assert_array_equal(outer.dx, of_inner.dx + 1.0)
