@@ -46,7 +46,7 @@ def breakable(name: str, kind: str = "") -> Element:
     indent = len(name) - len(name.lstrip())
     inner = [part for piece in pieces if piece for part in (piece, e("wbr"))]
     about: list[Child] = [" ", e("small", kind)] if kind else []
-    return e("span", inner[:-1], about, style=f"padding-left: {indent / 2:g}em")
+    return e("span", inner[:-1], about, style=f"--indent: {indent // 2}")
 
 
 def document(title: str, style: str, *body: Child | Iterable[Child]) -> bytes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.inspection.trace import Trace
+from npformer.inspection.trace import Call, Trace
 from npformer.mixers import Mixer
 from npformer.reporting.elements import e
 from npformer.reporting.judged import Judged
@@ -87,31 +87,40 @@ def _pictures(
     mixers = [[call for call in looked.trace if isinstance(call.layer, Mixer)] for looked in models]
     layers = max(sum(map(len, mixers)), 1)
     most = max(1, MOST_PICTURES // (layers * len(chosen)))
-    side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // (layers * len(chosen) * most))))
+    shown = sum(min(len(_matrices(call, 0)), most) for calls in mixers for call in calls)
+    side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // max(shown * len(chosen), 1))))
     every: list[list[list[Element]]] = []
     for looked, calls in zip(models, mixers, strict=True):
         by_sample: list[list[Element]] = [[] for _ in chosen]
         for call in calls:
-            assert isinstance(call.layer, Mixer)
-            matrices = to_numpy(call.layer.explain(call.input, call.context))
-            if matrices.shape[1] > most:
-                left_out.append(
-                    f"{looked.judged.name}, {call.name}: the first {most} of {matrices.shape[1]} "
-                    "heads are shown. For the others choose fewer samples"
-                )
             mask = None if call.context.mask is None else to_numpy(call.context.mask)
-            for place, of_heads in enumerate(matrices[:, :most]):
-                kept = None if mask is None else mask[place]
+            for place, i in enumerate(chosen):
+                kept, matrices = None if mask is None else mask[place], _matrices(call, place)
                 figures = [
-                    _figure(head, matrix, kept, side, looked.judged, chosen[place], called)
-                    for head, matrix in enumerate(of_heads)
+                    _figure(head, matrix, kept, side, looked.judged, i, called)
+                    for head, matrix in enumerate(matrices[:most])
                 ]
                 title = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
                 by_sample[place] += [title, e("div", figures, class_="heads")]
+            if len(matrices) > most:
+                left_out.append(
+                    f"{looked.judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
+                    "are shown. For the others choose fewer samples"
+                )
         if not calls:
             left_out.append(f"{looked.judged.name}: it has no mixer, so there are no matrices")
         every.append(by_sample)
     return every
+
+
+def _matrices(call: Call, place: int) -> np.ndarray:
+    """Return the matrices of a mixer's heads for one sample: all samples may need much memory."""
+    assert isinstance(call.layer, Mixer)
+    rows, context = slice(place, place + 1), call.context
+    padding = None if context.padding is None else context.padding.of_rows(rows)
+    types = None if context.types is None else context.types[rows]
+    one = replace(context, padding=padding, types=types)
+    return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])
 
 
 def _figure(

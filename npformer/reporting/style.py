@@ -46,7 +46,7 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
   overflow-wrap: normal; }
 th, td { padding: .15rem .7rem .15rem 0; white-space: pre; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; vertical-align: bottom; }
-.word { text-align: left; } .word > span { display: inline-block; } .number { text-align: right; }
+.word { text-align: left; } .word > span { display: inline-block; padding-left: calc(var(--indent) * 1em); } .number { text-align: right; }
 .confusion td, .confusion th { padding: 0; min-width: 2.3rem; text-align: center; }
 .confusion .word { padding-right: .7rem; text-align: right; font-weight: 600; }
 .confusion th { padding: 0 .3rem; white-space: normal; }
@@ -69,10 +69,11 @@ details { margin: .6rem 0; } summary { cursor: pointer; font-weight: 600; }
 .tokens .padding * { color: #14181f; }
 @media (max-width: 40rem) {
   table { font-size: .7rem; } th, td { padding-right: .35rem; }
-  td small { display: block; }
+  td small { display: block; overflow-wrap: anywhere; }
+  .word > span { padding-left: calc(var(--indent) * .5em); }
   .number { white-space: normal; }
-  td.word:first-child { white-space: normal; min-width: 7.3rem; }
+  td.word:first-child { white-space: normal; min-width: 6.8rem; }
   .confusion td, .confusion th { min-width: 1.7rem; }
-  .bar { width: 5rem; }
+  .bar { width: 3rem; }
 }
 """
