@@ -46,7 +46,9 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
   overflow-wrap: normal; }
 th, td { padding: .15rem .7rem .15rem 0; white-space: pre; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; vertical-align: bottom; }
-.word { text-align: left; } .word > span { display: inline-block; padding-left: calc(var(--indent) * 1em); } .number { text-align: right; }
+.word { text-align: left; }
+.word > span { display: inline-block; padding-left: calc(var(--indent) * 1em); }
+.number { text-align: right; }
 .confusion td, .confusion th { padding: 0; min-width: 2.3rem; text-align: center; }
 .confusion .word { padding-right: .7rem; text-align: right; font-weight: 600; }
 .confusion th { padding: 0 .3rem; white-space: normal; }
