@@ -108,6 +108,9 @@ def test_confusions_and_worst_mistakes_are_right(small_model, token_batch, shown
     expected = np.zeros((3, 3), int)
     np.add.at(expected, (labels, predicted), 1)
     np.testing.assert_array_equal(found, expected)
+    colours = [a["style"].partition("rgba(")[2][:3] for a in page.of("b") if "style" in a]
+    of_counts = ["33," if i == j else "214" for i, j in np.argwhere(expected)]
+    assert colours == [colour[:3] for colour in of_counts]  # blue where label and prediction agree
     worst = [line for line in page.text.splitlines() if line.startswith("sample ")]
     order = [i for i in np.argsort(-losses) if predicted[i] != labels[i]]
     names = ["low", "middle", "high"]
