@@ -37,6 +37,9 @@ def mixing_section(
     models: Sequence[Looked], chosen: Sequence[int], called: Called, left_out: list[str]
 ) -> Element:
     """Return the chosen samples, and beside each the matrices of all models."""
+    samples = models[0].judged.samples
+    y = np.asarray(samples.y)
+    of_tokens = samples.x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
     pictures = _pictures(models, chosen, called, left_out)
     articles = []
     for place, i in enumerate(chosen):
@@ -72,7 +75,8 @@ def mixing_section(
             "A picture is the matrix of one head. Row i, column j is the weight of token j in the "
             "output for token i: rows are read from the top, columns from the left, and token 0 is "
             "at the top left. Below it stands the largest entry, and "
-            "where it is.",
+            "where it is."
+            + (" Above a token stands its place, and below it its label." if of_tokens else ""),
         ),
         _legend(),
         articles,

@@ -75,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
                 f"data of the {split} split"
             )
     x, y = in_dtype_of(first, recipe.load(split, int(about["seed"])).test)
+    which = f", {split} split" if len(recipe.splits) > 1 else ""
     tokens, classes = NAMES.get(recipe.name, (None, None))
     folder = options.model if options.model.is_dir() else options.model.parent
     path = report(
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         samples=samples,
         token_names=tokens,
         class_names=classes,
-        title=f"{recipe.name}, {split} split: a look inside",
+        title=f"{recipe.name}{which}: a look inside",
         notes=notes,
         batch_size=options.batch_size,
     )
