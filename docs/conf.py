@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docs.site.mathml",
     "docs.site.links",
+    "docs.site.example_report",
     "docs.site.reference",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/README.txt"]

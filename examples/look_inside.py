@@ -2,6 +2,7 @@
 ====================================
 
 Trains attention to return the symbol that the last token points to, then prints where it looks.
+``npformer train pointer``, then ``npformer look runs/pointer-attention``, shows it as pictures.
 """
 
 import numpy as np

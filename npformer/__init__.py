@@ -48,6 +48,7 @@ from npformer.models import Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
 from npformer.optim import Adam, NonFiniteGradientError, clip_by_global_norm
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.reporting import report
 from npformer.text_encoder import TextEncoder
 from npformer.training import (
     Callback,
@@ -126,6 +127,7 @@ __all__ = [
     "optim",
     "published",
     "read_notes",
+    "report",
     "save",
     "save_checkpoint",
     "seeds",

@@ -25,6 +25,7 @@ FLOORS = [
     {"inspection", "optim"},
     {"classifier", "text_encoder"},
     {"interop", "proof", "training"},
+    {"reporting"},
     {"tools"},
     {"museum"},
     {"__init__", "__main__"},

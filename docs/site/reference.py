@@ -40,7 +40,11 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
             ]
         },
     ),
-    "inspection": ("Looking inside", "What a model does with one input.", {"inspection": ALL}),
+    "inspection": (
+        "Looking inside",
+        "What a model does with one input, as tables and as a page.",
+        {"inspection": ALL, "reporting": ["report"]},
+    ),
     "proof": (
         "Proof",
         "Backward passes against finite differences and the complex step.",

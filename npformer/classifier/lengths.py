@@ -5,6 +5,8 @@ together, and columns that are padding in all of them are left out. A layer that
 the same numbers with less of it, up to rounding.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import replace
 

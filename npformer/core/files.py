@@ -74,6 +74,18 @@ def check_writable(folder: Path, n_bytes: int = 0) -> None:
             probe.unlink(missing_ok=True)
 
 
+def check_place(path: Path, example: str) -> None:
+    """Check, before any work, that a file can be written there; `example` is the name of one."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"{path} is a folder; expected the name of a file, such as {path / example}"
+        )
+    if path.exists() and not path.is_file():  # it would be replaced, even if it is /dev/null
+        raise FileExistsError(f"{path} is not a regular file; expected the name of a file")
+
+
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
     """Make OSErrors name this path, and not the name under which a file is being written."""

@@ -1,12 +1,12 @@
 """summary: a table of all layers of a model."""
 
 import math
-import re
 
 from npformer.core import Array, Layer, Parameter, checks
 from npformer.engine import enabled
 from npformer.engine.twins import as_written
 from npformer.inspection.trace import trace
+from npformer.inspection.trace_table import label
 
 
 def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
@@ -25,11 +25,10 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
         shared = bool(own) and id(call.layer) in counted
         counted.add(id(call.layer))
         number = sum(math.prod(p.shape) for p in own if p.trainable)
-        label = _label(call.name)
         count = "shared" if shared else f"{number:,}" if own else ""
         shape = ", ".join(str(tuple(y.shape)) for y in call.outputs())
         note = "runs as written" if id(by_name[call.name]) in plain else ""
-        rows.append((label, type(call.layer).__name__, shape, count, note))
+        rows.append((label(call.name), type(call.layer).__name__, shape, count, note))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
@@ -38,9 +37,3 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
     rule = "-" * (sum(widths) + 6)
     total = f"{layer.n_parameters():,} trained parameters, {layer.dtype}"
     return "\n".join([lines[0], rule, *lines[1:], rule, total])
-
-
-def _label(name: str) -> str:
-    """Return the last part of a dotted name, indented; ``blocks.0`` is one part."""
-    parts = re.split(r"\.(?!\d)", name)
-    return "  " * len(parts) + parts[-1] if name else "model"

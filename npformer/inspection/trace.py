@@ -1,60 +1,148 @@
-"""trace: the output of every layer, in the order of computation."""
+"""trace: what every layer computed, forward and backward, in the order of computation."""
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
-from npformer.core import Array, Context, Layer, backend_of, checks
+import numpy as np
+
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    asarray,
+    backend_of,
+    checks,
+    described,
+    to_numpy,
+)
+from npformer.inspection.calls import BackwardCall, Call, shapes
+from npformer.inspection.recorder import Recorder
+from npformer.inspection.trace_table import as_html, as_text, trace_tables
 from npformer.models import InputEmbedding
 
+__all__ = ["BackwardCall", "Call", "Trace", "prepared", "trace"]
 
-@dataclass(frozen=True)
-class Call:
-    """One layer's forward pass.
+
+class Trace(list[Call]):
+    """The calls of one forward pass, and of the backward pass if there was one.
+
+    It is the list of the forward calls. Printed, it is a table: mean and spread (the standard
+    deviation) of each layer's output, without padding, and the bytes that it caches.
 
     Attributes
     ----------
-    name : str
-        Dotted name; "" for the outermost layer.
-    layer, input, context
-        The layer and its arguments.
-    output : array, tuple, or None
-        A tuple if the layer returns several arrays, as `TextEncoder` does; None if the pass failed
-        inside this layer.
+    backward : list of BackwardCall
+        In the order of computation; empty if `trace` got neither `dy` nor `labels`.
+    gradients : Gradients or None
+        Of the parameters, by name.
+    loss : float or None
+        In nats, if labels were given.
     """
 
-    name: str
-    layer: Layer
-    input: Array
-    context: Context
-    output: Array | None
+    def __init__(
+        self,
+        calls: Iterable[Call],
+        backward: Iterable[BackwardCall] = (),
+        gradients: Gradients | None = None,
+        loss: float | None = None,
+    ) -> None:
+        super().__init__(calls)
+        self.backward = list(backward)
+        self.gradients = gradients
+        self.loss = loss
 
-    def outputs(self) -> tuple[Array, ...]:
-        """Return the arrays of the output."""
-        several = self.output if isinstance(self.output, tuple) else (self.output,)
-        return tuple(array for array in several if array is not None)
+    @property
+    def bytes_cached(self) -> int:
+        """What the whole pass keeps for the backward pass: each array once, and no weights."""
+        return sum(call.bytes_cached for call in self)
+
+    @property
+    def gradient_norms(self) -> dict[str, float]:
+        """The norm of each parameter's gradient, the root of the sum of squares, by name."""
+        return {
+            name: float(np.linalg.norm(to_numpy(gradient).astype("float64").reshape(-1)))
+            for name, gradient in (self.gradients or {}).items()
+        }
+
+    def tables(self) -> list[tuple[str, list[tuple[str, ...]]]]:
+        """Return the tables as they are printed: a title, and rows of which the first is a head."""
+        return trace_tables(self, self.backward, self.gradients, self.gradient_norms)
+
+    def __str__(self) -> str:
+        return as_text(self.tables(), self._notes())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self.tables(), self._notes())
+
+    def _notes(self) -> list[str]:
+        loss = [] if self.loss is None else [f"loss {self.loss:.4f}"]
+        cached = f"{self.bytes_cached:,} bytes cached: each array once, weights not"
+        return [*loss, cached, "at evaluation: dropout is off"]
 
 
 def trace(
-    layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
-) -> list[Call]:
+    layer: Layer,
+    x: Array,
+    mask: Array | None = None,
+    types: Array | None = None,
+    *,
+    dy: Any = None,
+    labels: Array | None = None,
+) -> Trace:
     """Run a layer once, at evaluation, and return the calls of every layer inside it.
 
-    A layer comes before the layers inside it. A copy is run, so that other threads may use the
-    layer meanwhile. `x` is on the layer's backend, but a model also takes host arrays; `mask` and
-    `types` are as in `SequenceClassifier.__call__`.
+    A layer comes before the layers inside it. Dropout is off. A copy is run, so that other threads
+    may use the layer meanwhile. `x` is on the layer's backend, but a model also takes host arrays.
+
+    Parameters
+    ----------
+    layer : Layer
+    x, mask, types : array
+        As in `SequenceClassifier.__call__`.
+    dy : array, optional
+        The gradient of a loss with respect to the output, of its shape. A backward pass follows
+        that starts from it. For a layer with several outputs, a tuple.
+    labels : array, optional
+        Instead of `dy`, for a `SequenceClassifier`: the backward pass starts from the gradient of
+        the model's own loss. The shape is that of y in `loss_and_gradients`.
+
+    Notes
+    -----
+    An error inside a layer passes through; a note under it names the layer.
+
+    Examples
+    --------
+    >>> import numpy as np, npformer as nf
+    >>> layer = nf.layers.Linear(3, 2, seed=0)
+    >>> nf.trace(layer, np.ones((4, 3), dtype="float32")).bytes_cached
+    48
     """
     checks.instance("layer", layer, Layer)
+    if dy is not None and labels is not None:
+        raise ValueError("dy and labels are both given; expected one of the two to start from")
     x, mask, types = prepared(layer, x, mask, types)
+    if labels is not None:
+        labels = _targets(layer, x, labels, mask, types)
     observed = copy.deepcopy(layer)
-    calls: list[Call] = []
-    places: dict[int, tuple[Layer, list[str]]] = {}
-    for name, part in observed.layers():
-        places.setdefault(id(part), (part, []))[1].append(name)
-    for part, names in places.values():
-        _observe(part, names, calls)
-    observed.forward(x, Context(mask=mask, types=types))
-    return calls.copy()  # calling a traced layer later appends to the other list only
+    recorder = Recorder(observed)
+    y, cache = observed.forward(x, Context(mask=mask, types=types))
+    recorder.weigh(cache, (x, mask, types))
+    if dy is None and labels is None:
+        return Trace(recorder.stop())
+    loss = None
+    if labels is None:
+        dy = _checked_gradient(dy, y)
+    else:
+        value, loss_cache = observed.loss.forward(y, labels)  # type: ignore[attr-defined]
+        dy = observed.loss.backward(1.0, loss_cache)  # type: ignore[attr-defined]
+        loss = float(value)
+    gradients = Gradients(observed)
+    observed.backward(dy, cache, gradients)
+    return Trace(recorder.stop(), recorder.backward, gradients, loss)
 
 
 def prepared(
@@ -71,18 +159,31 @@ def prepared(
     return x, mask, embed.prepare_types(types, x)
 
 
-def _observe(part: Layer, names: list[str], calls: list[Call]) -> None:
-    """Make a layer record its calls. A shared layer has several names, which take turns."""
-    forward = part.forward
-    turn = 0
+def _targets(
+    layer: Layer, x: Array, labels: Array, mask: Array | None, types: Array | None
+) -> Array:
+    """Return labels checked and uploaded, for a model that has a loss."""
+    if not hasattr(layer, "loss") or not hasattr(layer, "batch"):
+        raise TypeError(
+            f"labels are given and layer is a {type(layer).__name__}; expected a "
+            "SequenceClassifier, which has a loss. For other layers give dy, the gradient to start "
+            "from"
+        )
+    return layer.batch(x, labels, mask, types).y
 
-    def recorded(x: Array, context: Context) -> tuple[Array, Any]:
-        nonlocal turn
-        place, name = len(calls), names[min(turn, len(names) - 1)]
-        turn += 1
-        calls.append(Call(name, part, x, context, None))
-        y, cache = forward(x, context)
-        calls[place] = Call(name, part, x, context, y)
-        return y, cache
 
-    part.forward = recorded  # type: ignore[method-assign]
+def _checked_gradient(dy: Any, y: Any) -> Any:
+    """Return the gradient to start from, after checking it against the output."""
+    if not isinstance(y, tuple):
+        dy = asarray(dy, backend_of(y=y).name) if isinstance(dy, np.ndarray) else dy
+        checks.gradient(dy, tuple(y.shape))
+        return dy
+    if not isinstance(dy, tuple) or len(dy) != len(y):
+        raise TypeError(
+            f"dy is {described(dy)}; expected a tuple of {len(y)}, a gradient for each output: "
+            f"{shapes(y)}. None stands for an output that the loss does not depend on"
+        )
+    return tuple(
+        None if d is None or output is None else _checked_gradient(d, output)
+        for d, output in zip(dy, y, strict=True)
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import asarray, checks, initializers, to_numpy
+from npformer.core.files import check_place
 from npformer.models import Encoder, EncoderConfig
 from npformer.text_encoder import TextEncoder
 from npformer.training.architecture import check_rebuilt
@@ -63,7 +64,7 @@ def save(
     path = checks.path("path", path)
     if notes is not None:
         checks.plain_values("notes", notes)
-    _check_place(path)
+    check_place(path, checkpoint_name())
     description = rebuildable(model)
     write_model_file(path, {**description, "notes": dict(notes or {})}, tensors_of(model))
 
@@ -161,18 +162,6 @@ def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str
     if not isinstance(notes, dict):
         raise CheckpointError(f"{path}: its notes are {notes!r}; expected names and values")
     return notes
-
-
-def _check_place(path: Path) -> None:
-    """Check that a file can be written there, before any work."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
-    if path.is_dir():
-        raise IsADirectoryError(
-            f"{path} is a folder; expected the name of a file, such as {path / checkpoint_name()}"
-        )
-    if path.exists() and not path.is_file():  # it would be replaced, even if it is /dev/null
-        raise FileExistsError(f"{path} is not a regular file; expected the name of a file")
 
 
 def _described(

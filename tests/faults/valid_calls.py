@@ -750,6 +750,9 @@ def proof() -> None:
     inputs = {"layer": model, "x": ids(IDS), "mask": mask(KEEP)}
     call("summary", nf.summary, **inputs)
     call("trace", nf.trace, **inputs, types=or_none(ids(TYPES)))
+    started = inputs | {"types": or_none(ids(TYPES))}
+    call("trace with labels", nf.trace, **started, labels=or_none(ids(LABELS)))
+    call("trace with dy", nf.trace, **started, dy=or_none(floats(f32(2, 3), any_dtype=True)))
     call("explain", nf.explain, **inputs, types=or_none(ids(TYPES)))
     plain = {
         "layer": an(partial(L.Linear, 4, 3, seed=0), nf.Layer),
@@ -937,6 +940,28 @@ def training() -> None:
         optimizer=Slot(lambda: None, lambda v, _: v is None),
     )
     call("evaluate", nf.evaluate, **short, loss=loss, **many)
+
+    def some(v: Any, _: Any) -> bool:
+        return v in ([0], [1], [0, 1]) if isinstance(v, list) else is_whole(v) and 1 <= v <= 16
+
+    def empty(v: Any, _: Any) -> bool:
+        return isinstance(v, dict) and not v
+
+    call(
+        "report",
+        nf.report,
+        model=an(classifier, nf.SequenceClassifier),
+        x=ids(IDS),
+        y=ids(LABELS),
+        mask=mask(KEEP),
+        path=path(lambda: Path("report.html").absolute()),
+        samples=Slot(lambda: 2, some, ("as np.int64",)),
+        token_names=or_none(Slot(lambda: [*"abcdefg"], empty)),
+        class_names=or_none(Slot(lambda: ["x", "y", "z"], empty)),
+        title=text("A title"),
+        notes=or_none(Slot(lambda: {"model": "a note"}, empty)),
+        batch_size=count(2, large=False),
+    )
 
     def with_data(x: Any, y: Any, mask: Any, run: Any) -> Any:
         return run(classifier(), (x, y, mask))

@@ -24,7 +24,7 @@ def test_the_program_helps(program):
     command = [program] if program == SCRIPT else [sys.executable, "-m", program]
     done = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    for name in ("train", "evaluate", "predict", "gradcheck", "bench", "doctor"):
+    for name in ("train", "evaluate", "predict", "look", "gradcheck", "bench", "doctor"):
         assert name in done.stdout
 
 

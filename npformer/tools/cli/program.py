@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import npformer
 from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
 from npformer.engine.processes import CopyDiedError
-from npformer.tools.cli import bench, doctor, evaluate, gradcheck, predict, train
+from npformer.tools.cli import bench, doctor, evaluate, gradcheck, look, predict, train
 from npformer.tools.cli.common import INTERRUPTED, warnings_in_words
 from npformer.tools.cli.streams import drop, forgiving, usable_streams
 from npformer.training import NonFiniteLossError
@@ -25,7 +25,7 @@ EXPLAINED = (
 )
 """Errors shown by their message alone; any other is a bug and shows its traceback."""
 
-RESULTS_IN_FILES = {"train"}
+RESULTS_IN_FILES = {"train", "look"}
 """Commands that go on when nobody can see what they print."""
 
 
@@ -69,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (train, evaluate, predict, gradcheck, bench, doctor):
+    for command in (train, evaluate, predict, look, gradcheck, bench, doctor):
         command.add_to(commands)
     return parser
 

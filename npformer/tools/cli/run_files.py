@@ -7,6 +7,7 @@ from typing import Any
 
 from npformer.classifier import SequenceClassifier
 from npformer.core.files import write_whole
+from npformer.tools.cli.run_folder import REPORT
 from npformer.training import Evaluation, History
 from npformer.training.checkpoint import checkpoint_name, save
 
@@ -31,7 +32,7 @@ class Results:
         if self.metrics["plugins"]:
             notes["plugins"] = self.metrics["plugins"]
         if not self.histories:  # so that no file speaks of an older model than the one beside it
-            for file in ("metrics.json", "history.json", "curves.png"):
+            for file in ("metrics.json", "history.json", "curves.png", REPORT):
                 (self.folder / file).unlink(missing_ok=True)
         save(model, self.folder / name, notes=notes)
         self.histories[split] = history.to_dict()

@@ -17,6 +17,9 @@ from npformer.training.checkpoint_folder import CHECKPOINT, reserved
 RUN = "run.json"
 """Written first and moved away first: its presence says to which run the other files belong."""
 
+REPORT = "report.html"
+"""What `npformer look` writes."""
+
 KNOWN = {"format", "npformer", "options", "plugins"}
 
 MAY_DIFFER = ("epochs", "workers", "micro_batch", "backend", "precision")
@@ -113,7 +116,7 @@ class RunFolder:
     def files(self) -> list[Path]:
         """Return the files of a run that are there, the one that says so first."""
         models = [checkpoint_name(), *(checkpoint_name(split) for split in self.splits)]
-        names = [RUN, "metrics.json", "history.json", "curves.png", *models]
+        names = [RUN, "metrics.json", "history.json", "curves.png", REPORT, *models]
         names += [f"checkpoints/{split}/{CHECKPOINT}" for split in self.splits]
         return [self.path / name for name in names if (self.path / name).is_file()]
 

@@ -1,0 +1,74 @@
+"""How many bytes a pass keeps for the backward pass: each array once, and no weights."""
+
+from collections.abc import Iterable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, Layer, Parameter, is_array
+
+_OPAQUE = (str, bytes, int, float, complex, type, ModuleType, np.generic, np.dtype)
+
+
+def cached_bytes(caches: Iterable[Any], kept: Any, given: Iterable[Any], layer: Layer) -> list[int]:
+    """Return for each cache the bytes of the arrays in it that no cache before it has.
+
+    Parameters
+    ----------
+    caches : iterable
+        Those of all calls, in the order in which the calls ended.
+    kept : object
+        The outermost layer's cache. What it does not lead to was dropped, and does not count.
+    given : iterable of array
+        The caller's arrays. Their memory may be part of a larger array, which does not count.
+    layer : Layer
+        Its parameters do not count.
+    """
+    counted = {id(owner(p.value)) for p in layer.named_parameters().values()}
+    sizes = {id(owner(array)): int(array.nbytes) for array in given if is_array(array)}
+    alive = {id(owner(array)) for array in arrays_in(kept)}
+    found = []
+    for cache in caches:
+        total = 0
+        for array in arrays_in(cache):
+            whole = owner(array)
+            if id(whole) in alive and id(whole) not in counted:
+                counted.add(id(whole))
+                total += sizes.get(id(whole), int(whole.nbytes))
+        found.append(total)
+    return found
+
+
+def owner(array: Array) -> Array:
+    """Return the array whose memory this one is a view of: it stays in memory as a whole."""
+    while is_array(base := getattr(array, "base", None)):
+        array = base
+    return array
+
+
+def arrays_in(cache: Any) -> Iterator[Array]:
+    """Yield the arrays that a cache leads to, through containers, objects and closures."""
+    seen: set[int] = set()
+    waiting = [cache]
+    while waiting:
+        item = waiting.pop()
+        if item is None or isinstance(item, _OPAQUE) or id(item) in seen:
+            continue
+        seen.add(id(item))
+        if is_array(item):
+            yield item
+        elif not isinstance(item, Layer | Parameter):
+            waiting.extend(_inside(item))
+
+
+def _inside(item: Any) -> Iterable[Any]:
+    if isinstance(item, dict):
+        return item.values()
+    if isinstance(item, list | tuple | set | frozenset):
+        return item
+    if isinstance(item, FunctionType):
+        return [cell.cell_contents for cell in item.__closure__ or ()]
+    slots = (name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ()))
+    values = [getattr(item, name, None) for name in slots if not name.startswith("__")]
+    return [*getattr(item, "__dict__", {}).values(), *values]

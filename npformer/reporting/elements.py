@@ -1,0 +1,78 @@
+"""HTML as a tree of the standard library, which escapes all text and closes every tag."""
+
+import re
+from collections.abc import Iterable, Sequence
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+Child = Element | str | None
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Characters that no HTML file may hold."""
+
+
+def e(tag: str, *children: Child | Iterable[Child], **attributes: str) -> Element:
+    """Return an element with children: elements, texts, or lists of them; None is left out.
+
+    An underscore at the end of an attribute's name is dropped: ``class_="wide"``.
+    """
+    element = Element(tag, {name.rstrip("_"): _clean(v) for name, v in attributes.items()})
+    last: Element | None = None
+    for child in _flat(children):
+        if isinstance(child, Element):
+            element.append(child)
+            last = child
+        elif last is None:
+            element.text = (element.text or "") + _clean(child)
+        else:
+            last.tail = (last.tail or "") + _clean(child)
+    return element
+
+
+def _flat(children: Iterable[Child | Iterable[Child]]) -> Iterable[Element | str]:
+    for child in children:
+        if isinstance(child, Element | str):
+            yield child
+        elif child is not None:
+            yield from _flat(child)
+
+
+def _clean(text: str) -> str:
+    return _CONTROL.sub("\ufffd", text)
+
+
+def breakable(name: str, kind: str = "") -> Element:
+    """Return a dotted name that may be broken after dots and underscores, and a word on it."""
+    pieces = re.findall(r"[^._]*[._]?", name.strip())
+    indent = len(name) - len(name.lstrip())
+    inner = [part for piece in pieces if piece for part in (piece, e("wbr"))]
+    about: list[Child] = [" ", e("small", kind)] if kind else []
+    return e("span", inner[:-1], about, style=f"--indent: {indent // 2}")
+
+
+def document(title: str, style: str, *body: Child | Iterable[Child]) -> bytes:
+    """Return a whole HTML file; `style` is CSS, written as it is."""
+    head = e("head")
+    SubElement(head, "meta", charset="utf-8")
+    SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
+    SubElement(head, "meta", name="color-scheme", content="light dark")
+    head.append(e("title", title))
+    head.append(e("style", style))
+    page = e("html", head, e("body", *body), lang="en")
+    text = "<!doctype html>\n" + tostring(page, encoding="unicode", method="html") + "\n"
+    return text.encode("utf-8", "xmlcharrefreplace")  # half a surrogate pair has no UTF-8
+
+
+def table(
+    head: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str = "", words: int = 1
+) -> Element:
+    """Return a table that scrolls sideways if it is too wide; its first columns are words."""
+
+    def cells(tag: str, row: Sequence[Child]) -> Element:
+        kinds = ["word"] * words + ["number"] * (len(row) - words)
+        return e("tr", [e(tag, cell, class_=kind) for cell, kind in zip(row, kinds, strict=True)])
+
+    inner = e(
+        "table", e("thead", cells("th", head)), e("tbody", [cells("td", row) for row in rows])
+    )
+    title = e("p", caption, class_="caption") if caption else None  # it does not scroll
+    return e("div", title, e("div", inner, class_="scroll"))

@@ -1,0 +1,63 @@
+"""What tokens and classes are called on a report."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from npformer.core import checks, described
+
+LONGEST = 40
+"""Characters of a name that are shown."""
+
+Names = Mapping[int, str] | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Called:
+    """Names of token ids and of classes; a number without a name is called by itself."""
+
+    tokens: Mapping[int, str] = field(default_factory=dict)
+    classes: Mapping[int, str] = field(default_factory=dict)
+
+    def token(self, number: Any) -> str:
+        """Return what a token id is called."""
+        return _cut(self.tokens.get(int(number), str(int(number))))
+
+    def label(self, number: Any) -> str:
+        """Return what a class is called; "none" if there is no label, or no prediction."""
+        number = int(number)
+        return "none" if number < 0 else _cut(self.classes.get(number, str(number)))
+
+
+def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int, str]:
+    """Return names by number, after checking them; None stands for none.
+
+    `n` is how many there must be in a sequence, and `of` says what they name.
+    """
+    if names is None:
+        return {}
+    if isinstance(names, str) or not isinstance(names, Mapping | Sequence):
+        raise TypeError(
+            f"{argument} is {described(names)}; expected a list of names, one for each {of}, or a "
+            "mapping of numbers to names"
+        )
+    if n is None:
+        raise ValueError(f"{argument} is given, and the models have no {of}s; leave it out")
+    if isinstance(names, Mapping):
+        for number in names:
+            checks.whole(f"a key of {argument}", number, at_least=0, at_most=n - 1)
+        named = {int(number): name for number, name in names.items()}
+    elif len(names) != n:
+        raise ValueError(
+            f"{argument} has {len(names)} names; expected {n}, one for each {of}. A mapping may "
+            "leave some out"
+        )
+    else:
+        named = dict(enumerate(names))
+    for number, name in named.items():
+        checks.text(f"{argument}[{number}]", name)
+    return named
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

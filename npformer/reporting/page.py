@@ -1,0 +1,57 @@
+"""The page of a report, from its parts."""
+
+from collections.abc import Mapping, Sequence
+
+from npformer.classifier import SequenceClassifier
+from npformer.inspection.trace import trace
+from npformer.models import Batch
+from npformer.reporting.elements import document, e
+from npformer.reporting.judged import judge
+from npformer.reporting.mixing import Looked, mixing_section
+from npformer.reporting.names import Called
+from npformer.reporting.style import STYLE
+from npformer.reporting.tables import mistakes_section, models_section, tensors_section
+
+CONTENTS = {
+    "models": "models",
+    "mixing": "mixing",
+    "tensors": "tensors and gradients",
+    "mistakes": "mistakes",
+}
+
+
+def page(
+    title: str,
+    batches: Mapping[str, Batch],
+    models: Mapping[str, SequenceClassifier],
+    chosen: Sequence[int],
+    called: Called,
+    notes: dict[str, str],
+    batch_size: int,
+) -> bytes:
+    """Return the HTML file: samples and models have been checked."""
+    looked = []
+    for name, model in models.items():
+        batch = batches[name]
+        some = batch.of_rows(list(chosen))
+        mask = None if some.padding is None else some.padding.mask
+        found = trace(model, some.x, mask, labels=some.y)
+        looked.append(Looked(judge(name, model, batch, batch_size), found))
+    left_out: list[str] = []
+    sections = [
+        models_section(looked, notes),
+        mixing_section(looked, chosen, called, left_out),
+        tensors_section(looked, chosen),
+        mistakes_section(looked, called, left_out),
+    ]
+    if left_out:
+        items = [e("li", words) for words in left_out]
+        sections.append(e("section", e("h2", "Not shown"), e("ul", items), id="not-shown"))
+    links = CONTENTS | ({"not-shown": "not shown"} if left_out else {})
+    return document(
+        title,
+        STYLE,
+        e("h1", title),
+        e("nav", [e("a", words, href=f"#{place}") for place, words in links.items()]),
+        e("main", sections),
+    )

@@ -1,0 +1,129 @@
+"""report: what one or several models do with some samples, as one HTML file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npformer.training.evaluation as evaluation
+from npformer.classifier import SequenceClassifier
+from npformer.core import checks, described
+from npformer.core.files import check_place, write_whole
+from npformer.models import Batch
+from npformer.reporting.names import Names, checked_names
+
+MOST_SAMPLES = 16
+"""Samples whose matrices are shown."""
+
+
+def report(
+    model: SequenceClassifier | Mapping[str, SequenceClassifier],
+    x: np.ndarray,
+    y: np.ndarray,
+    mask: np.ndarray | None = None,
+    *,
+    path: str | os.PathLike[str] = "report.html",
+    samples: int | Sequence[int] = 4,
+    token_names: Names | None = None,
+    class_names: Names | None = None,
+    title: str = "A look inside",
+    notes: Mapping[str, str] | None = None,
+    batch_size: int = 256,
+) -> Path:
+    """Write one HTML file that shows what a model does with labelled data, and return its path.
+
+    It shows, for some samples, the matrices with which every mixer mixes the tokens; mean, spread
+    and cached bytes of every tensor, forward and backward; the norm of every parameter's gradient;
+    the confusion matrix, and the worst mistakes. What cannot be shown is left out, and said.
+
+    Parameters
+    ----------
+    model : SequenceClassifier, or mapping of names to them
+        Several models, such as ``{"attention": a, "fourier": b}``, are shown side by side.
+    x, y, mask : array
+        As in `fit`, on the host. All of it is for accuracy, confusions and mistakes.
+    path : str or path
+        An earlier file there is replaced.
+    samples : int or list of int
+        The samples whose matrices are shown: how many of the first ones, or which; at most 16.
+    token_names, class_names : list of str, or mapping of int to str, optional
+        What token ids and classes are called; a list has a name for each.
+    title : str
+    notes : mapping of str to str, optional
+        Remarks on models, by their names; that of a single one is "model".
+    batch_size : int
+        As in `evaluate`.
+
+    Notes
+    -----
+    The file has no script and needs no other file and no network. The pictures of matrices have at
+    most 2 million pixels together and 128 x 128 each: of longer sequences a pixel stands for a
+    block, by its entry of the largest magnitude. There are at most 600 of them, or one for each
+    sample and layer if that is more. So a report of a few models is smaller than 5 MB. Token types
+    are 0.
+    """
+    models = _checked_models(model)
+    path = checks.path("path", path)
+    check_place(path, "report.html")
+    checks.text("title", title)
+    checks.positive("batch_size", batch_size)
+    batches = {name: _checked_samples(name, each, (x, y, mask)) for name, each in models.items()}
+    chosen = _chosen(samples, len(x))
+    first = next(iter(models.values()))
+    from npformer.reporting.names import Called
+    from npformer.reporting.page import page  # here, so that importing npformer stays quick
+
+    called = Called(
+        checked_names("token_names", token_names, first.vocab_size, "token id"),
+        checked_names("class_names", class_names, first.n_classes, "class"),
+    )
+    notes = {} if notes is None else notes
+    checks.instance("notes", notes, Mapping)
+    for name, words in notes.items():
+        checks.choice("a name in notes", name, models)
+        checks.text(f"notes[{name!r}]", words)
+    write_whole(path, page(title, batches, models, chosen, called, dict(notes), batch_size))
+    return path
+
+
+def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
+    """Return models by name."""
+    models = dict(model) if isinstance(model, Mapping) else {"model": model}
+    if not models:
+        raise ValueError("model is an empty mapping; expected at least one model")
+    for name, each in models.items():
+        checks.text("a name of a model", name)
+        if not isinstance(each, SequenceClassifier):
+            raise TypeError(
+                f"{name} is {described(each)}; expected a SequenceClassifier, or a mapping "
+                "of names to several"
+            )
+    return models
+
+
+def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
+    try:
+        return evaluation.checked_data(model, "data", data, model.loss)
+    except (TypeError, ValueError) as error:
+        if name == "model":
+            raise
+        raise type(error)(f"for the model {name!r}, {error}") from error
+
+
+def _chosen(samples: Any, n: int) -> list[int]:
+    """Return the numbers of the samples to look at."""
+    if isinstance(samples, np.ndarray) and samples.ndim == 1:
+        samples = list(samples)
+    if isinstance(samples, str) or not isinstance(samples, Sequence):
+        wanted = checks.whole("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        return list(range(min(wanted, n)))
+    if not 1 <= len(samples) <= MOST_SAMPLES:
+        raise ValueError(
+            f"samples has {len(samples)} numbers; expected from 1 to {MOST_SAMPLES}, whose "
+            "matrices fit into one report"
+        )
+    return [checks.whole("a number in samples", i, at_least=0, at_most=n - 1) for i in samples]
