@@ -1,5 +1,6 @@
 """Formulas as MathML, which browsers draw themselves: the site needs no script and no network."""
 
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,16 @@ FONT = files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
 none of its own."""
 
 
+PRIME = re.compile(r"<msup>((?:(?!</?msup>).)*?)<mi>(&#x0203[23];)</mi></msup>")
+BESIDE = r'<mo lspace="0" rspace="0">\2</mo>'
+"""A prime is small and raised by itself: as an exponent it would be so twice."""
+
+
 def mathml(latex: str, display: str, node: nodes.Node) -> str:
     """Return a formula as MathML; warn where the converter does not know a command."""
     # the converter knows only the numbered name of the same environment
     known = latex.replace("{aligned}", "{align*}")
-    made = convert(known, display=display)
+    made = PRIME.sub(r"<mrow>\1" + BESIDE + "</mrow>", convert(known, display=display))
     if "\\" in made or "<mi>&</mi>" in made:
         logging.getLogger(__name__).warning("no MathML for %s", latex, location=node)
     return made
