@@ -54,7 +54,8 @@ class Answer:
         try:
             code = compile(self.text, self.path, "exec")
         except SyntaxError as error:
-            where = self.where(error.lineno) if error.lineno else "somewhere"
+            number = error.lineno or 0
+            where = f"{self.where(number)}, `{self.line(number)}`" if number else "the file"
             raise Stuck(f"Python cannot read {where}: {error.msg}") from None
         except ValueError as error:  # a null byte
             raise Stuck(f"Python cannot read the file: {error}") from None

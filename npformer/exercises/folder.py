@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from npformer.exercises import notebook
-from npformer.exercises.exercise import Exercise
+from npformer.exercises.referee import untouched
 from npformer.exercises.table import NAMES, exercise, stem
 
 ENDINGS = ".py", ".ipynb"
@@ -55,7 +55,7 @@ def start(
         path = folder / f"{stem(name)}{ending}"
         blank = exercise(name).blank
         if path.exists():
-            if _read(path) == blank:
+            if untouched(exercise(name), _read(path)):
                 said.append(f"{path.name} is there already, and unchanged")
                 continue
             if not force:
@@ -107,11 +107,6 @@ def find(folder: Path, name: str) -> Path | None:
     paths = [path for path in paths if path.is_file()]
     changed = [path for path in paths if not untouched(exercise(name), _read(path))]
     return max(changed or paths, key=lambda path: path.stat().st_mtime, default=None)
-
-
-def untouched(one: Exercise, text: str) -> bool:
-    """Whether a source is the one that was handed out."""
-    return text.split() == one.blank.split()
 
 
 def check_folder(folder: Path) -> None:

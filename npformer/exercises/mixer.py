@@ -111,10 +111,8 @@ def _gradients(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     for name, array in arrays.items():
         right = _slopes(answer, mixer, arrays["x"], mask, array, dy)
         counts = {"the length": 4.0, "the batch size": 3.0}
-        if name not in found:
-            problems.append(f"d{name} is missing: backward added no gradient of this parameter")
-        elif not np.abs(right).max(initial=0.0) and not np.any(found[name]):
-            continue
+        if name != "x" and right.any() and not np.any(found[name]):
+            problems.append(f"d{name} is 0: backward adds no gradient of this parameter")
         else:
             problems.append(diagnose(f"d{name}", found[name], right, counts=counts))
     problems = [f"{when}, {problem}" for problem in problems if problem]
@@ -157,7 +155,7 @@ def _padding(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     gradients = Gradients(mixer)
     dx = answer.call(mixer.backward, dy, cache, gradients)
     if not np.isfinite(dx[MASK]).all() or not all(np.isfinite(g).all() for g in gradients.values()):
-        return [*problems, "NaN in dy at padding reaches gradients; tokens_of hides it"]
+        return [*problems, "NaN at padding, in x or in dy, reaches gradients; tokens_of hides it"]
     empty, _ = _run(answer, mixer, x, keep([4, 0, 1], 4))
     if not np.isfinite(empty).all():
         return [*problems, "a sequence of padding alone gives NaN: is something divided by 0?"]

@@ -1,6 +1,7 @@
 """Marking a backward pass: its values, the rules of the protocol, and gradcheck."""
 
 import copy
+import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,7 +40,11 @@ class Pair:
         """Return what is wrong, in words; an empty list if all is right."""
         right_for: list[str] = []
         for probe in self.probes:
-            problems = self._values(exercise, answer, probe) or self._rules(answer, probe)
+            try:
+                problems = self._values(exercise, answer, probe) or self._rules(answer, probe)
+            except Stuck as stuck:
+                broke_off = isinstance(stuck.__cause__, Exception)
+                problems = [f"{stuck} {self._shapes(exercise, probe)}" if broke_off else str(stuck)]
             if problems:
                 return [_beside(right_for, probe.label), *problems] if right_for else problems
             right_for.append(probe.label)
@@ -85,6 +90,16 @@ class Pair:
             problems.append(f"right: {', '.join(fine)}")
         return problems
 
+    def _shapes(self, exercise: Exercise, probe: Probe) -> str:
+        """Return the shapes of a probe's arrays, in words."""
+        solved = exercise.run(exercise.solved)
+        forward, backward = getattr(solved, self.forward), getattr(solved, self.backward)
+        named = dict(zip(inspect.signature(forward).parameters, probe.inputs, strict=False))
+        given = {name: x.shape for name, x in named.items() if isinstance(x, np.ndarray)}
+        y, _ = forward(*copy.deepcopy(probe.inputs))
+        shapes = given | {next(iter(inspect.signature(backward).parameters)): np.shape(y)}
+        return f"[{', '.join(f'{name} {shape}' for name, shape in shapes.items())}]"
+
     def _run(self, answer: Answer, inputs: Inputs, dy: Any, y: Any) -> Any:
         """Return the reader's gradients for dy, or what is wrong with the call, in words."""
         forward, backward = (answer.function(name) for name in (self.forward, self.backward))
@@ -111,8 +126,8 @@ class Pair:
                 return f"{self.backward} returned a {kind}; expected one array, {wanted}"
             return ""
         if not isinstance(result, tuple):
-            kind = type(result).__name__
-            return f"{self.backward} returned a {kind}; expected a tuple: {wanted}, in this order"
+            kind = "one array" if isinstance(result, np.ndarray) else f"a {type(result).__name__}"
+            return f"{self.backward} returned {kind}; expected a tuple: {wanted}, in this order"
         if len(result) != len(self.gradients):
             return (
                 f"{self.backward} returned {len(result)} gradients; expected "
@@ -162,7 +177,8 @@ class Pair:
             if (found := np.asarray(gradient).dtype) != np.float32:
                 return [
                     f"{name} is right in float64, but where all arrays are float32 it comes out as "
-                    f"{found}. A NumPy number (np.sqrt(2)) or a new array without a dtype does that"
+                    f"{found}. A NumPy number (np.sqrt(2)) does that, or an array made without a "
+                    "dtype (np.zeros(3))"
                 ]
         return []
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from npformer.core import cores
 from npformer.exercises.answer import Answer
-from npformer.exercises.folder import find, source_of, untouched
-from npformer.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, judge
+from npformer.exercises.folder import find, source_of
+from npformer.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, judge, untouched
 from npformer.exercises.table import exercise
 
 SECONDS = 20.0

@@ -12,13 +12,15 @@ There may be any number of axes in front, such as batch and heads. K^T swaps the
 
 import math
 
+import numpy as np
+
 # %% Given: the forward pass
 
 
 def scores(query, key):
     """Dot products of all queries with all keys, scaled."""
     scale = 1.0 / math.sqrt(query.shape[-1])
-    S = query @ key.swapaxes(-1, -2) * scale
+    S = query @ np.swapaxes(key, -1, -2) * scale
     return S, (query, key, scale)
 
 
@@ -30,6 +32,6 @@ def scores_backward(dS, cache):
     query, key, scale = cache
     # your code
     dquery = dS @ key * scale
-    dkey = dS.swapaxes(-1, -2) @ query * scale
+    dkey = np.swapaxes(dS, -1, -2) @ query * scale
     return dquery, dkey
     # end of your code
