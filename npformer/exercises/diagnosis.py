@@ -20,7 +20,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(np.abs(a - b).max(initial=0.0) <= CLOSE * scale)
 
 
-def diagnose(
+def fault_of(
     name: str,
     got: Any,
     right: np.ndarray,

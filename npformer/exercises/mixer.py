@@ -6,7 +6,7 @@ import numpy as np
 
 from npformer.core import Array, Context, Gradients
 from npformer.exercises.answer import Answer, Stuck
-from npformer.exercises.diagnosis import diagnose
+from npformer.exercises.diagnosis import fault_of
 from npformer.exercises.exercise import Exercise
 from npformer.exercises.invariants import failing
 from npformer.mixers import Mixer, MixerSettings
@@ -114,7 +114,7 @@ def _gradients(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
         if name != "x" and right.any() and not np.any(found[name]):
             problems.append(f"d{name} is 0: backward adds no gradient of this parameter")
         else:
-            problems.append(diagnose(f"d{name}", found[name], right, counts=counts))
+            problems.append(fault_of(f"d{name}", found[name], right, counts=counts))
     problems = [f"{when}, {problem}" for problem in problems if problem]
     if not problems:
         again = answer.call(mixer.backward, dy, cache, Gradients(mixer))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from npformer.exercises.answer import Answer, Stuck
-from npformer.exercises.diagnosis import diagnose, same
+from npformer.exercises.diagnosis import fault_of, same
 from npformer.exercises.exercise import Exercise
 from npformer.proof.gradcheck import GradcheckError, gradcheck
 
@@ -18,7 +18,7 @@ Inputs = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Probe:
+class Trial:
     """Arguments of the forward pass, and what to call them."""
 
     label: str  # completes "right for ..."
@@ -33,44 +33,44 @@ class Pair:
     forward: str
     backward: str
     gradients: tuple[str, ...]  # what backward returns, in order: "dx", "dW"
-    probes: tuple[Probe, ...]
+    trials: tuple[Trial, ...]
     invariants: Callable[[Answer], list[str]] = lambda answer: []  # of the museum
 
     def __call__(self, exercise: Exercise, answer: Answer) -> list[str]:
         """Return what is wrong, in words; an empty list if all is right."""
         right_for: list[str] = []
-        for probe in self.probes:
+        for trial in self.trials:
             try:
-                problems = self._values(exercise, answer, probe) or self._rules(answer, probe)
+                problems = self._values(exercise, answer, trial) or self._rules(answer, trial)
             except Stuck as stuck:
                 broke_off = isinstance(stuck.__cause__, Exception)
-                problems = [f"{stuck} {self._shapes(exercise, probe)}" if broke_off else str(stuck)]
+                problems = [f"{stuck} {self._shapes(exercise, trial)}" if broke_off else str(stuck)]
             if problems:
-                return [_beside(right_for, probe.label), *problems] if right_for else problems
-            right_for.append(probe.label)
+                return [_beside(right_for, trial.label), *problems] if right_for else problems
+            right_for.append(trial.label)
         answer.quiet()
         return self._dtype(answer) or self._gradcheck(answer) or self.invariants(answer)
 
-    def _values(self, exercise: Exercise, answer: Answer, probe: Probe) -> list[str]:
+    def _values(self, exercise: Exercise, answer: Answer, trial: Trial) -> list[str]:
         """Compare values with those of the solution and of typical mistakes."""
         solved = exercise.run(exercise.solved)
-        y, _ = getattr(solved, self.forward)(*copy.deepcopy(probe.inputs))
+        y, _ = getattr(solved, self.forward)(*copy.deepcopy(trial.inputs))
         dy = upstream(y)
-        result = self._run(answer, probe.inputs, dy, y)
+        result = self._run(answer, trial.inputs, dy, y)
         if isinstance(result, str):
             return [result]
-        right = self._of(solved, probe.inputs, dy)
-        ones = self._of(solved, probe.inputs, np.ones_like(dy))
+        right = self._of(solved, trial.inputs, dy)
+        ones = self._of(solved, trial.inputs, np.ones_like(dy))
         variants = []
         for says, names in exercise.variants():
             try:
-                variants.append((says, self._of(names, probe.inputs, dy)))
-            except Exception:  # a mistake that does not run on this probe explains nothing
+                variants.append((says, self._of(names, trial.inputs, dy)))
+            except Exception:  # a mistake that does not run on this trial explains nothing
                 continue
         problems = []
         for i, name in enumerate(self.gradients):
             problems.append(
-                diagnose(
+                fault_of(
                     name,
                     result[i],
                     right[i],
@@ -81,7 +81,7 @@ class Pair:
                         if j != i and not same(right[j], right[i])
                     },
                     of_ones=ones[i],
-                    counts=probe.counts,
+                    counts=trial.counts,
                 )
             )
         fine = [name for name, problem in zip(self.gradients, problems, strict=True) if not problem]
@@ -90,13 +90,13 @@ class Pair:
             problems.append(f"right: {', '.join(fine)}")
         return problems
 
-    def _shapes(self, exercise: Exercise, probe: Probe) -> str:
-        """Return the shapes of a probe's arrays, in words."""
+    def _shapes(self, exercise: Exercise, trial: Trial) -> str:
+        """Return the shapes of a trial's arrays, in words."""
         solved = exercise.run(exercise.solved)
         forward, backward = getattr(solved, self.forward), getattr(solved, self.backward)
-        named = dict(zip(inspect.signature(forward).parameters, probe.inputs, strict=False))
+        named = dict(zip(inspect.signature(forward).parameters, trial.inputs, strict=False))
         given = {name: x.shape for name, x in named.items() if isinstance(x, np.ndarray)}
-        y, _ = forward(*copy.deepcopy(probe.inputs))
+        y, _ = forward(*copy.deepcopy(trial.inputs))
         shapes = given | {next(iter(inspect.signature(backward).parameters)): np.shape(y)}
         return f"[{', '.join(f'{name} {shape}' for name, shape in shapes.items())}]"
 
@@ -142,10 +142,10 @@ class Pair:
             result = getattr(names, self.backward)(np.array(dy), cache)
         return result if len(self.gradients) > 1 else (result,)
 
-    def _rules(self, answer: Answer, probe: Probe) -> list[str]:
+    def _rules(self, answer: Answer, trial: Trial) -> list[str]:
         """Check that backward changes neither dy nor the cache, and may be called twice."""
         forward, backward = (answer.function(name) for name in (self.forward, self.backward))
-        y, cache = answer.call(forward, *copy.deepcopy(probe.inputs))
+        y, cache = answer.call(forward, *copy.deepcopy(trial.inputs))
         dy = upstream(y)
         kept_dy, kept_cache = dy.copy(), copy.deepcopy(_arrays(cache))
         first = copy.deepcopy(self._tuple(answer.call(backward, dy, cache)))
@@ -169,7 +169,7 @@ class Pair:
 
     def _dtype(self, answer: Answer) -> list[str]:
         """Check that float32 stays float32."""
-        inputs = tuple(map(_single, copy.deepcopy(self.probes[0].inputs)))
+        inputs = tuple(map(_single, copy.deepcopy(self.trials[0].inputs)))
         forward, backward = (answer.function(name) for name in (self.forward, self.backward))
         y, cache = answer.call(forward, *inputs)
         result = self._tuple(answer.call(backward, _single(upstream(y)), cache))
@@ -185,15 +185,15 @@ class Pair:
     def _gradcheck(self, answer: Answer) -> list[str]:
         """Let gradcheck have the last word."""
         pair = answer.function(self.forward), answer.function(self.backward)
-        for probe in self.probes:
+        for trial in self.trials:
             try:
-                answer.call(lambda probe=probe: _checked(pair, probe.inputs))
+                answer.call(lambda trial=trial: _checked(pair, trial.inputs))
             except Stuck as stuck:
                 if not isinstance(error := stuck.__cause__, GradcheckError):
                     raise
                 broken = error.report.broken_rules
                 return [f"gradcheck: {rule}" for rule in broken] or [
-                    f"gradcheck: a relative error of {error.report.error:.1e} for {probe.label}"
+                    f"gradcheck: a relative error of {error.report.error:.1e} for {trial.label}"
                 ]
         return []
 

@@ -98,8 +98,8 @@ WRONG = [
     (
         "layer_norm_backward",
         """
-        dn = dy
-        dx = dn - dn.mean(-1, keepdims=True) - normalised * (dn * normalised).mean(-1, keepdims=True)
+        inner = (dy * normalised).mean(-1, keepdims=True)
+        dx = dy - dy.mean(-1, keepdims=True) - normalised * inner
         rows = tuple(range(dy.ndim - 1))
         return dx * inverse_std, (dy * normalised).sum(rows), dy.sum(rows)
         """,

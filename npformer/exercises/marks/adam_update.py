@@ -7,7 +7,7 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.exercises.answer import Answer, Stuck
-from npformer.exercises.diagnosis import diagnose, same
+from npformer.exercises.diagnosis import fault_of, same
 from npformer.exercises.exercise import Exercise, Wrong
 from npformer.exercises.invariants import failing
 from npformer.optim import Adam
@@ -56,7 +56,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
             variants.append((says, steps_of(names.adam_update)))
     for t, (got, wanted) in enumerate(zip(found, right, strict=True)):
         problems = [
-            diagnose(name, got[i], wanted[i], variants=_at(variants, t, i), truth="Adam's")
+            fault_of(name, got[i], wanted[i], variants=_at(variants, t, i), truth="Adam's")
             for i, name in ((1, "m"), (2, "v"), (0, "theta"))
         ]
         wrong = [problem for problem in problems[:2] if problem] or problems[2:]

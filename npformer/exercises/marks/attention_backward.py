@@ -7,7 +7,7 @@ import numpy as np
 from npformer.exercises.answer import Answer
 from npformer.exercises.exercise import Exercise, Wrong
 from npformer.exercises.invariants import failing
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 MASK = np.array([[[True, True, False, True, True]] * 4, [[True, False, False, True, False]] * 4])
@@ -43,16 +43,16 @@ Where the mask is False A is 0, and so is dS: such a key gets nothing, whatever 
         "attention_backward",
         ("dquery", "dkey", "dvalue"),
         (
-            Probe(
+            Trial(
                 "a single head",
                 (draw(4, 3), draw(5, 3, seed=1), draw(5, 2, seed=2)),
                 {"sqrt(d_head)": math.sqrt(3), "d_head": 3},
             ),
-            Probe(
+            Trial(
                 "a batch with a mask",
                 (draw(2, 4, 3), draw(2, 5, 3, seed=1), draw(2, 5, 2, seed=2), MASK),
             ),
-            Probe(
+            Trial(
                 "batch and heads",
                 (draw(2, 2, 3, 4), draw(2, 2, 3, 4, seed=1), draw(2, 2, 3, 4, seed=2)),
             ),

@@ -1,7 +1,7 @@
 """conv1d_backward: the backward pass of a convolution."""
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 X = draw(2, 5, 3)
@@ -29,13 +29,13 @@ x is padded without its border, whose gradient nobody needs. b is in every y_t."
         "conv1d_backward",
         ("dx", "dW", "db"),
         (
-            Probe(
+            Trial(
                 "a kernel of size 3",
                 (X, draw(3, 3, 4, seed=1), draw(4, seed=2)),
                 {"the number of rows": 10, "the batch size": 2, "the kernel's size": 3},
             ),
-            Probe("a kernel of size 1", (X, draw(1, 3, 4, seed=1), draw(4, seed=2))),
-            Probe("a kernel of size 5", (X, draw(5, 3, 2, seed=1), draw(2, seed=2))),
+            Trial("a kernel of size 1", (X, draw(1, 3, 4, seed=1), draw(4, seed=2))),
+            Trial("a kernel of size 5", (X, draw(5, 3, 2, seed=1), draw(2, seed=2))),
         ),
     ),
     wrong=(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 EXERCISE = Exercise(
@@ -28,17 +28,17 @@ because the loss is the mean over `count` rows. A row without a label is not in 
         "cross_entropy_backward",
         ("dlogits",),
         (
-            Probe(
+            Trial(
                 "rows that all have a label",
                 (draw(5, 4), np.array([0, 3, 1, 1, 2])),
                 {"the number of rows": 5, "the number of classes": 4},
             ),
-            Probe(
+            Trial(
                 "some rows without a label",
                 (draw(6, 3, seed=1), np.array([2, -1, 0, -1, 1, 1])),
                 {"the number of rows": 6, "the number of rows with a label": 4},
             ),
-            Probe("no label at all", (draw(2, 3, seed=2), np.array([-1, -1]))),
+            Trial("no label at all", (draw(2, 3, seed=2), np.array([-1, -1]))),
         ),
     ),
     wrong=(

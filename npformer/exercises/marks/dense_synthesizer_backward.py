@@ -1,7 +1,7 @@
 """dense_synthesizer_backward: the backward pass of the Dense Synthesizer."""
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 SIZES = draw(3, 4, seed=2), draw(4, seed=3), draw(4, 5, seed=4), draw(5, seed=5)  # max_len 5
@@ -31,12 +31,12 @@ before = x W1 + b1:            dx = dbefore W1^T, dW1 = x^T dbefore, db1 = the s
         "dense_synthesizer_backward",
         ("dx", "dvalue", "dW1", "db1", "dW2", "db2"),
         (
-            Probe(
+            Trial(
                 "a sequence of max_len tokens",
                 (draw(2, 5, 3), draw(2, 5, 2, seed=1), *SIZES),
                 {"the batch size": 2, "the number of rows": 10},
             ),
-            Probe("a shorter sequence", (draw(3, 4, 3), draw(3, 4, 2, seed=1), *SIZES)),
+            Trial("a shorter sequence", (draw(3, 4, 3), draw(3, 4, 2, seed=1), *SIZES)),
         ),
     ),
     wrong=(

@@ -8,7 +8,7 @@ from npformer.core import Array, Context, Gradients
 from npformer.exercises.answer import Answer
 from npformer.exercises.exercise import Exercise, Wrong
 from npformer.exercises.invariants import failing
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.layers import Dropout, Sequential, Tanh
 from npformer.proof.cases.case import draw
 
@@ -58,9 +58,9 @@ At evaluation y = x, so dx = dy.""",
         "dropout_backward",
         ("dx",),
         (
-            Probe("training", (draw(4, 5), 0.25, np.random.default_rng(3))),
-            Probe("evaluation", (draw(4, 5), 0.25, None)),
-            Probe("another rate", (draw(2, 3, 4), 0.6, np.random.default_rng(4))),
+            Trial("training", (draw(4, 5), 0.25, np.random.default_rng(3))),
+            Trial("evaluation", (draw(4, 5), 0.25, None)),
+            Trial("another rate", (draw(2, 3, 4), 0.6, np.random.default_rng(4))),
         ),
         invariants,
     ),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 EXERCISE = Exercise(
@@ -26,8 +26,8 @@ dtable = H^T dy.""",
         "embedding_backward",
         ("dtable",),
         (
-            Probe("ids that all differ", (np.array([4, 1, 2]), draw(6, 3))),
-            Probe("ids that occur twice", (np.array([[1, 1, 4], [0, 4, 4]]), draw(5, 3))),
+            Trial("ids that all differ", (np.array([4, 1, 2]), draw(6, 3))),
+            Trial("ids that occur twice", (np.array([[1, 1, 4], [0, 4, 4]]), draw(5, 3))),
         ),
     ),
     wrong=(

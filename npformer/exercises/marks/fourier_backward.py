@@ -1,7 +1,7 @@
 """fourier_backward: the backward pass of Fourier mixing."""
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 FORWARD = "np.fft.fft2(dy, axes=(-2, -1)).real"
@@ -27,8 +27,8 @@ is the forward map, applied to dy. (The inverse transform is another map: it und
         "fourier_backward",
         ("dx",),
         (
-            Probe("x of shape (5, 3)", (draw(5, 3),)),
-            Probe("a batch", (draw(2, 4, 6),)),
+            Trial("x of shape (5, 3)", (draw(5, 3),)),
+            Trial("a batch", (draw(2, 4, 6),)),
         ),
     ),
     wrong=(

@@ -1,7 +1,7 @@
 """gelu_backward: the backward pass of GELU."""
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 EXERCISE = Exercise(
@@ -24,7 +24,7 @@ the normal density. Entries do not mix: dx = dy y'.""",
         "gelu",
         "gelu_backward",
         ("dx",),
-        (Probe("a matrix", (2.0 * draw(4, 5),)), Probe("three axes", (draw(2, 3, 4),))),
+        (Trial("a matrix", (2.0 * draw(4, 5),)), Trial("three axes", (draw(2, 3, 4),))),
     ),
     wrong=(
         Wrong(

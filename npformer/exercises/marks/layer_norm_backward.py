@@ -6,7 +6,7 @@ from npformer.core import Array, Context, Gradients
 from npformer.exercises.answer import Answer
 from npformer.exercises.exercise import Exercise, Wrong
 from npformer.exercises.invariants import failing
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.layers import LayerNorm
 from npformer.proof.cases.case import draw
 
@@ -64,12 +64,12 @@ gamma and beta are the same in every row: their gradients are sums over the rows
         "layer_norm_backward",
         ("dx", "dgamma", "dbeta"),
         (
-            Probe(
+            Trial(
                 "x of shape (4, 5)",
                 (draw(4, 5), 1.5 + draw(5, seed=1), draw(5, seed=2)),
                 {"the number of rows": 4, "the number of features": 5},
             ),
-            Probe(
+            Trial(
                 "x of shape (2, 3, 4)",
                 (draw(2, 3, 4), 1.5 + draw(4, seed=1), draw(4, seed=2)),
                 {"the number of rows": 6, "the batch size": 2},

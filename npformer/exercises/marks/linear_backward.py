@@ -1,7 +1,7 @@
 """linear_backward: the backward pass of a linear map."""
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 TWO = draw(6, 3), draw(3, 4, seed=1), draw(4, seed=2)
@@ -29,8 +29,8 @@ b_j is in y_j alone, with the factor 1, in every row:          db_j = sum_rows d
         "linear_backward",
         ("dx", "dW", "db"),
         (
-            Probe("x of shape (6, 3)", TWO, {"the number of rows": 6}),
-            Probe("x of shape (2, 5, 3)", THREE, {"the number of rows": 10, "the batch size": 2}),
+            Trial("x of shape (6, 3)", TWO, {"the number of rows": 6}),
+            Trial("x of shape (2, 5, 3)", THREE, {"the number of rows": 10, "the batch size": 2}),
         ),
     ),
     wrong=(

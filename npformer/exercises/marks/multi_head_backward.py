@@ -1,7 +1,7 @@
 """multi_head_backward: the backward pass of multi-head attention."""
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 WEIGHTS = tuple(0.5 * draw(6, 6, seed=seed) for seed in range(1, 5))
@@ -29,13 +29,13 @@ Each is a linear map of the same x: dW = x^T d, and dx is the sum of three terms
         "multi_head_backward",
         ("dx", "dWq", "dWk", "dWv", "dWo"),
         (
-            Probe(
+            Trial(
                 "two heads",
                 (draw(2, 4, 6), *WEIGHTS, 2),
                 {"the batch size": 2, "the number of heads": 2, "the number of rows": 8},
             ),
-            Probe("three heads", (draw(3, 2, 6, seed=5), *WEIGHTS, 3)),
-            Probe("one head", (draw(1, 3, 6, seed=6), *WEIGHTS, 1)),
+            Trial("three heads", (draw(3, 2, 6, seed=5), *WEIGHTS, 3)),
+            Trial("one head", (draw(1, 3, 6, seed=6), *WEIGHTS, 1)),
         ),
     ),
     wrong=(

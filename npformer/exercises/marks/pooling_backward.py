@@ -1,7 +1,7 @@
 """pooling_backward: the backward pass of mean pooling with a mask."""
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw, keep
 
 EXERCISE = Exercise(
@@ -24,13 +24,13 @@ it, and not at all otherwise:
         "pooling_backward",
         ("dx",),
         (
-            Probe("sequences without padding", (draw(2, 4, 3), keep([4, 4], 4)), {"the length": 4}),
-            Probe(
+            Trial("sequences without padding", (draw(2, 4, 3), keep([4, 4], 4)), {"the length": 4}),
+            Trial(
                 "sequences with padding",
                 (draw(3, 4, 2, seed=1), keep([4, 2, 1], 4)),
                 {"the length": 4},
             ),
-            Probe("a sequence of padding alone", (draw(2, 3, 2, seed=2), keep([2, 0], 3))),
+            Trial("a sequence of padding alone", (draw(2, 3, 2, seed=2), keep([2, 0], 3))),
         ),
     ),
     wrong=(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 EXERCISE = Exercise(
@@ -24,8 +24,8 @@ y_i = x_i where x_i > 0, with slope 1; y_i = 0 where x_i < 0, with slope 0. Entr
         "relu_backward",
         ("dx",),
         (
-            Probe("a matrix", (draw(4, 5),)),
-            Probe("numbers above 100", (100.0 + np.abs(draw(2, 2, 3)),)),
+            Trial("a matrix", (draw(4, 5),)),
+            Trial("numbers above 100", (100.0 + np.abs(draw(2, 2, 3)),)),
         ),
     ),
     wrong=(

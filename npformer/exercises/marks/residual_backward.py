@@ -1,7 +1,7 @@
 """residual_backward: the backward pass of two residual connections."""
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 WEIGHTS = 0.5 * draw(4, 4, seed=1), 0.5 * draw(4, 4, seed=2)
@@ -27,8 +27,8 @@ x = the input of h = x + f(x), in the same way:
         "residual_backward",
         ("dx", "dW1", "dW2"),
         (
-            Probe("x of shape (5, 4)", (draw(5, 4), *WEIGHTS)),
-            Probe("x of shape (2, 3, 4)", (draw(2, 3, 4), *WEIGHTS)),
+            Trial("x of shape (5, 4)", (draw(5, 4), *WEIGHTS)),
+            Trial("x of shape (2, 3, 4)", (draw(2, 3, 4), *WEIGHTS)),
         ),
     ),
     wrong=(

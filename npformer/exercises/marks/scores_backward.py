@@ -3,7 +3,7 @@
 import math
 
 from npformer.exercises.exercise import Exercise, Wrong
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 EXERCISE = Exercise(
@@ -26,13 +26,13 @@ K_jc is in column j of S:  dK_jc = scale sum_i dS_ij Q_ic,   dK = scale dS^T Q."
         "scores_backward",
         ("dquery", "dkey"),
         (
-            Probe(
+            Trial(
                 "a single head",
                 (draw(4, 3), draw(5, 3, seed=1)),
                 {"sqrt(d_head)": math.sqrt(3), "d_head": 3, "the number of queries": 4},
             ),
-            Probe("batch and heads", (draw(2, 2, 3, 4), draw(2, 2, 5, 4, seed=1))),
-            Probe("as many keys as queries", (draw(4, 3), draw(4, 3, seed=1))),
+            Trial("batch and heads", (draw(2, 2, 3, 4), draw(2, 2, 5, 4, seed=1))),
+            Trial("as many keys as queries", (draw(4, 3), draw(4, 3, seed=1))),
         ),
     ),
     wrong=(

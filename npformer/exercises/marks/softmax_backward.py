@@ -3,7 +3,7 @@
 from npformer.exercises.answer import Answer
 from npformer.exercises.exercise import Exercise, Wrong
 from npformer.exercises.invariants import failing
-from npformer.exercises.pair import Pair, Probe
+from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 
@@ -35,9 +35,9 @@ By the chain rule dx_i = sum_j dy_j y_j ([i = j] - y_i) = y_i dy_i - y_i sum_j d
         "softmax_backward",
         ("dx",),
         (
-            Probe("a matrix", (draw(4, 5),), {"the number of rows": 4, "the number of columns": 5}),
-            Probe("three axes", (draw(2, 3, 4),)),
-            Probe("a single row", (draw(6),)),
+            Trial("a matrix", (draw(4, 5),), {"the number of rows": 4, "the number of columns": 5}),
+            Trial("three axes", (draw(2, 3, 4),)),
+            Trial("a single row", (draw(6),)),
         ),
         invariants,
     ),
