@@ -228,16 +228,45 @@ def test_what_came_back_is_explained(body, expected):
 
 
 def test_a_second_call_may_not_differ():
-    body = """
-    calls.append(1)
-    factor = len(calls) if len(calls) > 1 + ONCE else 1
-    return np.where(x > 0, dy, 0) * factor
-    """
+    """The first call for a matrix is for the values, the second and the third look at the rules."""
+    body = "calls.append(1)\nreturn np.where(x > 0, dy, 0) * (2.0 if len(calls) == 3 else 1.0)"
     text = with_body("relu_backward", body).replace(
-        "import numpy as np", "import numpy as np\ncalls, ONCE = [], 3"
+        "import numpy as np", "import numpy as np; calls = []"
     )
-    found = verdict("relu_backward", text)
-    assert "gives other" in said(found) or "gives others" in said(found)
+    assert "a second call with the same cache gives others" in said(verdict("relu_backward", text))
+
+
+def test_gradcheck_has_the_last_word():
+    """A file that keeps its activations in a global is right for as long as it is used once."""
+    text = exercise("softmax_backward").solution
+    for right, wrong in [
+        ("import numpy as np", "import numpy as np\n\nsaved = {}"),
+        ("    return y, y", "    saved['y'] = y\n    return y, y"),
+        ("    y = cache", "    y = saved['y']"),
+    ]:
+        assert text.count(right) == 1
+        text = text.replace(right, wrong)
+    found = said(verdict("softmax_backward", text))
+    rule = "applied twice, the second forward pass spoilt the first one's cache"
+    assert found == f"gradcheck: {rule}"
+
+
+@pytest.mark.parametrize(
+    ("name", "invariant"),
+    [
+        ("softmax_backward", "gradient_of_softmax"),
+        ("layer_norm_backward", "gradient_of_layer_norm"),
+        ("dropout_backward", "gradient_of_one_dropout_used_twice"),
+    ],
+)
+def test_the_museums_invariants_are_asked_as_well(name, invariant):
+    """These are right for all shapes but the one that the invariant tries."""
+    shape = {"softmax_backward": (2, 4), "layer_norm_backward": (3, 6)}.get(name, (4, 6))
+    text = exercise(name).solution.replace(
+        f"def {name}(dy, cache):\n",
+        f"def {name}(dy, cache):\n    dy = dy * (1 + (dy.shape == {shape}))\n",
+    )
+    assert f"{invariant} fails: " in said(verdict(name, text))
 
 
 def test_a_forward_pass_that_was_changed_is_noticed():
