@@ -25,6 +25,17 @@ class Stuck(Exception):
     """A reader's file cannot be marked; the message says why, and in which line."""
 
 
+class Printed(io.StringIO):
+    """Keeps the beginning of what is written to it, and counts the rest."""
+
+    written = 0
+
+    def write(self, text: str) -> int:
+        """Write, unless enough is there."""
+        self.written += len(text)
+        return super().write(text) if self.tell() <= LONGEST_PRINT else len(text)
+
+
 class Answer:
     """A reader's file.
 
@@ -41,7 +52,7 @@ class Answer:
     def __init__(self, text: str, path: str, places: list[str] | None = None) -> None:
         self.text, self.path, self.places = text, path, places
         self.lines = text.splitlines()
-        self.printed = io.StringIO()
+        self.printed = Printed()
         self.listening = True  # whether what the file prints is kept
         module = types.ModuleType(MODULE)
         module.__file__ = path
@@ -78,7 +89,7 @@ class Answer:
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Run code of the reader, and explain what it raises."""
-        out = self.printed if self.listening else io.StringIO()
+        out = self.printed if self.listening else Printed()
         try:
             with (
                 contextlib.redirect_stdout(out),
@@ -99,9 +110,9 @@ class Answer:
 
     def prints(self) -> str:
         """Return what the file printed, cut if it is long."""
-        text = self.printed.getvalue().rstrip()
-        cut = text[:LONGEST_PRINT]
-        return cut if cut == text else f"{cut}\n... and so on, {len(text)} characters"
+        text = self.printed.getvalue()[:LONGEST_PRINT].rstrip()
+        long = self.printed.written > LONGEST_PRINT
+        return f"{text}\n... and so on, {self.printed.written} characters" if long else text
 
     def explained(self, error: BaseException) -> Exception:
         """Return an error of the reader's code in words."""

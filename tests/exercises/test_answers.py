@@ -185,9 +185,18 @@ def test_each_bug_of_the_model_fails_the_invariant_that_the_museum_names(i):
 
 
 def test_a_model_that_is_mended_in_part_is_told_how_far_it_is():
-    assert "9 of 13 checks pass, 4 fail:" in said(verdict("broken_model", broken(0, 1)))
+    assert "10 of 14 checks pass, 4 fail:" in said(verdict("broken_model", broken(0, 1)))
     for part in ("MyLayerNorm", "MyDropout", "line "):
         assert part not in said(verdict("broken_model", broken(0, 1)))
+
+
+def test_a_dropout_that_is_mended_at_the_cost_of_training_is_noticed():
+    text = exercise("broken_model").solution
+    scale = "            scale = 1.0 / (1.0 - self.rate)\n"
+    assert text.count(scale) == 1
+    found = said(verdict("broken_model", text.replace(scale, "")))
+    assert "13 of 14 checks pass, 1 fail" in found
+    assert "dropout_keeps_the_expectation fails" in found
 
 
 def test_parts_may_not_be_replaced_by_npformers_own():

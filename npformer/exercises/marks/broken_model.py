@@ -3,6 +3,9 @@
 import copy
 from typing import Any
 
+import numpy as np
+
+from npformer.core import Context
 from npformer.exercises.answer import Answer, NotBegun, Stuck
 from npformer.exercises.exercise import Exercise
 from npformer.exercises.invariants import failing
@@ -52,9 +55,10 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
         block.mixer.causal = False
         block.mixer_dropout.rate = block.feed_forward_dropout.rate = 0.0
     problems += failing(answer, plain, WITHOUT_DROPOUT, WITHOUT_ORDER)
+    problems += _expectation(model, answer)
     problems += _gradients(model, answer)
     if problems:
-        n = len(INVARIANTS) + 4
+        n = len(INVARIANTS) + 5
         problems.insert(0, f"{n - len(problems)} of {n} checks pass, {len(problems)} fail:")
     return problems
 
@@ -68,6 +72,18 @@ def _built_from(model: Any, answer: Answer) -> None:
             f"the model has no {' and no '.join(missing)} in it any more; mend the parts of the "
             "file rather than replace them"
         )
+
+
+def _expectation(model: Any, answer: Answer) -> list[str]:
+    """Check that dropout in training keeps the mean: somebody may mend evaluation at its cost."""
+    dropout = model.encoder.blocks[0].mixer_dropout
+    context = Context(training=True, generator=np.random.default_rng(0))
+    y, _ = answer.call(dropout.forward, np.ones(10_000), context)
+    if abs(np.mean(y) - 1.0) < 0.05:  # ten times the standard deviation, for a rate of 0.2
+        return []
+    return [
+        "dropout_keeps_the_expectation fails: In training, the mean of the result is that of x."
+    ]
 
 
 def _gradients(model: Any, answer: Answer) -> list[str]:
