@@ -15,9 +15,9 @@ BLANK = re.compile(r"^( *)# your code\n(.*?)^ *# end of your code\n", re.MULTILI
 """What readers write themselves, in a solved file."""
 
 FOOT = """
-Check it:  npformer exercises check . {name}
-Stuck?     npformer exercises hint . {name}
-Read:      {page}
+    Check it:  npformer exercises check . {name}
+    Stuck?     npformer exercises hint . {name}
+    Read:      {page}
 \"\"\"
 """
 

@@ -177,8 +177,8 @@ class Pair:
             if (found := np.asarray(gradient).dtype) != np.float32:
                 return [
                     f"{name} is right in float64, but where all arrays are float32 it comes out as "
-                    f"{found}. A NumPy number (np.sqrt(2)) does that, or an array made without a "
-                    "dtype (np.zeros(3))"
+                    f"{found}. A NumPy number does that (np.sqrt(2); math.sqrt(2) does not), so "
+                    "does an array of whole numbers, or one made without dtype=...",
                 ]
         return []
 
