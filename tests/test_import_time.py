@@ -11,6 +11,8 @@ LATER = (
     "cupy",
     "matplotlib",
     "multiprocessing",
+    "npformer.exercises",
+    "npformer.museum",
     "numpy.random",
     "safetensors",
     "scipy",

@@ -11,7 +11,8 @@
     INVARIANTS["gradient_of_layer_norm"](layer) # AssertionError; bug.right() passes
 
 The same invariants tell whether a layer of your own has one of these bugs. docs/museum.md shows all
-bugs. Nothing is patched, and the rest of the package does not import the museum.
+bugs. Nothing is patched. Of the rest of the package only the exercises import the museum: they
+hold the layers that readers write to the same invariants.
 """
 
 from npformer.museum.bug import REFEREES, Bug, Source, referees

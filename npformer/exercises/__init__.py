@@ -1,0 +1,10 @@
+"""Exercises: backward passes, Adam, a mixer and a broken model, marked by a referee.
+
+``npformer exercises start DIR`` writes a file for each exercise, with the question, the forward
+pass and a blank. ``npformer exercises check DIR`` runs what the reader wrote, and says what is
+wrong with it but never what would be right. docs/exercises.md shows how to use them.
+
+Each exercise has a solved file, ``solved/NAME.py``, from which the reader's file is made by leaving
+out the solution, and a file ``marks/NAME.py`` with hints, a derivation, typical mistakes, and the
+inputs and invariants that mark it. Nothing here is imported by ``import npformer``.
+"""

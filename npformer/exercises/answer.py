@@ -1,0 +1,149 @@
+"""A reader's file: run in a namespace of its own, with every error in words."""
+
+import contextlib
+import io
+import linecache
+import sys
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+MODULE = "npformer_exercise"  # the name under which a reader's file runs
+
+LONGEST_PRINT = 2000  # characters of what a reader's file prints that are passed on
+
+
+class NotBegun(Exception):
+    """A blank is still there; the message says where."""
+
+
+class Stuck(Exception):
+    """A reader's file cannot be marked; the message says why, and in which line."""
+
+
+class Printed(io.StringIO):
+    """Keeps the beginning of what is written to it, and counts the rest."""
+
+    written = 0
+
+    def write(self, text: str) -> int:
+        """Write, unless enough is there."""
+        self.written += len(text)
+        return super().write(text) if self.tell() <= LONGEST_PRINT else len(text)
+
+
+class Answer:
+    """A reader's file.
+
+    Parameters
+    ----------
+    text : str
+        Its source. For a notebook, the code cells one after another.
+    path : str
+        What it is called in tracebacks.
+    places : list of str, optional
+        What to call each line: "cell 3, line 2". By default "line 12".
+    """
+
+    def __init__(self, text: str, path: str, places: list[str] | None = None) -> None:
+        self.text, self.path, self.places = text, path, places
+        self.lines = text.splitlines()
+        self.printed = Printed()
+        self.listening = True  # whether what the file prints is kept
+        module = types.ModuleType(MODULE)
+        module.__file__ = path
+        self.names = vars(module)
+        linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path
+        sys.modules[MODULE] = module
+
+    def run(self) -> None:
+        """Run the file, so that its functions can be called."""
+        try:
+            code = compile(self.text, self.path, "exec")
+        except SyntaxError as error:
+            number = error.lineno or 0
+            where = f"{self.where(number)}, `{self.line(number)}`" if number else "the file"
+            raise Stuck(f"Python cannot read {where}: {error.msg}") from None
+        except ValueError as error:  # a null byte
+            raise Stuck(f"Python cannot read the file: {error}") from None
+        self.call(exec, code, self.names)
+
+    def function(self, name: str) -> Any:
+        """Return a function or class of the file."""
+        if name not in self.names:
+            raise Stuck(f"nothing is called {name} any more; the check looks for this name")
+        found = self.names[name]
+        if not callable(found):
+            raise Stuck(f"{name} is a {type(found).__name__}; expected a function or a class")
+        return found
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call code of the reader, and explain what it raises."""
+        with self.watched():
+            return function(*args)
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Run code of the reader, and explain what it raises."""
+        out = self.printed if self.listening else Printed()
+        try:
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(out),
+                warnings.catch_warnings(),
+                np.errstate(all="ignore"),
+            ):
+                warnings.simplefilter("ignore")
+                yield
+        except (Stuck, NotBegun, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # a reader's file may call sys.exit
+            raise self.explained(error) from error
+
+    def quiet(self) -> None:
+        """Stop keeping what the file prints: the referee calls it many times."""
+        self.listening = False
+
+    def prints(self) -> str:
+        """Return what the file printed, cut if it is long."""
+        text = self.printed.getvalue()[:LONGEST_PRINT].rstrip()
+        long = self.printed.written > LONGEST_PRINT
+        return f"{text}\n... and so on, {self.printed.written} characters" if long else text
+
+    def explained(self, error: BaseException) -> Exception:
+        """Return an error of the reader's code in words."""
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
+        number = frames[-1].lineno if frames else None
+        if isinstance(error, NotImplementedError) and frames:
+            return NotBegun(self.where(number))
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, SystemExit):
+            what = "the file ends Python itself"
+        if number is None:
+            return Stuck(f"it broke off: {what}")
+        return Stuck(f"{self.where(number)} broke off, `{self.line(number)}`: {what}")
+
+    def where(self, number: int | None) -> str:
+        """Return what to call a line."""
+        if number is None:
+            return "a line"
+        if self.places is None or not 1 <= number <= len(self.places):
+            return f"line {number}"
+        return self.places[number - 1]
+
+    def line(self, number: int) -> str:
+        """Return a line without its indent."""
+        return self.lines[number - 1].strip() if 1 <= number <= len(self.lines) else ""
+
+    def line_now(self, thread: int) -> str:
+        """Return which line of the file a thread is at, in words; "" if in none."""
+        frame = sys._current_frames().get(thread)
+        while frame is not None:
+            if frame.f_code.co_filename == self.path:
+                return f"{self.where(frame.f_lineno)}, `{self.line(frame.f_lineno)}`"
+            frame = frame.f_back
+        return ""

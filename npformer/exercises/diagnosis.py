@@ -1,0 +1,141 @@
+"""What is wrong with a gradient, in words: never what would be right."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+CLOSE = 1e-6
+"""Relative to the largest entry: finite differences and typical mistakes are told apart by far."""
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two arrays have the same shape and, but for rounding, the same values."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        return False
+    a, b = a.astype(float), b.astype(float)
+    scale = float(np.abs(b).max(initial=0.0))
+    return bool(np.abs(a - b).max(initial=0.0) <= CLOSE * scale)
+
+
+def fault_of(
+    name: str,
+    got: Any,
+    right: np.ndarray,
+    *,
+    variants: Iterable[tuple[str, Any]] = (),
+    others: Mapping[str, np.ndarray] | None = None,
+    of_ones: np.ndarray | None = None,
+    counts: Mapping[str, float] | None = None,
+    truth: str = "the slope of the loss",
+) -> str:
+    """Return what is wrong with a gradient, or "".
+
+    Parameters
+    ----------
+    name : str
+        Of the gradient: "dW", of W.
+    got, right : array
+        What the reader returned, and what it should be.
+    variants : iterable of (str, array)
+        What typical mistakes say and give.
+    others : mapping of str to array
+        The right gradients of the other arguments.
+    of_ones : array, optional
+        The right gradient for a dy of ones.
+    counts : mapping of str to float
+        Numbers that may explain a constant factor: {"the number of rows": 8}.
+    truth : str
+        What the right number is called.
+    """
+    if got is None:
+        return f"{name} is None: still to do"
+    if not isinstance(got, np.ndarray | np.generic | float | int):
+        return f"{name} is a {type(got).__name__}; expected an array"
+    got = np.asarray(got)
+    if got.dtype.kind == "c":
+        return f"{name} is complex; x is real, so its gradient is real too"
+    if got.dtype.kind not in "fiub":
+        return f"{name} has dtype {got.dtype}; expected floating-point numbers"
+    if same(got, right):
+        return ""
+    for says, variant in variants:
+        if same(got, variant) and not same(variant, right):
+            return f"{name}: {says}"
+    if got.shape != right.shape:
+        return f"{name} {_of_shape(name, got, right)}"
+    if not np.isfinite(got).all():
+        bad = int((~np.isfinite(got)).sum())
+        return f"{name} holds NaN or infinity, in {bad} of its {got.size} entries"
+    says = _of_values(got.astype(float), right, others or {}, of_ones, counts or {})
+    return f"{name} {says or _of_entries(got, right, truth)}"
+
+
+def _of_shape(name: str, got: np.ndarray, right: np.ndarray) -> str:
+    of = name.removeprefix("d")
+    shapes = f"its shape is {got.shape}; expected {right.shape}, the shape of {of}"
+    missing = got.ndim - right.ndim
+    if got.ndim >= 2 and got.shape == right.swapaxes(-1, -2).shape if right.ndim >= 2 else False:
+        return f"is transposed: {shapes}"
+    if missing > 0 and got.shape[missing:] == right.shape:
+        rows = f"every row of the batch uses the same {of}"
+        return f"is not summed over the batch: {shapes}; {rows}"
+    if got.ndim >= right.ndim and got.size == right.size:
+        return f"has the right number of entries in the wrong shape: {shapes}"
+    if right.ndim > got.ndim and right.shape[right.ndim - got.ndim :] == got.shape:
+        return f"is summed over too many axes: {shapes}"
+    return f"has the wrong shape: {shapes}"
+
+
+def _of_values(
+    got: np.ndarray,
+    right: np.ndarray,
+    others: Mapping[str, np.ndarray],
+    of_ones: np.ndarray | None,
+    counts: Mapping[str, float],
+) -> str:
+    if not got.any():
+        return "is 0 everywhere"
+    if same(got, -right):
+        return "has the wrong sign, everywhere"
+    for other, gradient in others.items():
+        if same(got, gradient):
+            return f"holds what {other} should be: look at the order in which they are returned"
+    if right.ndim >= 2 and right.shape[-1] == right.shape[-2] and same(got, right.swapaxes(-1, -2)):
+        return "is transposed: its last two axes are swapped"
+    if of_ones is not None and same(got, of_ones):
+        return "does not depend on the gradient that came in: it is right only where that is 1"
+    if right.any():
+        factor = float((got * right).sum() / (right * right).sum())
+        if factor and same(got, factor * right):
+            return _of_factor(factor, counts)
+    return ""
+
+
+def _of_factor(factor: float, counts: Mapping[str, float]) -> str:
+    sign = "has the wrong sign, and " if factor < 0.0 else ""
+    size = abs(factor)
+    for what, count in counts.items():
+        if math.isclose(size, count, rel_tol=1e-5):
+            return f"{sign}is {count:.4g} times too large, by the factor of {what}"
+        if math.isclose(size, 1.0 / count, rel_tol=1e-5):
+            return f"{sign}is {count:.4g} times too small, by the factor of {what}"
+    much = f"{size:.4g} times too large" if size > 1.0 else f"{1.0 / size:.4g} times too small"
+    return f"{sign}is {much}, everywhere: a constant factor"
+
+
+def _of_entries(got: np.ndarray, right: np.ndarray, truth: str) -> str:
+    wrong = np.abs(got - right) > CLOSE * np.abs(right).max(initial=0.0)
+    at = tuple(map(int, np.argwhere(wrong)[0]))
+    first = f"{list(at)} it is {got[at]:.5g}, where {truth} is {right[at]:.5g}"
+    if wrong.all():
+        return f"is wrong in every entry: at {first}"
+    share = f"is wrong in {int(wrong.sum())} of its {wrong.size} entries"
+    if wrong.ndim >= 2 and got.size > 4:
+        whole = wrong.all(axis=tuple(range(1, wrong.ndim)))
+        if whole.any() and wrong.sum() == whole.sum() * wrong[0].size:
+            rows = ", ".join(map(str, np.flatnonzero(whole)))
+            share = f"is right but for the entries [{rows}] of its first axis"
+    return f"{share}: at {first}"

@@ -1,0 +1,1 @@
+"""Hints, derivations, and how each exercise is marked: a file an exercise."""

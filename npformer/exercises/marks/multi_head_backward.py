@@ -1,0 +1,79 @@
+"""multi_head_backward: the backward pass of multi-head attention."""
+
+from npformer.exercises.exercise import Exercise, Wrong
+from npformer.exercises.pair import Pair, Trial
+from npformer.proof.cases.case import draw
+
+WEIGHTS = tuple(0.5 * draw(6, 6, seed=seed) for seed in range(1, 5))
+
+EXERCISE = Exercise(
+    name="multi_head_backward",
+    title="dx and four weights' gradients of multi-head attention",
+    page="chapters/attention.md",
+    hints=(
+        "Read the forward pass from bottom to top: the last product, merge, attend, split, the "
+        "three products with x. Each line has a backward line, in the reverse order.",
+        "The backward pass of `merge` is `split`, and that of `split` is `merge`. attend_backward "
+        "gives three gradients by head. x is in three products: what they give for x adds up.",
+        "dmerged = dy Wo^T and dWo = merged^T dy, summed over batch and length. Split dmerged, "
+        "call attend_backward, merge each result. Each of the three is a linear map of x: its "
+        "weight's gradient is x^T times it, and x gets the sum of the three products with W^T.",
+    ),
+    why="""\
+y = merged Wo, as in linear_backward: dmerged = dy Wo^T, and dWo = merged^T dy over all rows.
+merge only moves numbers, and so does its gradient, in the other direction: dheads = split(dmerged).
+attend_backward gives the gradients of the three; merged, they are those of x Wq, x Wk and x Wv.
+Each is a linear map of the same x: dW = x^T d, and dx is the sum of three terms d W^T.""",
+    mark=Pair(
+        "multi_head",
+        "multi_head_backward",
+        ("dx", "dWq", "dWk", "dWv", "dWo"),
+        (
+            Trial(
+                "two heads",
+                (draw(2, 4, 6), *WEIGHTS, 2),
+                {"the batch size": 2, "the number of heads": 2, "the number of rows": 8},
+            ),
+            Trial("three heads", (draw(3, 2, 6, seed=5), *WEIGHTS, 3)),
+            Trial("one head", (draw(1, 3, 6, seed=6), *WEIGHTS, 1)),
+        ),
+    ),
+    wrong=(
+        Wrong(
+            "x is used three times, and only one of them is there",
+            "dQ @ Wq.T + dK @ Wk.T + dV @ Wv.T",
+            "dV @ Wv.T",
+        ),
+        Wrong(
+            "x is used three times, and only one of them is there",
+            "dQ @ Wq.T + dK @ Wk.T + dV @ Wv.T",
+            "dQ @ Wq.T",
+        ),
+        Wrong(
+            "x is used three times, and the way through the values is missing",
+            "dQ @ Wq.T + dK @ Wk.T + dV @ Wv.T",
+            "dQ @ Wq.T + dK @ Wk.T",
+        ),
+        Wrong(
+            "heads are split by a reshape alone: that mixes up the features of different tokens",
+            "split(dmerged, n_heads)",
+            "dmerged.reshape(len(x), n_heads, x.shape[1], -1)",
+        ),
+        Wrong(
+            "heads are merged by a reshape alone: that mixes up the features of different tokens",
+            "(merge(d) for d in",
+            "(d.reshape(x.shape) for d in",
+        ),
+        Wrong(
+            "the last product is left out: the heads are multiplied by Wo on their way to y",
+            "dmerged = dy @ Wo.T",
+            "dmerged = dy",
+        ),
+        Wrong(
+            "the output weight multiplies the merged heads, not x",
+            '"bli,blo->io", merged, dy',
+            '"bli,blo->io", x, dy',
+        ),
+        Wrong("the weight is used untransposed", "dmerged = dy @ Wo.T", "dmerged = dy @ Wo"),
+    ),
+)

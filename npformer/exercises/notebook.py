@@ -1,0 +1,74 @@
+"""Exercises as notebooks, in version 4.5 of their format.
+
+A notebook is JSON with four keys, and each cell has five at most: that is written here, so that the
+exercises need no package beyond npformer's own. A test holds the result to the format's schema.
+"""
+
+import json
+import re
+from typing import Any
+
+HEADING = re.compile(r"^# %% ?(.*)\n", re.MULTILINE)
+"""What parts a file into cells, as editors do that know cells."""
+
+OF_PYTHON = "%%time", "%%timeit", "%%capture", "%%prun"
+"""Magic at the top of a cell whose rest is Python."""
+
+
+def from_source(text: str, name: str) -> str:
+    """Return a notebook with the cells of a file, and one that checks it."""
+    question, _, rest = text.removeprefix('"""').partition('\n"""\n')
+    first, _, after = question.partition("\n")
+    cells = [_markdown(f"# {first.rstrip('.')}\n{after}")]
+    imports, *parts = HEADING.split(rest)
+    cells.append(_code(imports))
+    for heading, code in zip(parts[::2], parts[1::2], strict=True):
+        cells += [_markdown(f"## {heading}"), _code(code)]
+    cells += [
+        _markdown("## Check\nSave the notebook first: what is marked is the file."),
+        _code(f"!npformer exercises check . {name}"),
+    ]
+    for number, cell in enumerate(cells, 1):
+        cell["id"] = f"cell-{number}"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    whole = {
+        "cells": cells,
+        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _markdown(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
+
+
+def _code(text: str) -> dict[str, Any]:
+    rest: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
+    return {"cell_type": "code", "source": _lines(text)} | rest
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip().splitlines(keepends=True)
+
+
+def to_source(text: str, name: str) -> tuple[str, list[str]]:
+    """Return the Python of a notebook's code cells, and what to call each of its lines.
+
+    Raises ValueError if the text is no notebook.
+    """
+    try:
+        cells = json.loads(text)["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{name} is no notebook; it cannot be read as one") from None
+    lines: list[str] = []
+    places: list[str] = []
+    for number, source in enumerate(sources, 1):
+        if source.startswith("%%") and not source.startswith(OF_PYTHON):
+            continue  # a cell in another language
+        for i, line in enumerate(source.splitlines(), 1):
+            lines.append(re.sub(r"^(\s*)[!%].*", r"\1pass", line))  # for the notebook alone
+            places.append(f"line {i} of code cell {number}")
+    return "\n".join(lines) + "\n", places

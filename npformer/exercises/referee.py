@@ -1,0 +1,45 @@
+"""The referee: what is said of an answer."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from npformer.exercises import notebook
+from npformer.exercises.answer import Answer, NotBegun, Stuck
+from npformer.exercises.exercise import Exercise
+
+RIGHT, WRONG, MISSING = "right", "wrong", "no file"
+NOT_BEGUN, UNFINISHED = "not begun", "unfinished"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one answer."""
+
+    state: str  # one of the words above
+    says: list[str] = field(default_factory=list)  # what is wrong
+    printed: str = ""  # what the reader's file printed
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, from which ``Verdict(**values)`` is the same again."""
+        return asdict(self)
+
+
+def judge(exercise: Exercise, answer: Answer) -> Verdict:
+    """Run an answer in this process, and mark it."""
+    try:
+        answer.run()
+        problems = exercise.mark(exercise, answer)
+    except NotBegun as blank:
+        if untouched(exercise, answer.text):
+            return Verdict(NOT_BEGUN)
+        problems = [f"{blank} still raises NotImplementedError"]
+        return Verdict(UNFINISHED, problems, answer.prints())
+    except Stuck as stuck:
+        problems = [str(stuck)]
+    return Verdict(WRONG if problems else RIGHT, problems, answer.prints())
+
+
+def untouched(exercise: Exercise, text: str) -> bool:
+    """Whether a source is the one that was handed out, as a file or as a notebook."""
+    cells, _ = notebook.to_source(notebook.from_source(exercise.blank, exercise.name), "")
+    return text.split() in (exercise.blank.split(), cells.split())

@@ -1,0 +1,36 @@
+"""Solutions as text, and the table of the exercises' page."""
+
+import difflib
+import textwrap
+
+from npformer.exercises.exercise import BLANK, Exercise
+from npformer.exercises.table import NAMES, every
+
+
+def solution(one: Exercise) -> str:
+    """Return what stands in place of the blanks, how it follows, and where to read on."""
+    parts = [one.why, *_code(one), f"Read on: docs/{one.page}"]
+    return "\n\n".join(parts)
+
+
+def _code(one: Exercise) -> list[str]:
+    if one.breaks:  # instead of a blank, bugs: show what changes
+        lines = one.blank.splitlines(), one.solution.splitlines()
+        changes = list(difflib.unified_diff(*lines, n=1, lineterm=""))[2:]
+        return ["What changes (- broken, + mended):", "\n".join(changes)]
+    found = []
+    for blank in BLANK.finditer(one.solved):
+        head = one.solved[: blank.start()].rpartition("\n    def ")[2].partition("(")[0]
+        name = f"{head}:\n" if len(one.parts()) > 1 else ""
+        found.append(f"{name}{textwrap.indent(textwrap.dedent(blank[2]).rstrip(), '    ')}")
+    return found
+
+
+def table() -> str:
+    """Return the table of docs/exercises.md."""
+    rows = ["| | name | what is to be written | chapter |", "|---|---|---|---|"]
+    for one in every():
+        number = NAMES.index(one.name) + 1
+        page = one.page.rpartition("/")[2].removesuffix(".md").replace("_", " ")
+        rows.append(f"| {number} | `{one.name}` | {one.title} | [{page}]({one.page}) |")
+    return "\n".join(rows)

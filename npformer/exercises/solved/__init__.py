@@ -1,0 +1,1 @@
+"""The solved files. Readers get them with blanks: see `npformer.exercises.texts`."""

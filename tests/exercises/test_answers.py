@@ -1,0 +1,324 @@
+"""What the referee says: to blanks, to solutions, and to typical wrong answers."""
+
+import ast
+import re
+
+import pytest
+
+from npformer.exercises.answer import MODULE, Answer
+from npformer.exercises.marks.broken_model import BUGS
+from npformer.exercises.table import NAMES, every, exercise
+from npformer.museum import BUGS as MUSEUM
+from tests.exercises.answers import MIXER, WRONG, WRONG_MIXERS, verdict, with_body
+
+MISTAKES = [(one.name, i) for one in every() for i in range(len(one.wrong))]
+
+
+def said(found):
+    return "\n".join(found.says)
+
+
+def test_there_is_every_blank_that_the_chapters_name():
+    assert len(NAMES) == len(set(NAMES)) == 19
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_blank_is_not_begun(name):
+    found = verdict(name, exercise(name).blank)
+    assert (found.state, found.says) == ("not begun", [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_blank_with_a_comment_is_unfinished(name):
+    found = verdict(name, exercise(name).blank.replace("# your code", "# on Sunday"))
+    expected = "not begun" if exercise(name).breaks else "unfinished"
+    assert found.state == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_solution_is_right(name):
+    found = verdict(name, exercise(name).solution)
+    assert (found.state, found.says) == ("right", [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_blank_and_solution_have_nothing_of_each_other(name):
+    one = exercise(name)
+    assert one.blank != one.solution
+    assert "NotImplementedError" not in one.solution
+    assert "your code" not in one.solution
+    for text in (one.blank, one.solution):
+        assert "mypy" not in text
+        assert "end of your code" not in text
+        ast.parse(text)
+    for part in one.parts():
+        assert part not in one.blank
+
+
+@pytest.mark.parametrize(("name", "body", "expected"), WRONG)
+def test_a_wrong_answer_gets_the_message_that_is_meant_for_it(name, body, expected):
+    found = verdict(name, with_body(name, body))
+    assert found.state == "wrong"
+    for words in expected:
+        assert words in said(found)
+
+
+def test_each_blank_has_wrong_answers():
+    counted = {name: sum(name == one for one, *_ in WRONG) for name in NAMES}
+    rest = {"own_mixer", "broken_model"}  # have tests of their own below
+    assert {name for name, count in counted.items() if count < 2} == rest
+
+
+@pytest.mark.parametrize(("name", "i"), MISTAKES)
+def test_each_mistake_that_the_referee_knows_is_recognised(name, i):
+    one = exercise(name)
+    mistake = one.wrong[i]
+    text = one.with_foot(one.solved)
+    assert mistake.right in text
+    found = verdict(name, text.replace(mistake.right, mistake.wrong))
+    assert found.state == "wrong"
+    assert mistake.says in said(found)
+
+
+# Never the answer ---------------------------------------------------------------------------------
+
+
+def expressions(source):
+    """Return the products, sums and calls of a solution, without blanks."""
+    found = set()
+    for part in source:
+        lines = part.splitlines()
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        tree = ast.parse("def f():\n" + "\n".join(" " + line[indent:] for line in lines))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Compare):
+                found.add(plain(ast.unparse(node)))
+    return {one for one in found if len(one) > 6}
+
+
+def plain(text):
+    return re.sub(r"\s", "", text)
+
+
+def test_expressions_of_a_solution_are_found():
+    found = expressions(exercise("softmax_backward").parts())
+    assert {"y*(dy-inner)", "(dy*y).sum(axis=-1,keepdims=True)"} <= found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_message_holds_an_expression_of_the_solution(name):
+    one = exercise(name)
+    answer = expressions(one.parts())
+    texts = [mistake.says for mistake in one.wrong]
+    for mistake in one.wrong:
+        text = one.with_foot(one.solved).replace(mistake.right, mistake.wrong)
+        texts += verdict(name, text).says
+    for kind, body, _ in WRONG:
+        if kind == name:
+            texts += [says for says in verdict(name, with_body(name, body)).says if "`" not in says]
+    texts.append(one.title)
+    for text in texts:
+        assert not [expression for expression in answer if expression in plain(text)], text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hints_are_two_or_three_and_refer_to_exercises_by_their_numbers(name):
+    one = exercise(name)
+    assert len(one.hints) in (2, 3)
+    for number, word in re.findall(r"(\w+_backward) of exercise (\d+)", " ".join(one.hints)):
+        assert NAMES[int(word) - 1] == number
+
+
+# A mixer of one's own -----------------------------------------------------------------------------
+
+
+def test_another_mixer_is_right_as_well():
+    found = verdict("own_mixer", MIXER)
+    assert (found.state, found.says) == ("right", [])
+
+
+@pytest.mark.parametrize(("right", "wrong", "expected"), WRONG_MIXERS)
+def test_a_wrong_mixer_is_told_which_rule_it_breaks(right, wrong, expected):
+    assert MIXER.count(right) >= 1
+    found = verdict("own_mixer", MIXER.replace(right, wrong, 1))
+    assert found.state == "wrong"
+    assert expected in said(found)
+
+
+# The broken model ---------------------------------------------------------------------------------
+
+FAILS = {
+    "LayerNormWithoutGamma": "gradient_of_layer_norm",
+    "DropoutThatScalesAtEvaluation": "dropout_does_nothing_at_evaluation",
+    "attention_that_looks_ahead": "causal_attention_does_not_look_ahead",
+    "BlockWithOneResidual": "each_residual_adds_its_own_input",
+}
+
+
+def broken(*indices):
+    """Return the model with only some of its bugs."""
+    one = exercise("broken_model")
+    text = one.solution
+    for i in indices:
+        right, wrong = one.breaks[i]
+        assert text.count(right) == 1
+        text = text.replace(right, wrong)
+    return text
+
+
+def test_all_bugs_are_in_the_model_that_is_handed_out():
+    assert broken(0, 1, 2, 3) == exercise("broken_model").blank
+    assert tuple(FAILS) == BUGS
+
+
+@pytest.mark.parametrize("i", range(4))
+def test_each_bug_of_the_model_fails_the_invariant_that_the_museum_names(i):
+    invariant = FAILS[BUGS[i]]
+    assert invariant in MUSEUM[BUGS[i]].caught_by
+    found = verdict("broken_model", broken(i))
+    assert found.state == "wrong"
+    assert [words for words in found.says if words.startswith(f"{invariant} fails")]
+    others = [words for words in found.says if " fails: " in words and invariant not in words]
+    assert others == []
+    caught_by_gradcheck = "differences" in MUSEUM[BUGS[i]].caught_by
+    assert caught_by_gradcheck == ("gradcheck of a block fails" in said(found))
+
+
+def test_a_model_that_is_mended_in_part_is_told_how_far_it_is():
+    assert "10 of 14 checks pass, 4 fail:" in said(verdict("broken_model", broken(0, 1)))
+    for part in ("MyLayerNorm", "MyDropout", "line "):
+        assert part not in said(verdict("broken_model", broken(0, 1)))
+
+
+def test_a_dropout_that_is_mended_at_the_cost_of_training_is_noticed():
+    text = exercise("broken_model").solution
+    scale = "            scale = 1.0 / (1.0 - self.rate)\n"
+    assert text.count(scale) == 1
+    found = said(verdict("broken_model", text.replace(scale, "")))
+    assert "13 of 14 checks pass, 1 fail" in found
+    assert "dropout_keeps_the_expectation fails" in found
+
+
+def test_parts_may_not_be_replaced_by_npformers_own():
+    text = exercise("broken_model").blank.replace("= MyDropout(rate)", "= Dropout(rate)")
+    assert "the model has no MyDropout in it any more" in said(verdict("broken_model", text))
+
+
+# What else can be wrong with a file ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return", "returned nothing; expected dx, dW, db. Is a `return` missing?"),
+        ("return dy @ W.T", "returned one array; expected a tuple: dx, dW, db, in this order"),
+        ("return dy @ W.T, None", "returned 2 gradients; expected 3"),
+        ("return [dy, dy, dy]", "returned a list; expected a tuple"),
+        ("return dy @ W.T, None, None", "dW is None: still to do"),
+        ("return dy @ W.T, 'dW', None", "dW is a str; expected an array"),
+        ("return -dy @ W.T, None, None", "dx has the wrong sign, everywhere"),
+        ("return 3 * dy @ W.T, None, None", "dx is 3 times too large, everywhere"),
+        ("return 0 * dy @ W.T, None, None", "dx is 0 everywhere"),
+        ("return dy @ W.T * np.nan, None, None", "dx holds NaN or infinity, in 18 of its 18"),
+        ("return dy @ W.T + 1j, None, None", "dx is complex"),
+        ("return (dy @ W.T)[None], None, None", "dx is not summed over the batch"),
+        ("return (dy @ W.T).ravel(), None, None", "dx has the wrong shape"),
+        ("return (dy @ W.T).sum(0), None, None", "dx is summed over too many axes"),
+        ("return dy @ W.T + np.eye(6, 3), None, None", "dx is wrong in 3 of its 18 entries"),
+        ("return dW, dW, dW", "line 35 broke off, `return dW, dW, dW`: NameError"),
+        ("return 1 / 0", "ZeroDivisionError: division by zero [x (6, 3), W (3, 4), b (4,), dy (6"),
+        ("raise SystemExit", "the file ends Python itself"),
+        ("return linear_backward(dy, cache)", "RecursionError"),
+        ("return input()", "broke off"),
+    ],
+)
+def test_what_came_back_is_explained(body, expected):
+    assert expected in said(verdict("linear_backward", with_body("linear_backward", body)))
+
+
+def test_a_second_call_may_not_differ():
+    """The first call for a matrix is for the values, the second and the third look at the rules."""
+    body = "calls.append(1)\nreturn np.where(x > 0, dy, 0) * (2.0 if len(calls) == 3 else 1.0)"
+    text = with_body("relu_backward", body).replace(
+        "import numpy as np", "import numpy as np; calls = []"
+    )
+    assert "a second call with the same cache gives others" in said(verdict("relu_backward", text))
+
+
+def test_gradcheck_has_the_last_word():
+    """A file that keeps its activations in a global is right for as long as it is used once."""
+    text = exercise("softmax_backward").solution
+    for right, wrong in [
+        ("import numpy as np", "import numpy as np\n\nsaved = {}"),
+        ("    return y, y", "    saved['y'] = y\n    return y, y"),
+        ("    y = cache", "    y = saved['y']"),
+    ]:
+        assert text.count(right) == 1
+        text = text.replace(right, wrong)
+    found = said(verdict("softmax_backward", text))
+    rule = "applied twice, the second forward pass spoilt the first one's cache"
+    assert found == f"gradcheck: {rule}"
+
+
+@pytest.mark.parametrize(
+    ("name", "invariant"),
+    [
+        ("softmax_backward", "gradient_of_softmax"),
+        ("layer_norm_backward", "gradient_of_layer_norm"),
+        ("dropout_backward", "gradient_of_one_dropout_used_twice"),
+    ],
+)
+def test_the_museums_invariants_are_asked_as_well(name, invariant):
+    """These are right for all shapes but the one that the invariant tries."""
+    shape = {"softmax_backward": (2, 4), "layer_norm_backward": (3, 6)}.get(name, (4, 6))
+    text = exercise(name).solution.replace(
+        f"def {name}(dy, cache):\n",
+        f"def {name}(dy, cache):\n    dy = dy * (1 + (dy.shape == {shape}))\n",
+    )
+    assert f"{invariant} fails: " in said(verdict(name, text))
+
+
+def test_a_forward_pass_that_was_changed_is_noticed():
+    text = exercise("linear_backward").solution.replace("x @ W + b", "x @ W - b")
+    found = said(verdict("linear_backward", text))
+    assert "linear gives other numbers than the one that was given" in found
+    assert "npformer exercises start DIR linear_backward --force" in found
+
+
+def test_a_function_that_is_gone_is_named():
+    text = exercise("linear_backward").solution.replace("def linear_backward", "def backward")
+    assert "nothing is called linear_backward any more" in said(verdict("linear_backward", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1\nfor x in\n", "Python cannot read line 2, `for x in`: invalid syntax"),
+        ("x = 1\n  y = 2\n", "Python cannot read line 2, `y = 2`: unexpected indent"),
+        ("import numpi\n", "line 1 broke off, `import numpi`: ModuleNotFoundError"),
+        ("x = '\0'", "Python cannot read"),
+        ("", "nothing is called linear"),
+    ],
+)
+def test_a_file_that_does_not_run_is_explained(text, expected):
+    found = verdict("linear_backward", text)
+    assert found.state == "wrong"
+    assert expected in said(found)
+
+
+def test_files_do_not_see_each_other():
+    first = Answer("mine = 1\nimport numpy as np\n", "a.py")
+    first.run()
+    second = Answer("theirs = 'mine' in globals()\n", "b.py")
+    second.run()
+    assert second.names["theirs"] is False
+    assert first.names["__name__"] == second.names["__name__"] == MODULE
+
+
+def test_what_a_file_prints_is_kept_without_the_calls_of_gradcheck():
+    text = exercise("relu_backward").solution.replace(
+        "    return dy", "    print('of shape', x.shape)\n    return dy"
+    )
+    printed = verdict("relu_backward", text).printed
+    assert printed.startswith("of shape (4, 5)\n")
+    assert len(printed.splitlines()) < 10
