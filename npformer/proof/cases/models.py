@@ -46,7 +46,7 @@ def _blocks() -> Iterator[Case]:
     training: dict[str, Any] = {"training": True, **MODEL}
     yield layer("pre-norm, dropout, padding mask", pre, x, mask=mask, **training)
     alone: dict[str, Any] = {"ffn": "none", "dropout": 0.2}
-    covers = {"covers": ("NoFeedForward",)}
+    covers: dict[str, Any] = {"covers": ("NoFeedForward",)}
     yield layer("mixer alone, padding mask", block(**alone), x, mask=mask, **MODEL, **covers)
     yield layer("mixer alone, pre-norm, dropout", block(**alone, norm="pre"), x, **training)
     yield twice(block(), x, **MODEL)
