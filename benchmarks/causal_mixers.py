@@ -26,12 +26,27 @@ class CausalMixer(Mixer):
 
 @MIXERS.register("causal_fourier")
 class CausalFourier(CausalMixer):
-    """y = Re(tril(F_seq) x F_hidden): what is above the diagonal of the first matrix is 0."""
+    """y = Re(tril(F_seq) x F_hidden) / scale: no token takes from what follows it.
+
+    F_seq is the matrix of the longest sequence, and a shorter one uses its top left corner: with
+    the matrix of its own length, its results would say how much text is still to come.
+
+    Parameters
+    ----------
+    max_len : int
+        Length of the longest sequence.
+    unitary : bool
+        Whether to divide by the square root of (max_len d_model); as published, there is no scale.
+    """
+
+    def __init__(self, max_len, unitary=False):
+        self.max_len = max_len
+        self.unitary = unitary
 
     @classmethod
-    def build(cls, settings, *, seed, dtype):
-        """Make this mixer; it has no settings."""
-        return cls()
+    def build(cls, settings, *, seed, dtype, unitary=False):
+        """Make this mixer for an encoder."""
+        return cls(settings.max_len, unitary)
 
     def forward(self, x, context):
         """Return the result and no cache."""
@@ -48,8 +63,11 @@ class CausalFourier(CausalMixer):
         """Return both matrices; that of the features is symmetric."""
         _, length, d_model = x.shape
         dtype = np.result_type(x.dtype, np.complex64)
-        pair = np.tril(constants.fourier_matrix(length)), constants.fourier_matrix(d_model)
-        return [matrix.astype(dtype) for matrix in pair]
+        over_sequence = np.tril(constants.fourier_matrix(self.max_len)[:length, :length])
+        if self.unitary:
+            over_sequence = over_sequence / np.sqrt(self.max_len * d_model)
+        matrices = over_sequence, constants.fourier_matrix(d_model)
+        return [matrix.astype(dtype) for matrix in matrices]
 
 
 @MIXERS.register("causal_convolution")

@@ -27,6 +27,8 @@ class Part:
     torch: bool = False
 
 
+FILE = RESULTS / "questions.json"
+
 PARTS = {
     "layouts": Part(
         "a linear map with features last and first",
@@ -85,8 +87,6 @@ def run(words):
         parser.error(f"no part {', '.join(unknown)}; expected some of {', '.join(PARTS)}")
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1" and not options.show:
         parser.error("set OPENBLAS_NUM_THREADS=1 before: everything here is timed on one core")
-    file = RESULTS / "questions.json"
-    figures = json.loads(file.read_text()) if file.is_file() else {}
     for name in [] if options.show else chosen:
         began = time.perf_counter()
         found = PARTS[name].run(lambda figure: print(figure, flush=True))
@@ -94,9 +94,15 @@ def run(words):
         if PARTS[name].torch and importlib.util.find_spec("torch"):
             on["torch"] = version("torch")
         minutes = round((time.perf_counter() - began) / 60, 1)
+        figures = measured()  # again, for another process may have written its part meanwhile
         figures[name] = {"machine": on, "minutes": minutes, "figures": found}
-        file.write_text(json.dumps(figures, indent=1) + "\n")
-    write(figures)
+        FILE.write_text(json.dumps(figures, indent=1) + "\n")
+    write(measured())
+
+
+def measured():
+    """Return what the results hold, by part."""
+    return json.loads(FILE.read_text()) if FILE.is_file() else {}
 
 
 def write(figures):

@@ -14,11 +14,12 @@ MODELS = {
     "identity": {"mixer": "identity"},
     "fourier": {"mixer": "fourier"},
     "causal_fourier": {"mixer": "causal_fourier"},
+    "causal_fourier, unitary": {"mixer": "causal_fourier(unitary=True)"},
     "causal_convolution": {"mixer": "causal_convolution"},
     "attention, causal": {"mixer": "attention", "causal": True},
 }
 WINDOW, TRAIN, TEXT_EPOCHS = 64, 12_000, 3
-TESTED, PREFIXES = 256, (16, 32, 48, 64)
+TESTED, PREFIXES = 256, (15, 30, 45, 60)
 
 
 def text():

@@ -28,7 +28,9 @@ def collapse(found):
         kind = {"the whole block": "+ residual + norm"}.get(kind, kind)
         colour = colours.setdefault(kind, f"C{len(colours)}")
         with_network = "feed-forward" in name or "whole" in name
-        axes.plot(values, styles[with_network], color=colour, label=name)
+        order = {"zorder": 3, "lw": 1.2} if with_network else {"zorder": 4, "lw": 2.6}
+        axes.plot(values, styles[with_network], color=colour, label=name, **order)
+    axes.text(23.8, 1.5e-15, "rounding of float64", ha="right", fontsize=9)
     axes.set_yscale("log")
     axes.set_ylim(1e-16, 3.0)
     axes.set_xlim(0, 24)
