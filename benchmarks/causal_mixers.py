@@ -1,11 +1,8 @@
-"""Fourier mixing for a GPT, as two mixers: a triangle of the Fourier matrix, and a convolution.
-
-The name of each is known to `EncoderConfig` once this file is imported.
-"""
+"""Fourier mixing for a GPT, as two mixers: a triangle of the Fourier matrix, and a convolution."""
 
 import numpy as np
 
-from npformer import MIXERS, Parameter
+from npformer import Parameter
 from npformer.core import checks, constants, fft_module, initializers
 from npformer.mixers import Mixer
 
@@ -24,7 +21,6 @@ class CausalMixer(Mixer):
         return np.broadcast_to(matrix, (x.shape[0], 1, length, length))
 
 
-@MIXERS.register("causal_fourier")
 class CausalFourier(CausalMixer):
     """y = Re(tril(F_seq) x F_hidden) / scale: no token takes from what follows it.
 
@@ -70,7 +66,6 @@ class CausalFourier(CausalMixer):
         return [matrix.astype(dtype) for matrix in matrices]
 
 
-@MIXERS.register("causal_convolution")
 class CausalConvolution(CausalMixer):
     """y_t = sum over s <= t of k_(t-s) x_s, for each feature: a product of Fourier transforms.
 
