@@ -17,9 +17,9 @@ MODELS = {
     "identity": {"mixer": "identity"},
     "fourier": {"mixer": "fourier"},
     "causal_fourier": {"mixer": "causal_fourier"},
-    "causal_fourier, unitary": {"mixer": "causal_fourier(unitary=True)"},
+    "causal_fourier(unitary=True)": {"mixer": "causal_fourier(unitary=True)"},
     "causal_convolution": {"mixer": "causal_convolution"},
-    "attention, causal": {"mixer": "attention", "causal": True},
+    "causal attention": {"mixer": "attention", "causal": True},
 }
 WINDOW, TRAIN, TEXT_EPOCHS = 64, 8_000, 3
 TESTED, PREFIXES = 256, (15, 30, 45, 60)
@@ -42,14 +42,12 @@ def text():
     return characters, (train[:, :-1], train[:, 1:]), (test[:, :-1], test[:, 1:])
 
 
-def causal(say):
+def causal(name, say):
     """Return accuracies of recall, and of the next character with and without the text to come."""
-    found = []
-    for name, settings in MODELS.items():
-        entry = {"model": name, **_recall(settings), **_next_character(settings)}
-        found.append(entry)
-        say(entry)
-    return found
+    settings = MODELS[name]
+    found = {"model": name, **_recall(settings), **_next_character(settings)}
+    say(found)
+    return [found]
 
 
 def _recall(settings):
