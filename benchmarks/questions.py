@@ -23,7 +23,7 @@ PARTS = {
     **{f"ablation {task}": partial(training.ablation, task) for task in RECIPES},
     "collapse": depth.collapse,
     "memories": training.memories,
-    "recall": training.recall,
+    "lookup": training.lookup,
     "steps": times.steps,
     **{f"causal {model}": partial(in_a_gpt.causal, model) for model in in_a_gpt.MODELS},
 }
@@ -34,7 +34,7 @@ ABOUT = {
     "ablation": "all tasks, three mixers, with and without a feed-forward network",
     "collapse": "how fast tokens become equal over depth",
     "memories": "which rows of digits activate hidden units most",
-    "recall": "looking up values of few and of many keys",
+    "lookup": "looking up values of few and of many keys",
     "steps": "the time of a training step with three mixers",
     "causal": "Fourier mixing, causal mixers and causal attention on two tasks",
 }
@@ -45,7 +45,7 @@ TABLES = {
     "questions ablation mixers": training.mixers_table,
     "questions collapse": depth.collapse_table,
     "questions memories": training.memories_table,
-    "questions recall": training.recall_table,
+    "questions lookup": training.lookup_table,
     "questions steps": times.steps_table,
     "questions causal": in_a_gpt.causal_table,
 }

@@ -80,7 +80,7 @@ KEYS = (8, 16, 128)
 COMPARED = ("identity", "random_synthesizer", "dense_synthesizer", "attention")
 
 
-def recall(say):
+def lookup(say):
     """Return test accuracies of recall with few and many keys."""
     found = []
     for keys in KEYS:
@@ -99,7 +99,7 @@ def recall(say):
     return found
 
 
-def recall_table(found):
+def lookup_table(found):
     """Return a row for each number of keys."""
     lines = [
         f"| recall: test accuracy | {' | '.join(COMPARED)} |",

@@ -53,8 +53,8 @@ def test_without_a_feed_forward_network_nothing_of_the_second_half_is_left(encod
     assert not [name for name in model.parameters() if "feed_forward" in name]
 
 
-def test_without_a_feed_forward_network_equal_tokens_stay_equal_to_their_average(encoder, x):
-    # Attention averages values: what it gives for a sequence of equal tokens is linear in them.
+def test_attention_is_linear_in_sequences_of_equal_tokens(encoder, x):
+    # So without a feed-forward network a block adds nothing but a linear map to such a sequence.
     block = encoder(ffn="none").blocks[0]
     one, other = (np.broadcast_to(part, x.shape) for part in (x[:, :1], x[:, 1:2]))
     together = block.mixer(one) + block.mixer(other)
