@@ -21,8 +21,8 @@ MODELS = {
     "causal_convolution": {"mixer": "causal_convolution"},
     "causal attention": {"mixer": "attention", "causal": True},
 }
-WINDOW, TRAIN, TEXT_EPOCHS = 64, 8_000, 3
-TESTED, PREFIXES = 256, (15, 30, 45, 60)
+WINDOW, TRAIN, TEXT_EPOCHS = 32, 16_000, 2
+TESTED, PREFIXES = 256, (10, 17, 24, 31)
 
 
 def text():
@@ -70,9 +70,8 @@ class _Text:
 
 def _next_character(settings):
     characters, train, test = text()
-    sizes = SMALL | {"d_model": 64, "n_heads": 4}
     model = nf.SequenceClassifier(
-        nf.EncoderConfig(**sizes, max_len=WINDOW, **settings),
+        nf.EncoderConfig(**SMALL, max_len=WINDOW, **settings),
         len(characters),
         vocab_size=len(characters),
         pooling="none",

@@ -21,15 +21,10 @@ def draw():
 def collapse(found):
     """Draw how far tokens are from equal after each layer."""
     figure, axes = plt.subplots(figsize=(7.0, 4.2))
-    styles = {False: ":", True: "-"}
-    colours = {}
-    for name, values in found.items():
-        kind = name.replace(" + feed-forward", "").replace("+ feed-forward", "attention alone")
-        kind = {"the whole block": "+ residual + norm"}.get(kind, kind)
-        colour = colours.setdefault(kind, f"C{len(colours)}")
-        with_network = "feed-forward" in name or "whole" in name
-        order = {"zorder": 3, "lw": 1.2} if with_network else {"zorder": 4, "lw": 2.6}
-        axes.plot(values, styles[with_network], color=colour, label=name, **order)
+    for k, (name, values) in enumerate(found.items()):
+        # In pairs: without a feed-forward network, and with one.
+        style = {"ls": "-", "lw": 1.2} if k % 2 else {"ls": ":", "lw": 2.6, "zorder": 3}
+        axes.plot(values, color=f"C{k // 2}", label=name, **style)
     axes.text(23.8, 1.5e-15, "rounding of float64", ha="right", fontsize=9)
     axes.set_yscale("log")
     axes.set_ylim(1e-16, 3.0)
