@@ -78,20 +78,25 @@ def write(name, figures, table, blocks=None, **more):
     (RESULTS / f"{name}.json").write_text(
         json.dumps({"machine": on, "figures": figures}, indent=2) + "\n"
     )
+    source = source_of(name, on)
+    (RESULTS / f"{name}.md").write_text(f"{table}\n\n{source}\n")
+    for block, text in {name: table, **(blocks or {})}.items():
+        show(block, f"{text}\n\n{source}\n")
+    print(f"{table}\n\n{source}")
+
+
+def source_of(name, on):
+    """Return a sentence on where figures are from; `on` is what `machine` returned, and more."""
     versions = f"Python {on['python']}, NumPy {on['numpy']}"
     if "torch" in on:
         versions += f", PyTorch {on['torch']}"
     if "threads" in on:
         versions += f", {on['threads']} threads each"
     code = f" (commit {on['commit']})" if on["commit"] else ""
-    source = (
+    return (
         f"Written by `python -m benchmarks {name}` on {on['date']}{code}, on {on['cores']} cores "
         f"of {on['cpu']}, {versions}."
     )
-    (RESULTS / f"{name}.md").write_text(f"{table}\n\n{source}\n")
-    for block, text in {name: table, **(blocks or {})}.items():
-        show(block, f"{text}\n\n{source}\n")
-    print(f"{table}\n\n{source}")
 
 
 def show(block, text):

@@ -61,12 +61,24 @@ class PositionwiseFeedForward(Layer):
         return self.expand.backward(dbefore, expand_cache, gradients)
 
 
+class NoFeedForward(Layer):
+    """No network: an `EncoderBlock` that is given this has no second sublayer. It never runs."""
+
+    def __init__(self, d_model: int, d_ff: int, activation: str, **drawn: Any) -> None:
+        pass
+
+
 FFNS: Registry[Layer] = Registry(
     "feed-forward network",
-    {"linear": PositionwiseFeedForward, "conv1d": partial(PositionwiseFeedForward, ffn="conv1d")},
+    {
+        "linear": PositionwiseFeedForward,
+        "conv1d": partial(PositionwiseFeedForward, ffn="conv1d"),
+        "none": NoFeedForward,
+    },
     table="npformer.layers.FFNS",
     makes=Layer,
     gets="d_model, d_ff, activation, seed=, dtype=, initializer= and their options",
 )
 """What ``EncoderConfig(ffn=...)`` takes. Builders get d_model, d_ff, the activation's name and, as
-keywords, seed, dtype and the initializer's name. They return a layer that keeps the shape."""
+keywords, seed, dtype and the initializer's name. They return a layer that keeps the shape, or a
+`NoFeedForward`."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.layers import FFNS, Dropout, LayerNorm
+from npformer.layers.feed_forward import NoFeedForward
 from npformer.mixers import MIXERS
 from npformer.models.config import EncoderConfig
 
@@ -58,7 +59,10 @@ RESIDUALS: dict[str, tuple[Any, Any]] = {
 class EncoderBlock(Layer):
     """A mixer, then a feed-forward network, each with a residual connection and a norm.
 
-    ``config.norm`` chooses between `post_norm` (Vaswani et al., 2017) and `pre_norm`.
+    ``config.norm`` chooses between `post_norm` (Vaswani et al., 2017) and `pre_norm`. With
+    ``config.ffn="none"`` the block is its mixer alone: the residual connection and the norm of the
+    second sublayer go with the network. What would remain of them, norm(x + 0), is a second norm of
+    what is normed already (post-norm), or x and a norm that nothing reads (pre-norm).
 
     Parameters
     ----------
@@ -79,28 +83,31 @@ class EncoderBlock(Layer):
         self.mixer_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
         sizes = d_model, config.d_ff, config.activation
         drawn = {"seed": rng, "dtype": dtype, "initializer": config.initializer}
-        self.feed_forward = FFNS.make(config.ffn, *sizes, **drawn)
-        self.feed_forward_dropout = Dropout(rate)
-        self.feed_forward_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
+        feed_forward = FFNS.make(config.ffn, *sizes, **drawn)
+        if not isinstance(feed_forward, NoFeedForward):
+            self.feed_forward = feed_forward
+            self.feed_forward_dropout = Dropout(rate)
+            self.feed_forward_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        residual, _ = self.residual()
-        mix, feed = self.parts()
-        x, mix_cache = residual(*mix, x, context)
-        x, feed_cache = residual(*feed, x, context)
-        return x, (mix_cache, feed_cache)
+        residual, caches = self.residual()[0], []
+        for part in self.parts():  # the mixer's, then the feed-forward network's
+            x, cache = residual(*part, x, context)
+            caches.append(cache)
+        return x, caches
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         _, residual_backward = self.residual()
-        mix, feed = self.parts()
-        mix_cache, feed_cache = cache
-        dy = residual_backward(*feed, dy, feed_cache, gradients)
-        return residual_backward(*mix, dy, mix_cache, gradients)
+        for part, part_cache in reversed([*zip(self.parts(), cache, strict=True)]):
+            dy = residual_backward(*part, dy, part_cache, gradients)
+        return dy
 
     def parts(self) -> tuple[tuple[Layer, Layer, Layer], ...]:
-        """Return sublayer, dropout and norm of both halves of the block."""
-        feed = self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm
-        return (self.mixer, self.mixer_dropout, self.mixer_norm), feed
+        """Return sublayer, dropout and norm of each half of the block: of one, or of both."""
+        mix = self.mixer, self.mixer_dropout, self.mixer_norm
+        if not hasattr(self, "feed_forward"):
+            return (mix,)
+        return mix, (self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm)
 
     def residual(self) -> tuple[Any, Any]:
         """Return the forward and the backward function of the residual connections."""

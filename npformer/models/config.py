@@ -46,8 +46,8 @@ class EncoderConfig:
     dropout : float
         Probability of dropping an entry of the embeddings, and of the output of each sublayer.
     ffn : str
-        The feed-forward network, a name in `FFNS`: "linear" or "conv1d", which gives the same
-        numbers.
+        The feed-forward network, a name in `FFNS`: "linear"; "conv1d", which gives the same
+        numbers; or "none", for blocks that are a mixer alone.
     positions : {"sinusoidal", "learned", "none"}
         What is added to the embeddings.
     scale_embeddings : bool

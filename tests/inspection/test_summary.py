@@ -22,6 +22,7 @@ def counted(table):
         {"mixer": ["fourier", "attention"], "positions": "learned"},
         {"share_layers": True},
         {"norm": "pre", "ffn": "conv1d"},
+        {"norm": "pre", "ffn": "none"},
         {"pooling": "flatten", "d_model": 32, "d_ff": 128},
     ],
     ids=str,

@@ -316,6 +316,7 @@ def test_a_configuration_that_is_cut_short_is_refused(key):
         ({"mixer": ("fourier", "attention")}, "it has mixer = "),
         ({"norm": "pre"}, "it has norm = 'pre'"),
         ({"ffn": "conv1d"}, "it has ffn = 'conv1d'"),
+        ({"ffn": "none"}, "it has ffn = 'none'"),
         ({"positions": "sinusoidal"}, "it has positions = 'sinusoidal'"),
         ({"scale_embeddings": True}, "it has scale_embeddings = True"),
         ({"embedding_norm": False}, "it has embedding_norm = False"),

@@ -43,6 +43,26 @@ def test_pre_norm_normalises_what_goes_into_a_sublayer(encoder, x):
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
+def test_without_a_feed_forward_network_nothing_of_the_second_half_is_left(encoder, x, norm):
+    model = encoder(norm=norm, ffn="none", dropout=0.2)
+    block = model.blocks[0]
+    mixed = block.mixer_norm(x + block.mixer(x)), x + block.mixer(block.mixer_norm(x))
+    np.testing.assert_array_equal(block(x), mixed[norm == "pre"])
+    assert [name for name, _ in block.children()] == ["mixer", "mixer_dropout", "mixer_norm"]
+    both_passes(model, x)  # and every parameter has a gradient
+    assert not [name for name in model.parameters() if "feed_forward" in name]
+
+
+def test_attention_is_linear_in_sequences_of_equal_tokens(encoder, x):
+    # So without a feed-forward network a block adds nothing but a linear map to such a sequence.
+    block = encoder(ffn="none").blocks[0]
+    one, other = (np.broadcast_to(part, x.shape) for part in (x[:, :1], x[:, 1:2]))
+    together = block.mixer(one) + block.mixer(other)
+    bias = block.mixer(np.zeros_like(x))
+    np.testing.assert_allclose(block.mixer(one + other), together - bias, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
 def test_an_encoder_ends_in_a_norm(encoder, x, norm):
     y = encoder(norm=norm, norm_eps=1e-12)(x)
     np.testing.assert_allclose(y.mean(axis=-1), 0.0, atol=1e-13)

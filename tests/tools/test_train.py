@@ -110,6 +110,14 @@ def test_options_reach_the_model(tmp_path):
 
 
 @quick
+def test_a_model_without_feed_forward_networks_is_trained_and_read_back(tmp_path):
+    train(tmp_path, "--ffn", "none")
+    model = nf.load(tmp_path / "model.safetensors")
+    assert model.config.ffn == "none"
+    assert len(model.encoder.blocks[0].parts()) == 1
+
+
+@quick
 def test_shared_layers_are_one_block(tmp_path):
     train(tmp_path, "--layers", 3, "--share-layers")
     assert nf.load(tmp_path / "model.safetensors").config.share_layers

@@ -65,6 +65,7 @@ def assert_same_model(loaded, model):
         {"share_layers": True, "norm": "pre"},
         {"positions": "learned", "ffn": "conv1d", "activation": "relu"},
         {"positions": "none", "scale_embeddings": False, "dropout": 0.25},
+        {"ffn": "none", "norm": "pre"},
         {"pooling": "none", "causal": True},
         {"pooling": "flatten", "norm_eps": 1e-12},
         {"n_classes": 2, "output": "sigmoid"},

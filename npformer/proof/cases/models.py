@@ -43,7 +43,12 @@ def _blocks() -> Iterator[Case]:
     x, mask = draw(3, 3, 4), keep([3, 2, 0], 3)
     pre = block(norm="pre", dropout=0.2)
     yield layer("post-norm", block(dropout=0.2), x, **MODEL)
-    yield layer("pre-norm, dropout, padding mask", pre, x, mask=mask, training=True, **MODEL)
+    training: dict[str, Any] = {"training": True, **MODEL}
+    yield layer("pre-norm, dropout, padding mask", pre, x, mask=mask, **training)
+    alone: dict[str, Any] = {"ffn": "none", "dropout": 0.2}
+    covers: dict[str, Any] = {"covers": ("NoFeedForward",)}
+    yield layer("mixer alone, padding mask", block(**alone), x, mask=mask, **MODEL, **covers)
+    yield layer("mixer alone, pre-norm, dropout", block(**alone, norm="pre"), x, **training)
     yield twice(block(), x, **MODEL)
 
 
@@ -75,6 +80,7 @@ def _encoders() -> Iterator[Case]:
     yield encoder("shared layers of a mixture", {**shared, "mixer": "mixture"})
     yield encoder("dropout in training", dropout, training=True)
     yield encoder("ffn as convolutions, relu", {"ffn": "conv1d", "activation": "relu"})
+    yield encoder("without feed-forward networks, pre-norm", {**pre, "ffn": "none"}, masked=True)
     yield twice(Encoder(small(n_layers=1), dtype="float64"), x, **MODEL)
 
 

@@ -56,6 +56,8 @@ def test_every_activation_and_both_networks(small_model, token_batch, activation
         {"share_layers": True, "positions": "learned"},
         {"embedding_norm": True, "embedding_projection": True, "norm_eps": 1e-12},
         {"scale_embeddings": False, "positions": "none"},
+        {"ffn": "none"},
+        {"ffn": "none", "norm": "pre", "dropout": 0.3},
         {"pooling": "first"},
         {"pooling": "flatten"},
         {"pooling": "pooler"},
