@@ -1,58 +1,77 @@
-"""Gradient descent and Adam in a narrow valley, and two schedules."""
+"""Gradient descent and Adam in a valley of two parameters, and the schedules."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import npformer as nf
+from npformer.optim import constant, cosine, warmup_inverse_sqrt
 
-CURVES = np.array([1.0, 50.0])  # along and across the valley
-START = np.array([-9.0, 1.6])
-STEPS = 60
+STEPS = 200
 
 
 def draw():
-    """Return the valley and the schedules."""
+    """Return the valley with its losses, and the schedules."""
     return {"valley": valley(), "schedules": schedules()}
 
 
-def paths():
-    """Return the points that both optimizers pass."""
-    plain = [START]
+def walk(hessian, start, rule, lr):
+    """Return the points that a rule visits on the loss theta H theta / 2."""
+    theta = {"theta": start.copy()}
+    adam = nf.Adam(theta, lr=lr)
+    points = [start.copy()]
     for _ in range(STEPS):
-        plain.append(plain[-1] - 0.036 * CURVES * plain[-1])  # above 2 / 50 it diverges
-    parameters = {"w": START.copy()}
-    optimizer, adam = nf.Adam(parameters, lr=0.4, betas=(0.9, 0.999)), [START]
-    for _ in range(STEPS):
-        optimizer.step({"w": CURVES * parameters["w"]})
-        adam.append(parameters["w"].copy())
-    return {"gradient descent": np.array(plain), "Adam": np.array(adam)}
+        g = hessian @ theta["theta"]
+        if rule == "Adam":
+            adam.step({"theta": g})
+        else:
+            theta["theta"] -= lr * g
+        points.append(theta["theta"].copy())
+    return np.array(points)
 
 
 def valley():
-    """Draw the paths on the loss, and the distance to the bottom over the steps."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9), width_ratios=[1.7, 1])
-    a, b = np.meshgrid(np.linspace(-10, 6, 200), np.linspace(-2.2, 2.2, 200))
-    left.contour(a, b, CURVES[0] * a**2 + CURVES[1] * b**2, levels=10, colors="#cccccc")
-    for name, points in paths().items():
-        left.plot(*points.T, "o-", ms=2.5, lw=1.2, label=name)
-        right.semilogy(np.linalg.norm(points, axis=1), label=name)
-    left.plot(0, 0, "k+", ms=10)
-    left.set(xlabel="along", ylabel="across")
-    left.legend(fontsize=9, frameon=False, loc="lower right")
-    right.set(xlabel="step", ylabel="distance to the bottom")
+    """Return the paths in a valley along an axis, and the losses there and in a turned one."""
+    hessian, start = np.diag([1.0, 100.0]), np.array([-4.0, 1.0])
+    turn = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)  # by 45 degrees
+    turned = turn @ hessian @ turn.T
+    runs = {
+        "gradient descent": (hessian, walk(hessian, start, "descent", 0.0195), "#0072b2", "-"),
+        "Adam": (hessian, walk(hessian, start, "Adam", 0.2), "#d55e00", "-"),
+        "Adam, turned valley": (turned, walk(turned, turn @ start, "Adam", 0.2), "#009e73", "--"),
+    }
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.1), width_ratios=[1.25, 1])
+    a, b = np.meshgrid(np.linspace(-4.5, 1.0, 120), np.linspace(-1.3, 1.3, 120))
+    left.contour(
+        a, b, 0.5 * (a**2 + 100.0 * b**2), [1, 4, 9, 20, 40, 70], colors="#bbbbbb", linewidths=0.8
+    )
+    for name, (curved, points, colour, line) in runs.items():
+        if curved is hessian:
+            left.plot(*points[:60].T, "o-", ms=2.2, lw=0.9, c=colour, label=name)
+        losses = 0.5 * np.einsum("ti,ij,tj->t", points, curved, points)
+        right.semilogy(np.maximum(losses, 1e-9), line, c=colour, lw=1.4, label=name)
+    left.plot(0.0, 0.0, "*", ms=11, c="black")
+    left.set_xlabel("first parameter (curvature 1)")
+    left.set_ylabel("second parameter (curvature 100)")
+    right.set_xlabel("step")
+    right.set_ylabel("loss")
+    right.set_ylim(bottom=1e-9, top=1e7)
+    right.legend(fontsize=9, frameon=False, loc="upper right")
     return figure
 
 
 def schedules():
-    """Draw two schedules over 1000 steps."""
-    figure, axis = plt.subplots(figsize=(5.2, 2.3))
+    """Return the factors of the three schedules over 1000 steps."""
+    figure, axis = plt.subplots(figsize=(6.0, 2.4))
     steps = np.arange(1, 1001)
-    kinds = {
-        "cosine": nf.optim.cosine(1000, warmup=100),
-        "inverse square root": nf.optim.warmup_inverse_sqrt(100),
+    named = {
+        "constant()": constant(),
+        "warmup_inverse_sqrt(100)": warmup_inverse_sqrt(100),
+        "cosine(1000, warmup=100)": cosine(1000, warmup=100),
     }
-    for name, schedule in kinds.items():
-        axis.plot(steps, [schedule(int(step)) for step in steps], label=name)
-    axis.set(xlabel="step", ylabel="factor", ylim=(0, 1.1))
-    axis.legend(fontsize=9, frameon=False)
+    for (name, schedule), line in zip(named.items(), ("-", "-", "--"), strict=True):
+        axis.plot(steps, [schedule(int(step)) for step in steps], line, label=name)
+    axis.set_xlabel("step")
+    axis.set_ylabel("factor of lr")
+    axis.set_ylim(0.0, 1.1)
+    axis.legend(fontsize=9, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

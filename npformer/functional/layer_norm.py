@@ -35,12 +35,14 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 
         dx = (g - mean(g) - n mean(g n)) / s.
 
-    In a row of d features, n_j depends on x_i directly (if i = j), through the mean and through s:
+    In a row of d features, n_j depends on x_i directly (if i = j), through the mean and through s.
+    The derivatives by x_i are
 
-        dmean/dx_i = 1 / d
-        ds/dx_i    = (1 / 2s) dvar/dx_i = (1 / 2s) (2 / d) (x_i - mean) = n_i / d
-        dn_j/dx_i  = ([i = j] - dmean/dx_i) / s - (x_j - mean) / s^2 ds/dx_i
-                   = ([i = j] - 1 / d - n_i n_j / d) / s.
+        of the mean  1 / d
+        of var       (2 / d) (x_i - mean), for differences from the mean add up to 0
+        of s         (1 / 2s) (2 / d) (x_i - mean) = n_i / d
+        of n_j       ([i = j] - 1 / d) / s - (x_j - mean) / s^2 n_i / d
+                     = ([i = j] - 1 / d - n_i n_j / d) / s.
 
     Multiplied by g_j, the loss's gradient with respect to n_j, and summed over j, this is the
     formula above.

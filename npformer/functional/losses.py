@@ -91,7 +91,8 @@ def binary_cross_entropy_with_logits(logits: Array, targets: Array) -> tuple[Arr
 def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) -> Array:
     """dlogits = (sigmoid(z) - t) dloss / number of logits.
 
-    Each is log(1 + exp(z)) - t z, and the derivative of the logarithm is sigmoid(z).
+    Each is log(1 + exp(z)) - t z, and the derivative of the logarithm by z is
+    exp(z) / (1 + exp(z)) = sigmoid(z).
     """
     logits, targets = cache
     p, _ = sigmoid(logits)

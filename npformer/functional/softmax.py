@@ -43,11 +43,12 @@ def softmax_backward(dy: Array, cache: Any) -> Array:
     """dx_i = y_i (dy_i - sum_j dy_j y_j), which is 0 where y is.
 
     Every y_j = exp(x_j) / Z depends on x_i through the sum of exponentials Z. By the quotient rule,
+    its derivative is
 
-        dy_j/dx_i = [i = j] exp(x_j) / Z - exp(x_j) exp(x_i) / Z^2 = y_j ([i = j] - y_i).
+        [i = j] exp(x_j) / Z - exp(x_j) exp(x_i) / Z^2 = y_j ([i = j] - y_i).
 
-    Multiplied by the loss's gradient with respect to y_j and summed over j, this is the formula
-    above.
+    Multiplied by dy_j, the loss's gradient with respect to y_j, and summed over j, this is the
+    formula above.
     """
     y, axis, mask = cache
     checks.gradient(dy, y.shape)
