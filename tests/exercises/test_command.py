@@ -22,8 +22,9 @@ def begun(tmp_path):
 
 
 @pytest.fixture
-def prints(capsys):
+def prints(capsys, monkeypatch):
     """Run the command, expect a status, and return what is on stdout."""
+    monkeypatch.setenv("COLUMNS", "100")  # the page's width, whatever the terminal's
 
     def run(*words, status=0):
         assert cli.main(["exercises", *map(str, words)]) == status
