@@ -5,7 +5,6 @@ import numpy as np
 from matplotlib.patches import FancyBboxPatch
 
 import npformer as nf
-from npformer.models import Encoder, EncoderBlock
 from npformer.models.block import RESIDUALS
 
 INK, SKIP, THROUGH = "#444444", "#0072b2", "#d55e00"
@@ -57,7 +56,7 @@ def ways():
     axis.axis("off")
     x, dz = tokens(0)
     for norm, y in (("post", 130), ("pre", 335)):
-        block = EncoderBlock(config(norm), seed=0, dtype="float64")
+        block = nf.EncoderBlock(config(norm), seed=0, dtype="float64")
         _, (mix_cache, feed_cache) = block.forward(x, nf.Context())
         mix, feed = block.parts()
         of_feed, dh = half_norms(norm, feed, dz, feed_cache)
@@ -112,23 +111,41 @@ def write(axis, x, y, name, norm, colour):
 # An encoder ---------------------------------------------------------------------------------------
 
 
-def no_residual(sublayer, dropout, norm, x, context):
-    """z = norm(sublayer(x)): what a block would be without the sum."""
+def no_sum(sublayer, dropout, norm, x, context):
+    """z = norm(sublayer(x)): what half a block would be without the sum."""
     y, sublayer_cache = sublayer.forward(x, context)
     z, norm_cache = norm.forward(y, context)
     return z, (sublayer_cache, None, norm_cache)
 
 
-def no_residual_backward(sublayer, dropout, norm, dz, cache, gradients):
-    """Gradient of `no_residual`: a chain of two."""
+def no_sum_backward(sublayer, dropout, norm, dz, cache, gradients):
+    """Gradient of `no_sum`: a chain of two."""
     sublayer_cache, _, norm_cache = cache
     return sublayer.backward(norm.backward(dz, norm_cache, gradients), sublayer_cache, gradients)
 
 
+def alone(sublayer, dropout, norm, x, context):
+    """z = sublayer(x)."""
+    return sublayer.forward(x, context)
+
+
+def alone_backward(sublayer, dropout, norm, dz, cache, gradients):
+    """Gradient of `alone`."""
+    return sublayer.backward(dz, cache, gradients)
+
+
+KINDS = {
+    "pre": RESIDUALS["pre"],
+    "post": RESIDUALS["post"],
+    "norm": (no_sum, no_sum_backward),
+    "alone": (alone, alone_backward),
+}
+
+
 def over_depth(kind, seed):
     """Return the gradient's norm below each block, and of what came by the skips alone."""
-    forward, backward = RESIDUALS.get(kind, (no_residual, no_residual_backward))
-    encoder = Encoder(config("pre" if kind == "pre" else "post"), seed=seed, dtype="float64")
+    forward, backward = KINDS[kind]
+    encoder = nf.Encoder(config("pre" if kind == "pre" else "post"), seed=seed, dtype="float64")
     x, dy = tokens(100 + seed)
     halves = [half for block in encoder.blocks for half in block.parts()]
     caches = []
@@ -148,23 +165,28 @@ def over_depth(kind, seed):
 
 def depth():
     """Draw the norms over the depth of encoders of three kinds, with five seeds each."""
-    figure, (whole, alone) = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
+    figure, (whole, around) = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
     below = np.arange(DEPTH + 1)
-    named = {"pre": "pre-norm", "post": "post-norm", "none": "no residual connection"}
-    for (kind, label), colour in zip(named.items(), (SKIP, THROUGH, "#777777"), strict=True):
+    named = {
+        "pre": ("pre-norm", SKIP),
+        "post": ("post-norm", THROUGH),
+        "norm": ("no sum", "#777777"),
+        "alone": ("no sum, no norm", "#009e73"),
+    }
+    for kind, (label, colour) in named.items():
         runs = [over_depth(kind, seed) for seed in range(5)]
         for norms, _ in runs:
             whole.semilogy(below, norms, c=colour, lw=0.6, alpha=0.5)
         mean = np.exp(np.mean([np.log(norms) for norms, _ in runs], axis=0))
         whole.semilogy(below, mean, c=colour, label=label)
-        if kind != "none":
+        if kind in RESIDUALS:
             skips = np.exp(np.mean([np.log(skips) for _, skips in runs], axis=0))
-            alone.semilogy(below, skips, c=colour)
+            around.semilogy(below, skips, c=colour)
     whole.set_title("all ways together", fontsize=10)
-    alone.set_title("the way around all sublayers", fontsize=10)
+    around.set_title("the way around all sublayers", fontsize=10)
     whole.set_ylabel("norm of the gradient")
     whole.legend(fontsize=9, frameon=False)
-    for axis in (whole, alone):
+    for axis in (whole, around):
         axis.set_xlabel("blocks below")
         axis.set_xticks(range(0, DEPTH + 1, 4))
     return figure
