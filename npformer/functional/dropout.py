@@ -39,7 +39,12 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:
-    """dx = dy m / (1 - rate): the factors are constants."""
+    """dx = dy m / (1 - rate).
+
+    The derivative is that of the function that ran, with the m that it drew. In y_i = c_i x_i the
+    factor c_i = m_i / (1 - rate) is a constant, so the gradient of x_i is c_i times that of y_i:
+    what was dropped gets nothing back, what was kept gets more. At evaluation y = x.
+    """
     scaled = cache
     if is_array(scaled):
         checks.gradient(dy, scaled.shape)

@@ -31,7 +31,11 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
 
 
 def mean_pooling_backward(dy: Array, cache: Any) -> Array:
-    """dx = dy / count for each kept token, and 0 for padding."""
+    """dx = dy / count for each kept token, and 0 for padding.
+
+    y = (x_1 + ... + x_count) / count has the derivative 1 / count by each kept x_t, feature by
+    feature; the count depends on the mask alone. Padding does not occur in y.
+    """
     share, mask, (batch, length, d_model) = cache
     checks.gradient(dy, (batch, d_model))
     xp = array_module(dy)

@@ -22,7 +22,12 @@ def post_norm(
 def post_norm_backward(
     sublayer: Layer, dropout: Layer, norm: Layer, dz: Array, cache: Any, gradients: Gradients
 ) -> Array:
-    """Gradient of `post_norm`: both terms of the sum get the gradient of the sum."""
+    """Gradient of `post_norm`: both terms of the sum get the gradient of the sum.
+
+    s = x + f(x) has the derivatives ds_j/dx_i = [i = j] + df_j/dx_i. Multiplied by the gradient of
+    s_j and summed over j, the first gives the gradient of s itself, which goes around the sublayer,
+    and the second what the sublayer's backward pass makes of it. Above the sum is the norm.
+    """
     sublayer_cache, dropout_cache, norm_cache = cache
     dsum = norm.backward(dz, norm_cache, gradients)
     dy = dropout.backward(dsum, dropout_cache, gradients)
@@ -42,7 +47,11 @@ def pre_norm(
 def pre_norm_backward(
     sublayer: Layer, dropout: Layer, norm: Layer, dz: Array, cache: Any, gradients: Gradients
 ) -> Array:
-    """Gradient of `pre_norm`: both terms of the sum get the gradient of the sum."""
+    """Gradient of `pre_norm`: both terms of the sum get the gradient of the sum.
+
+    The sum is the last step, so dz goes around as it is, and passes sublayer and norm on the way
+    through.
+    """
     sublayer_cache, dropout_cache, norm_cache = cache
     dy = dropout.backward(dz, dropout_cache, gradients)
     dn = sublayer.backward(dy, sublayer_cache, gradients)
