@@ -87,6 +87,17 @@ def test_sizes_types_ranges_and_every_label(task):
 
 
 @pytest.mark.parametrize(
+    ("task", "labels"),
+    [
+        *((reverse, "token"), (recall, "token"), (pointer, "token")),
+        *((majority, "sequence"), (parity, "sequence")),
+    ],
+)
+def test_it_says_what_has_a_label(task, labels):
+    assert small(task).labels == labels
+
+
+@pytest.mark.parametrize(
     ("task", "labelled"),
     [(reverse, [True] * 16), (recall, [False] * 8 + [True] * 8), (pointer, [False] * 16 + [True])],
 )

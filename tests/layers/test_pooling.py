@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import npformer as nf
 from npformer import Context
 from npformer.layers import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling, Pooler
 from tests.passes import both_passes
@@ -54,3 +55,10 @@ def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):
     _, dx, *_ = both_passes(layer, x, dy=np.ones((2, 4)))
     assert (dx[:, 0] != 0.0).all()
     np.testing.assert_array_equal(dx[:, 1:], 0.0)
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 4), (2, 3), (2, 3, 4, 5)])
+def test_the_mean_and_its_twin_refuse_the_same(shape):
+    for pool in (MeanPooling(), nf.fast(MeanPooling())):
+        with pytest.raises(ValueError, match="expected"):
+            pool.forward(np.ones(shape, "float32"), Context())

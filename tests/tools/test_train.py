@@ -9,6 +9,7 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from npformer.tools.cli import train as command
+from npformer.tools.cli.program import make_parser
 from tests.tools.conftest import TINY, metrics_of, names, run, train
 
 RUN = {"run.json", "checkpoints", ".lock"}
@@ -144,6 +145,23 @@ def test_options_reach_the_training(tmp_path, used):
     asked["label_smoothing"] = 0.2
     assert metrics_of(tmp_path)["training"].items() >= asked.items()
     assert used.items() >= {**asked, "workers": 2, "seed": 5, "progress": False}.items()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers"],
+)
+def test_what_is_not_asked_for_is_left_to_the_run(name):
+    options = make_parser().parse_args(["train", "digits"])
+    assert getattr(options, name) is None, "a run that goes on would be asked for another"
+    assert options.usual[name] is not None
+
+
+def test_with_another_loss_no_labels_are_smoothed_unless_that_is_asked_for(tmp_path, used):
+    train(tmp_path / "one", "--output", "softmax")
+    assert used["label_smoothing"] == 0.0
+    train(tmp_path / "two", "--output", "softmax", "--label-smoothing", "0.2")
+    assert used["label_smoothing"] == 0.2
 
 
 def test_a_micro_batch_reaches_the_training(tmp_path, used):
