@@ -70,6 +70,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # its page would fetch scripts from elsewhere
     "within_subsection_order": "ExampleTitleSortKey",
     "abort_on_example_error": True,
 }

@@ -143,13 +143,18 @@ def _index() -> str:
 def keep_formulas(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Make what stands indented below "...:" a literal block: a formula keeps its lines."""
-    for k in range(len(lines) - 2):
-        line, following = lines[k], lines[k + 2]
-        if line.endswith(":") and not line.endswith("::") and not lines[k + 1].strip():
-            indent = len(line) - len(line.lstrip())
-            if following.startswith(" " * (indent + 4)):
-                lines[k] = line + ":"
+    """Make what stands indented below a paragraph a literal block: a formula keeps its lines."""
+    for k in range(len(lines) - 3, -1, -1):
+        line, between, following = lines[k : k + 3]
+        indent = len(line) - len(line.lstrip())
+        if not line.strip() or between.strip() or not following.startswith(" " * (indent + 4)):
+            continue
+        if line.endswith("::"):
+            continue
+        if line.endswith(":"):
+            lines[k] += ":"
+        else:
+            lines[k + 1 : k + 1] = ["", " " * indent + "::"]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

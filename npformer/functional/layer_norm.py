@@ -36,7 +36,7 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
         dx = (g - mean(g) - n mean(g n)) / s.
 
     In a row of d features, n_j depends on x_i directly (if i = j), through the mean and through s.
-    The derivatives by x_i are
+    The derivatives by x_i are:
 
         of the mean  1 / d
         of var       (2 / d) (x_i - mean), for differences from the mean add up to 0
