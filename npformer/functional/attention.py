@@ -39,7 +39,12 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
 
 
 def attention_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array]:
-    """dQ = dS K / sqrt(d_head) and dK = dS^T Q / sqrt(d_head), as for any matrix product."""
+    """dQ = dS K / sqrt(d_head) and dK = dS^T Q / sqrt(d_head).
+
+    In S_ij = sum_c Q_ic K_jc / sqrt(d_head), Q_ic is in the scores of query i with every key j, and
+    K_jc in those of key j with every query i: dQ_ic is a sum over j of dS_ij K_jc / sqrt(d_head),
+    and dK_jc one over i of dS_ij Q_ic / sqrt(d_head).
+    """
     scaled, key, scale = cache
     checks.gradient(dscores, (*scaled.shape[:-1], key.shape[-2]), "dscores")
     # scores = scaled @ key^T

@@ -53,6 +53,9 @@ def average(
 def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     """dV = W^T dY and dW = dY V^T for the weights W = softmax(S); dS follows from dW.
 
+    In Y_ic = sum_j W_ij V_jc, V_jc is in the output of every query i, and W_ij in every feature c
+    of the output of query i: dV_jc = sum_i W_ij dY_ic, and dW_ij = sum_c dY_ic V_jc.
+
     Scores or values that were broadcast in the forward pass get the sum of their gradients.
     """
     weights, used, queries, softmax_cache, scores_shape, value_shape, y_shape = cache

@@ -30,7 +30,11 @@ def factorized_random_scores(R1: Array, R2: Array, length: int) -> tuple[Array, 
 
 
 def factorized_random_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array]:
-    """dR1 = dS R2 and dR2 = dS^T R1, as for any matrix product; 0 in unused rows."""
+    """dR1 = dS R2 and dR2 = dS^T R1; 0 in unused rows.
+
+    In S_ij = sum_k R1_ik R2_jk, R1_ik is in row i of S and R2_jk in column j: dR1_ik is the sum
+    over j of dS_ij R2_jk, and dR2_jk that over i of dS_ij R1_ik.
+    """
     left, right, shape = cache
     xp = array_module(left)
     length = left.shape[-2]
