@@ -164,7 +164,7 @@ def over_depth(kind, seed):
 
 
 def depth():
-    """Draw the norms over the depth of encoders of three kinds, with five seeds each."""
+    """Draw the norms over the depth of encoders of four kinds, with five seeds each."""
     figure, (whole, around) = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
     below = np.arange(DEPTH + 1)
     named = {

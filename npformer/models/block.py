@@ -24,9 +24,10 @@ def post_norm_backward(
 ) -> Array:
     """Gradient of `post_norm`: both terms of the sum get the gradient of the sum.
 
-    s = x + f(x) has the derivatives ds_j/dx_i = [i = j] + df_j/dx_i. Multiplied by the gradient of
-    s_j and summed over j, the first gives the gradient of s itself, which goes around the sublayer,
-    and the second what the sublayer's backward pass makes of it. Above the sum is the norm.
+    The derivative of s_j = x_j + f_j(x) with respect to x_i is [i = j] plus that of f_j. Multiplied
+    by the gradient of s_j and summed over j, the first gives the gradient of s itself, which goes
+    around the sublayer, and the second what the sublayer's backward pass makes of it. Above the sum
+    is the norm.
     """
     sublayer_cache, dropout_cache, norm_cache = cache
     dsum = norm.backward(dz, norm_cache, gradients)
