@@ -129,7 +129,7 @@ def difference(page: Path) -> str:
     return "".join(difflib.unified_diff(*lines, name, "as it runs"))
 
 
-NUMBER = re.compile(r"\s*(-?\d+\.\d*(?:e[-+]?\d+)?)")
+NUMBER = re.compile(r"\s*(-?(?:\d+(?:\.\d*)?e[-+]?\d+|\d+\.\d*))")
 TABLE = re.compile(r"^( +tensor +shape +checked) +error .*\n((?: {2}.*\n?)*)", re.MULTILINE)
 """A report of gradcheck: which entry has the largest error is a matter of rounding."""
 NOTHING = 1e-9

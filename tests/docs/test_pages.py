@@ -48,6 +48,8 @@ def test_an_error_names_the_line_of_the_page():
         ("1.00e-06", "1.00e-07", False),
         ("error 3.4e-16", "error 0.0e+00", True),
         ("error 3.4e-16", "error 1.1e-03", False),
+        ("no sum 4e-16", "no sum 5e-16", True),
+        ("4e-06", "6e-06", False),
         ("[3, 4]", "[3, 5]", False),
         ("loss 1.5", "lost 1.5", False),
         ("1.5", "1.5 2.5", False),
