@@ -39,7 +39,7 @@ it, and not at all otherwise:
             "np.where(mask[..., None], share, 0.0)",
             "share + np.zeros((*mask.shape, 1), dtype=share.dtype)",
         ),
-        Wrong("the mean is forgotten: every token has a share in y", "(dy / count)", "dy"),
+        Wrong("the division of the mean is forgotten: y is not a sum", "(dy / count)", "dy"),
         Wrong(
             "it is divided by the whole length; the mean is over the tokens that the mask keeps",
             "(dy / count)",
