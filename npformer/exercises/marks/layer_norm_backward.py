@@ -101,6 +101,16 @@ gamma and beta are the same in every row: their gradients are sums over the rows
             "g.sum(axis=-1, keepdims=True)\n    along_row = (g * normalised).sum(",
         ),
         Wrong(
+            "on the way through the mean, a sum over the row stands where a mean belongs",
+            "g.mean(axis=-1",
+            "g.sum(axis=-1",
+        ),
+        Wrong(
+            "on the way through the variance, a sum over the row stands where a mean belongs",
+            "(g * normalised).mean(",
+            "(g * normalised).sum(",
+        ),
+        Wrong(
             "it is that of beta: gamma multiplies the normalised row",
             "(dy * normalised).reshape",
             "dy.reshape",

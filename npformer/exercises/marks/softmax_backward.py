@@ -48,6 +48,11 @@ By the chain rule dx_i = sum_j dy_j y_j ([i = j] - y_i) = y_i dy_i - y_i sum_j d
             "y * (dy - inner)",
             "dy * y * (1.0 - y)",
         ),
+        Wrong(
+            "a bracket is missing: the factor in front belongs to both terms",
+            "y * (dy - inner)",
+            "y * dy - inner",
+        ),
         Wrong("the factor in front is missing", "y * (dy - inner)", "dy - inner"),
         Wrong(
             "the dependence through the sum of exponentials is missing",
