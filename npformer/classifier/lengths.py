@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -105,23 +106,31 @@ class Batches:
         return int(np.ceil(self.lengths.mean()))
 
     def share(self, k: int, n: int) -> Iterator[tuple[Array | None, ...]]:
-        """Yield every n-th batch, from the k-th on: x, mask, types."""
-        for start in range(k * self.batch_size, len(self.arrays[0]), n * self.batch_size):
-            some = self._rows(start)
-            longest = None if self.lengths is None else int(self.lengths[some].max())
+        """Yield the batches of the k-th of n workers: x, mask, types."""
+        rows = self._rows(k, n)
+        for start in range(0, len(rows), self.batch_size):
+            part = rows[start : start + self.batch_size]
+            if self.lengths is None:
+                some: Any = slice(int(part[0]), int(part[-1]) + 1)  # a view, not a copy
+                longest = None
+            else:
+                some, longest = part, int(self.lengths[part].max())
             yield tuple(a if a is None else a[some][:, :longest] for a in self.arrays)
 
     def in_order(self, shares: list[list[np.ndarray]]) -> np.ndarray:
-        """Return the results of all shares in the order of the samples."""
-        n = len(shares)
-        results = [shares[i % n][i // n] for i in range(sum(map(len, shares)))]
+        """Return the results of all workers in the order of the samples."""
+        results = [result for share in shares for result in share]
         joined = results[0] if len(results) == 1 else np.concatenate(results)
         if self.order is None:
             return joined
         sorted_ = np.empty_like(joined)
-        sorted_[self.order] = joined
+        n = len(shares)
+        sorted_[np.concatenate([self._rows(k, n) for k in range(n)])] = joined
         return sorted_
 
-    def _rows(self, start: int) -> slice | np.ndarray:
-        rows = slice(start, start + self.batch_size)
-        return rows if self.order is None else self.order[rows]
+    def _rows(self, k: int, n: int) -> np.ndarray:
+        """Return the samples of a worker: neighbours, or every n-th by length."""
+        if self.order is not None:
+            return self.order[k::n]
+        total = len(self.arrays[0])
+        return np.arange(k * total // n, (k + 1) * total // n)

@@ -61,7 +61,7 @@ def test_what_the_error_says_helps(wide) -> None:
             fit(wide, MANY, batch_size=24)
         fit(wide, MANY, batch_size=24, micro_batch=12)
         fit(wide, MANY, batch_size=12)
-        assert len(wide.predict(MANY[0], batch_size=16)) == 48
+        assert len(wide.predict(MANY[0], MANY[2], batch_size=16)) == 48
 
 
 def test_validation_fits_where_training_does(wide) -> None:

@@ -49,7 +49,8 @@ def test_fit_gives_the_history_and_the_model_of_numpy() -> None:
     histories, models = [], []
     for name in ("numpy", "fake"):
         model = classifier("float64", dropout=0.2).to(name)
-        history = fit(model, (IDS, LABELS, MASK), validation=(IDS, LABELS), clip_norm=1.0)
+        data = IDS, LABELS, MASK
+        history = fit(model, data, validation=data, clip_norm=1.0)
         histories.append({"train": history.train_loss, "validation": history.validation_loss})
         models.append(model.parameters())
     same(histories[0], histories[1])
