@@ -57,7 +57,9 @@ def dense_scores(
 def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Array, Array, Array]:
     """dx, dW1, db1, dW2, db2: back through a linear map, a ReLU and a linear map.
 
-    Columns of W2 and b2 that were not used have gradient 0.
+    S = h W2 + b2 with h = relu(p) and p = x W1 + b1. So dh = dS W2^T and dW2 = h^T dS, dp is dh
+    where p > 0 and else 0, dx = dp W1^T and dW1 = x^T dp; db2 and db1 are the sums of the rows of
+    dS and dp. Columns of W2 and b2 that were not used have gradient 0.
     """
     by_head, W2, b2, columns, linear_cache, relu_cache = cache
     checks.gradient(dscores, (*by_head.shape[:-1], columns), "dscores")

@@ -24,7 +24,11 @@ def fourier_mixing(x: Array) -> tuple[Array, Any]:
 
 
 def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
-    """dx = Re(F_seq dy F_hidden): the forward map, which is its own transpose."""
+    """dx = Re(F_seq dy F_hidden): the forward map, which is its own transpose.
+
+    In y = C x C, x_uj is in every y_tk, times C_tu C_jk: dx_uj = sum_tk C_tu dy_tk C_jk, or
+    dx = C^T dy C^T. The same holds for S x S.
+    """
     # y = C x C - S x S, so dx = C^T dy C^T - S^T dy S^T. The entries of C, cos(2 pi j k / n), stay
     # the same when j and k are swapped: C^T = C and, likewise, S^T = S.
     checks.gradient(dy, cache)

@@ -24,7 +24,11 @@ def hartley_mixing(x: Array) -> tuple[Array, Any]:
 
 
 def hartley_mixing_backward(dy: Array, cache: Any) -> Array:
-    """dx = Re(F dy) - Im(F dy): the forward map, which is its own transpose."""
+    """dx = Re(F dy) - Im(F dy): the forward map, which is its own transpose.
+
+    Back through y = C x S comes dx = C^T dy S^T, as in `fourier_mixing_backward`: each side keeps
+    its own matrix.
+    """
     # y = C x C - S x S + C x S + S x C, and C^T = C, S^T = S as in `fourier_mixing_backward`: each
     # term is its own transpose, and dx = C dy C - S dy S + C dy S + S dy C.
     checks.gradient(dy, cache)

@@ -41,6 +41,10 @@ def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array
 def linear_mixing_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """dx, dW_sequence, dW_features: back through two matrix products, as in `linear_backward`.
 
+    y = m W_features with m = W_sequence x. So dW_features = m^T dy and dm = dy W_features^T. In
+    m_tj = sum_u W_tu x_uj, W_tu is in row t of m and x_uj in column j: dW_sequence = dm x^T and
+    dx = W_sequence^T dm.
+
     The whole batch shares W_sequence, so its gradient is a sum; unused rows and columns get 0.
     """
     x, mixed, cropped, W_features, table_shape = cache

@@ -28,7 +28,11 @@ def random_scores(R: Array, length: int) -> tuple[Array, Any]:
 
 
 def random_scores_backward(dscores: Array, cache: Any) -> Array:
-    """dR is dS in the part of the table that was used, and 0 elsewhere."""
+    """dR is dS in the part of the table that was used, and 0 elsewhere.
+
+    Every S_ij is R_ij itself, so its derivative is 1. The whole batch uses one S, and dS is already
+    the sum over it (`average_backward`).
+    """
     shape, length = cache
     checks.gradient(dscores, (*shape[:-2], length, length), "dscores")
     dR = array_module(dscores).zeros(shape, dtype=dscores.dtype)
