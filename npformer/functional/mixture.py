@@ -44,8 +44,8 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
 def mixture_scores_backward(dscores: Array, cache: Any) -> tuple[Array, ...]:
     """dlogits, then dS_i = alpha_i dS for each part, summed over axes that were broadcast.
 
-    In S = sum_i alpha_i S_i, S_i has the factor alpha_i: dS_i = alpha_i dS. And alpha_i is in all of
-    S, times S_i: dalpha_i = sum(dS * S_i). dlogits follows from the softmax.
+    In S = sum_i alpha_i S_i, S_i has the factor alpha_i: dS_i = alpha_i dS. And alpha_i is in all
+    of S, times S_i: dalpha_i = sum(dS * S_i). dlogits follows from the softmax.
     """
     alpha, scores, softmax_cache, like = cache
     xp = array_module(alpha)
