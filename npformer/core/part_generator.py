@@ -50,7 +50,7 @@ def _type() -> Any:
         def __reduce__(self) -> Any:
             return _copied, (self.bit_generator, vars(self))
 
-        def spawn(self, n_children: int) -> list[np.random.Generator]:
+        def spawn(self, n_children: int) -> list[Any]:
             return np.random.Generator(self.bit_generator).spawn(n_children)
 
         @cached_property

@@ -53,7 +53,7 @@ def share_of(
     slices = list(rows_of(k, plan.workers, len(batch), micro_batch))
     if weights is None:
         return Share(batch, 0, key, plan.threads, [(slices[0], 1.0)])
-    total = float(max(weights.sum(), 1))
+    total = max(float(weights.sum()), 1.0)
     first = slices[0].start
     parts = [
         (slice(rows.start - first, rows.stop - first), float(weights[rows].sum()) / total)

@@ -145,7 +145,7 @@ def _figure(
     numbers = np.where(kept & np.isfinite(values), values, 0.0)
     high = float(np.abs(numbers).max(initial=0.0))
     signed = bool((numbers < 0).any())
-    row, column = np.unravel_index(int(np.abs(numbers).argmax()), numbers.shape)
+    row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
     shown, known = shrunk(values, kept, side)
     scale, low = ("signed", -high) if signed else ("weights", 0.0)
     words = f"{part}{-high:.2f} to {high:.2f}"
