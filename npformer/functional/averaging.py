@@ -51,10 +51,10 @@ def average(
 
 
 def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
-    """dV = W^T dY and dW = dY V^T for the weights W = softmax(S); dS follows from dW.
+    """dV = A^T dY and dA = dY V^T for the weights A = softmax(S); dS follows from dA.
 
-    In Y_ic = sum_j W_ij V_jc, V_jc is in the output of every query i, and W_ij in every feature c
-    of the output of query i: dV_jc = sum_i W_ij dY_ic, and dW_ij = sum_c dY_ic V_jc.
+    In Y_ic = sum_j A_ij V_jc, V_jc is in the output of every query i, and A_ij in every feature c
+    of the output of query i: dV_jc = sum_i A_ij dY_ic, and dA_ij = sum_c dY_ic V_jc.
 
     Scores or values that were broadcast in the forward pass get the sum of their gradients.
     """
@@ -72,7 +72,7 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
 def averaging_weights(
     scores: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
-    """W = softmax(S), as in `average`: a row sums to 1, or is 0 if its query sees no key.
+    """A = softmax(S), as in `average`: a row sums to 1, or is 0 if its query sees no key.
 
     `softmax_backward` is its backward pass.
     """
