@@ -16,7 +16,7 @@ ROOT = Path(npformer.__file__).parent
 FLOORS = [
     {"core"},
     {"functional"},
-    {"data", "losses"},
+    {"data", "losses", "text"},
     {"layers"},
     {"mixers"},
     {"models"},
@@ -26,8 +26,10 @@ FLOORS = [
     {"classifier", "text_encoder"},
     {"interop", "proof", "training"},
     {"reporting"},
+    {"pipelines"},
     {"museum"},
     {"exercises"},
+    {"sklearn"},
     {"tools"},
     {"__init__", "__main__"},
 ]

@@ -1,0 +1,100 @@
+"""Tokenizer: what all tokenizers can do."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks
+
+
+class Tokenizer(ABC):
+    """Turns texts into rows of token ids.
+
+    Attributes
+    ----------
+    padding_id : int
+        The id that fills a row after its last token.
+    unknown_id : int or None
+        The id of what is not in the vocabulary; None if nothing is unknown.
+    """
+
+    padding_id: int
+    unknown_id: int | None
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """The number of ids, which run from 0 to vocab_size - 1."""
+
+    @abstractmethod
+    def ids(self, text: str, max_len: int | None = None) -> list[int]:
+        """Return the ids of one text, at most `max_len`, after it was checked."""
+
+    @abstractmethod
+    def token(self, id: int) -> str:
+        """Return what an id stands for."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON, for `tokenizer_of`."""
+
+    def encode(
+        self, texts: Iterable[str], max_len: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the token ids of texts, and where they are.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            A text without any token becomes the id of an unknown one, or of padding.
+        max_len : int, optional
+            Most tokens of a text; what follows them is cut off. None: all tokens.
+
+        Returns
+        -------
+        ids : int array, shape (texts, length)
+            As long as the longest text, and padded with `padding_id`.
+        mask : bool array of the same shape
+            True at tokens.
+        """
+        if max_len is not None:
+            checks.positive("max_len", max_len)
+        empty = [self.padding_id if self.unknown_id is None else self.unknown_id]
+        return padded(
+            [self.ids(text, max_len) or empty for text in checked_texts(texts)], self.padding_id
+        )
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """Return what each of some ids stands for."""
+        return [self.token(checks.whole("an id", id, 0, self.vocab_size - 1)) for id in ids]
+
+
+def padded(rows: Sequence[Sequence[int]], padding_id: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of ids as one array, filled up with `padding_id`, and its mask."""
+    lengths = np.array([len(row) for row in rows], dtype="int64")
+    mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
+    ids = np.full(mask.shape, padding_id, dtype="int64")
+    ids[mask] = np.fromiter((id for row in rows for id in row), "int64", int(lengths.sum()))
+    return ids, mask
+
+
+def checked_texts(texts: Any, name: str = "texts") -> list[str]:
+    """Return texts as a list, after checking that each is a string."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise TypeError(
+            f"{name} is a {type(texts).__name__}; expected a list of strings, one for each text. "
+            f"For a single text write [text]"
+        )
+    if (axes := getattr(texts, "ndim", 1)) != 1:
+        raise ValueError(
+            f"{name} has {axes} axes; expected one, with a string for each text. Choose the "
+            "column of a table, such as table['text']"
+        )
+    listed = list(texts)
+    for i, text in enumerate(listed):
+        if not isinstance(text, str):
+            what = "missing" if text is None or text != text else f"a {type(text).__name__}"
+            raise TypeError(f"{name}[{i}] is {what}: {text!r}; expected a string")
+    return listed
