@@ -47,6 +47,7 @@ from npformer.mixers import MIXERS
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
 from npformer.optim import Adam, NonFiniteGradientError, clip_by_global_norm
+from npformer.pipelines import TextClassifier, load, save
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.reporting import report
 from npformer.text_encoder import TextEncoder
@@ -59,7 +60,7 @@ from npformer.training import (
     evaluate,
     fit,
 )
-from npformer.training.checkpoint import load, read_notes, save
+from npformer.training.checkpoint import read_notes
 from npformer.training.model_file import CheckpointError, CheckpointWarning
 from npformer.training.own_loop import Checkpoint, load_checkpoint, save_checkpoint
 
@@ -105,6 +106,7 @@ __all__ = [
     "Parameter",
     "Parameters",
     "SequenceClassifier",
+    "TextClassifier",
     "TextEncoder",
     "TrainingState",
     "Workspace",

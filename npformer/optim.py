@@ -24,6 +24,7 @@ from npformer.schedules import (
     constant,
     cosine,
     factor_at,
+    schedule_for,
     schedule_of,
     warmup_inverse_sqrt,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "constant",
     "cosine",
     "global_norm",
+    "schedule_for",
     "schedule_of",
     "warmup_inverse_sqrt",
 ]

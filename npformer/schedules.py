@@ -99,6 +99,16 @@ def schedule_of(schedule: Schedule | str | None) -> Schedule:
     return schedule
 
 
+def schedule_for(spec: str, steps: int, warmup: int = 0) -> Schedule:
+    """Return a schedule by its name; it is as long as a training, unless its options say a total.
+
+    `steps` is how many a training has, and `warmup` in how many the learning rate rises.
+    """
+    _, options = SCHEDULES.parse(spec)
+    fitting = {} if "total" in options else {"total": steps, "warmup": warmup}
+    return SCHEDULES.make(SCHEDULES.filled(spec, **fitting))
+
+
 def factor_at(schedule: Schedule, step: int) -> float:
     """Return the factor of a step, after checking that it is a finite number of at least 0."""
     factor = schedule(step)

@@ -13,6 +13,9 @@ from npformer.core import PRECISIONS, backends, get_backend
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 TERMINATED = 143  # and for one that SIGTERM ended
 
+STATUS = {"interrupted": INTERRUPTED, "terminated": TERMINATED}
+"""Exit statuses by `History.stopped`."""
+
 TYPES = {"N": int, "X": float, "P": float, "FILE": Path, "DIR": Path}
 """The type of an option's value, by the word that stands for the value in the help."""
 
@@ -86,3 +89,9 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
     text = "a module or .py file to import first, whose names can then be used; can be repeated"
     option(parser, "--plugin MODULE", f"{text} (docs/extending.md)", action="append")
     parser.set_defaults(plugin=[])
+
+
+def one_line(text: str, most: int) -> str:
+    """Return the beginning of a text for a terminal: one line, without control characters."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
+    return words if len(words) <= most else f"{words[: most - 1]}…"

@@ -117,8 +117,8 @@ class RunFolder:
         """Return the files of a run that are there, the one that says so first."""
         models = [checkpoint_name(), *(checkpoint_name(split) for split in self.splits)]
         names = [RUN, "metrics.json", "history.json", "curves.png", REPORT, *models]
-        names += [f"checkpoints/{split}/{CHECKPOINT}" for split in self.splits]
-        return [self.path / name for name in names if (self.path / name).is_file()]
+        files = [self.path / name for name in names if (self.path / name).is_file()]
+        return files + sorted((self.path / "checkpoints").rglob(CHECKPOINT))
 
     def _results(self) -> list[Path]:
         """Return the files of a run but its own description."""

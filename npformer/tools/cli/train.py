@@ -16,13 +16,14 @@ import npformer
 from npformer.classifier import SequenceClassifier
 from npformer.core import INITIALIZERS, checks, split_names, use_precision
 from npformer.data import Dataset
+from npformer.data.tables import SUFFIXES
 from npformer.inspection.summary import summary
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
 from npformer.models import POSITIONS, EncoderConfig
-from npformer.optim import SCHEDULES, Schedule
-from npformer.tools.cli import common
+from npformer.optim import SCHEDULES, schedule_for
+from npformer.tools.cli import common, train_texts
 from npformer.tools.cli.common import option
 from npformer.tools.cli.load_model import in_dtype_of
 from npformer.tools.cli.run_files import Results
@@ -44,18 +45,21 @@ OF_THIS_CALL = (
 )
 """What the command line sets and a run does not depend on."""
 
-STATUS = {"interrupted": common.INTERRUPTED, "terminated": common.TERMINATED}
-"""Exit statuses by `History.stopped`."""
-
 MODEL_SETTINGS = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
 
 
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     tasks = "\n".join(f"  {recipe.name:<10} {recipe.summary}" for recipe in RECIPES.values())
-    epilog = f"tasks:\n{tasks}"
-    train = common.add_command(commands, "train", run, "train a classifier on a task", epilog)
-    train.add_argument("task", choices=RECIPES, metavar="TASK", help="one of the tasks below")
+    epilog = (
+        f"tasks:\n{tasks}\n\nfiles: npformer train reviews.csv --text review --label stars\n"
+        "It parts the texts, makes a vocabulary, trains, and says how good the model is beside\n"
+        "the simplest ones."
+    )
+    summary = "train a classifier on a file of texts, or on a task"
+    train = common.add_command(commands, "train", run, summary, epilog)
+    train.add_argument("task", metavar="TASK|FILE", help="one of the tasks below, or a table")
+    train_texts.add_to(train)
     _add_model_options(train.add_argument_group("model (defaults fit the task)"))
     _add_training_options(train.add_argument_group("training (defaults fit the task)"))
     common.add_backend(train)
@@ -123,14 +127,22 @@ def _workers(word: str) -> int | str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Train, save and test a model for each split, and print the results."""
+    """Train, save and test a model on a file, or for each split of a task; print the results."""
     plugins = load_plugins(options.plugin)
-    recipe = RECIPES[options.task]
+    recipe = RECIPES.get(options.task)
+    if recipe is None and not train_texts.is_file(options.task):
+        hint = checks.did_you_mean(options.task, RECIPES)
+        raise ValueError(
+            f"TASK is {options.task!r}; expected one of {', '.join(RECIPES)}, or a file that ends "
+            f"in {', '.join(SUFFIXES)}{hint}"
+        )
     given = {n: v for n, v in vars(options).items() if n not in OF_THIS_CALL and v is not None}
     mixers = split_names(given.get("mixer", options.usual["mixer"]))
     # mean(power=2) becomes mean_power=2 in the folder's name.
     named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
-    folder = RunFolder(options.out or Path("runs") / f"{options.task}-{named}", recipe.splits)
+    task = options.task if recipe else Path(options.task).name.partition(".")[0] or "texts"
+    splits = recipe.splits if recipe else ()
+    folder = RunFolder(options.out or Path("runs") / f"{task}-{named}", splits)
     chosen = folder.options(
         given, options.usual, resume=options.resume, overwrite=options.overwrite
     )
@@ -138,6 +150,13 @@ def run(options: argparse.Namespace) -> int:
         folder.check_plugins(plugins)
     for name, value in chosen.items():
         setattr(options, name, value)
+    if recipe is None:
+        return train_texts.run(options, folder, chosen, plugins)
+    if wrong := [name for name in train_texts.OPTIONS if chosen.get(name) is not None]:
+        raise ValueError(
+            f"--{wrong[0].replace('_', '-')} is for files of texts; expected none of its kind for "
+            f"the task {recipe.name}"
+        )
     return _train(options, recipe, folder, chosen, plugins)
 
 
@@ -193,7 +212,7 @@ def _train(
             if history.best_epoch is not None:
                 # Saved before the test, which may be interrupted or run out of memory.
                 results.add_training(split, model, history)
-            if (status := STATUS.get(history.stopped)) is not None:
+            if (status := common.STATUS.get(history.stopped)) is not None:
                 _say_interrupted(history, training["epochs"], recipe.name, folder.path)
                 return status
             at_once = batch_at_evaluation(training["batch_size"], options.micro_batch)
@@ -233,7 +252,7 @@ def _training(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
     checks.positive("--batch-size", training["batch_size"])
     if options.schedule is not None:
         SCHEDULES.parse(options.schedule, "--schedule")
-        _schedule(options.schedule, steps=1_000_000, warmup=100_000)  # finds errors early
+        schedule_for(options.schedule, steps=1_000_000, warmup=100_000)  # finds errors early
         training["schedule"] = options.schedule
     return training
 
@@ -251,7 +270,7 @@ def _fit(
         model,
         in_dtype_of(model, dataset.train),
         validation=in_dtype_of(model, dataset.validation),
-        schedule=_schedule(schedule, steps, int(training["warmup"] * steps)),
+        schedule=schedule_for(schedule, steps, int(training["warmup"] * steps)),
         seed=options.seed,
         workers=options.workers,
         micro_batch=options.micro_batch,
@@ -263,10 +282,3 @@ def _fit(
         resume=True,  # `RunFolder` has set an earlier run aside if this one does not go on with it
         **{name: v for name, v in training.items() if name not in ("schedule", "warmup")},
     )
-
-
-def _schedule(spec: str, steps: int, warmup: int) -> Schedule:
-    """Return a schedule; it is as long as the training, unless its options give a total."""
-    _, options = SCHEDULES.parse(spec)
-    fitting = {} if "total" in options else {"total": steps, "warmup": warmup}
-    return SCHEDULES.make(SCHEDULES.filled(spec, **fitting))

@@ -1,0 +1,241 @@
+"""Table: columns of text from a CSV, TSV, JSON lines or Parquet file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from npformer.core import checks
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+"""What the end of a file's name says; ``.gz`` may follow those of text files."""
+
+
+class Table:
+    """Rows of a file, by column.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    columns : dict of str to list
+        Equally long.
+    """
+
+    def __init__(self, path: Path, columns: dict[str, list[Any]]) -> None:
+        self.path = path
+        self.columns = columns
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(next(iter(self.columns.values()), []))
+
+    def column(self, name: str) -> list[Any]:
+        """Return a column; if there is none of the name, ValueError lists those that there are."""
+        if name not in self.columns:
+            hint = checks.did_you_mean(name, self.columns)
+            raise ValueError(
+                f"{self.path} has no column {name!r}; it has {_listed(list(self.columns))}{hint}"
+            )
+        return self.columns[name]
+
+    def texts(self, name: str) -> list[str]:
+        """Return a column of strings; numbers are written out, and what is missing is an error."""
+        found = self.column(name)
+        for i, value in enumerate(found):
+            if value is None or value != value:
+                raise ValueError(
+                    f"{self.path}: row {i + 1} has no {name!r}; expected a value in every row. "
+                    "Complete it or remove the row"
+                )
+        return [value if isinstance(value, str) else str(value) for value in found]
+
+
+def kind_of(path: Path) -> str | None:
+    """Return "csv", "json" or "parquet" by the end of a file's name; None for any other."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Table:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : str or path
+        CSV with a heading (comma, semicolon or tab between fields), TSV, JSON lines (one object a
+        line), each also with ``.gz``; or Parquet, if pandas or pyarrow is there. "-" is CSV from
+        standard input.
+    encoding : str
+        Of text files. A byte order mark of UTF-8 is skipped.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        There is no such file; it is empty, broken or in another encoding: the message names the
+        line; or Parquet cannot be read here.
+    """
+    place = checks.path("path", path)
+    if str(place) == "-":
+        return _of_csv(place, sys.stdin)
+    kind = kind_of(place)
+    if kind is None:
+        raise ValueError(
+            f"{place} ends in {place.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz"
+        )
+    if not place.is_file():
+        what = "is a folder" if place.is_dir() else "does not exist"
+        raise FileNotFoundError(f"{place} {what}; expected a file")
+    if kind == "parquet":
+        return _of_parquet(place)
+    with _opened(place, encoding) as file:
+        return _of_csv(place, file) if kind == "csv" else _of_json(place, file)
+
+
+@contextmanager
+def _opened(path: Path, encoding: str) -> Iterator[IO[str]]:
+    """Open a text file; an error of its encoding says where it is and what to try."""
+    try:
+        with _binary(path) as raw, io.TextIOWrapper(raw, _with_mark(encoding), newline="") as file:
+            yield file
+    except LookupError as error:
+        raise ValueError(f"{error}; expected an encoding such as utf-8 or latin-1") from None
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(
+            f"{path} is not in {encoding}: byte 0x{byte:02x} in {_place_of(path, encoding)}. Name "
+            "its encoding: encoding='latin-1' or 'cp1252', on the command line --encoding"
+        ) from None
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise ValueError(f"{path} is no complete .gz file: {error}") from None
+
+
+def _binary(path: Path) -> Any:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _with_mark(encoding: str) -> str:
+    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
+
+
+def _place_of(path: Path, encoding: str) -> str:
+    """Return the first line that is not in an encoding."""
+    with _binary(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError:
+                return f"line {number}"
+    return "the file"
+
+
+def _of_csv(path: Path, file: IO[str]) -> Table:
+    # A field may hold a whole book; the limit is of the module, so it is put back.
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        first = file.readline()
+        if not first.strip():
+            raise ValueError(f"{path} has no heading; expected the names of the columns first")
+        delimiter = _delimiter(path, first)
+        heading = next(csv.reader([first], delimiter=delimiter))
+        names = [name.strip() for name in heading]
+        _check_names(path, names)
+        columns: list[list[str]] = [[] for _ in names]
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(names):
+                raise ValueError(
+                    f"{path}: line {reader.line_num + 1} has {len(row)} fields and the heading "
+                    f"{len(names)}; expected as many. Put fields that hold a {delimiter!r} or a "
+                    "line break in double quotes"
+                )
+            for column, value in zip(columns, row, strict=True):
+                column.append(value)
+    except csv.Error as error:
+        raise ValueError(f"{path}: line {reader.line_num + 1}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
+    return _checked(Table(path, dict(zip(names, columns, strict=True))))
+
+
+def _delimiter(path: Path, heading: str) -> str:
+    if any(suffix.lower() in (".tsv", ".tab") for suffix in path.suffixes):
+        return "\t"
+    counts = {sign: heading.count(sign) for sign in ",;\t"}
+    return max(counts, key=counts.__getitem__)  # the first of equals, so a comma if there is none
+
+
+def _of_json(path: Path, file: IO[str]) -> Table:
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{path}: line {number} is no JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{path}: line {number} is a {type(row).__name__}; expected an object such as "
+                '{"text": "...", "label": "..."} on each line'
+            )
+        rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _checked(Table(path, {name: [row.get(name) for row in rows] for name in names}))
+
+
+def _of_parquet(path: Path) -> Table:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        pyarrow = None
+    try:
+        if pyarrow is not None:
+            return _checked(Table(path, pyarrow.parquet.read_table(path).to_pydict()))
+        import pandas
+    except ImportError as error:
+        raise ImportError(
+            f"{path} is a Parquet file, which pyarrow or pandas reads; neither is installed: "
+            "python -m pip install pyarrow"
+        ) from error
+    except Exception as error:  # a damaged file may raise anything of pyarrow's
+        raise ValueError(f"{path} is no Parquet file: {error}") from None
+    frame = pandas.read_parquet(path)
+    return _checked(Table(path, {str(name): frame[name].tolist() for name in frame}))
+
+
+def _checked(table: Table) -> Table:
+    if len(table) == 0:
+        raise ValueError(f"{table.path} has no rows; expected at least one below its heading")
+    return table
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise ValueError(f"{path} has several columns {twice[0]!r}; expected different names")
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:12])
+    return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown

@@ -1,0 +1,96 @@
+"""ClassNames: labels as people write them, and the numbers that a model has for them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from npformer.core.checks import did_you_mean
+
+Label = str | int | bool
+"""What a class may be called."""
+
+
+class ClassNames:
+    """The names of classes, sorted; class i is ``names[i]``.
+
+    `names` are at least two different strings, whole numbers or truth values, all of one kind.
+    """
+
+    def __init__(self, names: Sequence[Label]) -> None:
+        self.names: list[Label] = list(names)
+        self._number_of = {name: i for i, name in enumerate(self.names)}
+
+    @classmethod
+    def of(cls, labels: Iterable[Any]) -> "ClassNames":
+        """Return the classes that occur in some labels, after checking them."""
+        listed = plain_labels(labels)
+        kinds = {type(label).__name__: label for label in listed}
+        if len(kinds) > 1:
+            found = ", ".join(f"{label!r} ({kind})" for kind, label in kinds.items())
+            raise TypeError(
+                f"labels are of several types: {found}; expected one type. Write "
+                "[str(label) for label in labels]"
+            )
+        names = sorted(set(listed))
+        if len(names) < 2:
+            found = f"only the class {names[0]!r}" if names else "no sample"
+            raise ValueError(
+                f"labels have {found}; expected at least 2 classes to tell apart. Is it the right "
+                "column, and does the file have all of its rows?"
+            )
+        return cls(names)
+
+    def __len__(self) -> int:
+        """Return the number of classes."""
+        return len(self.names)
+
+    def words(self) -> list[str]:
+        """Return the names as text, to be shown."""
+        return [str(name) for name in self.names]
+
+    def numbers(self, labels: Iterable[Any], where: str = "labels") -> np.ndarray:
+        """Return the number of each label; a label of no class raises ValueError."""
+        listed = plain_labels(labels, where)
+        unknown = Counter(label for label in listed if label not in self._number_of)
+        if unknown:
+            shown = ", ".join(f"{label!r} ({n} times)" for label, n in unknown.most_common(3))
+            more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+            (first, _), *_ = unknown.most_common(1)
+            hint = did_you_mean(str(first), self.words())
+            raise ValueError(
+                f"{where} have {shown}{more}, which the training never saw; expected only "
+                f"{_listed(self.words())}{hint or ''}. Leave these samples out, or train with some "
+                "of them"
+            )
+        return np.array([self._number_of[label] for label in listed], dtype="int64")
+
+    def labels(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the labels of class numbers: an array of strings, numbers or truth values."""
+        return np.asarray(np.array(self.names)[numbers])
+
+
+def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
+    """Return labels as a list of Python's strings, numbers and truth values."""
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise TypeError(
+            f"{where} is a {type(labels).__name__}; expected a list, with a label for each sample"
+        )
+    if (axes := getattr(labels, "ndim", 1)) != 1:
+        raise ValueError(f"{where} have {axes} axes; expected one, with a label for each sample")
+    listed = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    for i, label in enumerate(listed):
+        if isinstance(label, float) and label.is_integer():
+            listed[i] = label = int(label)  # a column of a table with gaps holds floats
+        if not isinstance(label, str | int):
+            what = "missing" if label is None or label != label else repr(label)
+            raise TypeError(
+                f"{where}[{i}] is {what}; expected a string or a whole number, the name of a class"
+            )
+    return listed
+
+
+def _listed(words: list[str]) -> str:
+    shown = ", ".join(repr(word) for word in words[:8])
+    return f"{shown} and {len(words) - 8} more" if len(words) > 8 else shown

@@ -1,0 +1,279 @@
+"""RawClassifier: from samples as they come to labels as people write them."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.core import checks, described
+from npformer.models import EncoderConfig
+from npformer.pipelines.class_names import ClassNames
+from npformer.pipelines.scores import Scores, scores_of
+from npformer.pipelines.split import stratified
+from npformer.pipelines.training_settings import filled
+from npformer.reporting import report
+from npformer.training import Data, History, fit
+
+OWN = ("model", "data", "validation", "seed")
+"""Arguments of `fit` that a RawClassifier gives by itself."""
+
+
+class NotTrainedError(ValueError):
+    """A classifier was asked for something before `fit` had given it a model."""
+
+
+class RawClassifier(ABC):
+    """A classifier with all that it takes to get from raw samples to labels.
+
+    Attributes
+    ----------
+    classes : list
+        The labels it can tell apart, sorted; class i of the models is ``classes[i]``.
+    models : list of SequenceClassifier
+        One for each member of the ensemble. Their probabilities are averaged.
+    histories : list of History
+        Of the training of each member; empty after loading.
+    settings : dict
+        What `fit` was called with in the last training, as arguments of `npformer.fit`.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig | Mapping[str, Any] | None = None,
+        *,
+        pooling: str | None = None,
+        members: int = 1,
+        seed: int = 0,
+        dtype: str = "float32",
+        backend: str = "numpy",
+    ) -> None:
+        if config is not None and not isinstance(config, EncoderConfig | Mapping):
+            raise TypeError(
+                f"config is {described(config)}; expected an EncoderConfig, or a mapping of some "
+                "of its settings, such as {'mixer': 'fourier'}"
+            )
+        if isinstance(config, Mapping):
+            for name in config:
+                checks.choice("a setting in config", name, EncoderConfig.__dataclass_fields__)
+        checks.choice("dtype", dtype, checks.FLOATS)
+        self.config = config
+        self.pooling = pooling
+        self.members = checks.positive("members", members)
+        self.seed = checks.whole("seed", seed, at_least=0)
+        self.dtype = dtype
+        self.backend = backend
+        self.models: list[SequenceClassifier] = []
+        self.histories: list[History] = []
+        self.settings: dict[str, Any] = {}
+        self._names: ClassNames | None = None
+
+    # What differs between texts and series -------------------------------------------------------
+
+    @abstractmethod
+    def checked(self, samples: Any, name: str) -> Sequence[Any]:
+        """Return samples as a sequence, after checking each of them."""
+
+    @abstractmethod
+    def learn(self, samples: Sequence[Any]) -> None:
+        """Learn from the training part what `arrays` needs, such as a vocabulary."""
+
+    @abstractmethod
+    def arrays(self, samples: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and its mask, as the models take them."""
+
+    @abstractmethod
+    def build(self, n_classes: int, seed: int) -> SequenceClassifier:
+        """Return an untrained model."""
+
+    @abstractmethod
+    def usual_training(self, n_samples: int) -> dict[str, Any]:
+        """Return the settings of `npformer.fit` for so many samples, and warmup as a share."""
+
+    @abstractmethod
+    def token_names(self) -> list[str] | None:
+        """Return what token ids are called, if the models take ids."""
+
+    @abstractmethod
+    def preparation(self) -> dict[str, Any]:
+        """Return what `learn` has learned and the arguments of `__init__`, ready for JSON."""
+
+    @classmethod
+    @abstractmethod
+    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
+        """Return a classifier without models from what `preparation` returned."""
+
+    # Training --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        samples: Any,
+        labels: Any,
+        *,
+        validation: float | tuple[Any, Any] | None = 0.1,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **training: Any,
+    ) -> Self:
+        """Train on labelled samples, and return the classifier itself.
+
+        Parameters
+        ----------
+        samples : sequence
+        labels : sequence of str, int or bool
+            One for each sample; there must be at least 2 different ones.
+        validation : float, or (samples, labels), or None
+            Decides which epoch's weights are kept: a share of the samples that is set aside, the
+            same of each class, by the seed; or samples of their own. Nothing is learned from them,
+            not even a vocabulary. None: the weights of the last epoch are kept.
+        checkpoint : str or path, optional
+            As in `npformer.fit`; each member of an ensemble has a folder in it.
+        **training
+            Other arguments of `npformer.fit`, in place of those that fit the data: epochs,
+            batch_size, lr, weight_decay, patience, class_weight, resume, ...
+        """
+        if wrong := [name for name in training if name in OWN]:
+            raise TypeError(f"{wrong[0]} is given to fit; it is the classifier's own to decide")
+        listed = self.checked(samples, "samples")
+        names = ClassNames.of(labels)
+        y = names.numbers(labels)
+        if len(y) != len(listed):
+            raise ValueError(
+                f"there are {len(listed)} samples and {len(y)} labels; expected one for each"
+            )
+        held_out: tuple[Sequence[Any], np.ndarray] | None = None
+        if isinstance(validation, tuple | list):
+            if len(validation) != 2:
+                raise ValueError("validation has not two parts; expected (samples, labels)")
+            others = self.checked(validation[0], "the samples of validation")
+            held_out = others, names.numbers(validation[1], "the labels of validation")
+        elif validation is not None:
+            rows, rest = stratified(y, validation, self.seed)
+            held_out = [listed[i] for i in rest], y[rest]
+            weights = training.get("sample_weight")
+            if weights is not None:
+                training["sample_weight"] = np.asarray(weights)[rows]
+            listed, y = [listed[i] for i in rows], y[rows]
+        self.learn(listed)
+        data = self._data(listed, y)
+        validation_data = None if held_out is None else self._data(*held_out)
+        settings = filled({**self.usual_training(len(y)), **training}, len(y))
+        if held_out is None:
+            settings.pop("patience", None)
+        self._names, self.settings = names, settings
+        self.models, self.histories = [], []
+        for member in range(self.members):
+            model = self.build(len(names), self.seed + member).to(self.backend)
+            self.models.append(model)  # now, so that weights are kept if the training is stopped
+            place = None if checkpoint is None else Path(checkpoint)
+            if place is not None and self.members > 1:
+                place = place / f"member-{member + 1}"
+            self.histories.append(
+                fit(
+                    model,
+                    data,
+                    validation=validation_data,
+                    seed=self.seed + member,
+                    checkpoint=place,
+                    **settings,
+                )
+            )
+            if self.histories[-1].stopped in ("interrupted", "terminated"):
+                break
+        return self
+
+    def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
+        x, mask = self.arrays(samples)
+        return x, y, mask
+
+    # Use ---------------------------------------------------------------------------------------
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels that it can tell apart, sorted."""
+        return list(self.names.names)
+
+    @property
+    def names(self) -> ClassNames:
+        """The labels and their numbers."""
+        if self._names is None:
+            raise NotTrainedError(
+                f"the {type(self).__name__} has not been trained; expected fit(samples, labels) "
+                "first, or npformer.load(path)"
+            )
+        return self._names
+
+    @property
+    def model(self) -> SequenceClassifier:
+        """The model; of an ensemble the first."""
+        self.names  # noqa: B018 - it raises the error
+        return self.models[0]
+
+    @property
+    def history(self) -> History:
+        """The history of the training; of an ensemble that of its first member."""
+        if not self.histories:
+            raise NotTrainedError(
+                "there is no history: it is not saved with a classifier. npformer train writes "
+                "it to history.json"
+            )
+        return self.histories[0]
+
+    def predict_probabilities(self, samples: Any, batch_size: int = 256) -> np.ndarray:
+        """Return the probability of each class, (samples, classes), in the order of `classes`."""
+        n_classes = len(self.names)
+        listed = self.checked(samples, "samples")
+        if len(listed) == 0:
+            return np.zeros((0, n_classes), dtype=self.dtype)
+        x, mask = self.arrays(listed)
+        found = [each.predict_probabilities(x, mask, batch_size) for each in self.models]
+        return np.asarray(sum(found[1:], start=found[0]) / len(found))
+
+    def predict(self, samples: Any, batch_size: int = 256) -> np.ndarray:
+        """Return the most probable label of each sample."""
+        probabilities = self.predict_probabilities(samples, batch_size)
+        if (wrong := np.isnan(probabilities).any(axis=1)).any():
+            raise ValueError(
+                f"the probabilities of sample {int(wrong.argmax())} are NaN; expected numbers. The "
+                "weights are NaN or infinite: did the training diverge?"
+            )
+        return self.names.labels(probabilities.argmax(axis=1))
+
+    def evaluate(self, samples: Any, labels: Any, batch_size: int = 256) -> Scores:
+        """Return accuracy, macro F1, confusions and the worst mistakes on labelled samples."""
+        y = self.names.numbers(labels)
+        listed = self.checked(samples, "samples")
+        if len(y) != len(listed) or len(y) == 0:
+            raise ValueError(
+                f"there are {len(listed)} samples and {len(y)} labels; expected one for each, and "
+                "at least 1"
+            )
+        return scores_of(self.classes, y, self.predict_probabilities(listed, batch_size))
+
+    def report(
+        self, samples: Any, labels: Any, path: str | os.PathLike[str] = "report.html", **more: Any
+    ) -> Path:
+        """Write an HTML file that shows what the model does with labelled samples.
+
+        Of an ensemble it shows each member. `more` are arguments of `npformer.report`.
+        """
+        y = self.names.numbers(labels)
+        x, mask = self.arrays(self.checked(samples, "samples"))
+        models = {f"member {i + 1}": model for i, model in enumerate(self.models)}
+        settings: dict[str, Any] = {
+            "token_names": self.token_names(),
+            "class_names": self.names.words(),
+            **more,
+        }
+        return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
+
+    def to(self, backend: str) -> Self:
+        """Move the models to a backend, and return the classifier itself."""
+        for model in self.models:
+            model.to(backend)
+        self.backend = backend
+        return self

@@ -1,0 +1,174 @@
+"""TextClassifier: from strings to labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.core import checks, described
+from npformer.models import EncoderConfig
+from npformer.pipelines import text_defaults
+from npformer.pipelines.raw_classifier import RawClassifier
+from npformer.text import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
+from npformer.text.tokenizer import checked_texts
+
+
+class TextClassifier(RawClassifier):
+    """A classifier of texts, with its tokenizer, its class names and its model in one.
+
+        classifier = npformer.TextClassifier().fit(texts, labels)
+        classifier.predict(["How do I change my password?"])
+
+    Parameters
+    ----------
+    config : EncoderConfig, or mapping of some of its settings, optional
+        The encoder. Settings that are not given fit the texts: see `text_defaults`.
+    tokenizer : {"word", "wordpiece", "bpe"} or Tokenizer
+        "word": words and signs, without a library. "wordpiece", "bpe": pieces of words, made by
+        Hugging Face's tokenizers (extra ``text``). Each gets its vocabulary from the texts to train
+        on. A `Tokenizer`, such as `npformer.text.read_tokenizer` returns, is used as it is.
+    vocab_size, min_count, lower : optional
+        As in `npformer.text.train_tokenizer`.
+    max_len : int, optional
+        Most tokens of a text that are read. None: all of those in training, but at most 512.
+    pooling : str, optional
+        As in `SequenceClassifier`.
+    members : int
+        How many models are trained, with different seeds; their probabilities are averaged.
+    seed : int
+        Of the validation part, the weights, the order of samples and dropout.
+    dtype : {"float32", "float64"}
+    backend : str
+        Where it trains and predicts; see `to`.
+
+    Attributes
+    ----------
+    tokenizer : Tokenizer, or its name before `fit`
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig | Mapping[str, Any] | None = None,
+        *,
+        tokenizer: str | Tokenizer = "word",
+        vocab_size: int | None = None,
+        min_count: int | None = None,
+        lower: bool | None = None,
+        max_len: int | None = None,
+        pooling: str | None = None,
+        members: int = 1,
+        seed: int = 0,
+        dtype: str = "float32",
+        backend: str = "numpy",
+    ) -> None:
+        super().__init__(
+            config, pooling=pooling, members=members, seed=seed, dtype=dtype, backend=backend
+        )
+        given = {"vocab_size": vocab_size, "min_count": min_count, "lower": lower}
+        self.vocabulary = {name: value for name, value in given.items() if value is not None}
+        if isinstance(tokenizer, Tokenizer):
+            if self.vocabulary:
+                raise ValueError(
+                    f"{', '.join(self.vocabulary)} is given together with a Tokenizer, which has a "
+                    "vocabulary; expected only one of the two"
+                )
+        elif isinstance(tokenizer, str):
+            checks.choice("tokenizer", tokenizer, TOKENIZERS)
+        else:
+            raise TypeError(
+                f"tokenizer is {described(tokenizer)}; expected one of {', '.join(TOKENIZERS)}, or "
+                "an npformer.text.Tokenizer"
+            )
+        self._given = tokenizer
+        self.tokenizer = tokenizer
+        self.max_len = None if max_len is None else checks.positive("max_len", max_len)
+        self._told_of_cut = False
+
+    def checked(self, samples: Any, name: str) -> list[str]:
+        """Return texts as a list, after checking them."""
+        return checked_texts(samples, name)
+
+    def learn(self, samples: Sequence[str]) -> None:
+        """Make the vocabulary."""
+        if empty := [i for i, text in enumerate(samples) if not text.strip()]:
+            raise ValueError(
+                f"{len(empty)} of {len(samples)} texts to train on are empty, the first is number "
+                f"{empty[0] + 1} of them; expected words. Leave these samples out"
+            )
+        if isinstance(self._given, str):
+            settings = {**text_defaults.VOCABULARY, **self.vocabulary}
+            self.tokenizer = train_tokenizer(self._given, samples, **settings)
+        ids, _ = self.of_tokenizer.encode(samples)
+        self._longest = ids.shape[1]
+
+    @property
+    def of_tokenizer(self) -> Tokenizer:
+        """The tokenizer, which must have its vocabulary."""
+        if isinstance(self.tokenizer, str):
+            self.names  # noqa: B018 - it raises the error
+        assert isinstance(self.tokenizer, Tokenizer)
+        return self.tokenizer
+
+    def arrays(self, samples: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return token ids and their mask; says once if texts had to be cut."""
+        max_len = self.models[0].config.max_len if self.models else self._max_len()
+        ids, mask = self.of_tokenizer.encode(samples, max_len)
+        if ids.shape[1] == max_len and not self._told_of_cut:
+            longer = sum(len(self.of_tokenizer.ids(text)) > max_len for text in samples)
+            if longer:
+                self._told_of_cut = True
+                warnings.warn(
+                    f"{longer:,} of {len(samples):,} texts have more than {max_len} tokens, and "
+                    "only their beginning is read. To read more: TextClassifier(max_len=...), or "
+                    "--max-len",
+                    stacklevel=3,
+                )
+        return ids, mask
+
+    def _max_len(self) -> int:
+        """Return the most tokens that a new model will read."""
+        if isinstance(self.config, EncoderConfig):
+            return self.config.max_len
+        if isinstance(self.config, Mapping) and "max_len" in self.config:
+            return int(self.config["max_len"])
+        return self.max_len or text_defaults.max_len(self._longest)
+
+    def build(self, n_classes: int, seed: int) -> SequenceClassifier:
+        """Return an untrained model for the vocabulary."""
+        tokenizer = self.of_tokenizer
+        config = self.config
+        if not isinstance(config, EncoderConfig):
+            usual = text_defaults.CONFIG | {"max_len": self._max_len()}
+            config = EncoderConfig(**{**usual, **(config or {})})
+        return SequenceClassifier(
+            config,
+            n_classes,
+            vocab_size=tokenizer.vocab_size,
+            pooling=self.pooling or text_defaults.POOLING,
+            padding_id=tokenizer.padding_id,
+            expects_mask=True,
+            seed=seed,
+            dtype=self.dtype,
+        )
+
+    def usual_training(self, n_samples: int) -> dict[str, Any]:
+        """Return the settings of a training on so many texts."""
+        return text_defaults.training(n_samples)
+
+    def token_names(self) -> list[str]:
+        """Return the token of each id."""
+        return self.of_tokenizer.tokens(range(self.of_tokenizer.vocab_size))
+
+    def preparation(self) -> dict[str, Any]:
+        """Return the tokenizer as plain values."""
+        return {"tokenizer": self.of_tokenizer.to_dict(), "max_len": self.max_len}
+
+    @classmethod
+    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
+        """Return a classifier without models from what `preparation` returned."""
+        tokenizer = tokenizer_of(values["tokenizer"])
+        return cls(tokenizer=tokenizer, max_len=values["max_len"], **arguments)

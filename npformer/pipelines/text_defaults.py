@@ -1,0 +1,37 @@
+"""What `TextClassifier` does if nothing is said: settings that hold up on several sets of texts."""
+
+from typing import Any
+
+VOCABULARY: dict[str, Any] = {"vocab_size": 30_000}
+
+POOLING = "mean"
+
+CONFIG: dict[str, Any] = {
+    "d_model": 64,
+    "n_layers": 1,
+    "n_heads": 4,
+    "d_ff": 128,
+    "dropout": 0.3,
+    "padding": "per_length",
+}
+
+LONGEST = 512
+"""Most tokens of a text; attention's time grows with the square."""
+
+
+def max_len(longest: int) -> int:
+    """Return how many tokens a model reads if the longest text to train on has so many."""
+    return min(max(64, 2 * longest), LONGEST)
+
+
+def training(n_texts: int) -> dict[str, Any]:
+    """Return the arguments of `npformer.fit` for so many texts, and warmup as a share."""
+    return {
+        "epochs": 15,
+        "batch_size": 32,
+        "lr": 1e-3,
+        "schedule": "cosine",
+        "warmup": 0.1,
+        "clip_norm": 1.0,
+        "patience": 5,
+    }

@@ -1,0 +1,28 @@
+"""The settings of a training, filled in for the number of its samples."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from npformer.core import checks
+from npformer.optim import schedule_for
+
+
+def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
+    """Return arguments of `npformer.fit`.
+
+    A schedule that is given by name is as long as the training; ``warmup``, a share of all steps,
+    is for it and not for `fit`. With an optimizer there is no schedule beside it.
+    """
+    arguments = dict(settings)
+    epochs = checks.positive("epochs", arguments.get("epochs", 10))
+    batch_size = checks.positive("batch_size", arguments.get("batch_size", 32))
+    steps = epochs * -(-n_samples // (batch_size * arguments.get("accumulate", 1)))
+    warmup = arguments.pop("warmup", 0.0)
+    checks.rate("warmup", warmup)
+    if arguments.get("optimizer") is not None:
+        return {n: v for n, v in arguments.items() if n not in ("lr", "schedule", "weight_decay")}
+    if steps == 1:
+        arguments.pop("schedule", None)  # there is nothing to rise or to fall
+    if isinstance(arguments.get("schedule"), str):
+        arguments["schedule"] = schedule_for(arguments["schedule"], steps, int(warmup * steps))
+    return arguments

@@ -1,0 +1,298 @@
+"""npformer train FILE: train a classifier on the texts of a file, and compare it with baselines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npformer
+from npformer.core import checks, split_names
+from npformer.core.files import write_whole
+from npformer.data.tables import kind_of, read_table
+from npformer.inspection.summary import summary
+from npformer.models import EncoderConfig
+from npformer.optim import SCHEDULES
+from npformer.pipelines import Scores, TextClassifier, baselines, save
+from npformer.text import TOKENIZERS
+from npformer.tools.cli import common
+from npformer.tools.cli.common import option
+from npformer.tools.cli.run_files import draw_curves
+from npformer.tools.cli.run_folder import REPORT, RunFolder
+from npformer.tools.text_task import LABELS, TEXTS, Part, TextTask, chosen_column
+from npformer.training.checkpoint import checkpoint_name
+
+ENCODER = {field.name for field in fields(EncoderConfig)}
+TRAINING = ("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing")
+MORE = ("clip_norm", "schedule", "workers", "masks", "precision", "patience")
+OPTIONS = (
+    "text",
+    "label",
+    "test",
+    "validation",
+    "tokenizer",
+    "vocab_size",
+    "max_len",
+    "members",
+    "patience",
+    "encoding",
+    "keep_repeated",
+)
+"""What only a file of texts has."""
+
+MOST_REPORTED = 1000
+"""Texts of the test part in the report, which stays small enough to open."""
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the options for a file of texts."""
+    group = parser.add_argument_group("a file of texts: CSV, TSV, JSON lines or Parquet")
+    option(group, "--text COLUMN", "column of the texts (default: text)")
+    option(group, "--label COLUMN", "column of the labels (default: label)")
+    parts = "a share of the texts, of each class, or another file; 0 is none"
+    option(group, "--test PART", f"what the model is measured on: {parts} (default: 0.2)")
+    chooses = "what chooses the best epoch: likewise, a share of the rest"
+    option(group, "--validation PART", f"{chooses} (default: 0.1)")
+    kinds = "word, wordpiece, bpe, or a tokenizer.json or vocab.txt (extra: text)"
+    option(group, "--tokenizer NAME", f"{kinds} (default: word)")
+    option(group, "--vocab-size N", "most token ids")
+    option(group, "--max-len N", "most tokens of a text that are read (default: at most 512)")
+    option(group, "--members N", "models with different seeds, whose probabilities are averaged")
+    option(group, "--patience N", "stop after so many epochs without a better one")
+    option(group, "--encoding NAME", "of the file (default: utf-8)")
+    again = "keep texts that repeat an earlier one with the same label"
+    option(group, "--keep-repeated", again, action="store_true", default=None)
+
+
+def is_file(task: str) -> bool:
+    """Return whether TASK names a file of texts and not a task of npformer."""
+    return kind_of(Path(task)) is not None or Path(task).exists()
+
+
+def run(
+    options: argparse.Namespace, folder: RunFolder, chosen: dict[str, Any], plugins: list[str]
+) -> int:
+    """Train with all options filled in, and print the results."""
+    task = _task(options)
+    parts, how = task.parts()
+    classifier = _classifier(options)
+    training = _training(options)
+    say: Callable[[str], None] = (lambda words: None) if options.quiet else print
+    say(f"npformer {npformer.__version__} on {common.device_of(options)}\n\n{task.file}: {how}\n")
+    held_out = parts["validation"]
+    with folder.begun(chosen, plugins, resume=options.resume):
+        classifier.fit(
+            parts["train"].texts,
+            parts["train"].labels,
+            validation=(held_out.texts, held_out.labels) if len(held_out) else None,
+            checkpoint=folder.checkpoint("model"),
+            resume=True,  # `RunFolder` has set an earlier run aside if this does not go on with it
+            on_interrupt="return",
+            progress=not options.quiet and sys.stderr is not None and sys.stderr.isatty(),
+            callbacks=[_Summary(classifier, parts["train"].texts[:1], say)],
+            **training,
+        )
+        about = {"task": task.to_dict(), "seed": options.seed, "plugins": plugins}
+        save(classifier, folder.path / checkpoint_name(), notes=about)
+        stopped = classifier.histories[-1].stopped
+        if (status := common.STATUS.get(stopped)) is not None:
+            done = len(classifier.histories[-1].train_loss)
+            print(f"{stopped} after {done} of {classifier.settings['epochs']} epochs. To go on:")
+            file, out = shlex.quote(task.file), shlex.quote(str(folder.path))
+            print(f"npformer train {file} --out {out} --resume")
+            return status
+        _finish(options, folder, classifier, parts, about)
+        folder.forget_replaced()
+    return 0
+
+
+def _task(options: argparse.Namespace) -> TextTask:
+    """Return the file and its columns, as the options name them."""
+    given = {
+        name: value
+        for name in ("validation", "test", "encoding", "keep_repeated")
+        if (value := getattr(options, name)) is not None
+    }
+    table = read_table(options.task, encoding=options.encoding or "utf-8")
+    text = chosen_column(table, options.text, TEXTS, "--text COLUMN")
+    label = chosen_column(table, options.label, LABELS, "--label COLUMN")
+    return TextTask(options.task, text, label, seed=options.seed, **given)
+
+
+def _classifier(options: argparse.Namespace) -> TextClassifier:
+    """Return an untrained classifier with the settings that were given."""
+    config = {name: value for name, value in vars(options).items() if name in ENCODER}
+    config = {name: value for name, value in config.items() if value is not None}
+    mixers = split_names(config["mixer"])
+    config["mixer"] = mixers[0] if len(mixers) == 1 else tuple(mixers)
+    given = {
+        name: value
+        for name in ("vocab_size", "max_len", "pooling", "members")
+        if (value := getattr(options, name)) is not None
+    }
+    config.pop("max_len", None)
+    tokenizer: Any = options.tokenizer or "word"
+    if tokenizer not in TOKENIZERS and Path(tokenizer).exists():
+        from npformer.text import read_tokenizer
+
+        tokenizer = read_tokenizer(tokenizer)
+    return TextClassifier(
+        config,
+        tokenizer=tokenizer,
+        seed=options.seed,
+        dtype=options.dtype,
+        backend=options.backend,
+        **given,
+    )
+
+
+def _training(options: argparse.Namespace) -> dict[str, Any]:
+    """Return those arguments of `fit` that were given."""
+    names = (*TRAINING, *MORE)
+    given = {n: getattr(options, n) for n in names if getattr(options, n) is not None}
+    if "schedule" in given:
+        SCHEDULES.parse(given["schedule"], "--schedule")
+    for name in ("epochs", "batch_size"):
+        if name in given:
+            checks.positive(f"--{name.replace('_', '-')}", given[name])
+    return given
+
+
+class _Summary(npformer.Callback):
+    """Shows the first model before it is trained."""
+
+    def __init__(
+        self, classifier: TextClassifier, some: list[str], say: Callable[[str], None]
+    ) -> None:
+        self.classifier, self.some, self.say = classifier, some, say
+
+    def on_start(self, state: npformer.TrainingState) -> None:
+        """Print the summary of the model."""
+        if state.model is self.classifier.models[0]:
+            x, _ = self.classifier.arrays(self.some)
+            self.say(f"{summary(state.model, x)}\n")
+
+
+def _finish(
+    options: argparse.Namespace,
+    folder: RunFolder,
+    classifier: TextClassifier,
+    parts: dict[str, Part],
+    about: dict[str, Any],
+) -> None:
+    """Measure the model on the test part, write what is known about it, and print it."""
+    path, test = folder.path, parts["test"]
+    histories = [history.to_dict() for history in classifier.histories]
+    metrics: dict[str, Any] = {
+        **about,
+        "npformer": npformer.__version__,
+        "numpy": np.__version__,
+        "parameters": classifier.model.n_parameters(),
+        "config": classifier.model.config.to_dict(),
+        "classes": classifier.classes,
+        "samples": {name: len(part) for name, part in parts.items()},
+        "training": {n: _plain(v) for n, v in classifier.settings.items() if n != "callbacks"},
+        "best_epochs": [history["best_epoch"] for history in histories],
+        "seconds": round(sum(sum(history["seconds"]) for history in histories), 2),
+    }
+    files = [checkpoint_name(), "history.json", "metrics.json"]
+    if len(test):
+        scores = classifier.evaluate(test.texts, test.labels)
+        beside = _baselines(classifier, parts)
+        metrics["test"] = scores.to_dict()
+        metrics["baselines"] = {
+            name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1}
+            for name, each in beside.items()
+            if each is not None
+        }
+        print(f"{len(test):,} texts of the test: {scores}\n\n{compared(scores, beside)}\n")
+        print(worst_mistakes(scores, test, classifier))
+        _report(folder, classifier, test, beside)
+        files.append(REPORT)
+    for name, values in (("history", histories), ("metrics", metrics)):
+        write_whole(path / f"{name}.json", (json.dumps(values, indent=2) + "\n").encode())
+    curves = draw_curves({"model": histories[0]}, _of_curves(options, metrics), path)
+    found = classifier.history
+    epochs = f"weights of epoch {found.best_epoch} of {len(found.train_loss)}"
+    print(f"{epochs}, {metrics['seconds']:.1f} s")
+    print(f"{path}: {', '.join(files)}; {curves}")
+    print(f'npformer predict {shlex.quote(str(path))} "a text of your own"')
+
+
+def _of_curves(options: argparse.Namespace, metrics: dict[str, Any]) -> dict[str, Any]:
+    accuracy = metrics.get("test", {}).get("accuracy", float("nan"))
+    return {
+        "splits": {"model": {"test_accuracy": accuracy}},
+        "task": Path(options.task).name,
+        "mixer": metrics["config"]["mixer"],
+        "seed": options.seed,
+    }
+
+
+def _baselines(classifier: TextClassifier, parts: dict[str, Part]) -> dict[str, Scores | None]:
+    """Return the scores of baselines, which learn from the same texts."""
+    names, test = classifier.names, parts["test"]
+    texts = [*parts["train"].texts, *parts["validation"].texts]
+    y = names.numbers([*parts["train"].labels, *parts["validation"].labels])
+    y_test = names.numbers(test.labels)
+    return {
+        baselines.MAJORITY: baselines.majority(names.names, y, y_test),
+        baselines.TF_IDF: baselines.tf_idf(names.names, (texts, y), (test.texts, y_test)),
+    }
+
+
+def compared(scores: Scores, beside: dict[str, Scores | None]) -> str:
+    """Return a table of a model's scores and those of the baselines, and what follows from it."""
+    rows = {"this model": scores, **beside}
+    lines = [f"{'':<28}  accuracy  macro F1"]
+    for name, each in rows.items():
+        if each is None:
+            lines.append(f'{name:<28}  needs: python -m pip install "npformer[sklearn]"')
+        else:
+            lines.append(f"{name:<28}  {each.accuracy:>8.4f}  {each.macro_f1:>8.4f}")
+    majority, words = beside[baselines.MAJORITY], beside[baselines.TF_IDF]
+    if majority is not None and scores.macro_f1 <= majority.macro_f1:
+        lines.append("\nThis model is no better than the same answer to every text.")
+    elif words is not None and scores.accuracy < words.accuracy:
+        better = words.accuracy - scores.accuracy
+        lines.append(f"\nCounting words is better here, by {better:.4f}: their order adds little,")
+        lines.append("or there are too few texts to learn it from.")
+    return "\n".join(lines)
+
+
+def worst_mistakes(scores: Scores, test: Part, classifier: TextClassifier, n: int = 5) -> str:
+    """Return the mistakes of which the model was surest."""
+    if not scores.worst:
+        return "no mistakes\n"
+    chosen = [i for i, _ in scores.worst[:n]]
+    predicted = classifier.predict([test.texts[i] for i in chosen])
+    lines = ["worst mistakes: label, predicted, probability of the label, text"]
+    for (i, probability), wrong in zip(scores.worst, predicted, strict=False):
+        text = common.one_line(test.texts[i], 70)
+        lines.append(f"  {test.labels[i]}  {wrong}  {probability:.4f}  {text}")
+    return "\n".join(lines) + "\n"
+
+
+def _report(
+    folder: RunFolder, classifier: TextClassifier, test: Part, beside: dict[str, Scores | None]
+) -> None:
+    some = test.rows(range(min(len(test), MOST_REPORTED)))
+    notes = "; ".join(
+        f"{name} has accuracy {each.accuracy:.4f} and macro F1 {each.macro_f1:.4f}"
+        for name, each in beside.items()
+        if each is not None
+    )
+    path = folder.path / REPORT
+    first = next(iter(["model"] if len(classifier.models) == 1 else ["member 1"]))
+    classifier.report(some.texts, some.labels, path, title="A look inside", notes={first: notes})
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)

@@ -1,0 +1,138 @@
+"""Tables from files, and what is said of files that are none."""
+
+import csv
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from npformer.data.tables import kind_of, read_table
+
+ROWS = [{"text": "one, two", "label": "a"}, {"text": 'say "x"\nand y', "label": "b"}]
+
+
+def write(path, words, encoding="utf-8"):
+    content = words.encode(encoding)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def as_csv(delimiter=","):
+    words = io.StringIO(newline="")
+    writer = csv.DictWriter(words, ["text", "label"], delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return words.getvalue()
+
+
+def columns(table):
+    return table.texts("text"), table.texts("label")
+
+
+EXPECTED = ["one, two", 'say "x"\nand y'], ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a.csv", as_csv()),
+        ("a.CSV", as_csv()),
+        ("a.csv", "\ufeff" + as_csv()),
+        ("a.csv", as_csv(";")),
+        ("a.csv", as_csv("\t")),
+        ("a.tsv", as_csv("\t")),
+        ("a.csv.gz", as_csv()),
+        ("a.jsonl", "\n".join(map(json.dumps, ROWS)) + "\n\n"),
+        ("a.ndjson.gz", "\n".join(map(json.dumps, ROWS))),
+    ],
+)
+def test_every_kind_of_file_gives_the_same_columns(tmp_path, name, words):
+    assert columns(read_table(write(tmp_path / name, words))) == EXPECTED
+
+
+def test_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    import pyarrow
+
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
+    assert columns(read_table(tmp_path / "a.parquet")) == EXPECTED
+    (tmp_path / "b.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match=r"b\.parquet is no Parquet file"):
+        read_table(tmp_path / "b.parquet")
+
+
+def test_parquet_without_a_library(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ImportError, match="python -m pip install pyarrow"):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(as_csv(), newline=""))
+    assert columns(read_table("-")) == EXPECTED
+
+
+def test_another_encoding(tmp_path):
+    path = write(tmp_path / "a.csv", "text,label\ncafé,a\n", "latin-1")
+    with pytest.raises(ValueError, match=r"a\.csv is not in utf-8: byte 0xe9 in line 2.*latin-1"):
+        read_table(path)
+    assert read_table(path, encoding="latin-1").texts("text") == ["café"]
+    with pytest.raises(ValueError, match="unknown encoding: utf-9; expected an encoding such as"):
+        read_table(path, encoding="utf-9")
+
+
+def test_a_field_of_ten_million_letters(tmp_path):
+    path = write(tmp_path / "a.csv", f"text,label\n{'x' * 10_000_000},a\n")
+    limit = csv.field_size_limit()
+    assert len(read_table(path).texts("text")[0]) == 10_000_000
+    assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "problem"),
+    [
+        ("a.csv", "", "has no heading"),
+        ("a.csv", "text,label\n", "has no rows"),
+        ("a.csv", "text,text\na,b\n", "several columns 'text'"),
+        ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
+        ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
+        ("a.csv", 'text,label\n"a,c\n', "unexpected end of data"),
+        ("a.jsonl", '{"text": 1}\n{', "line 2 is no JSON"),
+        ("a.jsonl", "[1]\n", "line 1 is a list; expected an object"),
+        ("a.txt", "text", r"ends in '\.txt'; expected \.csv"),
+    ],
+)
+def test_broken_files(tmp_path, name, words, problem):
+    with pytest.raises(ValueError, match=problem):
+        read_table(write(tmp_path / name, words))
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        read_table(tmp_path / "a.csv")
+    (tmp_path / "b.csv").mkdir()
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        read_table(tmp_path / "b.csv")
+    (tmp_path / "c.csv.gz").write_bytes(b"text")
+    with pytest.raises(ValueError, match=r"no complete \.gz file"):
+        read_table(tmp_path / "c.csv.gz")
+
+
+def test_a_wrong_column_and_a_missing_value(tmp_path):
+    table = read_table(write(tmp_path / "a.jsonl", '{"text": "a", "n": 1}\n{"n": 2.5}'))
+    assert table.texts("n") == ["1", "2.5"]
+    assert len(table) == 2
+    with pytest.raises(ValueError, match=r"no column 'txt'; it has 'text', 'n'\. Did you mean"):
+        table.column("txt")
+    with pytest.raises(ValueError, match="row 2 has no 'text'"):
+        table.texts("text")
+
+
+def test_names_say_the_kind():
+    assert kind_of(Path("a.b.TSV.gz")) == "csv"
+    assert kind_of(Path("a sentence.")) is None
