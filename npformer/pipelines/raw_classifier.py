@@ -255,11 +255,17 @@ class RawClassifier(ABC):
         return scores_of(self.classes, y, self.predict_probabilities(listed, batch_size))
 
     def report(
-        self, samples: Any, labels: Any, path: str | os.PathLike[str] = "report.html", **more: Any
+        self,
+        samples: Any,
+        labels: Any,
+        /,
+        path: str | os.PathLike[str] = "report.html",
+        **more: Any,
     ) -> Path:
         """Write an HTML file that shows what the model does with labelled samples.
 
-        Of an ensemble it shows each member. `more` are arguments of `npformer.report`.
+        Of an ensemble it shows each member. `more` are arguments of `npformer.report`, where
+        `samples` says which are looked at closely.
         """
         y = self.names.numbers(labels)
         x, mask = self.arrays(self.checked(samples, "samples"))

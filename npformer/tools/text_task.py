@@ -65,7 +65,7 @@ class TextTask:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the checksums of the files."""
-        files = [self.file, *(f for f in (self.validation, self.test) if share_of(f) is None)]
+        files = [self.file, *(f for f in (self.validation, self.test) if as_share(f) is None)]
         return asdict(self) | {"sha256": {f: _sum(Path(f)) for f in files if f != "-"}}
 
     @classmethod
@@ -100,7 +100,7 @@ class TextTask:
         made = []
         for name in ("test", "validation"):
             wanted = self.test if name == "test" else self.validation
-            share = share_of(wanted)
+            share = as_share(wanted)
             if share is None:
                 parts[name] = self.read(wanted)
             elif share > 0.0:
@@ -123,7 +123,7 @@ class TextTask:
         return parts, "; ".join([", ".join(counts), *said])
 
 
-def share_of(words: str) -> float | None:
+def as_share(words: str) -> float | None:
     """Return the share that --test or --validation names; None for a file."""
     try:
         share = float(words)

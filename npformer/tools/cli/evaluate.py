@@ -4,8 +4,16 @@ import argparse
 from typing import Any
 
 from npformer.core import checks, use_precision
+from npformer.pipelines import TextClassifier
 from npformer.tools.cli import common
-from npformer.tools.cli.load_model import add_force, in_dtype_of, load_trained
+from npformer.tools.cli.load_model import (
+    add_force,
+    in_dtype_of,
+    load_any,
+    load_trained,
+    notes_of,
+)
+from npformer.tools.cli.text_results import text_part, worst_mistakes
 from npformer.tools.plugins import load_plugins
 from npformer.training import evaluate
 from npformer.training.checkpoint import checkpoint_name
@@ -13,9 +21,14 @@ from npformer.training.checkpoint import checkpoint_name
 
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
-    summary = "measure a trained model on its test data"
+    summary = "measure a trained model on its test data, or on a table"
     parser = common.add_command(commands, "evaluate", run, summary)
     common.add_model(parser)
+    source = "a table, for a model of texts (default: the test part of its training)"
+    parser.add_argument("input", nargs="?", metavar="FILE", help=source)
+    common.option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
+    common.option(parser, "--label COLUMN", "column of the labels (default: likewise)")
+    common.option(parser, "--encoding NAME", "of the table (default: utf-8)")
     split = "for digits: stratified or ordered (default: the one that it was trained on)"
     common.option(parser, "--split NAME", split)
     add_force(parser)
@@ -27,6 +40,14 @@ def run(options: argparse.Namespace) -> int:
     """Print accuracy and loss, and the accuracy of each class."""
     load_plugins(options.plugin)
     path, split = options.model, options.split
+    classifier = load_any(path, options.backend, force=options.force)
+    if isinstance(classifier, TextClassifier):
+        return _of_texts(options, classifier)
+    if options.input is not None:
+        raise ValueError(
+            f"{options.input} is given, and the model is not one of texts; expected none. In "
+            "Python: npformer.evaluate(npformer.load(path), (x, y))"
+        )
     if path.is_dir() and split is not None and (path / checkpoint_name(split)).is_file():
         path = path / checkpoint_name(split)
     instead = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
@@ -46,4 +67,15 @@ def run(options: argparse.Namespace) -> int:
         of_class = labels == label
         if of_class.any():
             print(f"{label:>5}  {of_class.sum():>6}  {(predicted[of_class] == label).mean():.4f}")
+    return 0
+
+
+def _of_texts(options: argparse.Namespace, classifier: TextClassifier) -> int:
+    """Print how well a classifier of texts does on a table."""
+    notes = notes_of(options.model, force=options.force).get("task")
+    task = text_part(notes, options)
+    with use_precision(options.precision, options.backend):
+        scores = classifier.evaluate(task.texts, task.labels, options.batch_size)
+    print(f"{len(task):,} texts on {common.device_of(options)}\n{scores}\n")
+    print(worst_mistakes(scores, task, classifier), end="")
     return 0

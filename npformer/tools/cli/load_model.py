@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
+from npformer.pipelines import RawClassifier, load
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES, Recipe
-from npformer.training.checkpoint import checkpoint_name, load, read_notes
+from npformer.training.checkpoint import checkpoint_name, read_notes
 from npformer.training.model_file import CheckpointError
 
 
@@ -25,8 +26,14 @@ def load_trained(
 
     For a model that `npformer train` did not write, the error ends with `instead`.
     """
-    path = _file(path)
     model = load_classifier(path, backend, force=force)
+    recipe, notes = task_of(path, instead, force=force)
+    return model, recipe, notes
+
+
+def task_of(path: Path, instead: str, *, force: bool = False) -> tuple[Recipe, dict[str, Any]]:
+    """Return the task that a model was trained on, and the notes in its file."""
+    path = _file(path)
     notes = read_notes(path, force=force)
     task, split, seed = (notes.get(name) for name in ("task", "split", "seed"))
     stated = isinstance(task, str) and isinstance(split, str) and type(seed) is int
@@ -35,11 +42,24 @@ def load_trained(
             f"{path} does not say which task, split and seed it was trained on; expected a model "
             f"that `npformer train` wrote, which has test data. {instead}"
         )
-    return model, RECIPES[notes["task"]], notes
+    return RECIPES[notes["task"]], notes
 
 
 def load_classifier(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier:
     """Return the model in a file or folder; it need not come from `npformer train`."""
+    model = load_any(path, backend, force=force)
+    if isinstance(model, RawClassifier):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, for files; expected a model of one of "
+            f"npformer's tasks: {', '.join(RECIPES)}"
+        )
+    return model
+
+
+def load_any(
+    path: Path, backend: str, *, force: bool = False
+) -> SequenceClassifier | RawClassifier:
+    """Return what is in a file or folder: a model of arrays, or a classifier of texts."""
     path = _file(path)
     try:
         model = load(path, backend=backend, force=force)
@@ -52,7 +72,7 @@ def load_classifier(path: Path, backend: str, *, force: bool = False) -> Sequenc
             f"{path} needs {' and '.join(error.unregistered)}, which plugins registered for its "
             f"training. No file decides what code runs, so name them again: {again}"
         ) from error
-    if not isinstance(model, SequenceClassifier):
+    if not isinstance(model, SequenceClassifier | RawClassifier):
         raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
     return model
 
@@ -72,6 +92,11 @@ def _file(path: Path) -> Path:
             f"--resume` goes on with it. The model of an earlier run is {earlier[-1]}"
         )
     return model
+
+
+def notes_of(path: Path, *, force: bool = False) -> dict[str, Any]:
+    """Return the notes of a model in a file or folder."""
+    return read_notes(_file(path), force=force)
 
 
 def in_dtype_of(

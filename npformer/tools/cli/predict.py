@@ -12,9 +12,16 @@ from numpy.lib import format
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import checks, use_precision
-from npformer.tools.cli import common
+from npformer.pipelines import RawClassifier, TextClassifier
+from npformer.tools.cli import common, predict_texts
 from npformer.tools.cli.common import option
-from npformer.tools.cli.load_model import add_force, in_dtype_of, load_classifier, load_trained
+from npformer.tools.cli.load_model import (
+    add_force,
+    in_dtype_of,
+    load_any,
+    notes_of,
+    task_of,
+)
 from npformer.tools.plugins import load_plugins
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
@@ -24,20 +31,25 @@ HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_heade
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     epilog = (
-        "INPUT holds what the model was built for: token ids (samples, length) or feature\n"
-        "vectors (samples, length, features). A .csv file has one sample per line: all its\n"
-        "numbers, one after another. Numbers are converted to the model's dtype."
+        'For a model of texts: npformer predict RUN "a text" "another text", or a table:\n'
+        "npformer predict RUN questions.csv --out answers.csv\n\n"
+        "For other models INPUT holds what the model was built for: token ids (samples,\n"
+        "length) or feature vectors (samples, length, features). A .csv file has one sample per\n"
+        "line: all its numbers, one after another. Numbers are converted to the model's dtype."
     )
     summary = "predict labels with a trained model"
     parser = common.add_command(commands, "predict", run, summary, epilog)
     common.add_model(parser)
-    source = ".npy or .csv (default: some of the model's own test data)"
-    parser.add_argument("input", type=Path, nargs="?", metavar="INPUT", help=source)
+    source = "texts, a table, .npy or .csv (default: some of the test data of the model's task)"
+    parser.add_argument("input", nargs="*", metavar="INPUT", help=source)
+    option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
+    option(parser, "--encoding NAME", "of a table (default: utf-8)")
     option(parser, "--mask FILE", "boolean .npy, (samples, length): True = keep")
     option(parser, "--samples N", "how many test samples to predict, without INPUT", 5)
     probabilities = "print the probabilities of all classes"
     option(parser, "--probabilities", probabilities, action="store_true")
-    option(parser, "--out FILE", "write a .npy file instead of printing")
+    written = "write a file instead of printing: .csv or .tsv for texts, else .npy"
+    option(parser, "--out FILE", written)
     add_force(parser)
     common.add_backend(parser)
     common.add_plugin(parser)
@@ -46,34 +58,58 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print or write what the model predicts."""
     load_plugins(options.plugin)
-    labels = mask = None
-    out = options.out
-    if out is not None and not out.absolute().parent.is_dir():
+    model = load_any(options.model, options.backend, force=options.force)
+    _check_out(options.out, (".csv", ".tsv") if isinstance(model, RawClassifier) else (".npy",))
+    with use_precision(options.precision, options.backend):
+        if isinstance(model, TextClassifier):
+            task = notes_of(options.model, force=options.force).get("task")
+            column = task.get("text") if isinstance(task, dict) else None
+            return predict_texts.run(options, model, column)
+        if isinstance(model, SequenceClassifier):
+            return _predict(options, model)
+    raise ValueError(f"{options.model} holds a {type(model).__name__}, which cannot predict here")
+
+
+def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
+    """Check the name of the file to write, before anything is computed."""
+    if out is None:
+        return
+    if not out.absolute().parent.is_dir():
         raise ValueError(f"--out: the folder {out.parent} does not exist; create it first")
-    if out is not None and (out.suffix != ".npy" or out.is_dir()):
-        raise ValueError(f"--out is {out}; expected the name of a file that ends in .npy")
-    if options.input is None:
+    if out.suffix not in ends or out.is_dir():
+        ending = " or ".join(ends)
+        raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
+
+
+def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
+    """Predict labels of arrays."""
+    labels = mask = None
+    if len(options.input) > 1:
+        raise ValueError(
+            f"there are {len(options.input)} words for INPUT; expected one file. Only models of "
+            "texts take several"
+        )
+    if options.input:
+        x = _read_input(Path(options.input[0]), model)
+        mask = None if options.mask is None else _read_npy(options.mask)
+    else:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
         checks.positive("--samples", options.samples)
-        instead = f"Give it data: npformer predict {options.model} x.npy"
-        model, recipe, notes = load_trained(
-            options.model, options.backend, instead, force=options.force
+        recipe, notes = task_of(
+            options.model,
+            f"Give it data: npformer predict {options.model} x.npy",
+            force=options.force,
         )
         x, labels = in_dtype_of(model, recipe.load(notes["split"], int(notes["seed"])).test)
         x, labels = x[: options.samples], labels[: options.samples]
-    else:
-        model = load_classifier(options.model, options.backend, force=options.force)
-        x = _read_input(options.input, model)
-        mask = None if options.mask is None else _read_npy(options.mask)
-    with use_precision(options.precision, options.backend):
-        predict = model.predict_probabilities if options.probabilities else model.predict
-        result = predict(x, mask, options.batch_size)
+    predict = model.predict_probabilities if options.probabilities else model.predict
+    result = predict(x, mask, options.batch_size)
     # To stderr, because standard output is for the labels.
     print(f"{len(result):,} samples on {common.device_of(options)}", file=sys.stderr)
-    if out is not None:
-        np.save(out, result)
-        print(f"{out}: {result.dtype} {result.shape}")
+    if options.out is not None:
+        np.save(options.out, result)
+        print(f"{options.out}: {result.dtype} {result.shape}")
         return 0
     for i, row in enumerate(result):
         known = "" if labels is None else f"   label {_words(labels[i])}"

@@ -16,7 +16,7 @@ import npformer
 from npformer.classifier import SequenceClassifier
 from npformer.core import INITIALIZERS, checks, split_names, use_precision
 from npformer.data import Dataset
-from npformer.data.tables import SUFFIXES
+from npformer.data.tables import SUFFIXES, kind_of
 from npformer.inspection.summary import summary
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES
@@ -58,7 +58,8 @@ def add_to(commands: Any) -> None:
     )
     summary = "train a classifier on a file of texts, or on a task"
     train = common.add_command(commands, "train", run, summary, epilog)
-    train.add_argument("task", metavar="TASK|FILE", help="one of the tasks below, or a table")
+    text = "one of the tasks below, or a table"
+    train.add_argument("task", metavar="TASK|FILE", help=text, type=_task_or_file)
     train_texts.add_to(train)
     _add_model_options(train.add_argument_group("model (defaults fit the task)"))
     _add_training_options(train.add_argument_group("training (defaults fit the task)"))
@@ -117,6 +118,15 @@ def _add_training_options(group: Any) -> None:
     add("--masks", f"{masks} faster on a GPU", "host", choices=("host", "device"))
 
 
+def _task_or_file(word: str) -> str:
+    if word in RECIPES or kind_of(Path(word)) is not None or Path(word).exists():
+        return word
+    raise argparse.ArgumentTypeError(
+        f"{word!r} is no task and no file; expected one of {', '.join(RECIPES)}, or a file that "
+        f"ends in {', '.join(SUFFIXES)}{checks.did_you_mean(word, RECIPES)}"
+    )
+
+
 def _workers(word: str) -> int | str:
     if word == "auto":
         return word
@@ -130,12 +140,6 @@ def run(options: argparse.Namespace) -> int:
     """Train, save and test a model on a file, or for each split of a task; print the results."""
     plugins = load_plugins(options.plugin)
     recipe = RECIPES.get(options.task)
-    if recipe is None and not train_texts.is_file(options.task):
-        hint = checks.did_you_mean(options.task, RECIPES)
-        raise ValueError(
-            f"TASK is {options.task!r}; expected one of {', '.join(RECIPES)}, or a file that ends "
-            f"in {', '.join(SUFFIXES)}{hint}"
-        )
     given = {n: v for n, v in vars(options).items() if n not in OF_THIS_CALL and v is not None}
     mixers = split_names(given.get("mixer", options.usual["mixer"]))
     # mean(power=2) becomes mean_power=2 in the folder's name.

@@ -16,16 +16,17 @@ import numpy as np
 import npformer
 from npformer.core import checks, split_names
 from npformer.core.files import write_whole
-from npformer.data.tables import kind_of, read_table
+from npformer.data.tables import read_table
 from npformer.inspection.summary import summary
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES
-from npformer.pipelines import Scores, TextClassifier, baselines, save
+from npformer.pipelines import Scores, TextClassifier, save
 from npformer.text import TOKENIZERS
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.cli.run_files import draw_curves
 from npformer.tools.cli.run_folder import REPORT, RunFolder
+from npformer.tools.cli.text_results import compared, scores_of_baselines, worst_mistakes
 from npformer.tools.text_task import LABELS, TEXTS, Part, TextTask, chosen_column
 from npformer.training.checkpoint import checkpoint_name
 
@@ -68,12 +69,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option(group, "--patience N", "stop after so many epochs without a better one")
     option(group, "--encoding NAME", "of the file (default: utf-8)")
     again = "keep texts that repeat an earlier one with the same label"
-    option(group, "--keep-repeated", again, action="store_true", default=None)
-
-
-def is_file(task: str) -> bool:
-    """Return whether TASK names a file of texts and not a task of npformer."""
-    return kind_of(Path(task)) is not None or Path(task).exists()
+    option(group, "--keep-repeated", again, action="store_true")
+    parser.set_defaults(keep_repeated=None)  # not given
 
 
 def run(
@@ -205,7 +202,7 @@ def _finish(
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(test):
         scores = classifier.evaluate(test.texts, test.labels)
-        beside = _baselines(classifier, parts)
+        beside = scores_of_baselines(classifier, parts)
         metrics["test"] = scores.to_dict()
         metrics["baselines"] = {
             name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1}
@@ -236,50 +233,6 @@ def _of_curves(options: argparse.Namespace, metrics: dict[str, Any]) -> dict[str
     }
 
 
-def _baselines(classifier: TextClassifier, parts: dict[str, Part]) -> dict[str, Scores | None]:
-    """Return the scores of baselines, which learn from the same texts."""
-    names, test = classifier.names, parts["test"]
-    texts = [*parts["train"].texts, *parts["validation"].texts]
-    y = names.numbers([*parts["train"].labels, *parts["validation"].labels])
-    y_test = names.numbers(test.labels)
-    return {
-        baselines.MAJORITY: baselines.majority(names.names, y, y_test),
-        baselines.TF_IDF: baselines.tf_idf(names.names, (texts, y), (test.texts, y_test)),
-    }
-
-
-def compared(scores: Scores, beside: dict[str, Scores | None]) -> str:
-    """Return a table of a model's scores and those of the baselines, and what follows from it."""
-    rows = {"this model": scores, **beside}
-    lines = [f"{'':<28}  accuracy  macro F1"]
-    for name, each in rows.items():
-        if each is None:
-            lines.append(f'{name:<28}  needs: python -m pip install "npformer[sklearn]"')
-        else:
-            lines.append(f"{name:<28}  {each.accuracy:>8.4f}  {each.macro_f1:>8.4f}")
-    majority, words = beside[baselines.MAJORITY], beside[baselines.TF_IDF]
-    if majority is not None and scores.macro_f1 <= majority.macro_f1:
-        lines.append("\nThis model is no better than the same answer to every text.")
-    elif words is not None and scores.accuracy < words.accuracy:
-        better = words.accuracy - scores.accuracy
-        lines.append(f"\nCounting words is better here, by {better:.4f}: their order adds little,")
-        lines.append("or there are too few texts to learn it from.")
-    return "\n".join(lines)
-
-
-def worst_mistakes(scores: Scores, test: Part, classifier: TextClassifier, n: int = 5) -> str:
-    """Return the mistakes of which the model was surest."""
-    if not scores.worst:
-        return "no mistakes\n"
-    chosen = [i for i, _ in scores.worst[:n]]
-    predicted = classifier.predict([test.texts[i] for i in chosen])
-    lines = ["worst mistakes: label, predicted, probability of the label, text"]
-    for (i, probability), wrong in zip(scores.worst, predicted, strict=False):
-        text = common.one_line(test.texts[i], 70)
-        lines.append(f"  {test.labels[i]}  {wrong}  {probability:.4f}  {text}")
-    return "\n".join(lines) + "\n"
-
-
 def _report(
     folder: RunFolder, classifier: TextClassifier, test: Part, beside: dict[str, Scores | None]
 ) -> None:
@@ -290,7 +243,7 @@ def _report(
         if each is not None
     )
     path = folder.path / REPORT
-    first = next(iter(["model"] if len(classifier.models) == 1 else ["member 1"]))
+    first = "model" if len(classifier.models) == 1 else "member 1"
     classifier.report(some.texts, some.labels, path, title="A look inside", notes={first: notes})
 
 
