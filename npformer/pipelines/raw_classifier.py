@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
-from npformer.core import checks, described
+from npformer.core import backends, checks, described
 from npformer.models import EncoderConfig
 from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.scores import Scores, scores_of
@@ -62,6 +62,7 @@ class RawClassifier(ABC):
             for name in config:
                 checks.choice("a setting in config", name, EncoderConfig.__dataclass_fields__)
         checks.choice("dtype", dtype, checks.FLOATS)
+        checks.choice("backend", backend, backends())
         self.config = config
         self.pooling = pooling
         self.members = checks.positive("members", members)
@@ -159,13 +160,13 @@ class RawClassifier(ABC):
                 training["sample_weight"] = np.asarray(weights)[rows]
             listed, y = [listed[i] for i in rows], y[rows]
         self.learn(listed)
+        self._names, self.models, self.histories = names, [], []
         data = self._data(listed, y)
         validation_data = None if held_out is None else self._data(*held_out)
         settings = filled({**self.usual_training(len(y)), **training}, len(y))
         if held_out is None:
             settings.pop("patience", None)
-        self._names, self.settings = names, settings
-        self.models, self.histories = [], []
+        self.settings = settings
         for member in range(self.members):
             model = self.build(len(names), self.seed + member).to(self.backend)
             self.models.append(model)  # now, so that weights are kept if the training is stopped

@@ -86,6 +86,7 @@ class TextClassifier(RawClassifier):
         self._given = tokenizer
         self.tokenizer = tokenizer
         self.max_len = None if max_len is None else checks.positive("max_len", max_len)
+        self._longest = 0  # tokens of a text in training
         self._told_of_cut = False
 
     def checked(self, samples: Any, name: str) -> list[str]:
@@ -102,23 +103,24 @@ class TextClassifier(RawClassifier):
         if isinstance(self._given, str):
             settings = {**text_defaults.VOCABULARY, **self.vocabulary}
             self.tokenizer = train_tokenizer(self._given, samples, **settings)
-        ids, _ = self.of_tokenizer.encode(samples)
-        self._longest = ids.shape[1]
+        assert isinstance(self.tokenizer, Tokenizer)
+        self._longest = self.tokenizer.encode(samples)[0].shape[1]
 
     @property
     def of_tokenizer(self) -> Tokenizer:
         """The tokenizer, which must have its vocabulary."""
-        if isinstance(self.tokenizer, str):
+        if isinstance(self.tokenizer, str) or not (self._longest or self.models):
             self.names  # noqa: B018 - it raises the error
         assert isinstance(self.tokenizer, Tokenizer)
         return self.tokenizer
 
     def arrays(self, samples: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return token ids and their mask; says once if texts had to be cut."""
+        tokenizer = self.of_tokenizer
         max_len = self.models[0].config.max_len if self.models else self._max_len()
-        ids, mask = self.of_tokenizer.encode(samples, max_len)
+        ids, mask = tokenizer.encode(samples, max_len)
         if ids.shape[1] == max_len and not self._told_of_cut:
-            longer = sum(len(self.of_tokenizer.ids(text)) > max_len for text in samples)
+            longer = sum(len(tokenizer.ids(text)) > max_len for text in samples)
             if longer:
                 self._told_of_cut = True
                 warnings.warn(

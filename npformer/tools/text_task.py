@@ -50,6 +50,8 @@ class TextTask:
     keep_repeated : bool
         Whether a text that occurs again with the same label stays. Then the same text may be in
         the training and in the test.
+    skip_empty : bool
+        Whether rows without a text are left out; otherwise they are an error.
     seed : int
         Decides which texts are in which part.
     """
@@ -61,6 +63,7 @@ class TextTask:
     test: str = "0.2"
     encoding: str = "utf-8"
     keep_repeated: bool = False
+    skip_empty: bool = False
     seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +87,15 @@ class TextTask:
 
     def read(self, file: str) -> Part:
         """Return the texts and labels of a file."""
-        return part_of(read_table(file, encoding=self.encoding), self.text, self.label)
+        part = part_of(read_table(file, encoding=self.encoding), self.text, self.label)
+        full = [i for i, text in enumerate(part.texts) if text.strip()]
+        if len(full) == len(part) or self.skip_empty:
+            return part.rows(full)
+        first = next(i for i, text in enumerate(part.texts) if not text.strip())
+        raise ValueError(
+            f"{file}: {len(part) - len(full):,} of {len(part):,} texts are empty, the first is in "
+            f"row {first + 1}; expected words. Complete them, or leave them out with --skip-empty"
+        )
 
     def parts(self) -> tuple[dict[str, Part], str]:
         """Return the parts "train", "validation" and "test", and words on how they were made."""

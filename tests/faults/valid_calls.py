@@ -1,7 +1,7 @@
 """A valid call of every public function, class and method."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -584,6 +584,21 @@ def models() -> None:
     for name in ("predict", "predict_probabilities"):
         method(f"SequenceClassifier.{name}", with_types, **inputs, **many)
     method("SequenceClassifier.explain", with_types, **inputs)
+    call(
+        "TextClassifier",
+        nf.TextClassifier,
+        config=or_none(an(config, nf.EncoderConfig, Mapping)),
+        tokenizer=choice("word", "wordpiece", "bpe"),
+        vocab_size=or_none(count(9)),
+        min_count=or_none(count(1)),
+        lower=or_none(flag(True)),
+        max_len=or_none(count(8)),
+        pooling=or_none(choice("mean", "first", "flatten", "none", "pooler")),
+        members=count(1),
+        seed=count(0, 0),
+        dtype=dtype(),
+        backend=choice("numpy", "cupy"),
+    )
     step = {
         "y": ids(LABELS),
         "workers": count(1, words=("auto",)),

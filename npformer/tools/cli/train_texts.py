@@ -45,6 +45,7 @@ OPTIONS = (
     "patience",
     "encoding",
     "keep_repeated",
+    "skip_empty",
 )
 """What only a file of texts has."""
 
@@ -70,7 +71,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option(group, "--encoding NAME", "of the file (default: utf-8)")
     again = "keep texts that repeat an earlier one with the same label"
     option(group, "--keep-repeated", again, action="store_true")
-    parser.set_defaults(keep_repeated=None)  # not given
+    option(group, "--skip-empty", "leave out rows without a text", action="store_true")
+    parser.set_defaults(keep_repeated=None, skip_empty=None)  # not given
 
 
 def run(
@@ -114,7 +116,7 @@ def _task(options: argparse.Namespace) -> TextTask:
     """Return the file and its columns, as the options name them."""
     given = {
         name: value
-        for name in ("validation", "test", "encoding", "keep_repeated")
+        for name in ("validation", "test", "encoding", "keep_repeated", "skip_empty")
         if (value := getattr(options, name)) is not None
     }
     table = read_table(options.task, encoding=options.encoding or "utf-8")
