@@ -47,7 +47,7 @@ from npformer.mixers import MIXERS
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
 from npformer.optim import Adam, NonFiniteGradientError, clip_by_global_norm
-from npformer.pipelines import TextClassifier, load, save
+from npformer.pipelines import SeriesClassifier, TextClassifier, load, save
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.reporting import report
 from npformer.text_encoder import TextEncoder
@@ -106,6 +106,7 @@ __all__ = [
     "Parameter",
     "Parameters",
     "SequenceClassifier",
+    "SeriesClassifier",
     "TextClassifier",
     "TextEncoder",
     "TrainingState",

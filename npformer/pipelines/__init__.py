@@ -1,8 +1,17 @@
-"""From samples as they come to labels as people write them: texts in, labels out."""
+"""From samples as they come to labels as people write them: texts or series in, labels out."""
 
 from npformer.pipelines.file import load, save
 from npformer.pipelines.raw_classifier import NotTrainedError, RawClassifier
 from npformer.pipelines.scores import Scores
+from npformer.pipelines.series_classifier import SeriesClassifier
 from npformer.pipelines.text_classifier import TextClassifier
 
-__all__ = ["NotTrainedError", "RawClassifier", "Scores", "TextClassifier", "load", "save"]
+__all__ = [
+    "NotTrainedError",
+    "RawClassifier",
+    "Scores",
+    "SeriesClassifier",
+    "TextClassifier",
+    "load",
+    "save",
+]

@@ -9,6 +9,7 @@ from npformer.pipelines.scores import Scores, scores_of
 
 MAJORITY = "majority class"
 TF_IDF = "TF-IDF + logistic regression"
+LINEAR = "logistic regression"
 
 
 def majority(classes: Sequence[Any], y_train: np.ndarray, y_test: np.ndarray) -> Scores:
@@ -40,4 +41,33 @@ def tf_idf(
     model = LogisticRegression(C=10, max_iter=1000).fit(x, train[1])
     probabilities = np.zeros((len(test[0]), len(classes)))
     probabilities[:, model.classes_] = model.predict_proba(words.transform(test[0]))
+    return scores_of(classes, test[1], probabilities)
+
+
+def linear(
+    classes: Sequence[Any],
+    train: tuple[Sequence[np.ndarray], np.ndarray],
+    test: tuple[Sequence[np.ndarray], np.ndarray],
+) -> Scores | None:
+    """Return the scores of logistic regression on series, padded with 0 to one length and scaled.
+
+    None if scikit-learn is not there.
+    """
+    try:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.preprocessing import StandardScaler
+    except ImportError:
+        return None
+    longest = max(map(len, train[0]))
+
+    def rows(series: Sequence[np.ndarray]) -> np.ndarray:
+        padded = np.zeros((len(series), longest, series[0].shape[1]))
+        for row, each in zip(padded, series, strict=True):
+            row[: len(each)] = each[:longest]
+        return padded.reshape(len(series), -1)
+
+    scaler = StandardScaler()
+    model = LogisticRegression(max_iter=2000).fit(scaler.fit_transform(rows(train[0])), train[1])
+    probabilities = np.zeros((len(test[0]), len(classes)))
+    probabilities[:, model.classes_] = model.predict_proba(scaler.transform(rows(test[0])))
     return scores_of(classes, test[1], probabilities)

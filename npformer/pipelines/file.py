@@ -19,6 +19,7 @@ from npformer.core import checks
 from npformer.core.files import check_place
 from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.raw_classifier import RawClassifier
+from npformer.pipelines.series_classifier import SeriesClassifier
 from npformer.pipelines.text_classifier import TextClassifier
 from npformer.training.checkpoint import Model, checkpoint_name
 from npformer.training.model_file import (
@@ -29,7 +30,10 @@ from npformer.training.model_file import (
     write_model_file,
 )
 
-CLASSIFIERS: dict[str, type[RawClassifier]] = {"TextClassifier": TextClassifier}
+CLASSIFIERS: dict[str, type[RawClassifier]] = {
+    "TextClassifier": TextClassifier,
+    "SeriesClassifier": SeriesClassifier,
+}
 """What is saved with more than a model, by the name of its class."""
 
 KEYS = ("class", "members", "classes", "arguments", "notes", "registered")

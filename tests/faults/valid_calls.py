@@ -584,20 +584,24 @@ def models() -> None:
     for name in ("predict", "predict_probabilities"):
         method(f"SequenceClassifier.{name}", with_types, **inputs, **many)
     method("SequenceClassifier.explain", with_types, **inputs)
+    raw = {
+        "config": or_none(an(config, nf.EncoderConfig, Mapping)),
+        "max_len": or_none(count(8)),
+        "pooling": or_none(choice("mean", "first", "flatten", "none", "pooler")),
+        "members": count(1),
+        "seed": count(0, 0),
+        "dtype": dtype(),
+        "backend": choice("numpy", "cupy"),
+    }
+    call("SeriesClassifier", nf.SeriesClassifier, **raw, scale=flag(True))
     call(
         "TextClassifier",
         nf.TextClassifier,
-        config=or_none(an(config, nf.EncoderConfig, Mapping)),
+        **raw,
         tokenizer=choice("word", "wordpiece", "bpe"),
         vocab_size=or_none(count(9)),
         min_count=or_none(count(1)),
         lower=or_none(flag(True)),
-        max_len=or_none(count(8)),
-        pooling=or_none(choice("mean", "first", "flatten", "none", "pooler")),
-        members=count(1),
-        seed=count(0, 0),
-        dtype=dtype(),
-        backend=choice("numpy", "cupy"),
     )
     step = {
         "y": ids(LABELS),

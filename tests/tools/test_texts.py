@@ -61,7 +61,8 @@ def test_what_it_prints(table, tmp_path, prints):
     columns = ("--text", "review", "--label", "stars")
     out = prints("train", table, *columns, *TINY[1:], "--out", tmp_path / "run")
     assert (
-        "reviews.csv: 144 to train on, 16 for validation, 40 for the test; parted by class" in out
+        "reviews.csv: 144 texts to train on, 16 for validation, 40 for the test; parted by class"
+        in out
     )
     for words in ("macro F1", "label / predicted", "majority class", "TF-IDF", "npformer predict"):
         assert words in out
@@ -119,7 +120,7 @@ def test_repeated_texts_are_left_out_and_said(tmp_path, prints):
     texts = [f"{text} no{i}" for i, text in enumerate(texts)]
     table = write(tmp_path / "a.csv", texts + texts[:10], labels + labels[:10])
     out = prints("train", table, *TINY[1:], "--out", tmp_path / "run")
-    assert "10 that repeat an earlier row are left out" in out
+    assert "10 that repeat an earlier one are left out" in out
     assert sum(metrics_of(tmp_path / "run")["samples"].values()) == 40
 
 
@@ -199,7 +200,7 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
         (["{folder}/one.csv"], "only the class 'a'; expected at least 2 classes"),
         (["{folder}/empty.csv"], "2 of 4 texts are empty, the first is in row 1"),
         (["{folder}/gap.jsonl"], "row 2 has no 'label'; expected a value in every row"),
-        (["digits", "--text", "words"], "--text is for files of texts"),
+        (["digits", "--text", "words"], "--text is for files"),
         (["{folder}/latin.csv"], "latin.csv is not in utf-8"),
     ],
 )
@@ -218,7 +219,7 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["predict"], "there is nothing to predict; expected texts in quotes, or a table"),
+        (["predict"], "there is nothing to predict; expected texts in quotes, or one file"),
         (["predict", "none.csv"], "there is no file none.csv"),
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
@@ -240,6 +241,6 @@ def test_predictions_do_not_overwrite_a_column(trained_on_texts, tmp_path, capsy
 
 
 def test_models_of_tasks_take_no_table(trained, table, fails):
-    assert "the model is not one of texts" in fails("evaluate", trained, table)
-    assert "the model is not one of texts" in fails("look", trained, table)
+    assert "the model was not trained on a file" in fails("evaluate", trained, table)
+    assert "the model was not trained on a file" in fails("look", trained, table)
     assert "expected one file" in fails("predict", trained, "a", "b")

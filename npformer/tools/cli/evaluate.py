@@ -4,8 +4,9 @@ import argparse
 from typing import Any
 
 from npformer.core import checks, use_precision
-from npformer.pipelines import TextClassifier
+from npformer.pipelines import RawClassifier, TextClassifier
 from npformer.tools.cli import common
+from npformer.tools.cli.file_results import labelled_part, worst_mistakes
 from npformer.tools.cli.load_model import (
     add_force,
     in_dtype_of,
@@ -13,7 +14,7 @@ from npformer.tools.cli.load_model import (
     load_trained,
     notes_of,
 )
-from npformer.tools.cli.text_results import text_part, worst_mistakes
+from npformer.tools.cli.train_file import add_columns_of_series
 from npformer.tools.plugins import load_plugins
 from npformer.training import evaluate
 from npformer.training.checkpoint import checkpoint_name
@@ -24,11 +25,12 @@ def add_to(commands: Any) -> None:
     summary = "measure a trained model on its test data, or on a table"
     parser = common.add_command(commands, "evaluate", run, summary)
     common.add_model(parser)
-    source = "a table, for a model of texts (default: the test part of its training)"
+    source = "a file, for a model of texts or series (default: the test part of its training)"
     parser.add_argument("input", nargs="?", metavar="FILE", help=source)
     common.option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
     common.option(parser, "--label COLUMN", "column of the labels (default: likewise)")
     common.option(parser, "--encoding NAME", "of the table (default: utf-8)")
+    add_columns_of_series(parser)
     split = "for digits: stratified or ordered (default: the one that it was trained on)"
     common.option(parser, "--split NAME", split)
     add_force(parser)
@@ -41,11 +43,11 @@ def run(options: argparse.Namespace) -> int:
     load_plugins(options.plugin)
     path, split = options.model, options.split
     classifier = load_any(path, options.backend, force=options.force)
-    if isinstance(classifier, TextClassifier):
-        return _of_texts(options, classifier)
+    if isinstance(classifier, RawClassifier):
+        return _of_file(options, classifier)
     if options.input is not None:
         raise ValueError(
-            f"{options.input} is given, and the model is not one of texts; expected none. In "
+            f"{options.input} is given, and the model was not trained on a file; expected none. In "
             "Python: npformer.evaluate(npformer.load(path), (x, y))"
         )
     if path.is_dir() and split is not None and (path / checkpoint_name(split)).is_file():
@@ -70,12 +72,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_texts(options: argparse.Namespace, classifier: TextClassifier) -> int:
-    """Print how well a classifier of texts does on a table."""
-    notes = notes_of(options.model, force=options.force).get("task")
-    task = text_part(notes, options)
+def _of_file(options: argparse.Namespace, classifier: RawClassifier) -> int:
+    """Print how well a classifier of texts or series does on a file."""
+    part = labelled_part(options, notes_of(options.model, force=options.force), classifier)
     with use_precision(options.precision, options.backend):
-        scores = classifier.evaluate(task.texts, task.labels, options.batch_size)
-    print(f"{len(task):,} texts on {common.device_of(options)}\n{scores}\n")
-    print(worst_mistakes(scores, task, classifier), end="")
+        scores = classifier.evaluate(part.samples, part.labels, options.batch_size)
+    kind = "texts" if isinstance(classifier, TextClassifier) else "series"
+    print(f"{len(part):,} {kind} on {common.device_of(options)}\n{scores}\n")
+    print(worst_mistakes(scores, part, classifier), end="")
     return 0

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
-from npformer.pipelines import TextClassifier
+from npformer.pipelines import RawClassifier
 from npformer.reporting import report
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
+from npformer.tools.cli.file_results import labelled_part
 from npformer.tools.cli.load_model import (
     add_force,
     in_dtype_of,
@@ -17,7 +18,7 @@ from npformer.tools.cli.load_model import (
     notes_of,
 )
 from npformer.tools.cli.run_folder import REPORT
-from npformer.tools.cli.text_results import text_part
+from npformer.tools.cli.train_file import add_columns_of_series
 from npformer.tools.plugins import load_plugins
 from npformer.training.checkpoint import checkpoint_name
 
@@ -41,11 +42,12 @@ def add_to(commands: Any) -> None:
     summary = "write a report on a trained model, to open in a browser"
     parser = common.add_command(commands, "look", run, summary, epilog)
     common.add_model(parser)
-    source = "a table, for a model of texts (default: the test part of its training)"
+    source = "a file, for a model of texts or series (default: the test part of its training)"
     parser.add_argument("input", nargs="?", metavar="FILE", help=source)
     option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
     option(parser, "--label COLUMN", "column of the labels (default: likewise)")
     option(parser, "--encoding NAME", "of the table (default: utf-8)")
+    add_columns_of_series(parser)
     option(parser, "--out FILE", f"where to write it (default: {REPORT} beside the model)")
     which = "test samples whose matrices are shown: how many, or which, such as 0,7,12"
     option(parser, "--samples LIST", which, "4")
@@ -62,10 +64,10 @@ def run(options: argparse.Namespace) -> int:
     load_plugins(options.plugin)
     samples = _numbers(options.samples)
     classifier = load_any(options.model, "numpy", force=options.force)
-    if isinstance(classifier, TextClassifier):
-        return _of_texts(options, classifier, samples)
+    if isinstance(classifier, RawClassifier):
+        return _of_file(options, classifier, samples)
     if options.input is not None:
-        raise ValueError(f"{options.input} is given, and the model is not one of texts")
+        raise ValueError(f"{options.input} is given, and the model was not trained on a file")
     places = [options.model, *(options.compare or [])]
     instead = "In Python: npformer.report(npformer.load(path), x, y)"
     paths = [_of_split(place, options.split) for place in places]
@@ -112,16 +114,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_texts(
-    options: argparse.Namespace, classifier: TextClassifier, samples: int | list[int]
+def _of_file(
+    options: argparse.Namespace, classifier: RawClassifier, samples: int | list[int]
 ) -> int:
-    """Write the report on a classifier of texts."""
+    """Write the report on a classifier of texts or series."""
     if options.compare or options.split:
         raise ValueError("--compare and --split are for npformer's tasks; expected neither")
-    part = text_part(notes_of(options.model, force=options.force).get("task"), options)
+    part = labelled_part(options, notes_of(options.model, force=options.force), classifier)
     folder = options.model if options.model.is_dir() else options.model.parent
     path = classifier.report(
-        part.texts,
+        part.samples,
         part.labels,
         folder / REPORT if options.out is None else options.out,
         samples=samples,

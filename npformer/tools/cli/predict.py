@@ -12,9 +12,10 @@ from numpy.lib import format
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import checks, use_precision
-from npformer.pipelines import RawClassifier, TextClassifier
-from npformer.tools.cli import common, predict_texts
+from npformer.pipelines import RawClassifier
+from npformer.tools.cli import common, predict_file
 from npformer.tools.cli.common import option
+from npformer.tools.cli.file_results import file_task
 from npformer.tools.cli.load_model import (
     add_force,
     in_dtype_of,
@@ -22,6 +23,7 @@ from npformer.tools.cli.load_model import (
     notes_of,
     task_of,
 )
+from npformer.tools.cli.train_file import add_columns_of_series
 from npformer.tools.plugins import load_plugins
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
@@ -31,7 +33,7 @@ HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_heade
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     epilog = (
-        'For a model of texts: npformer predict RUN "a text" "another text", or a table:\n'
+        "For a model of a file: npformer predict RUN 'a text' 'another text', or a file:\n"
         "npformer predict RUN questions.csv --out answers.csv\n\n"
         "For other models INPUT holds what the model was built for: token ids (samples,\n"
         "length) or feature vectors (samples, length, features). A .csv file has one sample per\n"
@@ -44,6 +46,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("input", nargs="*", metavar="INPUT", help=source)
     option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
     option(parser, "--encoding NAME", "of a table (default: utf-8)")
+    add_columns_of_series(parser)
     option(parser, "--mask FILE", "boolean .npy, (samples, length): True = keep")
     option(parser, "--samples N", "how many test samples to predict, without INPUT", 5)
     probabilities = "print the probabilities of all classes"
@@ -61,13 +64,10 @@ def run(options: argparse.Namespace) -> int:
     model = load_any(options.model, options.backend, force=options.force)
     _check_out(options.out, (".csv", ".tsv") if isinstance(model, RawClassifier) else (".npy",))
     with use_precision(options.precision, options.backend):
-        if isinstance(model, TextClassifier):
-            task = notes_of(options.model, force=options.force).get("task")
-            column = task.get("text") if isinstance(task, dict) else None
-            return predict_texts.run(options, model, column)
         if isinstance(model, SequenceClassifier):
             return _predict(options, model)
-    raise ValueError(f"{options.model} holds a {type(model).__name__}, which cannot predict here")
+        task = file_task(notes_of(options.model, force=options.force))
+        return predict_file.run(options, model, task)
 
 
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:

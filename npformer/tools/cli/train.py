@@ -23,7 +23,7 @@ from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
 from npformer.models import POSITIONS, EncoderConfig
 from npformer.optim import SCHEDULES, schedule_for
-from npformer.tools.cli import common, train_texts
+from npformer.tools.cli import common, train_file
 from npformer.tools.cli.common import option
 from npformer.tools.cli.load_model import in_dtype_of
 from npformer.tools.cli.run_files import Results
@@ -53,14 +53,15 @@ def add_to(commands: Any) -> None:
     tasks = "\n".join(f"  {recipe.name:<10} {recipe.summary}" for recipe in RECIPES.values())
     epilog = (
         f"tasks:\n{tasks}\n\nfiles: npformer train reviews.csv --text review --label stars\n"
-        "It parts the texts, makes a vocabulary, trains, and says how good the model is beside\n"
-        "the simplest ones."
+        "       npformer train walks.csv --id walk --time second --label gait\n"
+        "They part the samples, make a vocabulary or scale the features, train, and say how good\n"
+        "the model is beside the simplest ones. A .npz file of series needs no columns."
     )
-    summary = "train a classifier on a file of texts, or on a task"
+    summary = "train a classifier on a file, or on a task"
     train = common.add_command(commands, "train", run, summary, epilog)
     text = "one of the tasks below, or a table"
     train.add_argument("task", metavar="TASK|FILE", help=text, type=_task_or_file)
-    train_texts.add_to(train)
+    train_file.add_to(train)
     _add_model_options(train.add_argument_group("model (defaults fit the task)"))
     _add_training_options(train.add_argument_group("training (defaults fit the task)"))
     common.add_backend(train)
@@ -119,11 +120,16 @@ def _add_training_options(group: Any) -> None:
 
 
 def _task_or_file(word: str) -> str:
-    if word in RECIPES or kind_of(Path(word)) is not None or Path(word).exists():
+    if (
+        word in RECIPES
+        or kind_of(Path(word)) is not None
+        or Path(word).exists()
+        or word.endswith(".npz")
+    ):
         return word
     raise argparse.ArgumentTypeError(
         f"{word!r} is no task and no file; expected one of {', '.join(RECIPES)}, or a file that "
-        f"ends in {', '.join(SUFFIXES)}{checks.did_you_mean(word, RECIPES)}"
+        f"ends in {', '.join(SUFFIXES)}, .npz{checks.did_you_mean(word, RECIPES)}"
     )
 
 
@@ -155,10 +161,10 @@ def run(options: argparse.Namespace) -> int:
     for name, value in chosen.items():
         setattr(options, name, value)
     if recipe is None:
-        return train_texts.run(options, folder, chosen, plugins)
-    if wrong := [name for name in train_texts.OPTIONS if chosen.get(name) is not None]:
+        return train_file.run(options, folder, chosen, plugins)
+    if wrong := [name for name in train_file.OPTIONS if chosen.get(name) is not None]:
         raise ValueError(
-            f"--{wrong[0].replace('_', '-')} is for files of texts; expected none of its kind for "
+            f"--{wrong[0].replace('_', '-')} is for files; expected none of its kind for "
             f"the task {recipe.name}"
         )
     return _train(options, recipe, folder, chosen, plugins)

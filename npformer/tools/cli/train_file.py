@@ -1,4 +1,4 @@
-"""npformer train FILE: train a classifier on the texts of a file, and compare it with baselines."""
+"""npformer train FILE: train a classifier on texts or series, and compare it with baselines."""
 
 from __future__ import annotations
 
@@ -20,59 +20,65 @@ from npformer.data.tables import read_table
 from npformer.inspection.summary import summary
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES
-from npformer.pipelines import Scores, TextClassifier, save
+from npformer.pipelines import RawClassifier, Scores, SeriesClassifier, TextClassifier, save
 from npformer.text import TOKENIZERS
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
+from npformer.tools.cli.file_results import compared, scores_of_baselines, worst_mistakes
 from npformer.tools.cli.run_files import draw_curves
 from npformer.tools.cli.run_folder import REPORT, RunFolder
-from npformer.tools.cli.text_results import compared, scores_of_baselines, worst_mistakes
-from npformer.tools.text_task import LABELS, TEXTS, Part, TextTask, chosen_column
+from npformer.tools.file_task import (
+    FileTask,
+    Part,
+    SeriesTask,
+    TextTask,
+    chosen_column,
+    list_of,
+)
 from npformer.training.checkpoint import checkpoint_name
 
 ENCODER = {field.name for field in fields(EncoderConfig)}
 TRAINING = ("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing")
 MORE = ("clip_norm", "schedule", "workers", "masks", "precision", "patience")
-OPTIONS = (
-    "text",
-    "label",
-    "test",
-    "validation",
-    "tokenizer",
-    "vocab_size",
-    "max_len",
-    "members",
-    "patience",
-    "encoding",
-    "keep_repeated",
-    "skip_empty",
-)
-"""What only a file of texts has."""
+OF_TEXTS = ("text", "tokenizer", "vocab_size", "skip_empty")
+OF_SERIES = ("id", "time", "features")
+OF_BOTH = ("label", "test", "validation", "max_len", "members", "patience", "encoding")
+OPTIONS = (*OF_TEXTS, *OF_SERIES, *OF_BOTH, "keep_repeated")
+"""What only a file has."""
 
 MOST_REPORTED = 1000
-"""Texts of the test part in the report, which stays small enough to open."""
+"""Samples of the test part in the report, which stays small enough to open."""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Add the options for a file of texts."""
-    group = parser.add_argument_group("a file of texts: CSV, TSV, JSON lines or Parquet")
+    """Add the options for files."""
+    group = parser.add_argument_group("a file of texts or series: CSV, TSV, JSON lines or Parquet")
     option(group, "--text COLUMN", "column of the texts (default: text)")
     option(group, "--label COLUMN", "column of the labels (default: label)")
-    parts = "a share of the texts, of each class, or another file; 0 is none"
+    parts = "a share of the samples, of each class, or another file; 0 is none"
     option(group, "--test PART", f"what the model is measured on: {parts} (default: 0.2)")
     chooses = "what chooses the best epoch: likewise, a share of the rest"
     option(group, "--validation PART", f"{chooses} (default: 0.1)")
     kinds = "word, wordpiece, bpe, or a tokenizer.json or vocab.txt (extra: text)"
     option(group, "--tokenizer NAME", f"{kinds} (default: word)")
     option(group, "--vocab-size N", "most token ids")
-    option(group, "--max-len N", "most tokens of a text that are read (default: at most 512)")
+    longest = "at most 512 for texts, twice the longest series"
+    option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
     option(group, "--members N", "models with different seeds, whose probabilities are averaged")
     option(group, "--patience N", "stop after so many epochs without a better one")
     option(group, "--encoding NAME", "of the file (default: utf-8)")
-    again = "keep texts that repeat an earlier one with the same label"
+    again = "keep samples that repeat an earlier one with the same label"
     option(group, "--keep-repeated", again, action="store_true")
     option(group, "--skip-empty", "leave out rows without a text", action="store_true")
+    add_columns_of_series(group)
     parser.set_defaults(keep_repeated=None, skip_empty=None)  # not given
+
+
+def add_columns_of_series(group: Any) -> None:
+    """Add the options for a table of series, in which each row is a step."""
+    option(group, "--id COLUMN", "of series in a table: to which one a row belongs")
+    option(group, "--time COLUMN", "by what the rows of a series are sorted (default: the file)")
+    option(group, "--features LIST", "columns of the features, such as x,y (default: all others)")
 
 
 def run(
@@ -81,21 +87,21 @@ def run(
     """Train with all options filled in, and print the results."""
     task = _task(options)
     parts, how = task.parts()
-    classifier = _classifier(options)
+    classifier = _classifier(options, task)
     training = _training(options)
     say: Callable[[str], None] = (lambda words: None) if options.quiet else print
     say(f"npformer {npformer.__version__} on {common.device_of(options)}\n\n{task.file}: {how}\n")
     held_out = parts["validation"]
     with folder.begun(chosen, plugins, resume=options.resume):
         classifier.fit(
-            parts["train"].texts,
+            parts["train"].samples,
             parts["train"].labels,
-            validation=(held_out.texts, held_out.labels) if len(held_out) else None,
+            validation=(held_out.samples, held_out.labels) if len(held_out) else None,
             checkpoint=folder.checkpoint("model"),
             resume=True,  # `RunFolder` has set an earlier run aside if this does not go on with it
             on_interrupt="return",
             progress=not options.quiet and sys.stderr is not None and sys.stderr.isatty(),
-            callbacks=[_Summary(classifier, parts["train"].texts[:1], say)],
+            callbacks=[_Summary(classifier, parts["train"].samples[:1], say)],
             **training,
         )
         about = {"task": task.to_dict(), "seed": options.seed, "plugins": plugins}
@@ -112,44 +118,51 @@ def run(
     return 0
 
 
-def _task(options: argparse.Namespace) -> TextTask:
+def _task(options: argparse.Namespace) -> FileTask:
     """Return the file and its columns, as the options name them."""
-    given = {
-        name: value
-        for name in ("validation", "test", "encoding", "keep_repeated", "skip_empty")
-        if (value := getattr(options, name)) is not None
-    }
+    arrays = Path(options.task).suffix.lower() == ".npz"
+    series = arrays or options.id is not None
+    for name in OF_TEXTS if series else OF_SERIES:
+        if getattr(options, name) is not None:
+            of = "texts" if series else "series, which --id makes of a table"
+            raise ValueError(f"--{name.replace('_', '-')} is given; it is for {of}")
+    common_names = ("validation", "test", "encoding", "keep_repeated")
+    names = common_names if series else (*common_names, "skip_empty")
+    given = {name: v for name in names if (v := getattr(options, name)) is not None}
+    given |= {"file": options.task, "seed": options.seed}
+    if arrays:
+        return SeriesTask(label="labels", **given)
     table = read_table(options.task, encoding=options.encoding or "utf-8")
-    text = chosen_column(table, options.text, TEXTS, "--text COLUMN")
-    label = chosen_column(table, options.label, LABELS, "--label COLUMN")
-    return TextTask(options.task, text, label, seed=options.seed, **given)
+    if not series:
+        text, label = (chosen_column(table, getattr(options, r), r) for r in ("text", "label"))
+        return TextTask(text=text, label=label, **given)
+    return SeriesTask(
+        label=chosen_column(table, options.label, "label"),
+        id=options.id,
+        time=options.time,
+        features=list_of(options.features),
+        **given,
+    )
 
 
-def _classifier(options: argparse.Namespace) -> TextClassifier:
+def _classifier(options: argparse.Namespace, task: FileTask) -> RawClassifier:
     """Return an untrained classifier with the settings that were given."""
     config = {name: value for name, value in vars(options).items() if name in ENCODER}
-    config = {name: value for name, value in config.items() if value is not None}
+    config = {name: v for name, v in config.items() if v is not None and name != "max_len"}
     mixers = split_names(config["mixer"])
     config["mixer"] = mixers[0] if len(mixers) == 1 else tuple(mixers)
-    given = {
-        name: value
-        for name in ("vocab_size", "max_len", "pooling", "members")
-        if (value := getattr(options, name)) is not None
-    }
-    config.pop("max_len", None)
+    names = ("max_len", "pooling", "members", "seed", "dtype", "backend")
+    given = {name: v for name in names if (v := getattr(options, name)) is not None}
+    if not isinstance(task, TextTask):
+        return SeriesClassifier(config, **given)
     tokenizer: Any = options.tokenizer or "word"
     if tokenizer not in TOKENIZERS and Path(tokenizer).exists():
         from npformer.text import read_tokenizer
 
         tokenizer = read_tokenizer(tokenizer)
-    return TextClassifier(
-        config,
-        tokenizer=tokenizer,
-        seed=options.seed,
-        dtype=options.dtype,
-        backend=options.backend,
-        **given,
-    )
+    if options.vocab_size is not None:
+        given["vocab_size"] = options.vocab_size
+    return TextClassifier(config, tokenizer=tokenizer, **given)
 
 
 def _training(options: argparse.Namespace) -> dict[str, Any]:
@@ -168,7 +181,7 @@ class _Summary(npformer.Callback):
     """Shows the first model before it is trained."""
 
     def __init__(
-        self, classifier: TextClassifier, some: list[str], say: Callable[[str], None]
+        self, classifier: RawClassifier, some: list[Any], say: Callable[[str], None]
     ) -> None:
         self.classifier, self.some, self.say = classifier, some, say
 
@@ -182,7 +195,7 @@ class _Summary(npformer.Callback):
 def _finish(
     options: argparse.Namespace,
     folder: RunFolder,
-    classifier: TextClassifier,
+    classifier: RawClassifier,
     parts: dict[str, Part],
     about: dict[str, Any],
 ) -> None:
@@ -203,15 +216,16 @@ def _finish(
     }
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(test):
-        scores = classifier.evaluate(test.texts, test.labels)
+        scores = classifier.evaluate(test.samples, test.labels)
         beside = scores_of_baselines(classifier, parts)
+        kind = about["task"]["kind"]
         metrics["test"] = scores.to_dict()
         metrics["baselines"] = {
             name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1}
             for name, each in beside.items()
             if each is not None
         }
-        print(f"{len(test):,} texts of the test: {scores}\n\n{compared(scores, beside)}\n")
+        print(f"{len(test):,} {kind} of the test: {scores}\n\n{compared(scores, beside)}\n")
         print(worst_mistakes(scores, test, classifier))
         _report(folder, classifier, test, beside)
         files.append(REPORT)
@@ -222,7 +236,8 @@ def _finish(
     epochs = f"weights of epoch {found.best_epoch} of {len(found.train_loss)}"
     print(f"{epochs}, {metrics['seconds']:.1f} s")
     print(f"{path}: {', '.join(files)}; {curves}")
-    print(f'npformer predict {shlex.quote(str(path))} "a text of your own"')
+    own = '"a text of your own"' if isinstance(classifier, TextClassifier) else "FILE"
+    print(f"npformer predict {shlex.quote(str(path))} {own}")
 
 
 def _of_curves(options: argparse.Namespace, metrics: dict[str, Any]) -> dict[str, Any]:
@@ -236,7 +251,7 @@ def _of_curves(options: argparse.Namespace, metrics: dict[str, Any]) -> dict[str
 
 
 def _report(
-    folder: RunFolder, classifier: TextClassifier, test: Part, beside: dict[str, Scores | None]
+    folder: RunFolder, classifier: RawClassifier, test: Part, beside: dict[str, Scores | None]
 ) -> None:
     some = test.rows(range(min(len(test), MOST_REPORTED)))
     notes = "; ".join(
@@ -246,7 +261,7 @@ def _report(
     )
     path = folder.path / REPORT
     first = "model" if len(classifier.models) == 1 else "member 1"
-    classifier.report(some.texts, some.labels, path, title="A look inside", notes={first: notes})
+    classifier.report(some.samples, some.labels, path, title="A look inside", notes={first: notes})
 
 
 def _plain(value: Any) -> Any:

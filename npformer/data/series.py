@@ -1,0 +1,228 @@
+"""Series of feature vectors from files: CSV in long form, or arrays in a .npz file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.data.tables import Table, read_table
+
+LAYOUTS = (
+    "values (steps of all series, features) with lengths (series,), or x (series, steps, features)"
+)
+
+
+@dataclass(frozen=True)
+class SeriesData:
+    """Series that may differ in length.
+
+    Attributes
+    ----------
+    series : list of float array, shape (steps, features)
+    labels : list or None
+        One for each series, if the file has labels.
+    ids : list of str
+        What the series are called.
+    features : list of str
+        Names of the features.
+    """
+
+    series: list[np.ndarray]
+    labels: list[Any] | None
+    ids: list[str]
+    features: list[str]
+
+
+def read_series(
+    path: str | os.PathLike[str],
+    *,
+    id: str | None = None,
+    time: str | None = None,
+    label: str | None = None,
+    features: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+) -> SeriesData:
+    """Read series from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A table in long form, see `npformer.data.tables.read_table`: a row for each step of each
+        series. Or a ``.npz`` file with the arrays ``values``, (steps of all series, features), and
+        ``lengths``, how many steps each series has; or with ``x``, (series, steps, features), and
+        perhaps ``lengths``. Either may have ``labels``, one for each series.
+    id, time, label : str, optional
+        Columns of a table: which series a row belongs to, which is needed; by what its rows are
+        sorted, otherwise they stay in order; and the label, the same in all rows of a series.
+    features : list of str, optional
+        Columns of the features; None: all others, which must hold numbers.
+    """
+    place = checks.path("path", path)
+    if place.suffix.lower() != ".npz":
+        return of_table(
+            read_table(place, encoding=encoding), id=id, time=time, label=label, features=features
+        )
+    given = [name for name, v in (("id", id), ("time", time), ("label", label)) if v is not None]
+    if given:
+        raise ValueError(
+            f"{place} is an .npz file, and {given[0]} is given, which is for tables; expected none"
+        )
+    return _of_arrays(place)
+
+
+def of_table(
+    table: Table,
+    *,
+    id: str | None,
+    time: str | None = None,
+    label: str | None = None,
+    features: Sequence[str] | None = None,
+) -> SeriesData:
+    """Return the series of a table in long form; arguments as in `read_series`."""
+    if id is None:
+        raise ValueError(
+            f"which column of {table.path} says to which series a row belongs? It has "
+            f"{', '.join(map(repr, table.columns))}. Name one: id='...', or --id COLUMN"
+        )
+    keys = np.array(table.texts(id))
+    roles = {id, time, label} - {None}
+    names = [n for n in table.columns if n not in roles] if features is None else list(features)
+    if not names:
+        raise ValueError(
+            f"{table.path} has no columns of features beside {sorted(map(str, roles))}"
+        )
+    values = np.stack([_numbers(table, name) for name in names], axis=1)
+    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype="int64")
+    rank[np.argsort(first)] = np.arange(len(first))  # in the order in which they begin in the file
+    groups = rank[numbers]
+    if time is None:
+        order = np.argsort(groups, kind="stable")
+    else:
+        times = _times(table, time)
+        order = np.lexsort((times, groups))
+        same = (np.diff(groups[order]) == 0) & (times[order][1:] == times[order][:-1])
+        if same.any():
+            row = int(order[int(same.argmax()) + 1])
+            raise ValueError(
+                f"{table.path}: row {row + 1} has the time {table.column(time)[row]!r} of an "
+                f"earlier row of series {str(keys[row])!r}; expected each time once"
+            )
+    counts = np.bincount(groups)
+    series = np.split(values[order], np.cumsum(counts)[:-1])
+    ids = [str(keys[i]) for i in np.sort(first)]
+    labels = None if label is None else _labels(table, label, groups, ids)
+    return SeriesData(series, labels, ids, names)
+
+
+def _numbers(table: Table, name: str) -> np.ndarray:
+    column = table.column(name)
+    try:
+        found = np.array(column, dtype="float64")
+    except (TypeError, ValueError):
+        found = np.array([_number(value) for value in column])
+    if (wrong := ~np.isfinite(found)).any():
+        row = int(wrong.argmax())
+        value = column[row]
+        what = "nothing" if value is None or value == "" else repr(value)
+        raise ValueError(
+            f"{table.path}: row {row + 1} has {what} in the column {name!r}; expected a number in "
+            "every row. Fill the gap, remove the row, or leave the column out"
+        )
+    return found
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _times(table: Table, name: str) -> np.ndarray:
+    """Return what rows are sorted by: numbers, or words such as dates that sort as they are."""
+    column = table.column(name)
+    try:
+        return np.array(column, dtype="float64")
+    except (TypeError, ValueError):
+        return np.unique(np.array(table.texts(name)), return_inverse=True)[1]
+
+
+def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list[str]:
+    column = table.texts(name)
+    found: list[str | None] = [None] * len(ids)
+    for row, (group, value) in enumerate(zip(groups, column, strict=True)):
+        if found[group] is None:
+            found[group] = value
+        elif found[group] != value:
+            raise ValueError(
+                f"{table.path}: row {row + 1} gives series {ids[group]!r} the label {value!r}, and "
+                f"an earlier row {found[group]!r}; expected one label for each series"
+            )
+    return [str(value) for value in found]
+
+
+def _of_arrays(path: Path) -> SeriesData:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist; expected a file")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except Exception as error:  # NumPy's reader may stumble upon anything
+        raise ValueError(f"{path} is no .npz file of plain arrays: {error}") from None
+    if unknown := sorted(set(arrays) - {"values", "x", "lengths", "labels"}):
+        raise ValueError(f"{path} has an array {unknown[0]!r}; expected {LAYOUTS}, and labels")
+    if ("values" in arrays) == ("x" in arrays) or ("values" in arrays and "lengths" not in arrays):
+        raise ValueError(f"{path} has {', '.join(arrays) or 'no array'}; expected {LAYOUTS}")
+    lengths = arrays.get("lengths")
+    if lengths is not None and (lengths.ndim != 1 or lengths.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{path}: lengths is {lengths.dtype} {lengths.shape}; expected whole numbers, (series,)"
+        )
+    series = _parted(path, arrays, lengths)
+    labels = arrays.get("labels")
+    if labels is not None and labels.shape != (len(series),):
+        raise ValueError(
+            f"{path}: labels has shape {labels.shape} and there are {len(series)} series; expected "
+            "one label for each"
+        )
+    n_features = series[0].shape[1] if series else 0
+    return SeriesData(
+        series,
+        None if labels is None else labels.tolist(),
+        [str(i) for i in range(len(series))],
+        [str(i) for i in range(n_features)],
+    )
+
+
+def _parted(path: Path, arrays: dict[str, np.ndarray], lengths: np.ndarray | None) -> Any:
+    name = "values" if "values" in arrays else "x"
+    values, axes = arrays[name], 2 if name == "values" else 3
+    if values.ndim == axes - 1:
+        values = values[..., None]  # one feature
+    if values.ndim != axes or values.dtype.kind not in "fiu":
+        raise ValueError(
+            f"{path}: {name} is {values.dtype} {values.shape}; expected numbers, {LAYOUTS}"
+        )
+    if name == "values":
+        assert lengths is not None
+        if (lengths < 1).any() or lengths.sum() != len(values):
+            raise ValueError(
+                f"{path}: lengths add up to {lengths.sum()}, and values has {len(values)} rows; "
+                "expected as many, and each at least 1"
+            )
+        return np.split(values, np.cumsum(lengths)[:-1])
+    if lengths is None:
+        return list(values)
+    if len(lengths) != len(values) or not ((lengths >= 1) & (lengths <= values.shape[1])).all():
+        raise ValueError(
+            f"{path}: lengths must be from 1 to {values.shape[1]}, one for each of the "
+            f"{len(values)} series"
+        )
+    return [each[:n] for each, n in zip(values, lengths, strict=True)]

@@ -1,0 +1,26 @@
+"""What `SeriesClassifier` does if nothing is said."""
+
+from typing import Any
+
+POOLING = "mean"
+
+CONFIG: dict[str, Any] = {
+    "d_model": 64,
+    "n_layers": 2,
+    "n_heads": 4,
+    "d_ff": 128,
+    "dropout": 0.1,
+    "padding": "per_length",
+}
+
+
+def training(n_series: int) -> dict[str, Any]:
+    """Return the arguments of `npformer.fit` for so many series, and warmup as a share."""
+    return {
+        "epochs": 60,
+        "batch_size": 16,
+        "lr": 1e-3,
+        "schedule": "cosine",
+        "warmup": 0.1,
+        "clip_norm": 1.0,
+    }

@@ -1,0 +1,130 @@
+"""What the commands say of a classifier of a file: scores, baselines beside them, and mistakes."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+from npformer.data.tables import read_table
+from npformer.pipelines import RawClassifier, Scores, TextClassifier, baselines
+from npformer.tools.cli import common
+from npformer.tools.file_task import (
+    FileTask,
+    Part,
+    SeriesTask,
+    chosen_column,
+    list_of,
+    series_of,
+    task_of_notes,
+    texts_of,
+)
+
+
+def scores_of_baselines(
+    classifier: RawClassifier, parts: dict[str, Part]
+) -> dict[str, Scores | None]:
+    """Return the scores of baselines, which learn from the same samples."""
+    names, test = classifier.names, parts["test"]
+    samples = [*parts["train"].samples, *parts["validation"].samples]
+    y = names.numbers([*parts["train"].labels, *parts["validation"].labels])
+    y_test = names.numbers(test.labels)
+    found: dict[str, Scores | None] = {
+        baselines.MAJORITY: baselines.majority(names.names, y, y_test)
+    }
+    train, tested = (samples, y), (test.samples, y_test)
+    if isinstance(classifier, TextClassifier):
+        found[baselines.TF_IDF] = baselines.tf_idf(names.names, train, tested)
+    else:
+        found[baselines.LINEAR] = baselines.linear(names.names, train, tested)
+    return found
+
+
+def compared(scores: Scores, beside: dict[str, Scores | None]) -> str:
+    """Return a table of a model's scores and those of the baselines, and what follows from it."""
+    rows = {"this model": scores, **beside}
+    lines = [f"{'':<28}  accuracy  macro F1"]
+    for name, each in rows.items():
+        if each is None:
+            lines.append(f'{name:<28}  needs: python -m pip install "npformer[sklearn]"')
+        else:
+            lines.append(f"{name:<28}  {each.accuracy:>8.4f}  {each.macro_f1:>8.4f}")
+    majority, words = beside[baselines.MAJORITY], beside.get(baselines.TF_IDF)
+    linear = beside.get(baselines.LINEAR)
+    if majority is not None and scores.macro_f1 <= majority.macro_f1:
+        lines.append("\nThis model is no better than the same answer to every sample.")
+    elif words is not None and scores.accuracy < words.accuracy:
+        better = words.accuracy - scores.accuracy
+        lines.append(f"\nCounting words is better here, by {better:.4f}: their order adds little,")
+        lines.append("or there are too few texts to learn it from.")
+    elif linear is not None and scores.accuracy < linear.accuracy:
+        lines.append(f"\n{baselines.LINEAR} is better here: take it, or train on more series.")
+    return "\n".join(lines)
+
+
+def worst_mistakes(scores: Scores, test: Part, classifier: RawClassifier, n: int = 5) -> str:
+    """Return the mistakes of which the model was surest."""
+    if not scores.worst:
+        return "no mistakes\n"
+    chosen = [i for i, _ in scores.worst[:n]]
+    predicted = classifier.predict([test.samples[i] for i in chosen])
+    lines = ["worst mistakes: label, predicted, probability of the label, sample"]
+    for (i, probability), wrong in zip(scores.worst, predicted, strict=False):
+        lines.append(f"  {test.labels[i]}  {wrong}  {probability:.4f}  {shown(test, i)}")
+    return "\n".join(lines) + "\n"
+
+
+def shown(part: Part, i: int) -> str:
+    """Return a sample in a few words: the beginning of a text, or what a series is called."""
+    sample = part.samples[i]
+    if isinstance(sample, str):
+        return common.one_line(sample, 70)
+    return f"{common.one_line(part.ids[i], 40)} ({len(sample)} steps)"
+
+
+def file_task(notes: dict[str, Any]) -> FileTask | None:
+    """Return the task in a model's notes, if it was trained on a file; files are not checked."""
+    task = notes.get("task")
+    return task_of_notes(task, check=False) if isinstance(task, dict) else None
+
+
+def part_of(
+    file: str,
+    options: argparse.Namespace,
+    task: FileTask | None,
+    classifier: RawClassifier,
+    *,
+    labelled: bool,
+) -> Part:
+    """Return the samples of a file: columns as options name them, or as in the training's task."""
+    encoding = options.encoding or "utf-8"
+    if not isinstance(classifier, TextClassifier):
+        known = task if isinstance(task, SeriesTask) else SeriesTask(file=file, label="label")
+        given: dict[str, Any] = {"encoding": encoding, "features": list_of(options.features)}
+        given |= {name: getattr(options, name, None) for name in ("id", "time", "label")}
+        changes = {name: value for name, value in given.items() if value is not None}
+        return series_of(file, replace(known, **changes), labelled=labelled)
+    table = read_table(file, encoding=encoding)
+    columns: list[str | None] = []
+    for role in ("text", "label") if labelled else ("text",):
+        given_name, usual = getattr(options, role), getattr(task, role, None)
+        taken = given_name is None and usual in table.columns
+        columns.append(usual if taken else chosen_column(table, given_name, role))
+    return texts_of(table, str(columns[0]), columns[1] if labelled else None)
+
+
+def labelled_part(
+    options: argparse.Namespace, notes: dict[str, Any], classifier: RawClassifier
+) -> Part:
+    """Return the labelled samples of a file, or of the test part of the training."""
+    if options.input is not None:
+        return part_of(options.input, options, file_task(notes), classifier, labelled=True)
+    if not isinstance(notes.get("task"), dict):
+        raise ValueError(
+            f"{options.model} does not say which file it was trained on; expected a file to "
+            "measure it on"
+        )
+    test = task_of_notes(notes["task"]).parts()[0]["test"]
+    if not len(test):
+        raise ValueError(f"{options.model} was trained without a test part; expected a file")
+    return test

@@ -1,0 +1,96 @@
+"""npformer predict for a classifier of texts or series: from the command line, or from a file."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.core.files import write_whole
+from npformer.data.tables import kind_of, read_table
+from npformer.pipelines import RawClassifier, TextClassifier
+from npformer.tools.cli import common
+from npformer.tools.cli.file_results import part_of, shown
+from npformer.tools.file_task import FileTask, Part
+
+PREDICTED, PROBABILITY = "predicted", "probability"
+
+
+def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask | None) -> int:
+    """Print or write what the classifier predicts; `task` is that of the training."""
+    with_texts = isinstance(classifier, TextClassifier)
+    kind = "texts" if with_texts else "series"
+    if options.mask is not None:
+        raise ValueError(f"--mask is given and the model takes {kind}; expected none")
+    columns: dict[str, list[Any]] = {}
+    if len(options.input) == 1 and (not with_texts or _is_table(options.input[0])):
+        part = part_of(options.input[0], options, task, classifier, labelled=False)
+        if with_texts:
+            columns = read_table(options.input[0], encoding=options.encoding or "utf-8").columns
+    elif options.input and with_texts:
+        texts = list(options.input)
+        part = Part(texts, [None] * len(texts), [])
+    else:
+        own = '"a text of your own"' if with_texts else "FILE"
+        raise ValueError(
+            f"there is nothing to predict; expected {'texts in quotes, or ' * with_texts}one file: "
+            f"npformer predict {options.model} {own}"
+        )
+    if with_texts and (empty := sum(not text.strip() for text in part.samples)):
+        print(f"{empty:,} of {len(part):,} texts are empty", file=sys.stderr)
+    found = classifier.predict_probabilities(part.samples, options.batch_size)
+    predicted = classifier.names.labels(found.argmax(axis=1))
+    print(f"{len(part):,} {kind} on {common.device_of(options)}", file=sys.stderr)
+    if options.out is not None:
+        columns = columns or ({"text": part.samples} if with_texts else {"id": part.ids})
+        write_whole(options.out, _table(options, classifier, columns, found, predicted))
+        print(f"{options.out}: {len(part):,} rows")
+        return 0
+    if options.probabilities:
+        print("  ".join(f"{name:>10}" for name in classifier.names.words()))
+    for i, (label, row) in enumerate(zip(predicted, found, strict=True)):
+        if options.probabilities:
+            print("  ".join(f"{p:>10.4f}" for p in row) + f"  {shown(part, i)}")
+        else:
+            print(f"{label}  {row.max():.4f}  {shown(part, i)}")
+    return 0
+
+
+def _is_table(word: str) -> bool:
+    """Return whether a word names a table; a text that ends like one is not taken for it."""
+    if word == "-":
+        return True
+    if kind_of(Path(word)) is None or any(c.isspace() for c in word):
+        return False
+    if not Path(word).is_file():
+        raise FileNotFoundError(f"there is no file {word}")
+    return True
+
+
+def _table(
+    options: argparse.Namespace,
+    classifier: RawClassifier,
+    columns: dict[str, list[Any]],
+    found: np.ndarray,
+    predicted: np.ndarray,
+) -> bytes:
+    """Return the rows that were read, with what was predicted, as CSV."""
+    new = {PREDICTED: predicted.tolist(), PROBABILITY: [f"{p:.6f}" for p in found.max(axis=1)]}
+    if options.probabilities:
+        for i, name in enumerate(classifier.names.words()):
+            new[f"p({name})"] = [f"{p:.6f}" for p in found[:, i]]
+    if twice := [name for name in new if name in columns]:
+        raise ValueError(
+            f"{options.input[0]} has a column {twice[0]!r}, which would be overwritten; expected "
+            "another name. Rename it"
+        )
+    words = io.StringIO(newline="")
+    writer = csv.writer(words, delimiter="\t" if ".tsv" in options.out.suffixes else ",")
+    writer.writerow([*columns, *new])
+    writer.writerows(zip(*columns.values(), *new.values(), strict=True))
+    return words.getvalue().encode()

@@ -1,0 +1,93 @@
+"""npformer train, predict, evaluate and look with a file of series."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.pipelines.test_series_classifier import series_and_labels
+from tests.tools.conftest import metrics_of, run
+
+TINY = ["--quiet", *(f"--{n}" for n in ("epochs=6", "d-model=16", "heads=2", "d-ff=16", "lr=.01"))]
+COLUMNS = ("--id", "walk", "--time", "second", "--label", "gait")
+
+
+def write(path, series, labels):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["walk", "second", "x", "y", "gait"])
+        for i, (each, label) in enumerate(zip(series, labels, strict=True)):
+            writer.writerows([f"w{i}", t, *step, label] for t, step in enumerate(each))
+    return path
+
+
+@pytest.fixture(scope="session")
+def trained_on_series(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("series")
+    table = write(folder / "walks.csv", *series_and_labels(100))
+    assert run("train", table, *COLUMNS, *TINY, "--out", folder / "run") == 0
+    return folder
+
+
+def test_a_table_is_trained_on_and_measured(trained_on_series, prints):
+    metrics = metrics_of(trained_on_series / "run")
+    assert metrics["samples"] == {"train": 72, "test": 20, "validation": 8}
+    assert metrics["test"]["accuracy"] > 0.8
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    assert set(metrics["baselines"]) == {"majority class", "logistic regression"}
+    out = prints("evaluate", trained_on_series / "run")
+    assert out.startswith("20 series on CPU")
+    assert f"accuracy {metrics['test']['accuracy']:.4f}" in out
+
+
+def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
+    series, labels = series_and_labels(10, seed=4)
+    table = write(tmp_path / "new.csv", series, labels)
+    assert run("predict", trained_on_series / "run", table) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert lines[0].split()[2] == "w0"
+    unlabelled = tmp_path / "unlabelled.csv"
+    unlabelled.write_text(
+        "\n".join(line.rsplit(",", 1)[0] for line in table.read_text().splitlines()) + "\n"
+    )
+    out = tmp_path / "answers.csv"
+    assert run("predict", trained_on_series / "run", unlabelled, "--out", out) == 0
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["predicted"] for row in rows] == [line.split()[0] for line in lines]
+    assert run("look", trained_on_series / "run", table, "--out", tmp_path / "r.html") == 0
+
+
+def test_ragged_arrays(tmp_path, prints):
+    series, labels = series_and_labels(60)
+    np.savez(
+        tmp_path / "a.npz",
+        values=np.concatenate(series),
+        lengths=[len(each) for each in series],
+        labels=labels,
+    )
+    prints("train", tmp_path / "a.npz", *TINY, "--out", tmp_path / "run")
+    assert nf.load(tmp_path / "run" / "model.safetensors").classes == ["down", "up"]
+    assert prints("predict", tmp_path / "run", tmp_path / "a.npz").count("\n") == 60
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--text", "x", "--id", "walk"], "--text is given; it is for series, which"),
+        (["--features", "x"], "--features is given; it is for"),
+        (["--id", "walk", "--label", "gait", "--features", "x,z"], "no column 'z'"),
+        (["--id", "wlk", "--label", "gait"], "no column 'wlk'"),
+        (["--id", "walk"], "Name one with --label COLUMN"),
+    ],
+)
+def test_wrong_calls_are_explained(trained_on_series, tmp_path, fails, words, problem):
+    table = trained_on_series / "walks.csv"
+    said = fails("train", table, *words, "--quiet", "--out", tmp_path / "run")
+    assert problem.partition(";")[0] in said
+
+
+def test_nothing_to_predict(trained_on_series, fails):
+    assert "expected one file" in fails("predict", trained_on_series / "run")
