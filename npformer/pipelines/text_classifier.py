@@ -68,6 +68,11 @@ class TextClassifier(RawClassifier):
         super().__init__(
             config, pooling=pooling, members=members, seed=seed, dtype=dtype, backend=backend
         )
+        for name, value in (("vocab_size", vocab_size), ("min_count", min_count)):
+            if value is not None:
+                checks.positive(name, value)
+        if lower is not None:
+            checks.flag("lower", lower)
         given = {"vocab_size": vocab_size, "min_count": min_count, "lower": lower}
         self.vocabulary = {name: value for name, value in given.items() if value is not None}
         if isinstance(tokenizer, Tokenizer):
