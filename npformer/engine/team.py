@@ -138,10 +138,10 @@ class Team:
         plan = self._plan(snapshot, batch, self._processes)
         backend, n = plan.backend, plan.workers
         self._start(plan, snapshot)
-        weights, key = self._weights(batch, n), step_key(generator)
+        counts, key = self._counts(batch, n), step_key(generator)
 
         def share(k: int) -> Share:
-            return share_of(k, plan, batch, self.micro_batch, weights, key)
+            return share_of(k, plan, batch, self.micro_batch, counts, key)
 
         at_once = self.micro_batch or -(-len(batch) // n)
         with explained_memory_error(backend, len(batch), at_once):
@@ -192,14 +192,14 @@ class Team:
             threads = choose_threads(self.workers, snapshot, backend, samples, length)
         return Plan(backend, n if threads == 1 else 1, threads, seconds)
 
-    def _weights(self, batch: Batch, n: int) -> np.ndarray | None:
+    def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
         """Return how much each sample counts; None if the batch is computed as a whole."""
         if n == 1 and (self.micro_batch is None or self.micro_batch >= len(batch)):
             return None
-        if batch.weights is not None:
-            return np.asarray(batch.weights)
-        assert self.loss is not None
-        return self.loss.counts(batch.y)  # waits for the device if labels are on a GPU
+        if batch.counts is not None:
+            return np.asarray(batch.counts)
+        assert self.loss is not None  # this waits for the device if labels are on a GPU
+        return np.asarray(batch.counts_for(self.loss))
 
     def _accumulate(self, k: int, share: Share, backend: str = "numpy") -> Array:
         """Put the gradients of a share into worker k's; return the share's part of the loss."""

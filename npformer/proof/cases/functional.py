@@ -1,6 +1,7 @@
 """Cases of functions: linear maps, activations, norms, transforms, losses."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ def functional() -> Iterator[Case]:
     yield from _normalisations()
     yield from _transforms()
     yield from _tokens_and_losses()
+    yield from _weighted_losses()
 
 
 def _linear_maps() -> Iterator[Case]:
@@ -92,3 +94,20 @@ def _tokens_and_losses() -> Iterator[Case]:
     yield pair("soft targets", binary, z, targets, wrt=["logits"])
     yield pair("hard targets", binary, z, targets.round(), wrt=["logits"])
     yield pair("random points", squared, z, targets, wrt=["prediction"])
+
+
+def _weighted_losses() -> Iterator[Case]:
+    weights, classes = np.array([0.5, 0.0, 2.0, 1.5]), np.array([0.2, 3.0, 1.0])
+    labels, both = np.array([0, 2, -1, 1]), {"weights": weights, "class_weights": classes}
+    of_logits: dict[str, Any] = {"wrt": ["logits"]}
+    crossed, squared = F.softmax_cross_entropy, F.mean_squared_error
+    yield pair("weights", crossed, (4, 3), labels, weights=weights, **of_logits)
+    label = "weights of samples and classes, label smoothing"
+    yield pair(label, crossed, (4, 3), labels, label_smoothing=0.3, **both, **of_logits)
+    z, targets = 3.0 * draw(4), np.random.default_rng(0).random(4)
+    binary = F.binary_cross_entropy_with_logits
+    yield pair("weights", binary, z, targets, weights=weights, **of_logits)
+    both["class_weights"] = classes[:2]
+    yield pair("weights of samples and classes", binary, z, targets, **both, **of_logits)
+    label, of_rows = "weights of rows", {"weights": weights, "wrt": ["prediction"]}
+    yield pair(label, squared, draw(4, 2), draw(4, 2, seed=1), **of_rows)
