@@ -27,6 +27,7 @@ from npformer.engine.batch_shares import Plan, Share, rows_of, share_of
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
+from npformer.engine.frozen import above_frozen
 from npformer.engine.kept_with_model import kept_of
 from npformer.engine.processes import CannotCopyError
 from npformer.engine.snapshot import Snapshot, observable, snapshot_of
@@ -204,7 +205,8 @@ class Team:
     def _accumulate(self, k: int, share: Share, backend: str = "numpy") -> Array:
         """Put the gradients of a share into worker k's; return the share's part of the loss."""
         assert self.loss is not None
-        model, loss = twin_on(backend, self.model, of_data=True), fast_loss(self.loss, backend)
+        model = above_frozen(twin_on(backend, self.model, of_data=True))
+        loss = fast_loss(self.loss, backend)
         gradients, total = self._gradients[k], 0.0
         if self._used.get(k) is gradients:
             gradients.zero()

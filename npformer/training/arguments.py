@@ -46,6 +46,11 @@ def weighted_loss(
 def optimizer_for(model: SequenceClassifier, optimizer: object, **settings: Any) -> Adam:
     """Return the given optimizer, or a new one with those of the settings that are not None."""
     given = {name: value for name, value in settings.items() if value is not None}
+    if not model.parameters():
+        raise ValueError(
+            "every parameter of the model is frozen, so there is nothing to train; expected at "
+            "least one that is not: model.unfreeze('classify.*')"
+        )
     if optimizer is None:
         return Adam(model.parameters(), **given)
     if not isinstance(optimizer, Adam):

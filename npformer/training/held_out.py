@@ -8,7 +8,7 @@ from npformer.losses import Classification, Loss
 from npformer.models import Batch
 
 
-def share_of(validation: Any) -> float | None:
+def validation_share(validation: Any) -> float | None:
     """Return `validation` if it is a number, and so a share of the data; None for anything else."""
     if isinstance(validation, bool) or not isinstance(validation, int | float | np.number):
         return None

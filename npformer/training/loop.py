@@ -24,7 +24,7 @@ from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.checkpoint_folder import checkpoint_folder, reserved
 from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import Data, checked_data, require_classifier
-from npformer.training.held_out import held_out_rows, share_of
+from npformer.training.held_out import held_out_rows, validation_share
 from npformer.training.history import History
 from npformer.training.interrupts import Interrupts, Terminated, word_for
 from npformer.training.loss_watch import LossWatch
@@ -199,7 +199,7 @@ def fit(
     rng = initializers.generator(seed)
     dropout = dropout_generator(model, masks, rng)
     history, rows, part, held_out = History(metric=name_of(metric)), None, samples, None
-    if (share := share_of(validation)) is not None:
+    if (share := validation_share(validation)) is not None:
         rows, held = held_out_rows(samples, share, loss, *rng.spawn(1))
         part, held_out = samples.of_rows(rows), samples.of_rows(held)
         history.validation_rows = held.tolist()

@@ -124,6 +124,7 @@ def _settings(training: Training, seed: object) -> dict[str, Any]:
             "batch_size": training.batch_size,
             "by_length": training.lengths is not None,
             "clip_norm": training.clip_norm,
+            "frozen": list(model.frozen()),
             "metric": state.history.metric,
             "loss": {"class": type(training.loss).__name__, **_plain_settings(training.loss)},
             "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),

@@ -98,16 +98,16 @@ def _tokens_and_losses() -> Iterator[Case]:
 
 def _weighted_losses() -> Iterator[Case]:
     weights, classes = np.array([0.5, 0.0, 2.0, 1.5]), np.array([0.2, 3.0, 1.0])
-    labels, both = np.array([0, 2, -1, 1]), {"weights": weights, "class_weights": classes}
-    of_logits: dict[str, Any] = {"wrt": ["logits"]}
+    labels = np.array([0, 2, -1, 1])
+    of_samples: dict[str, Any] = {"weights": weights, "wrt": ["logits"]}
+    both = of_samples | {"class_weights": classes}
     crossed, squared = F.softmax_cross_entropy, F.mean_squared_error
-    yield pair("weights", crossed, (4, 3), labels, weights=weights, **of_logits)
+    yield pair("weights", crossed, (4, 3), labels, **of_samples)
     label = "weights of samples and classes, label smoothing"
-    yield pair(label, crossed, (4, 3), labels, label_smoothing=0.3, **both, **of_logits)
+    yield pair(label, crossed, (4, 3), labels, label_smoothing=0.3, **both)
     z, targets = 3.0 * draw(4), np.random.default_rng(0).random(4)
-    binary = F.binary_cross_entropy_with_logits
-    yield pair("weights", binary, z, targets, weights=weights, **of_logits)
-    both["class_weights"] = classes[:2]
-    yield pair("weights of samples and classes", binary, z, targets, **both, **of_logits)
-    label, of_rows = "weights of rows", {"weights": weights, "wrt": ["prediction"]}
-    yield pair(label, squared, draw(4, 2), draw(4, 2, seed=1), **of_rows)
+    binary, both["class_weights"] = F.binary_cross_entropy_with_logits, classes[:2]
+    yield pair("weights", binary, z, targets, **of_samples)
+    yield pair("weights of samples and classes", binary, z, targets, **both)
+    of_rows: dict[str, Any] = {"weights": weights, "wrt": ["prediction"]}
+    yield pair("weights of rows", squared, draw(4, 2), draw(4, 2, seed=1), **of_rows)
