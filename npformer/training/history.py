@@ -1,5 +1,6 @@
 """History: what `fit` returns."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
@@ -50,6 +51,23 @@ class History:
     metric: str = "accuracy"
     validation_metric: list[float] = field(default_factory=list)
     validation_rows: list[int] | None = None
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw loss and metric by epoch; return the matplotlib Figure.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write it as well: a .png, .svg or .pdf.
+
+        Raises
+        ------
+        ImportError
+            matplotlib is missing: it comes with the extra ``plot``.
+        """
+        from npformer.training.curves import plot
+
+        return plot(self, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
