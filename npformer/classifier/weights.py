@@ -71,7 +71,8 @@ def class_weights(
                     f"class_weight has the label {label}; expected labels from 0 to "
                     f"{n_classes - 1}, because n_classes is {n_classes}"
                 )
-            found[label] = checks.weights("class_weight", [weight])[0]
+            checks.not_negative(f"class_weight[{label}]", weight)
+            found[label] = float(weight)
         return tuple(found.tolist())
     if not isinstance(class_weight, Sequence | np.ndarray):
         raise TypeError(

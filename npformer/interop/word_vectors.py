@@ -52,12 +52,12 @@ def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dic
         lines += 1
         if lines == 1:
             size = size or len(fields) - 1
-            _vector(path, number, fields[-size:], size)  # the file is one of vectors
+            _vector(path, number, fields[-size:] if size else [b""])  # the file is one of vectors
         word = b" ".join(fields[:-size])  # which may hold spaces
         if (name := wanted.get(word)) is not None and name not in found:
-            found[name] = _vector(path, number, fields[-size:], size)
+            found[name] = _vector(path, number, fields[-size:])
         elif len(fields) <= size:
-            raise _wrong(path, number, f"{len(fields) - 1} numbers; expected {size}")
+            raise _wrong(path, number, f"{len(fields) - 1} numbers, and {size} in the first line")
     if lines == 0:
         raise ValueError(f"{path} holds no word vectors; expected lines such as 'the 0.41 0.24'")
     if stated is not None and lines != stated:
@@ -178,22 +178,20 @@ def _numbered(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         ) from error
 
 
-def _vector(path: Path, number: int, fields: list[bytes], size: int) -> np.ndarray:
+def _vector(path: Path, number: int, fields: list[bytes]) -> np.ndarray:
     """Return the numbers of a line."""
     try:
         with np.errstate(over="ignore"):
             vector = np.array([float(field) for field in fields]).astype("float32")
     except ValueError:
-        raise _wrong(path, number, "what are no numbers") from None
-    if size < 1 or len(vector) != size:
-        raise _wrong(path, number, f"{len(vector)} numbers; expected {size or 'at least one'}")
+        raise _wrong(path, number, "something else than numbers after a word") from None
     if not np.isfinite(vector).all():
-        raise _wrong(path, number, "numbers that are NaN or infinite")
+        raise _wrong(path, number, "a number that is NaN or infinite")
     return vector
 
 
 def _wrong(path: Path, number: int, what: str) -> ValueError:
     return ValueError(
-        f"line {number} of {path} has {what}. Expected a word and its numbers, as in 'the 0.41 "
+        f"line {number} of {path}: {what}. Expected a word and its numbers, as in 'the 0.41 "
         "0.24', in UTF-8. Is it cut short, or of another format?"
     )

@@ -1,4 +1,7 @@
-"""Curves of trainings: losses on the left, the metric of the validation data on the right."""
+"""Curves of trainings: losses on the left, on the right the metric of the validation data.
+
+Without validation data, the learning rate stands on the right.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ def figure_of(
         ) from error
     figure = Figure(figsize=(10, 4), layout="constrained")
     losses, metrics = figure.subplots(1, 2)
+    validated = any(history.validation_metric for history in histories.values())
     for i, (name, history) in enumerate(histories.items()):
         prefix = f"{name}, " if name else ""
         look: dict[str, Any] = {"color": f"C{i}", "marker": _marker(history)}
@@ -39,16 +43,21 @@ def figure_of(
         losses.plot(
             *_by_epoch(history.train_loss), **look, label=f"{prefix}training (with dropout)"
         )
-        losses.plot(*_by_epoch(history.validation_loss), **validation)
-        metrics.plot(*_by_epoch(history.validation_metric), **validation)
+        if history.validation_loss:
+            losses.plot(*_by_epoch(history.validation_loss), **validation)
+        if validated:
+            metrics.plot(*_by_epoch(history.validation_metric), **validation)
+        else:
+            metrics.plot(*_by_epoch(history.lr), **look, label=f"{prefix}learning rate")
         _mark_best(metrics, history, (tested or {}).get(name), prefix, f"C{i}")
     losses.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, None))
-    metrics.set(xlabel="epoch", ylabel=_label(histories))
-    if all(history.metric in SHARES for history in histories.values()):
+    metrics.set(xlabel="epoch", ylabel=_label(histories) if validated else "learning rate")
+    if validated and all(history.metric in SHARES for history in histories.values()):
         metrics.set(ylim=(None, 1.005))
     for axes in (losses, metrics):
         axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if axes.lines:
             axes.legend(fontsize="small")
     if title:
         figure.suptitle(title)

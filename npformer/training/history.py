@@ -79,8 +79,8 @@ class History:
 
         It may have been written before there were metrics: accuracy chose the best epoch then.
         """
-        names = {each.name for each in fields(cls)}
-        if not isinstance(values, Mapping) or not names - LATER <= set(values) <= names:
+        names = [each.name for each in fields(cls)]
+        if not isinstance(values, Mapping) or not {*names} - LATER <= {*values} <= {*names}:
             raise ValueError(f"a history is {values!r}; expected a dict of {', '.join(names)}")
         found = cls(**values)
         if "validation_metric" not in values:
