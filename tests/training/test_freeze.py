@@ -239,7 +239,7 @@ def test_the_summary_says_it(small_model, words):
     before = model.n_parameters()
     model.freeze("embed.*", "encoder.blocks.0.mixer.*")
     text = nf.summary(model, words[0])
-    assert [line for line in text.splitlines() if "tokens" in line][0].endswith("frozen")
+    assert next(line for line in text.splitlines() if "tokens" in line).endswith("frozen")
     frozen = sum(p.size for p in model.frozen().values())
     assert text.endswith(f"{before - frozen:,} trained parameters, {frozen:,} frozen, float64")
     assert "frozen" not in nf.summary(model.unfreeze("*"), words[0])

@@ -97,7 +97,7 @@ def test_another_training_is_refused(train, before, change, message):
 def test_other_types_are_refused(train):
     train(folder=train.folder)
     ids, y, mask, types = train.data
-    with pytest.raises(ValueError, match="data is '.*', and was"):
+    with pytest.raises(ValueError, match=r"data is '.*', and was"):
         train(folder=train.folder, resume=True, data=(ids, y, mask, 1 - types))
 
 

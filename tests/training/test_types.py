@@ -41,7 +41,7 @@ def test_what_types_say_is_learned(small_model, pairs, workers):
 
 
 def test_batches_by_length_cut_types_too(small_model, pairs, monkeypatch):
-    ids, y, mask, types = pairs
+    ids, y, _, types = pairs
     short = np.arange(6) < np.where(np.arange(20) < 12, 2, 6)[:, None]
     seen, forward = set(), nf.layers.TokenTypes.forward
 

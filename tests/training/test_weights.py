@@ -139,7 +139,7 @@ def test_balanced_is_n_over_classes_times_count(make, imbalanced, output):
 
 
 def test_balanced_counts_weights_and_a_class_without_labels_weighs_1(make, imbalanced):
-    x, y = imbalanced
+    _, y = imbalanced
     weights = np.where(y == 1, 2.0, 1.0)
     one, other = make(), make()
     fit(one, imbalanced, class_weight="balanced", sample_weight=weights)
