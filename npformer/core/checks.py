@@ -192,11 +192,12 @@ def rate(name: str, value: object) -> None:
 def weights(name: str, value: Any) -> np.ndarray:
     """Return weights as float64 on the host: finite numbers of at least 0."""
     try:
-        found = np.asarray(value, dtype="float64")
-    except (TypeError, ValueError):
-        found = np.zeros(())
-    if found.ndim == 0 or np.asarray(value).dtype.kind not in "iuf":
+        given = np.asarray(value)
+    except (TypeError, ValueError):  # of several lengths, or on another device
+        given = np.zeros(())
+    if given.ndim == 0 or given.dtype.kind not in "iuf":
         raise TypeError(f"{name} is a {type(value).__name__}; expected numbers, one for each entry")
+    found = given.astype("float64")
     wrong = ~(np.isfinite(found) & (found >= 0.0))
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -39,6 +39,8 @@ def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dic
         finite or of another size than the first; the message names the line.
     """
     path = checks.path("path", path)
+    if isinstance(words, np.ndarray):
+        words = words.tolist()
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise TypeError(f"words is {described(words)}; expected a list of words, or a vocabulary")
     wanted = {_text("words", word).encode(): word for word in words}

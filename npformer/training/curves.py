@@ -3,24 +3,19 @@
 Without validation data, the learning rate stands on the right.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from npformer.core import checks
 from npformer.core.files import check_place, write_whole
 
-if TYPE_CHECKING:
-    from npformer.training.history import History
-
 
 def figure_of(
-    histories: Mapping[str, History], tested: Mapping[str, float] | None = None, title: str = ""
+    histories: Mapping[str, Any], tested: Mapping[str, float] | None = None, title: str = ""
 ) -> Any:
-    """Return a matplotlib Figure of one or several trainings, each with a name for the legend.
+    """Return a matplotlib Figure of some `History` objects, each with a name for the legend.
 
     `tested` has the test accuracy of some, by name; it is drawn at the best epoch.
 
@@ -75,7 +70,7 @@ def write_figure(figure: Any, path: Path) -> None:
     write_whole(path, image.getvalue())
 
 
-def plot(history: History, path: Any = None) -> Any:
+def plot(history: Any, path: Any = None) -> Any:
     """Do what `History.plot` says."""
     place = None if path is None else checks.path("path", path)
     if place is not None:
@@ -90,17 +85,17 @@ def _by_epoch(values: list[float]) -> tuple[range, list[float]]:
     return range(1, len(values) + 1), values
 
 
-def _marker(history: History) -> str:
+def _marker(history: Any) -> str:
     """Return a dot for a single epoch, of which there would be no line to see."""
     return "o" if len(history.train_loss) == 1 else ""
 
 
-def _label(histories: Mapping[str, History]) -> str:
+def _label(histories: Mapping[str, Any]) -> str:
     names = {history.metric.replace("_", " ") for history in histories.values()}
     return names.pop() if len(names) == 1 else "metric"
 
 
-def _mark_best(axes: Any, history: History, tested: float | None, prefix: str, colour: str) -> None:
+def _mark_best(axes: Any, history: Any, tested: float | None, prefix: str, colour: str) -> None:
     """Mark the best epoch: by its test accuracy if that is known, else on the curve."""
     at, values = history.best_epoch, history.validation_metric
     label = f"{prefix}test (weights of the best epoch)"

@@ -2,14 +2,19 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import npformer as nf
 from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
 from npformer.models import Batch
 from npformer.training.held_out import held_out_rows
 from tests.training.common import assert_same_weights, fit
+
+pytest.importorskip(
+    "hypothesis",
+    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 def split(y, share, seed=0, loss=None):

@@ -4,12 +4,17 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import npformer as nf
 from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
 from tests.training.common import assert_same_weights, fit
+
+pytest.importorskip(
+    "hypothesis",
+    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 KINDS = {
     "softmax": {},
