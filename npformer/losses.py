@@ -13,7 +13,9 @@ A loss of your own is a subclass of `Loss` with a `forward` and a `backward`::
     npformer.fit(model, (x, y), loss=MeanAbsoluteError())
 """
 
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,9 +30,11 @@ from npformer.functional.embedding import check_ids
 class Measured:
     """The loss of some data."""
 
-    total: float  # the sum over all targets
-    hits: int | None  # how many classes were predicted right; None if there are no classes
+    total: float  # the sum over all targets, each times its weight
+    hits: float | None  # how many classes were predicted right; None if there are no classes
     n: int  # how many targets
+    weight: float | None = None  # of all targets; None: n, because each weighs 1
+    by_class: np.ndarray | None = None  # rows: right, labels, predictions; weight in each class
 
 
 class Loss(ABC):
@@ -45,6 +49,8 @@ class Loss(ABC):
         outputs : array, shape (batch, n_outputs), or (batch, length, n_outputs) without pooling
         y : array
             Targets, checked and on the backend of the outputs.
+        weights : array, shape (batch,), or (batch, length) without pooling
+            Of the targets in the mean. A loss that can weigh takes this third argument.
         """
 
     @abstractmethod
@@ -79,15 +85,27 @@ class Loss(ABC):
             "mask; expected no mask. Leave it out, pool, or give the loss a `without_padding`"
         )
 
-    def counts(self, y: Array) -> np.ndarray:
-        """Return how many targets each sample has, which is its weight in the mean loss."""
-        return np.ones(len(y), dtype="int64")
+    @property
+    def takes_weights(self) -> bool:
+        """Whether `forward` takes the weights of targets."""
+        return "weights" in inspect.signature(self.forward).parameters
 
-    def measure(self, outputs: np.ndarray, y: np.ndarray) -> Measured:
+    def counts(self, y: Array, weights: Array | None = None) -> np.ndarray:
+        """Return how many targets each sample has, each counted `weights` times.
+
+        That is the sample's weight in the mean loss.
+        """
+        return np.ones(len(y), dtype="int64") if weights is None else _of_samples(weights)
+
+    def measure(
+        self, outputs: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
+    ) -> Measured:
         """Return the loss of a whole data set, given as NumPy arrays."""
-        loss, _ = self.forward(outputs, y)
         n = int(self.counts(y).sum())
-        return Measured(float(loss) * n, None, n)
+        if weights is None:
+            return Measured(float(self.forward(outputs, y)[0]) * n, None, n)
+        given, weight = [outputs, y, weights], float(self.counts(y, weights).sum())
+        return Measured(float(self.forward(*given)[0]) * weight, None, n, weight)
 
     def probabilities(self, outputs: Array) -> np.ndarray:
         """Return the probability of each class, (..., n_classes), on the host.
@@ -105,13 +123,24 @@ class Classification(Loss):
 
     Parameters
     ----------
-    label_smoothing : float
-        The share of each target that is spread evenly over all classes.
+    label_smoothing, class_weight : float, and sequence of float, optional
+        See `functional.softmax_cross_entropy`. `measure` leaves both out.
     """
 
-    def __init__(self, label_smoothing: float = 0.0) -> None:
+    def __init__(
+        self, label_smoothing: float = 0.0, class_weight: Sequence[float] | None = None
+    ) -> None:
         checks.rate("label_smoothing", label_smoothing)
         self.label_smoothing = float(label_smoothing)  # a NumPy number would widen float32
+        self.class_weight: tuple[float, ...] | None = None
+        if class_weight is not None:
+            self.class_weight = tuple(checks.weights("class_weight", class_weight).tolist())
+
+    def class_weights(self, like: Array) -> Array | None:
+        """Return `class_weight` as an array of the dtype and backend of another; None without."""
+        if self.class_weight is None:
+            return None
+        return array_module(like).asarray(self.class_weight, dtype=like.dtype)
 
     @abstractmethod
     def log_probabilities(self, outputs: Array) -> np.ndarray:
@@ -132,31 +161,52 @@ class Classification(Loss):
         if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim > 1:
             y = y[y != F.NO_LABEL]
         check_ids("y", y, n_classes, f"n_classes is {n_classes}")
+        if self.class_weight is not None and len(self.class_weight) != n_classes:
+            raise ValueError(
+                f"class_weight has {len(self.class_weight)} numbers and there are {n_classes} "
+                "classes; expected one for each class, in the order of the labels"
+            )
 
     def without_padding(self, y: Array, mask: Array) -> Array:
         if y.dtype.kind not in "iu":  # `check` says what is wrong
             return y
         return array_module(y).where(mask, y.astype("int64"), F.NO_LABEL)
 
-    def counts(self, y: Array) -> np.ndarray:
-        if y.ndim == 1:
-            return np.ones(len(y), dtype="int64")
-        return to_numpy((y != F.NO_LABEL).sum(axis=1))
+    def counts(self, y: Array, weights: Array | None = None) -> np.ndarray:
+        if weights is None and self.class_weight is None:
+            if y.ndim == 1:
+                return np.ones(len(y), dtype="int64")
+            return to_numpy((y != F.NO_LABEL).sum(axis=1))
+        labels = to_numpy(y)
+        each = np.where(labels == F.NO_LABEL, 0.0, 1.0 if weights is None else to_numpy(weights))
+        if self.class_weight is not None:
+            each *= np.asarray(self.class_weight)[np.where(labels == F.NO_LABEL, 0, labels)]
+        return _of_samples(each)
 
-    def measure(self, outputs: np.ndarray, y: np.ndarray) -> Measured:
+    def measure(
+        self, outputs: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
+    ) -> Measured:
         log_p = self.log_probabilities(outputs)  # [..., n_classes]
         self.check(y, log_p.shape[:-1], log_p.shape[-1])
         counted = y != F.NO_LABEL
         right = np.take_along_axis(log_p, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
-        hits = (log_p.argmax(axis=-1) == y) & counted & ~np.isnan(right)
-        return Measured(float(0.0 - right[counted].sum()), int(hits.sum()), int(counted.sum()))
+        chosen = log_p.argmax(axis=-1)
+        hits = (chosen == y) & counted & ~np.isnan(right)
+        each = np.ones(y.shape) if weights is None else weights.astype("float64")
+        pairs = (y, hits), (y, counted), (chosen, counted)
+        by_class = [np.bincount(of[rows], each[rows], log_p.shape[-1]) for of, rows in pairs]
+        rows = counted & (each > 0.0)
+        total, weight = 0.0 - (each[rows] * right[rows]).sum(), float(each[rows].sum())
+        n = int(counted.sum())
+        return Measured(float(total), float(each[hits].sum()), n, weight, np.stack(by_class))
 
 
 class SoftmaxCrossEntropy(Classification):
     """One logit a class: see `functional.softmax_cross_entropy`."""
 
-    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
-        return F.softmax_cross_entropy(outputs, y, self.label_smoothing)
+    def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
+        classes = self.class_weights(outputs)
+        return F.softmax_cross_entropy(outputs, y, self.label_smoothing, weights, classes)
 
     def backward(self, dloss: float, cache: Any) -> Array:
         return F.softmax_cross_entropy_backward(dloss, cache)
@@ -178,13 +228,15 @@ class BinaryCrossEntropy(Classification):
     def n_outputs(self, n_classes: int) -> int:
         return 1
 
-    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
+    def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
         checks.floating(outputs=outputs)
         checks.shape("outputs", outputs, ("batch", 1), "One logit for each sequence")
         self.check(y, outputs.shape[:1], n_classes=2)
         targets = y.reshape(outputs.shape).astype(outputs.dtype)
         targets = targets * (1.0 - self.label_smoothing) + 0.5 * self.label_smoothing
-        return F.binary_cross_entropy_with_logits(outputs, targets)
+        weights = None if weights is None else weights.reshape(outputs.shape)
+        classes = self.class_weights(outputs)
+        return F.binary_cross_entropy_with_logits(outputs, targets, weights, classes)
 
     def backward(self, dloss: float, cache: Any) -> Array:
         return F.binary_cross_entropy_with_logits_backward(dloss, cache)
@@ -213,11 +265,17 @@ class MeanSquaredError(Loss):
         checks.floating(y=y)
         checks.shape("y", y, (*answers, n_classes), "One target for each output")
 
-    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
-        return F.mean_squared_error(outputs, y)
+    def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
+        return F.mean_squared_error(outputs, y, weights)
 
     def backward(self, dloss: float, cache: Any) -> Array:
         return F.mean_squared_error_backward(dloss, cache)
+
+
+def _of_samples(weights: Array) -> np.ndarray:
+    """Return how much each sample weighs: the sum of its targets."""
+    on_host = to_numpy(weights).astype("float64")
+    return np.asarray(on_host.reshape(len(on_host), -1).sum(axis=1))
 
 
 def _check_logits(outputs: Array, n: int | str = "n_classes") -> None:

@@ -2,9 +2,11 @@
 
 import copy
 import warnings
+from typing import Any
 
 import numpy as np
 
+from npformer.classifier.weights import target_weights
 from npformer.core import (
     Array,
     Feed,
@@ -73,9 +75,11 @@ class CheckedModel(SequenceModel):
         types: Array | None = None,
         *,
         loss: Loss | None = None,
+        sample_weight: Any = None,
     ) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
-        return self.upload(self.check(x, y, mask, types, loss=loss), loss=loss)
+        samples = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
+        return self.upload(samples, loss=loss)
 
     def check(
         self,
@@ -85,6 +89,7 @@ class CheckedModel(SequenceModel):
         types: Array | None = None,
         *,
         loss: Loss | None = None,
+        sample_weight: Any = None,
     ) -> Batch:
         """Return checked samples, as in `batch`, without uploading them."""
         self.embed.check(x, mask)
@@ -114,8 +119,11 @@ class CheckedModel(SequenceModel):
             # This waits for the device only if y is on the host and the mask is not.
             keep = to_numpy(mask) if isinstance(y, np.ndarray) else asarray(mask, self.backend)
             y = loss.without_padding(y, keep)
-        loss.check(y, x.shape[: 1 + self.per_token], self.n_classes)
-        return Batch(x, y, padding, types)
+        answers = x.shape[: 1 + self.per_token]
+        loss.check(y, answers, self.n_classes)
+        if sample_weight is None:
+            return Batch(x, y, padding, types)
+        return Batch(x, y, padding, types, target_weights(sample_weight, answers, loss, self.dtype))
 
     def mask_for(self, x: Array) -> Array | None:
         """Return the mask of inputs that came without one: what is not `padding_id`. Say so once.
@@ -157,18 +165,18 @@ class CheckedModel(SequenceModel):
             return batch
         padding = batch.padding
         mask = None if padding is None else padding.mask
-        several = batch.x, batch.y, mask, batch.types
+        several = batch.x, batch.y, mask, batch.types, batch.weights
         if feed is not None:
             several = feed(*several)
-        x, y, on_device, types = (a if a is None else asarray(a, backend) for a in several)
+        x, y, on_device, types, weights = (a if a is None else asarray(a, backend) for a in several)
         if padding is not None:
             x = self.embed.without_padding(x, on_device)
             on_host = mask if isinstance(mask, np.ndarray) else None
             padding = Padding(on_device, on_host, hidden=True)
-        weights = batch.weights
-        if isinstance(batch.y, np.ndarray) and weights is None:  # on a device this would wait
-            weights = (loss or self.loss).counts(batch.y)
-        return Batch(x, y, padding, types, weights)
+        counts = batch.counts
+        if isinstance(batch.y, np.ndarray) and counts is None:  # on a device this would wait
+            counts = batch.counts_for(loss or self.loss)
+        return Batch(x, y, padding, types, weights, counts)
 
     def check_padding(self, mask: Array) -> None:
         """Check that padding is only at the end, if a mixer computes each sequence at its length.

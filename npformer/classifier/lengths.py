@@ -72,8 +72,12 @@ def cut(batch: Batch, *, per_token: bool) -> Batch:
         return batch
     y = batch.y[:, :longest] if per_token and batch.y is not None else batch.y
     types = None if batch.types is None else batch.types[:, :longest]
+    weights = batch.weights
+    if weights is not None and weights.ndim > 1:
+        weights = weights[:, :longest]
     padding = Padding(mask[:, :longest])
-    return replace(batch, x=batch.x[:, :longest], y=y, padding=padding, types=types)
+    x = batch.x[:, :longest]
+    return replace(batch, x=x, y=y, padding=padding, types=types, weights=weights)
 
 
 class Batches:

@@ -89,6 +89,7 @@ class SequenceClassifier(CheckedModel):
         micro_batch: int | None = None,
         label_smoothing: float = 0.0,
         loss: Loss | None = None,
+        sample_weight: Any = None,
         seed: "Seed | None" = None,
     ) -> tuple[float, Gradients]:
         """Return the mean loss of a batch in training mode, in nats, and its gradients by name.
@@ -109,6 +110,8 @@ class SequenceClassifier(CheckedModel):
         loss : Loss, optional
             Used instead of the model's own, see `npformer.losses`; label smoothing is an option
             of the loss.
+        sample_weight : array, shape (batch,), or also (batch, length) without pooling, optional
+            Of the samples in the mean, at least 0: sum_i s_i loss_i / sum_i s_i.
         seed : int or numpy.random.Generator, optional
             For dropout; needed if the model has any. The masks are the same however the batch is
             shared; the gradients then differ in the order of sums alone.
@@ -116,7 +119,7 @@ class SequenceClassifier(CheckedModel):
         generator = None if seed is None else initializers.generator(seed)
         loss = self.loss_with(loss, label_smoothing)
         snapshot = snapshot_of(self)
-        batch = self.check(x, y, mask, types, loss=loss)
+        batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
         batch = self.upload(batch, loss=loss, backend=snapshot.backend)
         if not engine.enabled() and workers == 1 and micro_batch is None:  # the plain step
             gradients = Gradients(snapshot.layout)

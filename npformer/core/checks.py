@@ -189,6 +189,25 @@ def rate(name: str, value: object) -> None:
         raise ValueError(f"{name} is {value!r}; expected a number from 0 up to, not including, 1")
 
 
+def weights(name: str, value: Any) -> np.ndarray:
+    """Return weights as float64 on the host: finite numbers of at least 0."""
+    try:
+        given = np.asarray(value)
+    except (TypeError, ValueError):  # of several lengths, or on another device
+        given = np.zeros(())
+    if given.ndim == 0 or given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} is a {type(value).__name__}; expected numbers, one for each entry")
+    found = given.astype("float64")
+    wrong = ~(np.isfinite(found) & (found >= 0.0))
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"{name} holds {found[at]} at {at[0] if len(at) == 1 else at}; expected finite numbers "
+            "of at least 0. 0 leaves an entry out"
+        )
+    return found
+
+
 def _float(value: object) -> float:
     """Return a number as a float; NaN, which no bound holds, for anything else and for a bool."""
     if not isinstance(value, Real) or isinstance(value, bool):

@@ -18,6 +18,7 @@ from npformer.core.arrays import asarray, backend_of, get_backend
 from npformer.core.backend import Array
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
+from npformer.core.name_patterns import matching
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
 
 
@@ -100,16 +101,55 @@ class Layer:
         """Return how many numbers are trained."""
         return sum(parameter.size for parameter in self.trainable().values())
 
+    def freeze(self, *patterns: str) -> Self:
+        """Take parameters out of the training, and return the layer.
+
+        They keep their values and have no gradients; `unfreeze` takes them back. Make the optimizer
+        afterwards: ``model.parameters()`` no longer holds them. A file of the model remembers it.
+
+        Parameters
+        ----------
+        *patterns : str
+            Of dotted names, as in `fnmatch`: "embed.*", "encoder.blocks.0.*". One that no name fits
+            raises ValueError.
+
+        Examples
+        --------
+        >>> model.freeze("*").unfreeze("classify.*")     # train the head alone
+        """
+        return self._set_trainable(patterns, self.named_parameters(), False)
+
+    def unfreeze(self, *patterns: str) -> Self:
+        """Undo `freeze`; what is a constant, such as a table of sinusoids, stays one."""
+        named = {n: p for n, p in self.named_parameters().items() if not p.constant}
+        return self._set_trainable(patterns, named, True)
+
+    def _set_trainable(
+        self, patterns: tuple[str, ...], named: dict[str, Parameter], trainable: bool
+    ) -> Self:
+        chosen = matching(patterns, named, "parameters")
+        self._check_whole("freeze", "model.freeze('encoder.*')")
+        for name in chosen:
+            named[name].trainable = trainable and not named[name].constant
+        return self.flatten()
+
+    def frozen(self) -> dict[str, Parameter]:
+        """Return the parameters that `freeze` took out of the training."""
+        named = self.named_parameters()
+        return {n: p for n, p in named.items() if not (p.trainable or p.constant)}
+
     # Memory -----------------------------------------------------------------------------------
 
     def flatten(self) -> Self:
         """Make all trained parameters views of one flat buffer, and return the layer.
 
         The optimizer then makes one update, workers one sum, and `to` one copy. The outermost layer
-        calls this at the end of its ``__init__``. All parameters must have the same dtype.
+        calls this at the end of its ``__init__``. All parameters must have the same dtype. Frozen
+        ones get a buffer of their own.
         """
-        parameters = Parameters(self.trainable())
-        if parameters:
+        for parameters in (Parameters(self.trainable()), Parameters(self.frozen())):
+            if not parameters:
+                continue
             checks.floating(**parameters)
             buffer = FlatBuffer(parameters.gather(parameters))
             for name, offset in zip(parameters, parameters.offsets, strict=True):
@@ -123,19 +163,23 @@ class Layer:
         is refused with ValueError: it shares a flat buffer, which only moves as a whole.
         """
         get_backend(backend)
+        _release_kept(self)  # it may refer to layers that were taken out of this one
+        for buffer in self._check_whole("move", f"model.to({backend!r})"):
+            buffer.flat = asarray(buffer.flat, backend)
+        return self
+
+    def _check_whole(self, do: str, call: str) -> list[FlatBuffer]:
+        """Return the buffers of all parameters, which must not hold those of other layers too."""
         ours = set(self.named_parameters().values())
         buffers = {id(parameter._buffer): parameter._buffer for parameter in ours}
-        _release_kept(self)  # it may refer to layers that were taken out of this one
         for buffer in buffers.values():
             if not ours.issuperset(buffer.members):
                 raise ValueError(
                     f"this {type(self).__name__} is part of a model and shares one buffer with "
-                    f"the rest of it; move the whole model: model.to({backend!r}). If it is the "
+                    f"the rest of it; {do} the whole model: {call}. If it is the "
                     "model, and you have kept a layer that you took out of it, call flatten() first"
                 )
-        for buffer in buffers.values():
-            buffer.flat = asarray(buffer.flat, backend)
-        return self
+        return list(buffers.values())
 
     @property
     def backend(self) -> str:

@@ -38,6 +38,13 @@ class Parameter:
     trainable : bool
         False for a constant, such as a table of sinusoids. It is saved and moved with the model but
         has no gradient.
+
+    Attributes
+    ----------
+    trainable : bool
+        Whether it has a gradient: neither `constant` nor frozen.
+    constant : bool
+        Whether it can never be trained.
     """
 
     def __init__(self, value: Array, *, trainable: bool = True) -> None:
@@ -46,6 +53,7 @@ class Parameter:
         self.shape = tuple(value.shape)
         self.size = math.prod(self.shape)
         self.trainable = trainable
+        self.constant = not trainable
         self._place(FlatBuffer(value.reshape(-1).copy()), 0)
 
     def _place(self, buffer: FlatBuffer, offset: int) -> None:
@@ -78,7 +86,7 @@ class Parameter:
         self._buffer.members.add(self)
 
     def __repr__(self) -> str:
-        kind = "" if self.trainable else ", constant"
+        kind = "" if self.trainable else ", constant" if self.constant else ", frozen"
         return f"Parameter{self.shape}, {self.dtype}{kind}"
 
 

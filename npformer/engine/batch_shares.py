@@ -46,17 +46,17 @@ def share_of(
     plan: Plan,
     batch: Batch,
     micro_batch: int | None,
-    weights: np.ndarray | None,
+    counts: np.ndarray | None,
     key: Any,
 ) -> Share:
-    """Return the share of worker k, given the weights of the samples; None: the whole batch."""
+    """Return the share of worker k; `counts` says how much samples count, None: not shared."""
     slices = list(rows_of(k, plan.workers, len(batch), micro_batch))
-    if weights is None:
+    if counts is None:
         return Share(batch, 0, key, plan.threads, [(slices[0], 1.0)])
-    total = max(float(weights.sum()), 1.0)
+    total = float(counts.sum()) or 1.0
     first = slices[0].start
     parts = [
-        (slice(rows.start - first, rows.stop - first), float(weights[rows].sum()) / total)
+        (slice(rows.start - first, rows.stop - first), float(counts[rows].sum()) / total)
         for rows in slices
     ]
     own = batch.of_rows(slice(first, slices[-1].stop))

@@ -38,6 +38,6 @@ def cost_of(model: Layer) -> Cost:
             features += 0 if weight is None else weight.shape[0]
         scores = isinstance(layer, AveragingMixer | Scores)
         for _, child in layer.children():
-            if isinstance(child, Parameter) and child.trainable:
+            if isinstance(child, Parameter) and not child.constant:
                 multiplied += 0 if scores and len(child.shape) == 3 else child.size
     return Cost(6.0 * multiplied / 100e9, 12.0 * features / 100e9)

@@ -68,8 +68,10 @@ class FastEmbedding(Fast, Embedding):
         if type(cache) is not Saved:
             super().backward(dy, cache, gradients)
             return
+        if not self.weight.trainable:
+            return
         dy = dy * self.scale
-        if dy.size <= FEW and type(dy) is np.ndarray and self.weight.trainable:
+        if dy.size <= FEW and type(dy) is np.ndarray:
             # Into the sum itself: the rest of the table is not touched.
             ids, _ = cache.cache
             np.add.at(gradients.of(self.weight), ids, dy)

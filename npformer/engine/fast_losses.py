@@ -16,9 +16,9 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
         super().__init__(label_smoothing)
         self._kernel = kernel
 
-    def forward(self, outputs: Array, y: Array) -> tuple[Array, Any]:
-        if outputs.dtype.char not in FLOATS:
-            return super().forward(outputs, y)
+    def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
+        if outputs.dtype.char not in FLOATS or weights is not None:
+            return super().forward(outputs, y, weights)
         value, cache = self._kernel[0](outputs, y, self.label_smoothing, context=None)
         return value, Saved(self._kernel[1], cache)
 
@@ -31,7 +31,7 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
 
 def fast_loss(loss: Loss, backend: str) -> Loss:
     """Return a loss that computes the same fast; the loss itself if there is none."""
-    if type(loss) is not SoftmaxCrossEntropy or not enabled():
+    if type(loss) is not SoftmaxCrossEntropy or loss.class_weight is not None or not enabled():
         return loss
     kernel = (kernels_of(backend) or {}).get("softmax_cross_entropy")
     return loss if kernel is None else FastSoftmaxCrossEntropy(kernel, loss.label_smoothing)

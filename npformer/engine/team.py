@@ -27,6 +27,7 @@ from npformer.engine.batch_shares import Plan, Share, rows_of, share_of
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
+from npformer.engine.frozen import above_frozen
 from npformer.engine.kept_with_model import kept_of
 from npformer.engine.processes import CannotCopyError
 from npformer.engine.snapshot import Snapshot, observable, snapshot_of
@@ -138,10 +139,10 @@ class Team:
         plan = self._plan(snapshot, batch, self._processes)
         backend, n = plan.backend, plan.workers
         self._start(plan, snapshot)
-        weights, key = self._weights(batch, n), step_key(generator)
+        counts, key = self._counts(batch, n), step_key(generator)
 
         def share(k: int) -> Share:
-            return share_of(k, plan, batch, self.micro_batch, weights, key)
+            return share_of(k, plan, batch, self.micro_batch, counts, key)
 
         at_once = self.micro_batch or -(-len(batch) // n)
         with explained_memory_error(backend, len(batch), at_once):
@@ -192,19 +193,20 @@ class Team:
             threads = choose_threads(self.workers, snapshot, backend, samples, length)
         return Plan(backend, n if threads == 1 else 1, threads, seconds)
 
-    def _weights(self, batch: Batch, n: int) -> np.ndarray | None:
+    def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
         """Return how much each sample counts; None if the batch is computed as a whole."""
         if n == 1 and (self.micro_batch is None or self.micro_batch >= len(batch)):
             return None
-        if batch.weights is not None:
-            return np.asarray(batch.weights)
-        assert self.loss is not None
-        return self.loss.counts(batch.y)  # waits for the device if labels are on a GPU
+        if batch.counts is not None:
+            return np.asarray(batch.counts)
+        assert self.loss is not None  # this waits for the device if labels are on a GPU
+        return np.asarray(batch.counts_for(self.loss))
 
     def _accumulate(self, k: int, share: Share, backend: str = "numpy") -> Array:
         """Put the gradients of a share into worker k's; return the share's part of the loss."""
         assert self.loss is not None
-        model, loss = twin_on(backend, self.model, of_data=True), fast_loss(self.loss, backend)
+        model = above_frozen(twin_on(backend, self.model, of_data=True))
+        loss = fast_loss(self.loss, backend)
         gradients, total = self._gradients[k], 0.0
         if self._used.get(k) is gradients:
             gradients.zero()

@@ -15,7 +15,11 @@ NO_LABEL = -1
 
 
 def softmax_cross_entropy(
-    logits: Array, labels: Array, label_smoothing: float = 0.0
+    logits: Array,
+    labels: Array,
+    label_smoothing: float = 0.0,
+    weights: Array | None = None,
+    class_weights: Array | None = None,
 ) -> tuple[Array, Any]:
     """Mean over labels of -sum_c q_c log softmax(logits)_c, in nats; 0 if there is no label.
 
@@ -27,6 +31,11 @@ def softmax_cross_entropy(
     label_smoothing : float
         q is 1 - label_smoothing at the right class, plus label_smoothing / n_classes everywhere
         (Szegedy et al., 2016; 0.1 in Vaswani et al., 2017).
+    weights : array, shape (...), optional
+        s, at least 0. The mean is then sum_i s_i loss_i / sum_i s_i.
+    class_weights : array, shape (n_classes,), optional
+        w, at least 0. q_c becomes w_c q_c, and a label with the class y counts w_y times, as with
+        PyTorch's ``CrossEntropyLoss(weight=w)``. Labels that count 0 times are left out.
     """
     xp = checks.floating(logits=logits)
     backend_of(logits=logits, labels=labels)
@@ -46,32 +55,49 @@ def softmax_cross_entropy(
 
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
-    of_right = xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
+    weights = _checked_weights(xp, weights, logits, labels.shape)
+    counts = xp.where(has_label, weights, 0.0)  # [...]
+    terms = log_p
+    if class_weights is not None:
+        _check_class_weights(class_weights, logits, n_classes)
+        terms = class_weights * xp.where(class_weights > 0.0, log_p, 0.0)  # 0 * -inf is NaN
+        counts = counts * class_weights[right]
+    of_right = xp.take_along_axis(terms, right[..., None], axis=-1)[..., 0]  # [...]
     each = -(1.0 - label_smoothing) * of_right
     if label_smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
-        each = each - label_smoothing * log_p.mean(axis=-1)
-    count = xp.maximum(has_label.sum(), 1).astype(logits.dtype)
-    loss = xp.where(has_label, each, 0.0).sum() / count
-    return loss, (log_p, right, has_label, count, label_smoothing)
+        each = each - label_smoothing * terms.mean(axis=-1)
+    total = _positive(xp, counts.sum())
+    loss = (xp.where(counts > 0.0, each, 0.0) * weights).sum() / total
+    return loss, (log_p, right, weights, class_weights, counts, total, label_smoothing)
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     """dlogits = (p - q) dloss / number of labels, with p = softmax(logits).
 
-    In one row, -sum_c q_c log p_c = log sum_k exp(z_k) - sum_c q_c z_c, because q sums to 1. By
-    z_i, the derivative of the first term is p_i, and that of the second sum is q_i.
+    In one row, -sum_c q_c log p_c = (sum_c q_c) log sum_k exp(z_k) - sum_c q_c z_c. By z_i, the
+    derivative of the first term is (sum_c q_c) p_i, and that of the second sum is q_i. Without
+    class weights q sums to 1.
     """
-    log_p, right, has_label, count, label_smoothing = cache
+    log_p, right, weights, class_weights, counts, total, label_smoothing = cache
     xp = array_module(log_p)
     n_classes = log_p.shape[-1]
     is_right = right[..., None] == xp.arange(n_classes)
     q = is_right.astype(log_p.dtype) * (1.0 - label_smoothing) + label_smoothing / n_classes
-    # loss = sum over labels of -sum_c q_c log p_c, / count
-    drow = (xp.exp(log_p) - q) * (_number(dloss) / count)
-    return xp.where(has_label[..., None], drow, 0.0)
+    p = xp.exp(log_p)
+    if class_weights is not None:
+        q = class_weights * q
+        p = p * q.sum(axis=-1, keepdims=True)
+    # loss = sum over labels of -weight sum_c q_c log p_c, / total
+    drow = (p - q) * (weights * (_number(dloss) / total))[..., None]
+    return xp.where(counts[..., None] > 0.0, drow, 0.0)
 
 
-def binary_cross_entropy_with_logits(logits: Array, targets: Array) -> tuple[Array, Any]:
+def binary_cross_entropy_with_logits(
+    logits: Array,
+    targets: Array,
+    weights: Array | None = None,
+    class_weights: Array | None = None,
+) -> tuple[Array, Any]:
     """Mean of -t log sigmoid(z) - (1 - t) log(1 - sigmoid(z)), in nats; 0 if there is none.
 
     Parameters
@@ -80,12 +106,29 @@ def binary_cross_entropy_with_logits(logits: Array, targets: Array) -> tuple[Arr
         z, before the sigmoid.
     targets : array, same shape and dtype
         t, from 0 to 1.
+    weights : array, same shape, optional
+        s, at least 0. The mean is then sum_i s_i loss_i / sum_i s_i.
+    class_weights : array, shape (2,), optional
+        w, at least 0: t becomes w_1 t, and 1 - t becomes w_0 (1 - t). A target counts as often as
+        its class weighs, which is 1 above 0.5, as in `softmax_cross_entropy`.
     """
     xp = checks.floating(logits=logits, targets=targets)
     checks.shape("targets", targets, logits.shape, "One target for each logit")
-    # The same as max(z, 0) - z t + log(1 + exp(-|z|)), in which no exponential can overflow.
-    each = xp.maximum(logits, 0.0) - logits * targets + xp.log1p(xp.exp(-xp.abs(logits)))
-    return each.sum() / max(each.size, 1), (logits, targets)
+    one, both = targets, 1.0  # t, and t + (1 - t)
+    of_each: Array | float = 1.0
+    total: Array | int = max(logits.size, 1)
+    if weights is not None or class_weights is not None:
+        of_each = counts = _checked_weights(xp, weights, logits, logits.shape)
+        if class_weights is not None:
+            _check_class_weights(class_weights, logits, 2)
+            one = class_weights[1] * targets
+            both = one + class_weights[0] * (1.0 - targets)
+            counts = of_each * class_weights[(targets > 0.5).astype("int64")]
+        of_each, total = xp.where(counts > 0.0, of_each, 0.0), _positive(xp, counts.sum())
+    # both log(1 + exp(z)) - one z, in a form in which no exponential can overflow.
+    log1p = xp.log1p(xp.exp(-xp.abs(logits)))
+    each = xp.maximum(logits, 0.0) * both - logits * one + log1p * both
+    return (each * of_each).sum() / total, (logits, one, both, of_each, total)
 
 
 def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) -> Array:
@@ -94,12 +137,15 @@ def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) 
     Each is log(1 + exp(z)) - t z, and the derivative of the logarithm by z is
     exp(z) / (1 + exp(z)) = sigmoid(z).
     """
-    logits, targets = cache
+    logits, one, both, of_each, total = cache
     p, _ = sigmoid(logits)
-    return (p - targets) * (_number(dloss) / max(logits.size, 1))
+    # loss = ((both log(1 + exp(z)) - one z) of_each).sum() / total
+    return (p * both - one) * (of_each * (_number(dloss) / total))
 
 
-def mean_squared_error(prediction: Array, target: Array) -> tuple[Array, Any]:
+def mean_squared_error(
+    prediction: Array, target: Array, weights: Array | None = None
+) -> tuple[Array, Any]:
     """Mean of (prediction - target)^2 over all entries; 0 if there are none.
 
     Parameters
@@ -107,18 +153,27 @@ def mean_squared_error(prediction: Array, target: Array) -> tuple[Array, Any]:
     prediction : array, any shape
     target : array, same shape and dtype
         Nothing is broadcast: a prediction (n, 1) with a target (n,) would compare every pair.
+    weights : array, shape of the prediction without its last axis, optional
+        s, at least 0, of rows. The mean is then sum_i s_i loss_i / sum_i s_i, for the mean loss_i
+        of row i.
     """
-    checks.floating(prediction=prediction, target=target)
+    xp = checks.floating(prediction=prediction, target=target)
     checks.shape("target", target, prediction.shape, "One target for each prediction")
     difference = prediction - target
-    return (difference * difference).sum() / max(difference.size, 1), difference
+    of_rows: Array | float = 1.0
+    total: Array | int = max(difference.size, 1)
+    if weights is not None:
+        of_rows = _checked_weights(xp, weights, prediction, prediction.shape[:-1])[..., None]
+        difference = xp.where(of_rows > 0.0, difference, 0.0)  # a target left out may be NaN
+        total = _positive(xp, of_rows.sum() * prediction.shape[-1])
+    return (difference * difference * of_rows).sum() / total, (difference, of_rows, total)
 
 
 def mean_squared_error_backward(dloss: Array | float, cache: Any) -> Array:
     """dprediction = 2 (prediction - target) dloss / n, the derivative of a square."""
-    difference = cache
-    # loss = (difference * difference).sum() / size
-    return difference * (_number(dloss) * (2.0 / max(difference.size, 1)))
+    difference, of_rows, total = cache
+    # loss = (difference * difference * of_rows).sum() / total
+    return difference * (of_rows * (_number(dloss) * (2.0 / total)))
 
 
 def _number(dloss: Array | float) -> Array | float:
@@ -127,3 +182,22 @@ def _number(dloss: Array | float) -> Array | float:
         return float(dloss)
     checks.gradient(dloss, (), "dloss")
     return dloss
+
+
+def _checked_weights(xp: Any, weights: Array | None, like: Array, shape: tuple[int, ...]) -> Array:
+    """Return weights after checking their shape and dtype; ones if there are none."""
+    if weights is None:
+        return xp.ones(shape, dtype=like.dtype)
+    checks.floating(weights=weights, outputs=like)
+    checks.shape("weights", weights, shape, "One weight for each term of the mean")
+    return weights
+
+
+def _check_class_weights(class_weights: Array, logits: Array, n_classes: int) -> None:
+    checks.floating(class_weights=class_weights, logits=logits)
+    checks.shape("class_weights", class_weights, (n_classes,), "One weight for each class")
+
+
+def _positive(xp: Any, total: Array) -> Array:
+    """Return the sum of weights, or 1 if it is 0: there is nothing to divide then."""
+    return xp.where(total > 0.0, total, 1.0).astype(total.dtype)

@@ -8,18 +8,20 @@ from npformer.engine import fast
 from npformer.inspection.trace import Call, prepared, trace
 
 
-def first_non_finite(layer: Layer, x: Array, mask: Array | None = None) -> str | None:
+def first_non_finite(
+    layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
+) -> str | None:
     """Return the name of the first tensor that holds NaN or infinity; None if there is none.
 
     It looks at the input, then at the parameters, then at each layer's output in the order of
     computation. The arguments are those of `trace`.
     """
-    x, mask, _ = prepared(layer, x, mask)
+    x, mask, types = prepared(layer, x, mask, types)
     if x.dtype.kind == "f" and not _finite(x):
         return "the input x"
     if (parameter := non_finite_parameter(layer)) is not None:
         return parameter
-    calls = trace(layer, x, mask)
+    calls = trace(layer, x, mask, types)
     if found := _first_non_finite_output(calls):
         return found
     layers, of_twins = dict(layer.layers()), []

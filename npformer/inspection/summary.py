@@ -12,7 +12,8 @@ from npformer.inspection.trace_table import label
 def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
     """Return a table of all layers: name, kind, shape of the output, number of own parameters.
 
-    "runs as written" marks layers of which the engine has no fast version. `x` and `mask` are
+    "runs as written" marks layers of which the engine has no fast version, "frozen" those with
+    parameters that `Layer.freeze` took out of the training. `x` and `mask` are
     examples of inputs; only their shapes and dtypes matter.
     """
     checks.instance("layer", layer, Layer)
@@ -24,16 +25,19 @@ def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
         own = [child for _, child in call.layer.children() if isinstance(child, Parameter)]
         shared = bool(own) and id(call.layer) in counted
         counted.add(id(call.layer))
-        number = sum(math.prod(p.shape) for p in own if p.trainable)
+        number = sum(math.prod(p.shape) for p in own if not p.constant)
         count = "shared" if shared else f"{number:,}" if own else ""
         shape = ", ".join(str(tuple(y.shape)) for y in call.outputs())
-        note = "runs as written" if id(by_name[call.name]) in plain else ""
-        rows.append((label(call.name), type(call.layer).__name__, shape, count, note))
+        notes = ["frozen"] if any(not (p.trainable or p.constant) for p in own) else []
+        notes += ["runs as written"] if id(by_name[call.name]) in plain else []
+        rows.append((label(call.name), type(call.layer).__name__, shape, count, ", ".join(notes)))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
         for a, b, c, d, e in rows
     ]
     rule = "-" * (sum(widths) + 6)
-    total = f"{layer.n_parameters():,} trained parameters, {layer.dtype}"
+    frozen = sum(parameter.size for parameter in layer.frozen().values())
+    and_frozen = f", {frozen:,} frozen" if frozen else ""
+    total = f"{layer.n_parameters():,} trained parameters{and_frozen}, {layer.dtype}"
     return "\n".join([lines[0], rule, *lines[1:], rule, total])

@@ -17,18 +17,24 @@ class Batch:
     y: Array | None = None  # targets, as the loss takes them
     padding: Padding | None = None
     types: Array | None = None  # of the tokens: whole numbers, (batch, length)
-    weights: Array | None = None  # how many targets each sample has: NumPy array, (batch,)
+    weights: Array | None = None  # of the targets in the mean: (batch,) or (batch, length)
+    counts: Array | None = None  # how much each sample counts in it: NumPy array, (batch,)
 
     def __len__(self) -> int:
         return len(self.x)
 
     def of_rows(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
-        y, types, weights = (
-            None if array is None else array[rows] for array in (self.y, self.types, self.weights)
+        y, types, weights, counts = (
+            None if array is None else array[rows]
+            for array in (self.y, self.types, self.weights, self.counts)
         )
         padding = None if self.padding is None else self.padding.of_rows(rows)
-        return Batch(self.x[rows], y, padding, types, weights)
+        return Batch(self.x[rows], y, padding, types, weights, counts)
+
+    def counts_for(self, loss: Loss) -> Any:
+        """Return how much each sample counts in the mean loss: a NumPy array, (batch,)."""
+        return loss.counts(self.y) if self.weights is None else loss.counts(self.y, self.weights)
 
     def within(self, context: Context) -> Context:
         """Return `context` with the padding and types of this batch."""
@@ -52,6 +58,7 @@ def accumulate(
     with no axes, on the model's backend.
     """
     outputs, cache = model.forward(batch.x, batch.within(context))
-    value, loss_cache = loss.forward(outputs, batch.y)
+    targets: Any = [batch.y] if batch.weights is None else [batch.y, batch.weights]
+    value, loss_cache = loss.forward(outputs, *targets)
     model.backward(loss.backward(weight, loss_cache), cache, gradients)
     return value * weight

@@ -14,6 +14,7 @@ TRAINING_ONLY: list[tuple[type, str]] = [
     (Dropout, "rate"),
     (Attention, "memory"),
     (Classification, "label_smoothing"),
+    (Classification, "class_weight"),
 ]
 """Settings that may differ from the configuration: they have no effect at evaluation."""
 

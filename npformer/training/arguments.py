@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
@@ -9,15 +10,47 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.classifier.lengths import lengths_of, sees_padding
+from npformer.classifier.weights import class_weights
 from npformer.core import PRECISIONS, Feed, Layer, checks, get_backend, use_precision
 from npformer.engine.updates import device_generator
+from npformer.losses import Loss
 from npformer.models import Batch
 from npformer.optim import Adam
+
+
+def weighted_loss(
+    model: SequenceClassifier, loss: Loss, given: bool, class_weight: Any, samples: Batch
+) -> Loss:
+    """Return a loss in which classes weigh what `class_weight` says of some samples.
+
+    `given`: the user has chosen the loss.
+    """
+    if class_weight is None:
+        return loss
+    if given:
+        raise ValueError(
+            "class_weight and a loss are given; expected one of the two. Give it to the loss: "
+            "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
+        )
+    weighted = copy.copy(loss)
+    numbers = class_weights(class_weight, loss, model.n_classes, samples.y, samples.weights)
+    weighted.class_weight = numbers  # type: ignore[attr-defined]
+    if not samples.counts_for(weighted).any():
+        raise ValueError(
+            f"class_weight is {list(numbers)}, and every label to train on has the weight 0; "
+            "expected at least one class with labels and a weight above 0"
+        )
+    return weighted
 
 
 def optimizer_for(model: SequenceClassifier, optimizer: object, **settings: Any) -> Adam:
     """Return the given optimizer, or a new one with those of the settings that are not None."""
     given = {name: value for name, value in settings.items() if value is not None}
+    if not model.parameters():
+        raise ValueError(
+            "every parameter of the model is frozen, so there is nothing to train; expected at "
+            "least one that is not: model.unfreeze('classify.*')"
+        )
     if optimizer is None:
         return Adam(model.parameters(), **given)
     if not isinstance(optimizer, Adam):

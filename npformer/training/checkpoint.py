@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ MODELS: dict[str, type[Model]] = {
 }
 """The classes that can be rebuilt from a configuration, and so saved and loaded."""
 
-KEYS = ("class", "config", "arguments", "notes", "registered")
+KEYS = ("class", "config", "arguments", "notes", "registered", "frozen")
 """What a model's description has."""
 
 
@@ -118,6 +119,8 @@ def model_description(model: Model) -> dict[str, Any]:
     }
     if from_plugins := plugin_names({**vars(model.config), **arguments}):
         description["registered"] = from_plugins
+    if frozen := model.frozen():
+        description["frozen"] = list(frozen)
     return description
 
 
@@ -186,7 +189,11 @@ def _described(
     check_stated(description["config"], arguments, tensors)
     config = EncoderConfig.from_dict(description["config"])
     _refuse_misfits(path, misfit(kind, config, tensors))
-    return _built(kind, config, arguments, tensors)
+    model = _built(kind, config, arguments, tensors)
+    frozen = description.get("frozen", [])
+    if not isinstance(frozen, list):
+        raise ValueError(f"its frozen parameters are {frozen!r}; expected a list of names")
+    return model.freeze(*map(escape, frozen)) if frozen else model
 
 
 def _refuse_misfits(path: Path, problems: str) -> None:

@@ -7,6 +7,8 @@ import numpy as np
 
 from npformer.core import array_module, to_numpy
 from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.evaluation import Evaluation, value_of
+from npformer.training.metrics import Metric
 
 
 class EarlyStopping(Callback):
@@ -15,8 +17,9 @@ class EarlyStopping(Callback):
     With `patience`, it stops the training after so many epochs without a better one.
     """
 
-    def __init__(self, patience: int | None) -> None:
+    def __init__(self, patience: int | None, metric: Metric = "accuracy") -> None:
         self.patience = patience
+        self.metric = metric
         self.weights: dict[str, np.ndarray] = {}
         self._score: tuple[float, float] | None = None
 
@@ -30,12 +33,19 @@ class EarlyStopping(Callback):
         found = state.evaluation
         if found is None:
             return
-        score = (0.0 if math.isnan(found.accuracy) else found.accuracy, -found.loss)
+        score = self._of(found), -found.loss
         if self._score is None or score > self._score:
             self._score = score
             self.weights = {n: to_numpy(p).copy() for n, p in state.model.parameters().items()}
             state._set(best_epoch=state.epoch)
         self._stop_if_too_late(state)
+
+    def _of(self, found: Evaluation) -> float:
+        """Return the metric's value, the larger the better; 0 if it has none."""
+        value = value_of(self.metric, found)
+        if self.metric == "loss":
+            return -value
+        return 0.0 if math.isnan(value) else value
 
     def _stop_if_too_late(self, state: TrainingState) -> None:
         if self.patience is not None and state.epoch - (state.best_epoch or 0) >= self.patience:

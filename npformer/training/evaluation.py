@@ -11,9 +11,10 @@ from npformer.classifier import SequenceClassifier
 from npformer.core import Array, to_numpy
 from npformer.losses import Loss
 from npformer.models import Batch
+from npformer.training.metrics import Metric, balanced_accuracy, macro_f1, own_metric
 
 Data = Sequence[Any]
-"""(x, y) or (x, y, mask), host arrays."""
+"""(x, y), (x, y, mask) or (x, y, mask, types), host arrays; mask may be None."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,19 @@ class Evaluation:
         Fraction of labels that were predicted correctly; NaN for a loss without classes.
     labels : int
         The number of labels.
+    macro_f1, balanced_accuracy : float
+        Means over classes of F1 and of recall, in which a rare class counts as much as a frequent
+        one; NaN for a loss without classes.
+    metric : float or None
+        The value of a function given to ``fit(metric=...)``.
     """
 
     loss: float
     accuracy: float
     labels: int
+    macro_f1: float = math.nan
+    balanced_accuracy: float = math.nan
+    metric: float | None = None
 
 
 def evaluate(
@@ -41,11 +50,13 @@ def evaluate(
     batch_size: int = 256,
     processes: bool | str = "auto",
     loss: Loss | None = None,
+    *,
+    sample_weight: Any = None,
 ) -> Evaluation:
     """Return loss and accuracy of a model on labelled data.
 
-    `data` and `loss` are as in `fit`, `batch_size` and `processes` as in
-    `SequenceClassifier.predict_probabilities`.
+    `data`, `loss` and `sample_weight` are as in `fit`, `batch_size` and `processes` as in
+    `SequenceClassifier.predict_probabilities`. Weights weigh in the loss and in all metrics.
 
     Raises
     ------
@@ -54,7 +65,7 @@ def evaluate(
     """
     require_classifier(model)
     loss = model.loss_with(loss)
-    samples = checked_data(model, "data", data, loss)
+    samples = checked_data(model, "data", data, loss, sample_weight)
     return measure(model, samples, loss, batch_size, processes, must_be_numbers=True)
 
 
@@ -65,10 +76,12 @@ def measure(
     batch_size: int,
     processes: bool | str,
     must_be_numbers: bool = False,
+    metric: Metric = "accuracy",
 ) -> Evaluation:
     """Evaluate a model on data that have been checked."""
     mask = None if samples.padding is None else samples.padding.mask
-    outputs = model.in_batches(to_numpy, samples.x, mask, batch_size, processes=processes)
+    x, types = samples.x, samples.types
+    outputs = model.in_batches(to_numpy, x, mask, batch_size, types, processes=processes)
     wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
     if must_be_numbers and wrong.any():
         raise ValueError(
@@ -76,13 +89,25 @@ def measure(
             "numbers. Its x holds NaN or infinity, or the weights do: npformer.trace(model, x) "
             "shows where they begin"
         )
-    found = loss.measure(outputs, np.asarray(samples.y))
-    n = max(found.n, 1)
+    targets: Any = [np.asarray(samples.y)]
+    if samples.weights is not None:
+        targets.append(np.asarray(samples.weights))
+    found = loss.measure(outputs, *targets)
+    n = max(found.n, 1) if found.weight is None else found.weight or 1.0
+    by_class = found.by_class
     return Evaluation(
         loss=found.total / n,
         accuracy=math.nan if found.hits is None else found.hits / n,
         labels=found.n,
+        macro_f1=math.nan if by_class is None else macro_f1(by_class),
+        balanced_accuracy=math.nan if by_class is None else balanced_accuracy(by_class),
+        metric=None if isinstance(metric, str) else own_metric(metric, loss, outputs, samples.y),
     )
+
+
+def value_of(metric: Metric, found: Evaluation) -> float:
+    """Return what a metric says of an evaluation; NaN if there are no classes."""
+    return float(getattr(found, metric if isinstance(metric, str) else "metric"))
 
 
 def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
@@ -91,16 +116,23 @@ def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
     return min(256, 4 * min(batch_size, micro_batch or batch_size))
 
 
-def checked_data(model: SequenceClassifier, name: str, data: Data, loss: Loss) -> Batch:
+def checked_data(
+    model: SequenceClassifier, name: str, data: Data, loss: Loss, sample_weight: Any = None
+) -> Batch:
     """Return all samples as one batch on the host, after checking each of them."""
-    x, y, mask = _parts(name, data)
+    x, y, mask, types = _parts(name, data)
     if len(x) == 0:
         raise ValueError(f"{name} has no samples; expected at least 1")
     try:
-        samples = model.check(x, y, mask, loss=loss)
+        samples = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
     except (TypeError, ValueError) as error:
         raise type(error)(f"in {name}, {error}") from error
-    if not loss.counts(samples.y).any():
+    if not samples.counts_for(loss).any():
+        if sample_weight is not None and loss.counts(samples.y).any():
+            raise ValueError(
+                f"sample_weight is 0 for every sample of {name} that has a label; expected at "
+                "least one above 0"
+            )
         raise ValueError(
             f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
             "-1, which means that it has none"
@@ -118,16 +150,19 @@ def require_classifier(model: object) -> None:
         )
 
 
-def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
-    """Return x, y and mask of some data, after checking their types and lengths."""
-    if not isinstance(data, tuple | list) or len(data) not in (2, 3):
+def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None, Array | None]:
+    """Return x, y, mask and types of some data, after checking their types and lengths."""
+    if not isinstance(data, tuple | list) or len(data) not in (2, 3, 4):
         size = f" of {len(data)}" if isinstance(data, tuple | list) else ""
-        raise TypeError(f"{name} is a {type(data).__name__}{size}; expected (x, y) or (x, y, mask)")
-    x, y, mask = (*data, None)[:3]
-    for part, array in (("x", x), ("y", y), ("mask", mask)):
+        raise TypeError(
+            f"{name} is a {type(data).__name__}{size}; expected (x, y) or (x, y, mask), or with "
+            "token types (x, y, mask, types)"
+        )
+    x, y, mask, types = (*data, None, None)[:4]
+    for part, array in (("x", x), ("y", y), ("mask", mask), ("types", types)):
         if isinstance(array, np.ndarray) and array.ndim == 0:
             raise ValueError(f"{part} in {name} is a single number; expected one entry per sample")
-        if not isinstance(array, np.ndarray) and (part != "mask" or array is not None):
+        if not isinstance(array, np.ndarray) and (part in "xy" or array is not None):
             raise TypeError(
                 f"{part} in {name} is a {type(array).__name__}; expected a NumPy array. Write "
                 f"numpy.asarray({part}), or npformer.to_numpy({part}) if it is on a GPU: batches "
@@ -137,4 +172,4 @@ def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None]:
             raise ValueError(
                 f"{part} in {name} has {len(array)} samples and x has {len(x)}; expected as many"
             )
-    return x, y, mask
+    return x, y, mask, types

@@ -14,7 +14,7 @@ from npformer.optim import Adam
 
 
 def digest_of(samples: Batch | None) -> str | None:
-    """Return a digest of all samples, labels and masks, with their shapes and dtypes."""
+    """Return a digest of all samples: labels, masks, types, weights, their shapes and dtypes."""
     if samples is None:
         return None
     found = hashlib.sha256()
@@ -24,6 +24,10 @@ def digest_of(samples: Batch | None) -> str | None:
             found.update(b"none")
         else:
             found.update(f"{array.dtype.str}{array.shape}".encode())
+            found.update(np.ascontiguousarray(array).data)
+    for name, array in (("types", samples.types), ("weights", samples.weights)):
+        if array is not None:
+            found.update(f"{name}{array.dtype.str}{array.shape}".encode())
             found.update(np.ascontiguousarray(array).data)
     return found.hexdigest()
 

@@ -1,8 +1,12 @@
 """History: what `fit` returns."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
+
+LATER = {"metric", "validation_metric", "validation_rows"}
+"""What a history of version 0.1.0 does not have."""
 
 
 @dataclass
@@ -15,6 +19,11 @@ class History:
         Mean loss of the epoch's steps, in training mode, in nats.
     validation_loss, validation_accuracy : list of float
         Measured after the epoch. Empty without validation data.
+    metric, validation_metric : str, and list of float
+        What chose the best epoch, and its values: "accuracy", "macro_f1", "balanced_accuracy",
+        "loss", or the name of a function. The larger the better, but for "loss".
+    validation_rows : list of int or None
+        The rows of the data that were held out by ``fit(validation=0.1)``.
     lr : list of float
         Learning rate of the epoch's last step.
     seconds : list of float
@@ -39,6 +48,26 @@ class History:
     best_epoch: int | None = None
     stopped: str = "finished"
     workers: dict[str, int] = field(default_factory=dict)
+    metric: str = "accuracy"
+    validation_metric: list[float] = field(default_factory=list)
+    validation_rows: list[int] | None = None
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw loss and metric by epoch; return the matplotlib Figure.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write it as well: a .png, .svg or .pdf.
+
+        Raises
+        ------
+        ImportError
+            matplotlib is missing: it comes with the extra ``plot``.
+        """
+        from npformer.training.curves import plot
+
+        return plot(self, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -46,8 +75,14 @@ class History:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the history that `to_dict` gave; raises ValueError for anything else."""
-        names = {each.name for each in fields(cls)}
-        if not isinstance(values, Mapping) or set(values) != names:
+        """Return the history that `to_dict` gave; raises ValueError for anything else.
+
+        It may have been written before there were metrics: accuracy chose the best epoch then.
+        """
+        names = [each.name for each in fields(cls)]
+        if not isinstance(values, Mapping) or not {*names} - LATER <= {*values} <= {*names}:
             raise ValueError(f"a history is {values!r}; expected a dict of {', '.join(names)}")
-        return cls(**values)
+        found = cls(**values)
+        if "validation_metric" not in values:
+            found.validation_metric = list(found.validation_accuracy)
+        return found

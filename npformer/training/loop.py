@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import Any, cast
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import Seed, checks, initializers
@@ -16,15 +17,18 @@ from npformer.training.arguments import (
     note_padding,
     optimizer_for,
     precision_of,
+    weighted_loss,
 )
 from npformer.training.callback_list import CallbackList, Function, checked_callbacks
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.checkpoint_folder import checkpoint_folder, reserved
 from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import Data, checked_data, require_classifier
+from npformer.training.held_out import held_out_rows, validation_share
 from npformer.training.history import History
 from npformer.training.interrupts import Interrupts, Terminated, word_for
 from npformer.training.loss_watch import LossWatch
+from npformer.training.metrics import Metric, checked_metric, name_of
 from npformer.training.progress_bar import ProgressBar
 from npformer.training.resume import Checkpoints, n_bytes
 from npformer.training.steps import Training
@@ -34,7 +38,7 @@ def fit(
     model: SequenceClassifier,
     data: Data,
     *,
-    validation: Data | None = None,
+    validation: Data | float | None = None,
     epochs: int = 10,
     batch_size: int = 32,
     lr: float | None = None,
@@ -59,6 +63,10 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 1,
     resume: bool = False,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    metric: Metric = "accuracy",
+    accumulate: int = 1,
 ) -> History:
     """Train a classifier in place, and keep its best weights.
 
@@ -69,14 +77,15 @@ def fit(
     Parameters
     ----------
     model : SequenceClassifier
-    data : (x, y) or (x, y, mask)
-        Host arrays. With a mask, the model remembers that it was trained with one, and the token id
-        of padding if there is only one: see `SequenceClassifier`. Every token is of type 0; to
-        train with types, write the loop:
-        ``model.loss_and_gradients(x, y, mask, types=types)`` and ``optimizer.step(gradients)``.
-    validation : (x, y) or (x, y, mask), optional
+    data : (x, y), (x, y, mask) or (x, y, mask, types)
+        Host arrays; mask and types may be None. With a mask, the model remembers that it was
+        trained with one, and the token id of padding if there is only one: see
+        `SequenceClassifier`.
+    validation : data as above, or float, optional
         Evaluated after each epoch. The model ends with the weights of the epoch that had the best
-        accuracy, and the lowest loss among equals. Without it, the model keeps its last weights.
+        `metric`, and the lowest loss among equals. Without it, the model keeps its last weights. A
+        float is a share of the data, such as 0.1, which is held out: drawn by the seed, in each
+        class the same share, and kept in `History.validation_rows`.
     epochs, batch_size : int
         Passes over all data, and samples in a step.
     lr, schedule, weight_decay : optional
@@ -137,6 +146,18 @@ def fit(
         Go on from the checkpoint in the folder, or begin if there is none. Pass the same model,
         data and settings again; `epochs` may grow. With the same number of workers the training
         then equals one that was not stopped, bit for bit; otherwise a warning names the difference.
+    sample_weight : array, shape (n,), or also (n, length) without pooling, optional
+        s, at least 0: the loss of a batch is sum_i s_i loss_i / sum_i s_i.
+    class_weight : "balanced", sequence of float, or mapping of labels to float, optional
+        How much the labels of each class weigh in the loss, as in PyTorch's
+        ``CrossEntropyLoss(weight=...)``; `evaluate` and validation leave it out. "balanced": n /
+        (n_classes n_k) for class k with n_k of n labels.
+    metric : {"accuracy", "macro_f1", "balanced_accuracy", "loss"} or callable
+        What the best epoch is best by; a function gets y and probabilities, (n,) and (n, n_classes)
+        for the n labels of the validation data, and returns a number, the larger the better.
+    accumulate : int
+        Batches an update: gradients are those of one batch of ``accumulate * batch_size`` samples,
+        computed `batch_size` at a time. Steps, and so the schedule, count updates.
 
     Raises
     ------
@@ -151,9 +172,8 @@ def fit(
         or it is that of another training. Later, a checkpoint that cannot be written is a warning.
     """
     # NumPy's small integers would overflow.
-    epochs, batch_size = (
-        checks.positive(name, n) for name, n in (("epochs", epochs), ("batch_size", batch_size))
-    )
+    given = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
+    epochs, batch_size, accumulate = (checks.positive(name, n) for name, n in given.items())
     optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
     for name, value in optional.items():
         if value is not None:
@@ -171,18 +191,29 @@ def fit(
     folder = checkpoint_folder(checkpoint, every, resume)
     checked = checked_callbacks(callbacks)
     require_classifier(model)
-    loss = model.loss_with(loss, label_smoothing)
+    own_loss, loss = loss is not None, model.loss_with(loss, label_smoothing)
+    metric = checked_metric(metric, loss)
     # All data are checked now, so that a wrong label in the last batch does not cost an epoch.
-    samples = checked_data(model, "data", data, loss)
+    samples = checked_data(model, "data", data, loss, sample_weight)
     note_padding(model, samples)
-    held_out = None if validation is None else checked_data(model, "validation", validation, loss)
     rng = initializers.generator(seed)
-    optimizer = optimizer_for(model, optimizer, lr=lr, schedule=schedule, weight_decay=weight_decay)
     dropout = dropout_generator(model, masks, rng)
+    history, rows, part, held_out = History(metric=name_of(metric)), None, samples, None
+    if (share := validation_share(validation)) is not None:
+        rows, held = held_out_rows(samples, share, loss, *rng.spawn(1))
+        part, held_out = samples.of_rows(rows), samples.of_rows(held)
+        history.validation_rows = held.tolist()
+    elif validation is not None:
+        held_out = checked_data(model, "validation", cast(Data, validation), loss)
+    loss = weighted_loss(model, loss, own_loss, class_weight, part)
+    optimizer = optimizer_for(model, optimizer, lr=lr, schedule=schedule, weight_decay=weight_decay)
+    if accumulate > 1:  # one batch, of which a worker computes so many samples at a time
+        micro_batch = min(batch_size, micro_batch or batch_size)
+        batch_size *= accumulate
 
-    state = TrainingState(model, optimizer, History(), epochs, -(-len(samples) // batch_size))
+    state = TrainingState(model, optimizer, history, epochs, -(-len(part) // batch_size))
     losses = LossWatch(samples, check_every or (1 if model.backend == "numpy" else 50))
-    early = EarlyStopping(patience)
+    early = EarlyStopping(patience, metric)
     all_callbacks = CallbackList([early, ProgressBar(progress)], checked)
     stop: BaseException | None = None
     with Interrupts() as interrupts:
@@ -212,7 +243,9 @@ def fit(
                     clip_norm=clip_norm,
                     interrupts=interrupts,
                     early_stopping=early,
-                    lengths=lengths_for(model, samples, batches),
+                    metric=metric,
+                    rows=rows,
+                    lengths=lengths_for(model, part, batches),
                 )
                 checkpoints = None
                 if folder is not None:

@@ -117,13 +117,15 @@ def _weights_after(state: TrainingState) -> str:
 def non_finite_tensor(model: SequenceClassifier, samples: Batch) -> str:
     """Return the name of the first tensor with NaN or infinity when a model evaluates samples."""
     x, mask = samples.x, None if samples.padding is None else samples.padding.mask
+    types = samples.types
     kept = x if mask is None else x[mask]  # padding may hold anything
     if x.dtype.kind == "f" and not np.isfinite(kept).all():
         return "the input x"
     for start in range(0, len(x), 256):
         rows = slice(start, start + 256)
         with np.errstate(all="ignore"):
-            found = first_non_finite(model, x[rows], None if mask is None else mask[rows])
+            some = (None if array is None else array[rows] for array in (x, mask, types))
+            found = first_non_finite(model, *some)
         if found is not None:
             return found
     return "the loss itself (every layer's output is finite at evaluation)"

@@ -124,6 +124,8 @@ def _settings(training: Training, seed: object) -> dict[str, Any]:
             "batch_size": training.batch_size,
             "by_length": training.lengths is not None,
             "clip_norm": training.clip_norm,
+            "frozen": list(model.frozen()),
+            "metric": state.history.metric,
             "loss": {"class": type(training.loss).__name__, **_plain_settings(training.loss)},
             "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),
             "lr": optimizer.lr,
@@ -258,8 +260,13 @@ def _matched(callbacks: list[Callback], stored: list[dict[str, Any]]) -> list[tu
 
 def _plain_settings(loss: Any) -> dict[str, Any]:
     """Return those settings of a loss that can be compared with those in a file."""
-    plain = bool | int | float | str | None
-    return {name: value for name, value in vars(loss).items() if isinstance(value, plain)}
+    found: dict[str, Any] = {}
+    for name, value in vars(loss).items():
+        if isinstance(value, tuple) and all(isinstance(item, int | float) for item in value):
+            found[name] = list(value)
+        elif isinstance(value, bool | int | float | str):
+            found[name] = value
+    return found
 
 
 def _json(values: Any) -> Any:

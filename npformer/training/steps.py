@@ -21,9 +21,10 @@ from npformer.training.arguments import trains
 from npformer.training.callback_list import CallbackList
 from npformer.training.callbacks import TrainingState
 from npformer.training.early_stopping import EarlyStopping
-from npformer.training.evaluation import batch_at_evaluation, measure
+from npformer.training.evaluation import batch_at_evaluation, measure, value_of
 from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
+from npformer.training.metrics import Metric
 
 
 class WritesCheckpoints(Protocol):
@@ -56,7 +57,9 @@ class Training:
     clip_norm: float | None
     interrupts: Interrupts
     early_stopping: EarlyStopping
-    lengths: np.ndarray | None = None  # of the samples, if batches are made by length
+    metric: Metric = "accuracy"  # chooses the best epoch
+    rows: np.ndarray | None = None  # of the samples to train on; None: all
+    lengths: np.ndarray | None = None  # of these samples, if batches are made by length
     order: np.ndarray | None = None  # of the samples in the epoch; None between two epochs
     seconds_before: float = 0.0  # that the epoch has taken in earlier processes
     _began: float = 0.0  # when the epoch began or went on, on time.perf_counter
@@ -95,8 +98,10 @@ class Training:
     def _shuffled(self) -> np.ndarray:
         """Return the order of the samples in an epoch."""
         if self.lengths is None:
-            return self.shuffle.permutation(len(self.samples))
-        return shuffled_by_length(self.lengths, self.batch_size, self.shuffle)
+            order = self.shuffle.permutation(len(self.samples if self.rows is None else self.rows))
+        else:
+            order = shuffled_by_length(self.lengths, self.batch_size, self.shuffle)
+        return order if self.rows is None else self.rows[order]
 
     def _end_epoch(self) -> None:
         """Evaluate the model after the last step of an epoch."""
@@ -148,12 +153,16 @@ class Training:
         state = self.state
         at_once = batch_at_evaluation(self.batch_size, self.micro_batch)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = measure(state.model, held_out, self.loss, at_once, self.processes)
+            found = measure(
+                state.model, held_out, self.loss, at_once, self.processes, False, self.metric
+            )
         state._set(evaluation=found)
         self.losses.check_validation(state, found.loss, held_out)
         state.history.validation_loss.append(found.loss)
         if not np.isnan(found.accuracy):
             state.history.validation_accuracy.append(found.accuracy)
+        if not np.isnan(value := value_of(self.metric, found)):
+            state.history.validation_metric.append(value)
 
     @contextmanager
     def _computing(self, n_rows: int) -> Iterator[None]:

@@ -913,6 +913,35 @@ def interop() -> None:
 
 interop()
 
+
+def word_vectors() -> None:
+    def file() -> Path:
+        place = Path("vectors.txt").absolute()
+        place.write_text("a 1 2 3 4\nb 5 6 7 8\n", "utf-8")
+        return place
+
+    def texts(v: Any, _: Any) -> bool:
+        if isinstance(v, np.ndarray):
+            return v.ndim > 0 and len(v) == 0
+        several = isinstance(v, list | tuple | dict | set) and len(v) < 8
+        return several and all(isinstance(word, str) for word in v)
+
+    def ids_of(v: Any, _: Any) -> bool:
+        return texts(v, _) and not isinstance(v, set | np.ndarray) and not (v and v != {"a": 1})
+
+    words = Slot(lambda: ["a", "c"], texts)
+    call("interop.read_word_vectors", nf.interop.read_word_vectors, path=path(file), words=words)
+    call(
+        "interop.set_word_vectors",
+        nf.interop.set_word_vectors,
+        model=an(classifier, nf.SequenceClassifier, nf.TextEncoder),
+        words=Slot(lambda: ["a", "b", "c"], ids_of),
+        vectors=an(lambda: {"a": np.ones(4)}, dict, fits=lambda v: "a" not in v),
+    )
+
+
+word_vectors()
+
 # Training and files -------------------------------------------------------------------------------
 
 
@@ -921,6 +950,27 @@ def training() -> None:
     x, y = rng.integers(7, size=(6, 3)), rng.integers(3, size=6)
     keep = np.arange(3) < rng.integers(1, 4, size=6)[:, None]
     samples = Slot(lambda: (x.copy(), y.copy(), keep.copy()), lambda v, _: False)
+
+    def share(v: Any, _: Any) -> bool:
+        return is_number(v) and 0.1 <= v < 1.0
+
+    def numbers(v: Any, n: int) -> bool:
+        several = isinstance(v, list | tuple | np.ndarray | memoryview)
+        if not several or np.shape(v) != (n,) or np.asarray(v).dtype.kind not in "iuf":
+            return False
+        found = np.asarray(v).astype("float64")
+        return bool((found >= 0.0).all() and 0.0 < found.sum() < 1e30)
+
+    def of_samples(v: Any, _: Any) -> bool:
+        return numbers(v, 6)
+
+    def of_classes(v: Any, _: Any) -> bool:
+        return (v == "balanced" if isinstance(v, str) else numbers(v, 3)) or v == {}
+
+    def picture() -> Path:
+        return Path("curve.png").absolute()
+
+    samples_or_share = Slot(samples.make, share)
     model = an(classifier, nf.SequenceClassifier)
     loss = or_none(an(losses.SoftmaxCrossEntropy, losses.Loss))
     many = {"batch_size": count(2), "processes": flag(False, "auto")}
@@ -930,7 +980,11 @@ def training() -> None:
         "fit",
         fit,
         **short,
-        validation=or_none(samples),
+        validation=or_none(samples_or_share),
+        sample_weight=or_none(Slot(lambda: np.arange(6.0), of_samples)),
+        class_weight=or_none(Slot(lambda: "balanced", of_classes)),
+        metric=choice("accuracy", "macro_f1", "balanced_accuracy", "loss"),
+        accumulate=count(2),
         epochs=count(1, large=False),
         batch_size=count(4),
         clip_norm=or_none(positive(0.5)),
@@ -958,7 +1012,16 @@ def training() -> None:
         loss=loss,
         optimizer=Slot(lambda: None, lambda v, _: v is None),
     )
-    call("evaluate", nf.evaluate, **short, loss=loss, **many)
+    weights = or_none(Slot(lambda: np.arange(6.0), of_samples))
+    call("evaluate", nf.evaluate, **short, loss=loss, sample_weight=weights, **many)
+    call("History.plot", nf.History([1.0], lr=[0.1]).plot, path=or_none(path(picture)))
+
+    def froze(do: str, pattern: Any) -> Any:
+        return getattr(classifier().freeze("embed.*"), do)(pattern)
+
+    pattern = choice("embed.*", "*", "classify.weight")
+    for do in ("freeze", "unfreeze"):
+        call(f"Layer.{do}", partial(froze, do), pattern=pattern)
 
     def some(v: Any, _: Any) -> bool:
         return v in ([0], [1], [0, 1]) if isinstance(v, list) else is_whole(v) and 1 <= v <= 16

@@ -1,6 +1,7 @@
 """Cases of functions: linear maps, activations, norms, transforms, losses."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ def functional() -> Iterator[Case]:
     yield from _normalisations()
     yield from _transforms()
     yield from _tokens_and_losses()
+    yield from _weighted_losses()
 
 
 def _linear_maps() -> Iterator[Case]:
@@ -92,3 +94,20 @@ def _tokens_and_losses() -> Iterator[Case]:
     yield pair("soft targets", binary, z, targets, wrt=["logits"])
     yield pair("hard targets", binary, z, targets.round(), wrt=["logits"])
     yield pair("random points", squared, z, targets, wrt=["prediction"])
+
+
+def _weighted_losses() -> Iterator[Case]:
+    weights, classes = np.array([0.5, 0.0, 2.0, 1.5]), np.array([0.2, 3.0, 1.0])
+    labels = np.array([0, 2, -1, 1])
+    of_samples: dict[str, Any] = {"weights": weights, "wrt": ["logits"]}
+    both = of_samples | {"class_weights": classes}
+    crossed, squared = F.softmax_cross_entropy, F.mean_squared_error
+    yield pair("weights", crossed, (4, 3), labels, **of_samples)
+    label = "weights of samples and classes, label smoothing"
+    yield pair(label, crossed, (4, 3), labels, label_smoothing=0.3, **both)
+    z, targets = 3.0 * draw(4), np.random.default_rng(0).random(4)
+    binary, both["class_weights"] = F.binary_cross_entropy_with_logits, classes[:2]
+    yield pair("weights", binary, z, targets, **of_samples)
+    yield pair("weights of samples and classes", binary, z, targets, **both)
+    of_rows: dict[str, Any] = {"weights": weights, "wrt": ["prediction"]}
+    yield pair("weights of rows", squared, draw(4, 2), draw(4, 2, seed=1), **of_rows)

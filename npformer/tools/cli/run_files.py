@@ -1,6 +1,5 @@
 """The folder that npformer train writes: models, history.json, metrics.json and curves.png."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from npformer.core.files import write_whole
 from npformer.tools.cli.run_folder import REPORT
 from npformer.training import Evaluation, History
 from npformer.training.checkpoint import checkpoint_name, save
+from npformer.training.curves import figure_of, write_figure
 
 
 class Results:
@@ -79,41 +79,17 @@ class Results:
 
 def draw_curves(histories: dict[str, Any], metrics: dict[str, Any], folder: Path) -> str:
     """Draw the curves of all splits; return the name of the file, or why there is none."""
+    mixer = metrics["mixer"] if isinstance(metrics["mixer"], str) else ", ".join(metrics["mixer"])
+    found = {split: History.from_dict(history) for split, history in histories.items()}
+    # A test accuracy is drawn beside validation accuracies only.
+    tested = {
+        split: metrics["splits"][split]["test_accuracy"]
+        for split, history in found.items()
+        if history.metric == "accuracy"
+    }
     try:
-        import matplotlib
+        figure = figure_of(found, tested, f"{metrics['task']}, {mixer}, seed {metrics['seed']}")
     except ImportError:
         return 'no curves.png: python -m pip install "npformer[plot]"'
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    figure, (losses, accuracies) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for colour, (split, history) in zip(("C0", "C1"), histories.items(), strict=False):
-        trained = range(1, len(history["train_loss"]) + 1)
-        validated = range(1, len(history["validation_loss"]) + 1)
-        training = {"color": colour, "label": f"{split}, training (with dropout)"}
-        validation = {"color": colour, "linestyle": "--", "label": f"{split}, validation"}
-        losses.plot(trained, history["train_loss"], **training)
-        losses.plot(validated, history["validation_loss"], **validation)
-        accuracies.plot(validated, history["validation_accuracy"], **validation)
-        if history["best_epoch"]:
-            accuracies.plot(
-                [history["best_epoch"]],
-                [metrics["splits"][split]["test_accuracy"]],
-                "*",
-                markersize=12,
-                markeredgecolor="black",
-                color=colour,
-                label=f"{split}, test (weights of the best epoch)",
-            )
-    losses.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, None))
-    accuracies.set(xlabel="epoch", ylabel="accuracy", ylim=(None, 1.005))
-    for axes in (losses, accuracies):
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
-    mixer = metrics["mixer"] if isinstance(metrics["mixer"], str) else ", ".join(metrics["mixer"])
-    figure.suptitle(f"{metrics['task']}, {mixer}, seed {metrics['seed']}")
-    image = io.BytesIO()
-    figure.savefig(image, dpi=120, format="png")
-    plt.close(figure)
-    write_whole(folder / "curves.png", image.getvalue())
+    write_figure(figure, folder / "curves.png")
     return "curves.png"

@@ -31,6 +31,7 @@ from npformer.tools.cli.run_folder import RunFolder
 from npformer.tools.plugins import load_plugins
 from npformer.tools.recipes import RECIPES, Recipe
 from npformer.training import History, batch_at_evaluation, evaluate, fit
+from npformer.training.metrics import METRICS
 
 OF_THIS_CALL = (
     "command",
@@ -113,6 +114,8 @@ def _add_training_options(group: Any) -> None:
     add("--weight-decay X", "decoupled, as in AdamW")
     add("--label-smoothing X", "at least 0 and below 1")
     add("--clip-norm X", "upper bound on the norm of the gradient")
+    best = "what the best epoch is best by on the validation data (default: accuracy)"
+    add("--metric NAME", best, choices=METRICS)
     add("--seed N", "of weights, batches, dropout and generated data", 0)
     add("--workers N", "CPU cores that share a batch, or auto", "auto", type=_workers)
     masks = "where dropout's masks are drawn: host gives the same run on every backend, device is"
@@ -286,6 +289,7 @@ def _fit(
         micro_batch=options.micro_batch,
         precision=options.precision,
         masks=options.masks,
+        metric=options.metric or "accuracy",
         progress=not options.quiet and sys.stderr is not None and sys.stderr.isatty(),
         on_interrupt="return",
         checkpoint=checkpoint,

@@ -1,0 +1,97 @@
+"""Sample weights, as a user gives them, made into weights of targets; and class weights."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, checks, described
+from npformer.functional import NO_LABEL
+from npformer.losses import Classification, Loss
+
+
+def target_weights(
+    sample_weight: Any, answers: tuple[int, ...], loss: Loss, dtype: str
+) -> np.ndarray:
+    """Return the weight of each target, of the shape `answers`, after checking all of them.
+
+    `sample_weight` has a number for each sample, or for each token if tokens have targets.
+    """
+    if not loss.takes_weights:
+        raise TypeError(
+            f"sample_weight is given and {type(loss).__name__} weighs no targets; expected a loss "
+            "with forward(self, outputs, y, weights=None). Leave sample_weight out, or write the "
+            "weighted mean there"
+        )
+    found = checks.weights("sample_weight", sample_weight)
+    if found.shape not in (answers[:1], answers):
+        or_token = f" or {answers}, one for each token" if len(answers) > 1 else ""
+        raise ValueError(
+            f"sample_weight has shape {found.shape}; expected {answers[:1]}, one number for each "
+            f"sample{or_token}"
+        )
+    with np.errstate(over="ignore"):
+        cast = found.astype(dtype)
+    if not np.isfinite(cast).all():
+        raise ValueError(
+            f"sample_weight reaches {found.max():.3g}, which is more than {dtype} holds; expected "
+            "moderate numbers. Only their ratios matter: divide them by their mean"
+        )
+    by_sample = cast.reshape(len(cast), *(1,) * (len(answers) - 1)) if cast.ndim == 1 else cast
+    return np.ascontiguousarray(np.broadcast_to(by_sample, answers))
+
+
+def class_weights(
+    class_weight: Any, loss: Loss, n_classes: int, y: Array, weights: np.ndarray | None
+) -> tuple[float, ...]:
+    """Return how much each class weighs.
+
+    "balanced" makes all classes that occur weigh as much as if they were equally frequent: a class
+    gets n / (number of classes k), for k of n labels, each counted `weights` times. A class without
+    labels, and one that a mapping does not name, gets 1.
+    """
+    if not isinstance(loss, Classification) or not loss.takes_weights:
+        raise TypeError(
+            f"class_weight is given and the loss is a {type(loss).__name__}; expected one of "
+            "npformer's losses of classes. Pass sample_weight instead"
+        )
+    if isinstance(class_weight, str):
+        checks.choice("class_weight", class_weight, ("balanced",))
+        return _balanced(n_classes, np.asarray(y), weights)
+    if isinstance(class_weight, Mapping):
+        found = np.ones(n_classes)
+        for label, weight in class_weight.items():
+            if isinstance(label, bool) or not isinstance(label, int | np.integer):
+                raise TypeError(
+                    f"class_weight has the label {described(label)}; expected whole numbers from 0 "
+                    f"to {n_classes - 1}, as in y"
+                )
+            if not 0 <= label < n_classes:
+                raise ValueError(
+                    f"class_weight has the label {label}; expected labels from 0 to "
+                    f"{n_classes - 1}, because n_classes is {n_classes}"
+                )
+            checks.not_negative(f"class_weight[{label}]", weight)
+            found[label] = float(weight)
+        return tuple(found.tolist())
+    if not isinstance(class_weight, Sequence | np.ndarray):
+        raise TypeError(
+            f"class_weight is {described(class_weight)}; expected 'balanced', a number for each "
+            "class, or a mapping of labels to numbers"
+        )
+    numbers = checks.weights("class_weight", class_weight)
+    if numbers.shape != (n_classes,):
+        raise ValueError(
+            f"class_weight has shape {numbers.shape}; expected ({n_classes},), one number for each "
+            "class, in the order of the labels"
+        )
+    return tuple(numbers.tolist())
+
+
+def _balanced(n_classes: int, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, ...]:
+    counted = y != NO_LABEL
+    each = None if weights is None else weights[counted].astype("float64")
+    of_class = np.bincount(y[counted], each, n_classes).astype("float64")
+    occurs = of_class > 0.0
+    share = of_class.sum() / max(int(occurs.sum()), 1)
+    return tuple(np.where(occurs, share / np.where(occurs, of_class, 1.0), 1.0).tolist())

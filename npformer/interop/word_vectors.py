@@ -1,0 +1,199 @@
+"""Pretrained word vectors: text files of GloVe, word2vec and fastText, and an embedding's rows."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from npformer.core import Layer, array_module, asarray, checks, described
+from npformer.layers import Embedding
+
+GZIP = b"\x1f\x8b"
+
+
+def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return the vectors of those words that a file has, float32, in the order of the words.
+
+    A line is a word and its numbers, with spaces or a tab between, in UTF-8: "the 0.418 0.24968".
+    That is the text format of GloVe, and of word2vec and fastText (.vec), which begin with a line
+    "number_of_words size". The file may be compressed by gzip. Other words are not kept, so a file
+    of gigabytes needs little memory. Words are compared letter by letter: most files are in lower
+    case. Of a word that stands there twice, the first vector counts.
+
+    Parameters
+    ----------
+    path : str or path
+    words : iterable of str
+        Those that are wanted, such as a vocabulary.
+
+    Raises
+    ------
+    ValueError
+        The file is of another format (word2vec's binary one too), cut short, or a vector is not
+        finite or of another size than the first; the message names the line.
+    """
+    path = checks.path("path", path)
+    if isinstance(words, np.ndarray):
+        words = words.tolist()
+    if isinstance(words, str) or not isinstance(words, Iterable):
+        raise TypeError(f"words is {described(words)}; expected a list of words, or a vocabulary")
+    wanted = {_text("words", word).encode(): word for word in words}
+    found: dict[str, np.ndarray] = {}
+    size, stated, lines = 0, None, 0
+    for number, line in _lines(path):
+        fields = line.split(b"\t" if b"\t" in line and b" " not in line.strip() else b" ")
+        if number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
+            stated, size = int(fields[0]), int(fields[1])
+            continue
+        lines += 1
+        if lines == 1:
+            size = size or len(fields) - 1
+            _vector(path, number, fields[-size:] if size else [b""])  # the file is one of vectors
+        word = b" ".join(fields[:-size])  # which may hold spaces
+        if (name := wanted.get(word)) is not None and name not in found:
+            found[name] = _vector(path, number, fields[-size:])
+        elif len(fields) <= size:
+            raise _wrong(path, number, f"{len(fields) - 1} numbers, and {size} in the first line")
+    if lines == 0:
+        raise ValueError(f"{path} holds no word vectors; expected lines such as 'the 0.41 0.24'")
+    if stated is not None and lines != stated:
+        raise ValueError(
+            f"{path} says that it has {stated:,} words and has {lines:,}; expected as many. It was "
+            "cut short: copy or download it again"
+        )
+    return {word: found[word] for word in wanted.values() if word in found}
+
+
+def set_word_vectors(
+    model: Layer, words: Sequence[str] | Mapping[str, int], vectors: Mapping[str, Any]
+) -> int:
+    """Fill rows of a model's embedding of tokens with word vectors; return how many were filled.
+
+    Rows of other words stay as they are, and so does every row if this raises an error. To keep the
+    vectors as they are in training: ``model.freeze("embed.tokens*")``.
+
+    Parameters
+    ----------
+    model : SequenceClassifier or TextEncoder
+        Of token ids; d_model is the size of the vectors. With ``scale_embeddings``, what enters the
+        model is the vector times sqrt(d_model).
+    words : sequence of str, or mapping of str to int
+        The word of each token id, or the token id of each word.
+    vectors : mapping of str to array, shape (d_model,)
+        As `read_word_vectors` returns them. Words that are not in `words` are left out.
+    """
+    tokens = getattr(getattr(model, "embed", None), "tokens", None)
+    if not isinstance(tokens, Embedding):
+        raise TypeError(
+            f"model is {described(model)} without an embedding of tokens; expected a classifier or "
+            "encoder of token ids: SequenceClassifier(..., vocab_size=...)"
+        )
+    vocab_size, d_model = tokens.weight.shape
+    ids = _ids(words, vocab_size)
+    if not isinstance(vectors, Mapping):
+        raise TypeError(
+            f"vectors is {described(vectors)}; expected a mapping of words to vectors, as "
+            "read_word_vectors returns"
+        )
+    rows: dict[int, np.ndarray] = {}
+    for word, token in ids:
+        if word not in vectors:
+            continue
+        vector = np.asarray(vectors[word])
+        if vector.shape != (d_model,):
+            raise ValueError(
+                f"the vector of {word!r} has shape {vector.shape} and the model d_model {d_model}; "
+                f"expected ({d_model},). Build the model with d_model={vector.size}"
+            )
+        if vector.dtype.kind not in "fiu" or not np.isfinite(vector).all():
+            raise ValueError(f"the vector of {word!r} is {vector}; expected finite numbers")
+        rows[token] = vector
+    if rows:
+        table = tokens.weight.value
+        xp = array_module(table)
+        stacked = np.stack(list(rows.values())).astype(tokens.weight.dtype)
+        table[xp.asarray(list(rows))] = asarray(stacked, model.backend)
+    return len(rows)
+
+
+def _ids(words: Any, vocab_size: int) -> list[tuple[str, int]]:
+    """Return words and token ids, after checking them."""
+    if isinstance(words, Mapping):
+        pairs = [(word, checks.whole(f"the id of {word!r}", id_, 0)) for word, id_ in words.items()]
+    elif isinstance(words, Sequence) and not isinstance(words, str):
+        pairs = [(word, i) for i, word in enumerate(words)]
+    else:
+        raise TypeError(
+            f"words is {described(words)}; expected the words in the order of their ids, or a "
+            "mapping of words to ids"
+        )
+    for word, id_ in pairs:
+        _text("words", word)
+        if id_ >= vocab_size:
+            raise ValueError(
+                f"{word!r} has the id {id_} and the model's vocab_size is {vocab_size}; expected "
+                "the vocabulary that the model was built for"
+            )
+    return pairs
+
+
+def _text(name: str, word: object) -> str:
+    if not isinstance(word, str):
+        raise TypeError(f"{name} holds {described(word)}; expected texts")
+    return word
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of each line that is not empty."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected a file of word vectors")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}; expected a file of word vectors")
+    with path.open("rb") as file:
+        compressed = file.read(2) == GZIP
+        file.seek(0)
+        opened: Any = gzip.GzipFile(fileobj=file) if compressed else file
+        yield from _numbered(path, opened)
+
+
+def _numbered(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    try:
+        for number, line in enumerate(file, 1):
+            if number <= 2 and b"\0" in line:
+                raise ValueError(
+                    f"{path} is not a text file; expected lines of words and numbers. A .bin of "
+                    "word2vec or fastText has to be converted to text first"
+                )
+            if content := line.removeprefix(b"\xef\xbb\xbf").rstrip(b" \t\r\n"):
+                yield number, content
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is cut short or damaged after line {number} ({error}); expected a whole gzip "
+            "file. Copy or download it again"
+        ) from error
+
+
+def _vector(path: Path, number: int, fields: list[bytes]) -> np.ndarray:
+    """Return the numbers of a line."""
+    try:
+        with np.errstate(over="ignore"):
+            vector = np.array([float(field) for field in fields]).astype("float32")
+    except ValueError:
+        raise _wrong(path, number, "something else than numbers after a word") from None
+    if not np.isfinite(vector).all():
+        raise _wrong(path, number, "a number that is NaN or infinite")
+    return vector
+
+
+def _wrong(path: Path, number: int, what: str) -> ValueError:
+    return ValueError(
+        f"line {number} of {path}: {what}. Expected a word and its numbers, as in 'the 0.41 "
+        "0.24', in UTF-8. Is it cut short, or of another format?"
+    )

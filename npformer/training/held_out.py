@@ -1,0 +1,72 @@
+"""A share of the data, held out for validation."""
+
+from typing import Any
+
+import numpy as np
+
+from npformer.losses import Classification, Loss
+from npformer.models import Batch
+
+
+def validation_share(validation: Any) -> float | None:
+    """Return `validation` if it is a number, and so a share of the data; None for anything else."""
+    if isinstance(validation, bool) or not isinstance(validation, int | float | np.number):
+        return None
+    if not 0.0 < validation < 1.0:
+        raise ValueError(
+            f"validation is {validation}; expected a share of the data between 0 and 1, such as "
+            "0.1, or (x, y)"
+        )
+    return float(validation)
+
+
+def held_out_rows(
+    samples: Batch, share: float, loss: Loss, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to train on and those held out, both in the order of the data.
+
+    If each sample has one label, as many of each class are held out as its share is, up to one
+    sample, and at least one of each class is left; otherwise any samples.
+    """
+    n = len(samples)
+    y: Any = np.asarray(samples.y)
+    by_class = isinstance(loss, Classification) and y.ndim == 1
+    held = round(share * n)
+    if by_class:
+        _, inverse, sizes = np.unique(y, return_inverse=True, return_counts=True)
+        held = min(held, n - len(sizes))
+    if not 0 < held < n:
+        raise ValueError(
+            f"validation is {share} of {n} samples, which leaves {held} to validate on; expected "
+            "at least 1, and one of each class to train on. Pass a larger share, more samples, or "
+            "validation=(x, y)"
+        )
+    order = rng.permutation(n)
+    if not by_class:
+        chosen = order[:held]
+    else:
+        taken = _by_largest_remainder(sizes, held)
+        groups = [order[inverse[order] == k][:m] for k, m in enumerate(taken)]
+        chosen = np.concatenate(groups)
+    is_held = np.zeros(n, dtype=bool)
+    is_held[chosen] = True
+    parts = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+    for rows, purpose in zip(parts, ("to train on", "held out"), strict=True):
+        if not samples.of_rows(rows).counts_for(loss).any():
+            raise ValueError(
+                f"of the samples {purpose} with validation={share}, none has a label and a weight "
+                "above 0; expected at least one. Pass another share or seed, or validation=(x, y)"
+            )
+    return parts
+
+
+def _by_largest_remainder(sizes: np.ndarray, held: int) -> np.ndarray:
+    """Return how many of each class are held out: in proportion, but never a whole class."""
+    quota = sizes * (held / sizes.sum())
+    taken: np.ndarray = np.minimum(quota.astype("int64"), sizes - 1)
+    while (missing := held - int(taken.sum())) > 0:
+        remainder = np.where(taken < sizes - 1, quota - taken, -np.inf)
+        open_ = int((taken < sizes - 1).sum())
+        most = np.argsort(-remainder, kind="stable")[: min(missing, open_)]
+        taken[most] += 1
+    return taken

@@ -1,0 +1,95 @@
+"""Metrics: how good a model's answers are, in one number, by which `fit` chooses the best epoch."""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks, described
+from npformer.functional import NO_LABEL
+from npformer.losses import Classification, Loss
+
+METRICS = ("accuracy", "macro_f1", "balanced_accuracy", "loss")
+
+Metric = str | Callable[[np.ndarray, np.ndarray], float]
+"""A name in `METRICS`, or a function of labels and probabilities; larger is better."""
+
+
+def macro_f1(by_class: np.ndarray) -> float:
+    """Return the mean over classes of F1 = 2 right / (labels + predictions).
+
+    The rows of `by_class` are right answers, labels and predictions, (3, n_classes). Classes that
+    are neither label nor prediction are left out.
+    """
+    right, labels, predictions = by_class
+    occurs = labels + predictions > 0.0
+    return _mean(2.0 * right[occurs] / (labels + predictions)[occurs])
+
+
+def balanced_accuracy(by_class: np.ndarray) -> float:
+    """Return the mean over classes of recall = right / labels; classes without labels left out."""
+    right, labels, _ = by_class
+    occurs = labels > 0.0
+    return _mean(right[occurs] / labels[occurs])
+
+
+def checked_metric(metric: object, loss: Loss) -> Metric:
+    """Return a metric that can be computed for a loss."""
+    if isinstance(metric, str):
+        checks.choice("metric", metric, METRICS)
+        if metric in ("macro_f1", "balanced_accuracy") and not isinstance(loss, Classification):
+            raise ValueError(
+                f"metric is {metric!r} and a {type(loss).__name__} knows no classes; expected "
+                "'loss', or a function of y and outputs"
+            )
+        return metric
+    if not callable(metric):
+        raise TypeError(
+            f"metric is {described(metric)}; expected one of {', '.join(METRICS)}, or a function "
+            "of y and probabilities"
+        )
+    try:
+        inspect.signature(metric).bind(None, None)
+    except TypeError as error:
+        raise TypeError(
+            f"metric cannot be called with y and probabilities ({error}); expected a function of "
+            "these two"
+        ) from None
+    except ValueError:  # some functions written in C have no signature
+        pass
+    return metric
+
+
+def name_of(metric: Metric) -> str:
+    """Return what a metric is called."""
+    return metric if isinstance(metric, str) else getattr(metric, "__name__", described(metric))
+
+
+def own_metric(
+    metric: Callable[[np.ndarray, np.ndarray], float], loss: Loss, outputs: np.ndarray, y: Any
+) -> float:
+    """Return a metric of the user's, of all targets that there are.
+
+    It gets y, (n,), and probabilities, (n, n_classes); for a loss without classes, targets and
+    outputs as they are.
+    """
+    y = np.asarray(y)
+    if isinstance(loss, Classification):
+        counted = y != NO_LABEL
+        y, outputs = y[counted], loss.probabilities(outputs)[counted]
+    value = metric(y, outputs)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(
+            f"metric {name_of(metric)} returned {value!r}; expected a number, the larger the better"
+        )
+    return number
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if values.size else math.nan

@@ -1,0 +1,120 @@
+"""fit(validation=0.1): a share of the data is held out, drawn by the seed."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
+from npformer.models import Batch
+from npformer.training.held_out import held_out_rows
+from tests.training.common import assert_same_weights, fit
+
+pytest.importorskip(
+    "hypothesis",
+    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def split(y, share, seed=0, loss=None):
+    samples = Batch(np.zeros((len(y), 1)), y)
+    return held_out_rows(samples, share, loss or SoftmaxCrossEntropy(), np.random.default_rng(seed))
+
+
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    share=st.floats(0.05, 0.9),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=200, deadline=None)
+def test_each_class_gives_its_share_up_to_one_sample(sizes, share, seed):
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    np.random.default_rng(seed).shuffle(y)
+    n, most = len(y), len(y) - len(sizes)
+    held = min(round(share * n), most)
+    if held == 0:
+        with pytest.raises(ValueError, match=r"leaves 0 to validate on; expected at least 1"):
+            split(y, share, seed)
+        return
+    rows, held_rows = split(y, share, seed)
+    np.testing.assert_array_equal(np.sort(np.concatenate([rows, held_rows])), np.arange(n))
+    assert len(held_rows) == held
+    assert (np.diff(rows) > 0).all()
+    assert (np.diff(held_rows) > 0).all()
+    of_class = np.bincount(y[held_rows], minlength=len(sizes))
+    assert (np.bincount(y[rows], minlength=len(sizes)) >= 1).all()
+    if round(share * n) < most and min(sizes) * (1.0 - share) >= 2:
+        assert (np.abs(of_class - held / n * np.array(sizes)) < 1.0 + 1e-9).all()
+
+
+def test_the_seed_decides():
+    y = np.arange(60) % 3
+    assert split(y, 0.2, 1)[1].tolist() == split(y, 0.2, 1)[1].tolist()
+    assert split(y, 0.2, 1)[1].tolist() != split(y, 0.2, 2)[1].tolist()
+
+
+def test_targets_without_classes_and_labels_of_tokens_are_drawn_from_all():
+    numbers = np.random.default_rng(0).normal(size=(50, 2))
+    assert len(split(numbers, 0.3, loss=MeanSquaredError())[1]) == 15
+    assert len(split(np.zeros((50, 4), "int64"), 0.3)[1]) == 15
+
+
+def test_fit_trains_on_the_rest_and_validates_on_the_share(make, data, rng):
+    x, y = data
+    seen = set()
+
+    class Seeing(nf.Callback):
+        def after_step(self, state):
+            seen.update(state.rows.tolist())
+
+    model = make(dropout=0.2)
+    history = fit(model, (x, y), Seeing(), validation=0.25, seed=4)
+    held = history.validation_rows
+    assert len(held) == 5
+    assert seen == set(range(20)) - set(held)
+    assert np.bincount(y[held]).tolist() in ([2, 3], [3, 2])
+    found = nf.evaluate(model, (x[held], y[held]))
+    assert history.validation_loss[history.best_epoch - 1] == pytest.approx(found.loss)
+    # The same as training on the rest, but for the generator.
+    rest = sorted(seen)
+    other = make(dropout=0.2)
+    fit(other, (x[rest], y[rest]), validation=(x[held], y[held]), seed=4)
+    assert_same_weights(model, other)
+
+
+def test_a_mask_by_length_and_a_share(small_model, token_batch):
+    ids, labels, mask = token_batch
+    history = fit(
+        small_model(), (ids, labels, mask), validation=0.25, batches="by_length", batch_size=2
+    )
+    assert len(history.validation_rows) == 2
+    assert len(history.validation_loss) == 3
+
+
+def test_without_a_share_the_history_says_none(make, data):
+    assert fit(make(), data, validation=data).validation_rows is None
+
+
+@pytest.mark.parametrize(
+    ("share", "error", "message"),
+    [
+        (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
+        (1, ValueError, "validation is 1; expected a share"),
+        (1.5, ValueError, "validation is 1.5; expected a share"),
+        (float("nan"), ValueError, "validation is nan; expected a share"),
+        (True, TypeError, r"validation is a bool; expected \(x, y\)"),
+        ("0.1", TypeError, r"validation is a str; expected \(x, y\)"),
+        (0.01, ValueError, "validation is 0.01 of 20 samples, which leaves 0 to validate on"),
+    ],
+)
+def test_wrong_shares_are_refused_in_words(make, data, share, error, message):
+    with pytest.raises(error, match=message):
+        fit(make(), data, validation=share)
+
+
+def test_a_part_without_weight_is_refused(make, data):
+    weights = np.zeros(20)
+    weights[3] = 1.0
+    with pytest.raises(ValueError, match="none has a label and a weight above 0"):
+        fit(make(), data, validation=0.25, sample_weight=weights)

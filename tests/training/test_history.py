@@ -1,0 +1,86 @@
+"""History: its curve, and files of it."""
+
+import json
+import sys
+
+import pytest
+
+import npformer as nf
+from tests.training.common import fit
+
+OF_0_1 = {
+    "train_loss": [1.0, 0.5],
+    "validation_loss": [0.9, 0.6],
+    "validation_accuracy": [0.5, 0.75],
+    "lr": [0.1, 0.1],
+    "seconds": [0.2, 0.2],
+    "best_epoch": 2,
+    "stopped": "finished",
+    "workers": {"1 worker": 8},
+}
+
+
+def test_a_history_of_version_0_1_is_read():
+    history = nf.History.from_dict(OF_0_1)
+    assert history.metric == "accuracy"
+    assert history.validation_metric == [0.5, 0.75]
+    assert history.validation_rows is None
+    assert nf.History.from_dict(json.loads(json.dumps(history.to_dict()))) == history
+
+
+@pytest.mark.parametrize("change", [{"lr": None}, {"speed": [1.0]}])
+def test_anything_else_is_refused(change):
+    values = {n: v for n, v in (OF_0_1 | change).items() if v is not None}
+    with pytest.raises(ValueError, match="expected a dict of train_loss, "):
+        nf.History.from_dict(values)
+
+
+@pytest.fixture
+def drawn():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: there are no curves")
+
+
+@pytest.mark.usefixtures("drawn")
+def test_a_curve_shows_loss_and_metric(make, data, validation, tmp_path):
+    history = fit(make(), data, validation=validation, metric="macro_f1")
+    figure = history.plot(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    losses, metrics = figure.axes
+    assert [line.get_ydata().tolist() for line in losses.lines] == [
+        history.train_loss,
+        history.validation_loss,
+    ]
+    assert metrics.lines[0].get_ydata().tolist() == history.validation_metric
+    best = history.best_epoch
+    assert metrics.lines[1].get_xdata().tolist() == [best]
+    assert metrics.lines[1].get_ydata().tolist() == [history.validation_metric[best - 1]]
+    assert metrics.get_ylabel() == "macro f1"
+
+
+@pytest.mark.usefixtures("drawn")
+@pytest.mark.parametrize(
+    ("history", "right"),
+    [
+        (nf.History.from_dict(OF_0_1), "accuracy"),
+        (nf.History(train_loss=[1.0], lr=[0.1]), "learning rate"),
+        (nf.History(), "learning rate"),
+    ],
+)
+def test_any_history_has_a_curve(history, right, tmp_path):
+    figure = history.plot(str(tmp_path / "curve.svg"))
+    assert b"<svg" in (tmp_path / "curve.svg").read_bytes()
+    assert figure.axes[1].get_ylabel() == right
+    assert history.plot() is not None
+
+
+def test_a_place_that_is_not_there_is_told_before_drawing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
+        nf.History().plot(tmp_path / "nowhere" / "curve.png")
+    with pytest.raises(TypeError, match="path is 3; expected a text"):
+        nf.History().plot(3)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"python -m pip install \"npformer\[plot\]\""):
+        nf.History(train_loss=[1.0]).plot()

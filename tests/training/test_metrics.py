@@ -1,0 +1,177 @@
+"""The metric by which fit chooses the best epoch, and those of an evaluation."""
+
+import json
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.training.metrics import METRICS, balanced_accuracy, macro_f1
+from tests.training.common import STEPS, assert_trained, fit
+
+
+def by_class(y, predicted, n_classes):
+    """Return right answers, labels and predictions of each class."""
+    counts = [np.bincount(of, minlength=n_classes) for of in (y[y == predicted], y, predicted)]
+    return np.stack(counts).astype(float)
+
+
+def test_metrics_by_hand():
+    y, predicted = np.array([0, 0, 0, 0, 1, 1, 2]), np.array([0, 0, 0, 1, 1, 0, 0])
+    counts = by_class(y, predicted, 5)
+    # F1: 2 * 3 / (4 + 5), 2 * 1 / (2 + 2), 0 / (1 + 0); classes 3 and 4 do not occur
+    assert macro_f1(counts) == pytest.approx((6 / 9 + 2 / 4 + 0) / 3)
+    assert balanced_accuracy(counts) == pytest.approx((3 / 4 + 1 / 2 + 0) / 3)
+
+
+def test_a_prediction_of_a_class_without_labels_counts_in_f1_alone():
+    counts = by_class(np.array([0, 0]), np.array([0, 1]), 3)
+    assert macro_f1(counts) == pytest.approx((2 / 3 + 0) / 2)
+    assert balanced_accuracy(counts) == 0.5
+
+
+def test_metrics_are_those_of_scikit_learn(rng):
+    metrics = pytest.importorskip(
+        "sklearn.metrics", reason="scikit-learn is not installed, with which metrics are compared"
+    )
+    for n_classes in (2, 3, 9):
+        y, predicted = rng.integers(0, n_classes, (2, 30))
+        counts = by_class(y, predicted, n_classes)
+        assert macro_f1(counts) == pytest.approx(metrics.f1_score(y, predicted, average="macro"))
+        y[y == 1] = 0
+        counts = by_class(y, predicted, n_classes)
+        assert balanced_accuracy(counts) == pytest.approx(
+            np.mean(metrics.recall_score(y, predicted, average=None, labels=np.unique(y)))
+        )
+
+
+@pytest.mark.parametrize("pooling", ["mean", "none"])
+def test_an_evaluation_has_them_all(small_model, rng, pooling):
+    model = small_model(pooling=pooling)
+    ids = rng.integers(0, 7, (12, 6))
+    y = rng.integers(-1 if pooling == "none" else 0, 3, (12, 6) if pooling == "none" else 12)
+    predicted, counted = model.predict(ids), y >= 0
+    counts = by_class(y[counted], predicted[counted], 3)
+    found = nf.evaluate(model, (ids, y))
+    assert found.macro_f1 == pytest.approx(macro_f1(counts))
+    assert found.balanced_accuracy == pytest.approx(balanced_accuracy(counts))
+    assert found.metric is None
+    assert nf.Evaluation(0.5, 0.9, 3).labels == 3
+
+
+# Which epoch is the best --------------------------------------------------------------------------
+
+EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
+    (0.9, 0.6, 1, 0.2, 0.1, 3.0),
+    (0.7, 0.9, 1, 0.3, 0.2, 1.0),
+    (0.8, 0.8, 1, 0.9, 0.3, 2.0),
+    (0.6, 0.7, 1, 0.4, 0.9, 2.5),
+    (0.2, 0.5, 1, 0.4, 0.4, 3.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("metric", "best", "values"),
+    [
+        ("accuracy", 2, [0.6, 0.9, 0.8, 0.7, 0.5]),
+        ("macro_f1", 3, [0.2, 0.3, 0.9, 0.4, 0.4]),
+        ("balanced_accuracy", 4, [0.1, 0.2, 0.3, 0.9, 0.4]),
+        ("loss", 5, [0.9, 0.7, 0.8, 0.6, 0.2]),
+        (lambda y, p: 0.0, 5, [3.0, 1.0, 2.0, 2.5, 3.0]),  # 3.0 twice: the lower loss
+    ],
+)
+def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
+    found = iter(EPOCHS)
+    monkeypatch.setattr(
+        "npformer.training.steps.measure", lambda *arguments: nf.Evaluation(*next(found))
+    )
+    model = make()
+    history = fit(model, data, validation=data, epochs=5, metric=metric)
+    assert history.best_epoch == best
+    assert history.validation_metric == values
+    assert_trained(model, make(), data, epochs=best)
+
+
+@pytest.mark.parametrize(
+    ("metric", "epochs"), [("accuracy", 3), ("loss", 3), ("macro_f1", 4), ("balanced_accuracy", 5)]
+)
+def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
+    found = iter(EPOCHS)
+    monkeypatch.setattr(
+        "npformer.training.steps.measure", lambda *arguments: nf.Evaluation(*next(found))
+    )
+    history = fit(make(), data, validation=data, epochs=5, metric=metric, patience=1)
+    assert len(history.train_loss) == epochs
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_history_says_what_an_evaluation_says(make, data, validation, metric):
+    model = make()
+    history = fit(model, data, validation=validation, metric=metric)
+    found = nf.evaluate(model, validation)
+    at = history.best_epoch - 1
+    assert history.metric == metric
+    assert history.validation_metric[at] == getattr(found, metric)
+    assert json.loads(json.dumps(history.to_dict())) == history.to_dict()
+
+
+def test_a_function_gets_labels_and_probabilities(small_model, rng):
+    ids, seen = rng.integers(0, 7, (12, 6)), []
+    y = rng.integers(-1, 3, (12, 6))
+
+    def brier(labels, probabilities):
+        seen.append((labels, probabilities))
+        return -((probabilities - np.eye(3)[labels]) ** 2).mean()
+
+    model = small_model(pooling="none")
+    history = fit(model, (ids, y), validation=(ids, y), epochs=1, lr=1e-300, metric=brier)
+    labels, probabilities = seen[0]
+    np.testing.assert_array_equal(labels, y[y >= 0])
+    np.testing.assert_allclose(probabilities, model.predict_probabilities(ids)[y >= 0])
+    assert history.metric == "brier"
+    assert history.validation_metric == [brier(labels, probabilities)]
+
+
+def test_a_loss_without_classes_has_loss_and_functions(make, rng):
+    data = rng.normal(size=(20, 4, 2)), rng.normal(size=(20, 3))
+    model = make(output="mean_squared_error")
+    history = fit(model, data, validation=data, metric="accuracy")
+    assert history.validation_metric == history.validation_accuracy == []
+    assert fit(model, data, validation=data, metric="loss").validation_metric != []
+
+    def r_squared(y, outputs):
+        return 1.0 - ((outputs - y) ** 2).sum() / ((y - y.mean(axis=0)) ** 2).sum()
+
+    history = fit(model, data, validation=data, metric=r_squared, epochs=1)
+    assert history.validation_metric == [pytest.approx(r_squared(data[1], model(data[0])))]
+    with pytest.raises(ValueError, match="'macro_f1' and a MeanSquaredError knows no classes"):
+        fit(model, data, metric="macro_f1")
+
+
+@pytest.mark.parametrize(
+    ("metric", "error", "message"),
+    [
+        ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
+        (3, TypeError, "metric is 3; expected one of accuracy"),
+        (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
+        (lambda y, p: np.nan, ValueError, "metric <lambda> returned nan; expected a number"),
+        (lambda y, p: "good", ValueError, "metric <lambda> returned 'good'; expected a number"),
+        (lambda y, p: p, ValueError, "metric <lambda> returned "),
+    ],
+)
+def test_wrong_metrics_are_refused_in_words(make, data, metric, error, message):
+    with pytest.raises(error, match=message):
+        fit(make(), data, validation=data, metric=metric)
+
+
+def test_weights_of_samples_held_out_weigh_in_the_metric(make, data):
+    x, y = data
+    weights = np.arange(1.0, 21.0)
+    model = make()
+    options = {"validation": 0.5, "sample_weight": weights, "epochs": 1}
+    history = fit(model, (x, y), metric="balanced_accuracy", **options)
+    rows = history.validation_rows
+    found = nf.evaluate(model, (x[rows], y[rows]), sample_weight=weights[rows])
+    assert history.validation_metric == [pytest.approx(found.balanced_accuracy)]
+    assert history.validation_loss == [pytest.approx(found.loss)]
+    assert len(history.lr) == 1 < STEPS

@@ -1,0 +1,106 @@
+"""fit and evaluate with token types."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.training.common import assert_same_weights, fit
+
+
+@pytest.fixture
+def pairs(rng):
+    """Ids, labels, a mask and types: the label is whether type 1 begins after the second token."""
+    ids = rng.integers(0, 7, (20, 6))
+    begin = rng.integers(1, 5, 20)
+    types = (np.arange(6) >= begin[:, None]).astype("int64")
+    mask = np.arange(6) < rng.integers(5, 7, 20)[:, None]
+    return ids, (begin > 2).astype("int64"), mask, types
+
+
+def test_fit_is_the_loop_that_one_would_write(small_model, pairs):
+    ids, y, mask, types = pairs
+    one, other = small_model(n_token_types=2), small_model(n_token_types=2)
+    fit(one, pairs, epochs=1, batch_size=20, batches="shuffled")
+    optimizer = nf.Adam(other.parameters(), lr=1e-2)
+    rows = np.random.default_rng(0).permutation(20)
+    _, gradients = other.loss_and_gradients(ids[rows], y[rows], mask[rows], types=types[rows])
+    optimizer.step(gradients)
+    assert_same_weights(one, other)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_types_say_is_learned(small_model, pairs, workers):
+    model, blind = small_model(n_token_types=2), small_model(n_token_types=2)
+    history = fit(model, pairs, validation=pairs, epochs=25, workers=workers)
+    found = nf.evaluate(model, pairs)
+    assert found.accuracy == max(history.validation_accuracy) > 0.9
+    fit(blind, pairs[:3], epochs=25)
+    assert nf.evaluate(blind, pairs[:3]).loss > found.loss
+    predicted = model.predict(*pairs[::2], types=pairs[3])
+    assert (predicted == pairs[1]).mean() == found.accuracy
+
+
+def test_batches_by_length_cut_types_too(small_model, pairs, monkeypatch):
+    ids, y, _, types = pairs
+    short = np.arange(6) < np.where(np.arange(20) < 12, 2, 6)[:, None]
+    seen, forward = set(), nf.layers.TokenTypes.forward
+
+    def noted(self, x, context):
+        seen.add((x.shape[1], context.types.shape[1]))
+        return forward(self, x, context)
+
+    monkeypatch.setattr(nf.layers.TokenTypes, "forward", noted)
+    by_length, shuffled = small_model(n_token_types=2), small_model(n_token_types=2)
+    data = ids, y, short, types
+    with nf.use_kernels(False):
+        history = fit(by_length, data, batch_size=20, batches="by_length")
+        again = fit(shuffled, data, batch_size=20, batches="shuffled")
+        assert history.train_loss == pytest.approx(again.train_loss, rel=1e-9)
+        seen.clear()
+        fit(by_length, data, batch_size=4, batches="by_length")
+    assert seen == {(2, 2), (6, 6)}
+
+
+def test_a_mask_may_be_none(small_model, pairs):
+    ids, y, _, types = pairs
+    one, other = small_model(n_token_types=2), small_model(n_token_types=2)
+    fit(one, (ids, y, None, types))
+    assert nf.evaluate(one, (ids, y, None, types)).labels == 20
+    fit(other, (ids, y, np.ones((20, 6), bool), types), batches="shuffled")
+    for name, value in other.parameters().items():
+        np.testing.assert_allclose(one.parameters()[name], value, atol=1e-8, err_msg=name)
+    fit(small_model(), (ids, y, None, None))
+
+
+@pytest.mark.parametrize(
+    ("types", "error", "message"),
+    [
+        (np.zeros((20, 5), "int64"), ValueError, r"in data, types has shape \(20, 5\); expected"),
+        (np.zeros((19, 6), "int64"), ValueError, "types in data has 19 samples and x has 20"),
+        (np.full((20, 6), 2), ValueError, "in data, types holds 2; expected whole numbers from 0"),
+        (np.zeros((20, 6)), TypeError, "in data, types has dtype float64; expected whole numbers"),
+        ([[0] * 6] * 20, TypeError, "types in data is a list; expected a NumPy array"),
+    ],
+)
+def test_wrong_types_are_refused_in_words(small_model, pairs, types, error, message):
+    model = small_model(n_token_types=2)
+    for use in (fit, nf.evaluate):
+        with pytest.raises(error, match=message):
+            use(model, (*pairs[:3], types))
+
+
+def test_a_model_without_types_refuses_them(small_model, pairs):
+    with pytest.raises(ValueError, match="types is given and the model has no token types"):
+        fit(small_model(), pairs)
+
+
+def test_five_parts_are_refused(small_model, pairs):
+    with pytest.raises(TypeError, match=r"data is a tuple of 5; expected .*\(x, y, mask, types\)"):
+        fit(small_model(), (*pairs, None))
+
+
+def test_a_loss_that_is_not_finite_is_traced_with_the_types(small_model, pairs):
+    model = small_model(n_token_types=2)
+    model.parameters()["embed.types.weight"][1] = np.inf
+    with pytest.raises(nf.NonFiniteLossError, match=r"parameter embed\.types\.weight"):
+        fit(model, pairs)

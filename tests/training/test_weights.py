@@ -1,0 +1,281 @@
+"""fit and evaluate with weights of samples and of classes."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
+from tests.training.common import assert_same_weights, fit
+
+pytest.importorskip(
+    "hypothesis",
+    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+KINDS = {
+    "softmax": {},
+    "sigmoid": {"n_classes": 2, "output": "sigmoid"},
+    "mean_squared_error": {"n_classes": 2, "output": "mean_squared_error"},
+    "tokens": {"pooling": "none"},
+}
+
+
+def samples_of(kind, rng, n=10):
+    """Return ids, targets and a mask for a model of this kind."""
+    ids = rng.integers(0, 7, (n, 6))
+    mask = np.arange(6) < rng.integers(1, 7, n)[:, None]
+    if kind == "mean_squared_error":
+        return ids, rng.normal(size=(n, 2)), mask
+    classes = 2 if kind == "sigmoid" else 3
+    return ids, rng.integers(0, classes, (n, 6) if kind == "tokens" else n), mask
+
+
+def step(model, samples, **options):
+    ids, y, mask = samples
+    loss, gradients = model.loss_and_gradients(ids, y, mask, **options)
+    return loss, gradients.flat.copy()
+
+
+def assert_same_step(one, other):
+    assert one[0] == pytest.approx(other[0], rel=1e-10)
+    np.testing.assert_allclose(one[1], other[1], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=st.integers(0, 999), micro_batch=st.sampled_from([None, 1, 3]))
+@settings(max_examples=8, deadline=None)
+def test_a_sample_of_weight_k_counts_as_k_samples(kind, seed, micro_batch, request):
+    small_model = request.getfixturevalue("small_model")
+    model, rng = small_model(**KINDS[kind]), np.random.default_rng(seed)
+    samples, k = samples_of(kind, rng), rng.integers(0, 4, 10)
+    k[rng.integers(10)] = 2
+    if kind == "tokens":
+        samples[2][k.argmax(), 0] = True
+    repeated = tuple(np.repeat(array, k, axis=0) for array in samples)
+    weighted = step(model, samples, sample_weight=k, micro_batch=micro_batch, workers=2)
+    assert_same_step(weighted, step(model, repeated))
+    found, again = nf.evaluate(model, samples, sample_weight=k), nf.evaluate(model, repeated)
+    for name in ("loss", "accuracy", "macro_f1", "balanced_accuracy"):
+        assert getattr(found, name) == pytest.approx(getattr(again, name), rel=1e-10, nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_only_the_ratios_of_weights_matter(small_model, rng, kind, smoothing):
+    if kind == "mean_squared_error" and smoothing:
+        smoothing = 0.0
+    model, samples = small_model(**KINDS[kind]), samples_of(kind, rng)
+    weights = rng.random(10)
+    options = {"label_smoothing": smoothing}
+    one = step(model, samples, sample_weight=weights, **options)
+    assert_same_step(one, step(model, samples, sample_weight=0.001 * weights, **options))
+    plain = step(model, samples, **options)
+    assert_same_step(plain, step(model, samples, sample_weight=np.full(10, 7), **options))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("micro_batch", [None, 2])
+def test_a_batch_without_weight_has_no_gradient_and_no_nan(small_model, rng, kind, micro_batch):
+    model = small_model(**KINDS[kind])
+    options = {"sample_weight": np.zeros(10), "micro_batch": micro_batch}
+    loss, gradients = step(model, samples_of(kind, rng), **options)
+    assert loss == 0.0
+    np.testing.assert_array_equal(gradients, 0.0)
+
+
+def test_targets_of_weight_0_may_be_nan(small_model, rng):
+    model = small_model(**KINDS["mean_squared_error"])
+    ids, y, mask = samples_of("mean_squared_error", rng)
+    weights = np.arange(10) % 3 != 0
+    holed = np.where(weights[:, None], y, np.nan)
+    given = (ids, holed, mask)
+    one = step(model, given, sample_weight=weights.astype(float), workers=2, micro_batch=1)
+    assert_same_step(one, step(model, tuple(array[weights] for array in (ids, y, mask))))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_a_class_of_weight_0_is_left_out_however_the_batch_is_shared(small_model, rng, smoothing):
+    model, samples = small_model(), samples_of("softmax", rng)
+    loss = SoftmaxCrossEntropy(smoothing, [1.0, 0.0, 2.0])
+    whole = step(model, samples, loss=loss)
+    for parts in ({"workers": 3}, {"micro_batch": 1}, {"workers": 2, "micro_batch": 2}):
+        assert_same_step(whole, step(model, samples, loss=loss, **parts))
+    keep = samples[1] != 1
+    assert_same_step(whole, step(model, tuple(array[keep] for array in samples), loss=loss))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_the_twin_weighs_as_the_plain_model_does(small_model, rng, dtype, kernels):
+    model, samples = small_model(dtype=dtype), samples_of("softmax", rng)
+    loss = SoftmaxCrossEntropy(0.1, [1.0, 0.5, 2.0])
+    with nf.use_kernels(kernels):
+        value, gradients = model.loss_and_gradients(
+            *samples, loss=loss, sample_weight=np.arange(10.0)
+        )
+    assert gradients.flat.dtype == dtype
+    exact = small_model()
+    for name, array in exact.parameters().items():
+        array[...] = model.parameters()[name]
+    expected, _ = exact.loss_and_gradients(*samples, loss=loss, sample_weight=np.arange(10.0))
+    assert value == pytest.approx(expected, rel=1e-6)
+
+
+# fit ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def imbalanced(rng):
+    """20 samples of which 3 are of class 1."""
+    x = rng.normal(size=(20, 4, 2))
+    return x, np.array([1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("output", ["softmax", "sigmoid"])
+def test_balanced_is_n_over_classes_times_count(make, imbalanced, output):
+    balanced, given = make(n_classes=2, output=output), make(n_classes=2, output=output)
+    fit(balanced, imbalanced, class_weight="balanced", label_smoothing=0.1)
+    fit(given, imbalanced, class_weight=[20 / (2 * 17), 20 / (2 * 3)], label_smoothing=0.1)
+    assert_same_weights(balanced, given)
+
+
+def test_balanced_counts_weights_and_a_class_without_labels_weighs_1(make, imbalanced):
+    _, y = imbalanced
+    weights = np.where(y == 1, 2.0, 1.0)
+    one, other = make(), make()
+    fit(one, imbalanced, class_weight="balanced", sample_weight=weights)
+    fit(other, imbalanced, class_weight=(23 / 34, 23 / 12, 1.0), sample_weight=weights)
+    assert_same_weights(one, other)
+
+
+def test_a_mapping_names_some_classes(make, imbalanced):
+    one, other = make(), make()
+    fit(one, imbalanced, class_weight={1: 5.0})
+    fit(other, imbalanced, class_weight=np.array([1, 5, 1]))
+    assert_same_weights(one, other)
+
+
+def test_class_weights_help_a_rare_class(make, rng):
+    x = rng.normal(size=(300, 4, 2))
+    y = (x[:, 1, 0] + 0.5 * rng.normal(size=300) > 1.6).astype("int64")
+    recalls = []
+    for class_weight in (None, "balanced"):
+        model = make(n_classes=2, dtype="float64")
+        fit(model, (x, y), class_weight=class_weight, epochs=6, batch_size=20, lr=3e-3)
+        recalls.append((model.predict(x)[y == 1] == 1).mean())
+    assert recalls[1] > recalls[0] + 0.2
+
+
+def test_the_model_and_the_evaluation_keep_no_class_weights(make, imbalanced):
+    model = make(n_classes=2)
+    history = fit(model, imbalanced, validation=imbalanced, class_weight=[1.0, 9.0])
+    assert model.loss.class_weight is None
+    found = nf.evaluate(model, imbalanced)
+    assert found.loss == pytest.approx(history.validation_loss[history.best_epoch - 1])
+    weighted = nf.evaluate(model, imbalanced, loss=SoftmaxCrossEntropy(0.3, [1.0, 9.0]))
+    assert weighted == found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"workers": 2, "processes": False}, {"workers": 2, "processes": True}, {"micro_batch": 2}],
+    ids=str,
+)
+def test_weights_do_not_depend_on_how_a_batch_is_shared(make, imbalanced, rng, changes):
+    options = {"class_weight": "balanced", "sample_weight": rng.random(20), "workers": 1}
+    one, other = make(), make()
+    history = fit(one, imbalanced, **options)
+    again = fit(other, imbalanced, **(options | changes))
+    assert again.train_loss == pytest.approx(history.train_loss, rel=1e-8)
+
+
+def test_tokens_have_weights_of_their_own_or_their_samples(small_model, rng):
+    ids, y, mask = samples_of("tokens", rng)
+    weights = rng.random(10)
+    models = [small_model(pooling="none") for _ in range(2)]
+    for model, each in zip(models, (weights, np.repeat(weights[:, None], 6, 1)), strict=True):
+        fit(model, (ids, y, mask), sample_weight=each, batches="by_length")
+    assert_same_weights(*models)
+
+
+def test_samples_of_weight_0_change_nothing(make, data):
+    x, y = data
+    weights = np.ones(20)
+    weights[4:9] = 0.0
+    wrong = y.copy()
+    wrong[4:9] = 1 - wrong[4:9]
+    one, other = make(), make()
+    fit(one, (x, y), sample_weight=weights, batch_size=2)
+    fit(other, (x, wrong), sample_weight=weights, batch_size=2)
+    assert_same_weights(one, other)
+
+
+class Unweighted(nf.losses.Loss):
+    def forward(self, outputs, y):
+        return abs(outputs[:, 0] - y).mean(), np.sign(outputs[:, 0] - y)
+
+    def backward(self, dloss, cache):
+        return np.stack([dloss * cache / len(cache), *np.zeros((2, len(cache)))], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
+        ({"sample_weight": -np.ones(20)}, ValueError, r"sample_weight holds -1.0 at 0; expected"),
+        ({"sample_weight": [np.nan] * 20}, ValueError, "sample_weight holds nan at 0; expected"),
+        ({"sample_weight": np.zeros(20)}, ValueError, "sample_weight is 0 for every sample of dat"),
+        ({"sample_weight": "a"}, TypeError, "sample_weight is a str; expected numbers"),
+        ({"sample_weight": 3.0}, TypeError, "sample_weight is a float; expected numbers"),
+        ({"class_weight": "even"}, ValueError, "class_weight is 'even'; expected one of 'balance"),
+        ({"class_weight": [1.0]}, ValueError, r"class_weight has shape \(1,\); expected \(3,\)"),
+        ({"class_weight": [1.0, 1.0, -1.0]}, ValueError, "class_weight holds -1.0 at 2; expected"),
+        ({"class_weight": [0.0, 0.0, 1.0]}, ValueError, "every label to train on has the weight 0"),
+        ({"class_weight": {3: 1.0}}, ValueError, "the label 3; expected labels from 0 to 2"),
+        ({"class_weight": {"b": 1.0}}, TypeError, "has the label 'b'; expected whole numbers"),
+        ({"class_weight": {0: "a"}}, ValueError, r"class_weight\[0\] is 'a'; expected"),
+        ({"class_weight": 3}, TypeError, "class_weight is 3; expected 'balanced', a number"),
+        (
+            {"class_weight": "balanced", "loss": SoftmaxCrossEntropy()},
+            ValueError,
+            "class_weight and a loss are given; expected one of the two",
+        ),
+        (
+            {"loss": Unweighted(), "sample_weight": np.ones(20)},
+            TypeError,
+            "Unweighted weighs no targets; expected a loss",
+        ),
+        (
+            {"loss": SoftmaxCrossEntropy(class_weight=[1.0, 2.0])},
+            ValueError,
+            "class_weight has 2 numbers and there are 3 classes",
+        ),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
+)
+def test_wrong_weights_are_refused_in_words(make, data, options, error, message):
+    model = make()
+    with pytest.raises(error, match=message):
+        fit(model, data, **options)
+    assert_same_weights(model, make())
+
+
+def test_a_loss_without_classes_takes_no_class_weights(make, rng):
+    model = make(output="mean_squared_error")
+    data = rng.normal(size=(20, 4, 2)), rng.normal(size=(20, 3))
+    with pytest.raises(TypeError, match="class_weight is given and the loss is a MeanSquaredError"):
+        fit(model, data, class_weight="balanced")
+    fit(model, data, sample_weight=np.arange(20), loss=MeanSquaredError())
+
+
+def test_weights_too_large_for_the_dtype_are_refused(make, data):
+    x, y = data
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(ValueError, match=r"reaches 1e\+39, which is more than float32 holds"),
+    ):
+        fit(make(dtype="float32"), (x.astype("float32"), y), sample_weight=np.full(20, 1e39))
