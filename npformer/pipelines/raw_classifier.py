@@ -135,7 +135,8 @@ class RawClassifier(ABC):
             As in `npformer.fit`; each member of an ensemble has a folder in it.
         **training
             Other arguments of `npformer.fit`, in place of those that fit the data: epochs,
-            batch_size, lr, weight_decay, patience, class_weight, resume, ...
+            batch_size, lr, weight_decay, patience, class_weight ("balanced", or a weight for each
+            label), sample_weight, metric, resume, ...
         """
         if wrong := [name for name in training if name in OWN]:
             raise TypeError(f"{wrong[0]} is given to fit; it is the classifier's own to decide")
@@ -159,6 +160,10 @@ class RawClassifier(ABC):
             if weights is not None:
                 training["sample_weight"] = np.asarray(weights)[rows]
             listed, y = [listed[i] for i in rows], y[rows]
+        if isinstance(training.get("class_weight"), Mapping):
+            given = training["class_weight"]
+            of = names.numbers(given, "the keys of class_weight")
+            training["class_weight"] = dict(zip(of.tolist(), given.values(), strict=True))
         self.learn(listed)
         self._names, self.models, self.histories = names, [], []
         data = self._data(listed, y)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from npformer.training.metrics import macro_f1
+
 
 @dataclass(frozen=True, eq=False)
 class Scores:
@@ -58,8 +60,8 @@ class Scores:
     @property
     def macro_f1(self) -> float:
         """The mean of `f1` over the classes that occur as a label or a prediction."""
-        occurs = (self.confusion.sum(axis=0) + self.confusion.sum(axis=1)) > 0
-        return float(self.f1[occurs].mean())
+        hits, labels = np.diag(self.confusion), self.confusion.sum(axis=1)
+        return macro_f1(np.stack([hits, labels, self.confusion.sum(axis=0)]).astype("float64"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
+from npformer.training.held_out import chosen_by_class
 
 
 def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -17,23 +18,15 @@ def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray,
     checks.number("share", share, above=0.0)
     if not share < 1.0:
         raise ValueError(f"the share is {share}; expected a number between 0 and 1, such as 0.1")
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(labels))
-    names, numbers = np.unique(labels, return_inverse=True)
-    taken = []
-    wanted = share * np.bincount(numbers, minlength=len(names))
-    owed = 0.0  # what rounding has left for the next class
-    for number in range(len(names)):
-        members = order[numbers[order] == number]
-        n = min(round(wanted[number] + owed), len(members) - 1)
-        owed += wanted[number] - n
-        taken.append(members[: max(n, 0)])
-    smaller = np.sort(np.concatenate(taken))
-    if len(smaller) == 0:
+    order = np.random.default_rng(seed).permutation(len(labels))
+    _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    held = min(round(share * len(labels)), len(labels) - len(sizes))
+    if held < 1:
         raise ValueError(
             f"{len(labels)} samples are too few to set {share} of them aside; expected some of "
             "each class. Use more samples, a larger share, or none"
         )
+    smaller = np.sort(chosen_by_class(order, inverse, sizes, held))
     return np.setdiff1d(np.arange(len(labels)), smaller), smaller
 
 

@@ -42,12 +42,7 @@ def held_out_rows(
             "validation=(x, y)"
         )
     order = rng.permutation(n)
-    if not by_class:
-        chosen = order[:held]
-    else:
-        taken = _by_largest_remainder(sizes, held)
-        groups = [order[inverse[order] == k][:m] for k, m in enumerate(taken)]
-        chosen = np.concatenate(groups)
+    chosen = chosen_by_class(order, inverse, sizes, held) if by_class else order[:held]
     is_held = np.zeros(n, dtype=bool)
     is_held[chosen] = True
     parts = np.flatnonzero(~is_held), np.flatnonzero(is_held)
@@ -58,6 +53,17 @@ def held_out_rows(
                 "above 0; expected at least one. Pass another share or seed, or validation=(x, y)"
             )
     return parts
+
+
+def chosen_by_class(
+    order: np.ndarray, inverse: np.ndarray, sizes: np.ndarray, held: int
+) -> np.ndarray:
+    """Return the first rows in an order that are held out: of each class, as its share is.
+
+    `inverse` is the number of each row's class, and `sizes` how many rows the classes have.
+    """
+    taken = _by_largest_remainder(sizes, held)
+    return np.concatenate([order[inverse[order] == k][:m] for k, m in enumerate(taken)])
 
 
 def _by_largest_remainder(sizes: np.ndarray, held: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The folder that npformer train writes: models, history.json, metrics.json and curves.png."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,14 @@ class Results:
         """Draw the curves, and print the results."""
         splits = self.metrics["splits"]
         files = [found["file"] for found in splits.values()]
-        curves = draw_curves(self.histories, self.metrics, self.folder)
+        about = self.metrics
+        mixer = about["mixer"] if isinstance(about["mixer"], str) else ", ".join(about["mixer"])
+        curves = draw_curves(
+            {split: History.from_dict(history) for split, history in self.histories.items()},
+            {split: found["test_accuracy"] for split, found in splits.items()},
+            f"{about['task']}, {mixer}, seed {about['seed']}",
+            self.folder,
+        )
         print()
         for split, found in splits.items():
             where = "" if split == "generated" else f" ({split} split)"
@@ -77,18 +85,16 @@ class Results:
         print(f"{self.folder}: {', '.join([*files, 'history.json', 'metrics.json'])}; {curves}")
 
 
-def draw_curves(histories: dict[str, Any], metrics: dict[str, Any], folder: Path) -> str:
-    """Draw the curves of all splits; return the name of the file, or why there is none."""
-    mixer = metrics["mixer"] if isinstance(metrics["mixer"], str) else ", ".join(metrics["mixer"])
-    found = {split: History.from_dict(history) for split, history in histories.items()}
-    # A test accuracy is drawn beside validation accuracies only.
-    tested = {
-        split: metrics["splits"][split]["test_accuracy"]
-        for split, history in found.items()
-        if history.metric == "accuracy"
-    }
+def draw_curves(
+    histories: Mapping[str, History], tested: Mapping[str, float], title: str, folder: Path
+) -> str:
+    """Draw the curves of some trainings; return the name of the file, or why there is none.
+
+    `tested` has test accuracies, which are drawn beside validation accuracies only.
+    """
+    shown = {name: tested[name] for name, h in histories.items() if h.metric == "accuracy"}
     try:
-        figure = figure_of(found, tested, f"{metrics['task']}, {mixer}, seed {metrics['seed']}")
+        figure = figure_of(histories, shown, title)
     except ImportError:
         return 'no curves.png: python -m pip install "npformer[plot]"'
     write_figure(figure, folder / "curves.png")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shlex
 import sys
 from collections.abc import Callable
@@ -39,10 +40,28 @@ from npformer.training.checkpoint import checkpoint_name
 
 ENCODER = {field.name for field in fields(EncoderConfig)}
 TRAINING = ("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing")
-MORE = ("clip_norm", "schedule", "workers", "masks", "precision", "patience")
+MORE = (
+    "clip_norm",
+    "schedule",
+    "workers",
+    "masks",
+    "precision",
+    "patience",
+    "metric",
+    "class_weight",
+)
 OF_TEXTS = ("text", "tokenizer", "vocab_size", "skip_empty")
 OF_SERIES = ("id", "time", "features")
-OF_BOTH = ("label", "test", "validation", "max_len", "members", "patience", "encoding")
+OF_BOTH = (
+    "label",
+    "test",
+    "validation",
+    "max_len",
+    "members",
+    "patience",
+    "encoding",
+    "class_weight",
+)
 OPTIONS = (*OF_TEXTS, *OF_SERIES, *OF_BOTH, "keep_repeated")
 """What only a file has."""
 
@@ -66,6 +85,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
     option(group, "--members N", "models with different seeds, whose probabilities are averaged")
     option(group, "--patience N", "stop after so many epochs without a better one")
+    rare = "balanced: every class counts as much as any other, however rare"
+    option(group, "--class-weight", rare, choices=("balanced",))
     option(group, "--encoding NAME", "of the file (default: utf-8)")
     again = "keep samples that repeat an earlier one with the same label"
     option(group, "--keep-repeated", again, action="store_true")
@@ -167,7 +188,7 @@ def _classifier(options: argparse.Namespace, task: FileTask) -> RawClassifier:
 
 def _training(options: argparse.Namespace) -> dict[str, Any]:
     """Return those arguments of `fit` that were given."""
-    names = (*TRAINING, *MORE)
+    names = (*TRAINING, *MORE, *OF_FILES)
     given = {n: getattr(options, n) for n in names if getattr(options, n) is not None}
     if "schedule" in given:
         SCHEDULES.parse(given["schedule"], "--schedule")
@@ -231,23 +252,15 @@ def _finish(
         files.append(REPORT)
     for name, values in (("history", histories), ("metrics", metrics)):
         write_whole(path / f"{name}.json", (json.dumps(values, indent=2) + "\n").encode())
-    curves = draw_curves({"model": histories[0]}, _of_curves(options, metrics), path)
+    title = f"{Path(options.task).name}, {options.mixer}, seed {options.seed}"
+    tested = {"": metrics.get("test", {}).get("accuracy", math.nan)}
+    curves = draw_curves({"": classifier.history}, tested, title, path)
     found = classifier.history
     epochs = f"weights of epoch {found.best_epoch} of {len(found.train_loss)}"
     print(f"{epochs}, {metrics['seconds']:.1f} s")
     print(f"{path}: {', '.join(files)}; {curves}")
     own = '"a text of your own"' if isinstance(classifier, TextClassifier) else "FILE"
     print(f"npformer predict {shlex.quote(str(path))} {own}")
-
-
-def _of_curves(options: argparse.Namespace, metrics: dict[str, Any]) -> dict[str, Any]:
-    accuracy = metrics.get("test", {}).get("accuracy", float("nan"))
-    return {
-        "splits": {"model": {"test_accuracy": accuracy}},
-        "task": Path(options.task).name,
-        "mixer": metrics["config"]["mixer"],
-        "seed": options.seed,
-    }
 
 
 def _report(
