@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,15 @@ from npformer.schedules import (
     constant,
     cosine,
     factor_at,
+    linear,
     schedule_for,
     schedule_of,
     warmup_inverse_sqrt,
 )
+from npformer.weight_decay import NORMS_AND_BIASES, checked_patterns, shrink_some
 
 __all__ = [
+    "NORMS_AND_BIASES",
     "SCHEDULES",
     "Adam",
     "NonFiniteGradientError",
@@ -39,6 +42,7 @@ __all__ = [
     "constant",
     "cosine",
     "global_norm",
+    "linear",
     "schedule_for",
     "schedule_of",
     "warmup_inverse_sqrt",
@@ -105,6 +109,9 @@ class Adam:
     weight_decay : float
         Independently of the gradient, each step multiplies theta by 1 - lr weight_decay (Loshchilov
         and Hutter, 2019).
+    no_decay : sequence of str
+        Patterns such as "*.bias": parameters whose name fits one have no weight decay.
+        `NORMS_AND_BIASES` has those that BERT leaves out.
     schedule : callable or str, optional
         A `Schedule`, or a name in `SCHEDULES` with its options: "cosine(total=1000, warmup=100)".
 
@@ -122,6 +129,7 @@ class Adam:
         eps: float = 1e-8,
         weight_decay: float = 0.0,
         schedule: Schedule | str | None = None,
+        no_decay: Sequence[str] = (),
     ) -> None:
         if not isinstance(parameters, Mapping):
             raise TypeError(
@@ -135,6 +143,7 @@ class Adam:
         checks.number("lr", lr, above=0.0)
         self._set(lr, betas, eps, weight_decay)
         self.schedule = schedule_of(schedule)
+        self.no_decay = checked_patterns(no_decay, parameters)
         self.parameters = parameters
         self.steps = 0
         self._moments = Moments(parameters)
@@ -177,10 +186,13 @@ class Adam:
         root = math.sqrt(1.0 - beta2**self.steps)
         size, eps = lr * root / (1.0 - beta1**self.steps), self.eps * root
         shrink = 1.0 - lr * self.weight_decay
+        for_all = 1.0 if self.no_decay else shrink
         for name, theta, g in pieces:
             m, v = self._moments.of(name, theta)
+            if self.no_decay and shrink != 1.0:
+                shrink_some(parts(self.parameters, name, theta), self.no_decay, shrink)
             update = kernel_of("adam_update", theta) or adam_update
-            update(theta, g, m, v, step_size=size, betas=self.betas, eps=eps, shrink=shrink)
+            update(theta, g, m, v, step_size=size, betas=self.betas, eps=eps, shrink=for_all)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return all that `restore` needs: values for JSON, and host arrays by name.
@@ -191,15 +203,17 @@ class Adam:
         schedule = re.sub(" at 0x[0-9a-fA-F]+", "", repr(self.schedule))
         of_self = {name: getattr(self, name) for name in VALUES}
         values = of_self | {"betas": list(self.betas), "schedule": schedule}
+        if self.no_decay:
+            values["no_decay"] = list(self.no_decay)
         return values, self._moments.save()
 
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from what `state` returned, for parameters of the same names, shapes and dtypes.
 
-        All is set but the schedule, which stays this optimizer's own: ``values["schedule"]`` only
-        says which it was. ValueError says what does not fit, and nothing has changed then.
+        All is set but schedule and no_decay, which stay this optimizer's own: ``values`` only says
+        which they were. ValueError says what does not fit, and nothing has changed then.
         """
-        if not isinstance(values, Mapping) or set(values) != set(VALUES):
+        if not isinstance(values, Mapping) or set(values) - {"no_decay"} != set(VALUES):
             found = [*values] if isinstance(values, Mapping) else values
             raise ValueError(f"the optimizer's values are {found}; expected {list(VALUES)}")
         steps = checks.whole("steps", values["steps"], at_least=0)

@@ -73,9 +73,30 @@ class cosine:
         return self.final + (1.0 - self.final) * 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
+@dataclass(frozen=True)
+class linear(cosine):
+    """A linear warm-up over `warmup` steps, then a straight line from 1 down to `final`.
+
+    Its settings are those of `cosine`. BERT was trained with it (Devlin et al., 2019).
+    """
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of a step."""
+        checks.positive("step", step)
+        if step <= self.warmup:
+            return step / self.warmup
+        progress = min((step - self.warmup) / (self.total - self.warmup), 1.0)
+        return 1.0 - (1.0 - self.final) * progress
+
+
 SCHEDULES: Registry[Schedule] = Registry(
     "schedule",
-    {"constant": constant, "warmup_inverse_sqrt": warmup_inverse_sqrt, "cosine": cosine},
+    {
+        "constant": constant,
+        "warmup_inverse_sqrt": warmup_inverse_sqrt,
+        "cosine": cosine,
+        "linear": linear,
+    },
     table="npformer.optim.SCHEDULES",
     function="a function of the step that returns a factor",
 )

@@ -120,8 +120,10 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
         "hartley_mixing": ((x,), {}),
         "linear_mixing": ((x, draw(max_len, max_len), draw(e.d_model, e.d_model)), {}),
         "dropout": ((x,), {"rate": 0.4, "generator": np.random.default_rng(e.seed)}),
+        "token_dropout": ((x,), {"rate": 0.4, "generator": np.random.default_rng(e.seed)}),
         "embedding": ((np.maximum(labels, 0), draw(e.others, e.d_model)), {}),
         "mean_pooling": ((x,), {"mask": mask}),
+        "max_pooling": ((x,), {"mask": mask}),
         "softmax_cross_entropy": (
             (draw(e.batch, e.length, e.others),),
             {"labels": labels, "label_smoothing": 0.1},

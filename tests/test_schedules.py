@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.optim import SCHEDULES, constant, cosine, warmup_inverse_sqrt
+from npformer.optim import SCHEDULES, constant, cosine, linear, warmup_inverse_sqrt
 
 
 def test_inverse_square_root_is_the_papers_formula():
@@ -196,3 +196,22 @@ def test_fit_takes_a_schedule_by_name(small_model, token_batch):
     assert runs[0][0] == runs[1][0] != runs[2][0]
     np.testing.assert_array_equal(runs[0][1], runs[1][1])
     assert not np.array_equal(runs[0][1], runs[2][1])
+
+
+def test_linear_goes_up_a_line_and_down_a_line():
+    factor = linear(total=110, warmup=10, final=0.2)
+    expected = {5: 0.5, 10: 1.0, 60: 0.6, 110: 0.2, 500: 0.2}
+    assert {step: pytest.approx(factor(step)) for step in expected} == expected
+    assert repr(SCHEDULES.make("linear(total=10)")) == "linear(total=10, warmup=0, final=0.0)"
+
+
+def test_linear_is_that_of_transformers():
+    optimization = pytest.importorskip("transformers.optimization", reason="not installed")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    theirs = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    schedule = optimization.get_linear_schedule_with_warmup(theirs, 7, 50)
+    factor = linear(total=50, warmup=7)
+    for step in range(1, 60):
+        theirs.step()
+        schedule.step()  # theirs is the factor of the next step, counted from 0
+        assert schedule.get_last_lr()[0] == pytest.approx(factor(step), abs=1e-12)

@@ -42,9 +42,10 @@ class SequenceClassifier(CheckedModel):
     vocab_size, n_features : int, optional
         Exactly one of them. With `vocab_size`, x holds token ids, (batch, length), from 0 to
         vocab_size - 1; with `n_features`, feature vectors, (batch, length, n_features).
-    pooling : {"mean", "first", "flatten", "none", "pooler"}
+    pooling : {"mean", "max", "first", "flatten", "none", "pooler"}
         What is classified; a name in `npformer.layers.POOLINGS`. "mean": the mean of the tokens
-        that the mask keeps. "first": the first token. "flatten": all tokens, concatenated; every
+        that the mask keeps. "max": the largest value of each feature among these. "first": the
+        first token. "flatten": all tokens, concatenated; every
         sequence then has max_len tokens. "none": each token separately. "pooler": the first token
         after a linear layer and tanh, as in BERT.
     output : {"softmax", "sigmoid", "mean_squared_error"}

@@ -47,7 +47,9 @@ class FastAveraging(Fast):
         return () if fused is None else (own.__dict__["scores"],)
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        found = self.fused(x)
+        own: Any = self
+        dropped = context.training and own.__dict__["attention_dropout"] > 0.0  # runs as written
+        found = None if dropped else self.fused(x)
         if found is None:
             return super().heads(x, context)  # type: ignore[misc, no-any-return]
         kernel, parameters, settings = found

@@ -130,7 +130,7 @@ TABLE.add(EncoderBlock, FastBlock)
 TABLE.add(Encoder, FastEncoder)
 TABLE.add_container(
     InputEmbedding,
-    *("tokens", "positions", "types", "norm", "projection", "dropout"),
+    *("tokens", "token_dropout", "positions", "types", "norm", "projection", "dropout"),
     tokens=FirstChild(),
 )
 TABLE.add_container(SequenceModel, "embed", "encoder", "pool", "classify", embed=FirstChild())

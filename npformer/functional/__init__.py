@@ -41,7 +41,12 @@ from npformer.functional.dense_synthesizer import (
     dense_synthesizer,
     dense_synthesizer_backward,
 )
-from npformer.functional.dropout import dropout, dropout_backward
+from npformer.functional.dropout import (
+    dropout,
+    dropout_backward,
+    token_dropout,
+    token_dropout_backward,
+)
 from npformer.functional.embedding import embedding, embedding_backward
 from npformer.functional.factorized_dense_synthesizer import (
     factorized_dense_scores,
@@ -71,7 +76,12 @@ from npformer.functional.losses import (
     softmax_cross_entropy_backward,
 )
 from npformer.functional.mixture import mixture_scores, mixture_scores_backward
-from npformer.functional.pooling import mean_pooling, mean_pooling_backward
+from npformer.functional.pooling import (
+    max_pooling,
+    max_pooling_backward,
+    mean_pooling,
+    mean_pooling_backward,
+)
 from npformer.functional.random_synthesizer import (
     random_scores,
     random_scores_backward,
@@ -106,9 +116,9 @@ __all__ += ["mixture_scores", "mixture_scores_backward"]
 __all__ += ["fourier_mixing", "fourier_mixing_backward"]
 __all__ += ["hartley_mixing", "hartley_mixing_backward"]
 __all__ += ["linear_mixing", "linear_mixing_backward"]
-__all__ += ["dropout", "dropout_backward"]
+__all__ += ["dropout", "dropout_backward", "token_dropout", "token_dropout_backward"]
 __all__ += ["embedding", "embedding_backward"]
-__all__ += ["mean_pooling", "mean_pooling_backward"]
+__all__ += ["max_pooling", "max_pooling_backward", "mean_pooling", "mean_pooling_backward"]
 __all__ += ["softmax_cross_entropy", "softmax_cross_entropy_backward"]
 __all__ += ["binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits_backward"]
 __all__ += ["mean_squared_error", "mean_squared_error_backward"]

@@ -7,13 +7,19 @@ from typing import Any
 
 from npformer.core import Array, array_module, backend_of, checks
 from npformer.functional.broadcasting import broadcast_shape, sum_to
+from npformer.functional.dropout import dropout, dropout_backward
 from npformer.functional.softmax import softmax, softmax_backward
 
 
 def average(
-    scores: Array, value: Array, mask: Array | None = None, causal: bool = False
+    scores: Array,
+    value: Array,
+    mask: Array | None = None,
+    causal: bool = False,
+    rate: float = 0.0,
+    generator: Any = None,
 ) -> tuple[Array, Any]:
-    """Y = softmax(S) V over the last axis of S.
+    """Y = softmax(S) V over the last axis of S; Y = dropout(softmax(S)) V with a rate.
 
     Parameters
     ----------
@@ -24,6 +30,9 @@ def average(
         True = keep.
     causal : bool
         Query i sees only keys 0 to i.
+    rate, generator
+        As in `dropout`, of the weights of each sample. The rest are scaled, so a row still sums to
+        1 on average (Vaswani et al. drop what comes after; BERT and PyTorch have both).
 
     Returns
     -------
@@ -46,8 +55,13 @@ def average(
     weights, softmax_cache = softmax(scores, mask=allowed)
     queries, keys = visible(None if mask is None else allowed)
     used = only(keys, value)  # what no query sees may be NaN, and 0 * NaN is NaN
-    y = weights @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
-    return y, (weights, used, queries, softmax_cache, scores.shape, value.shape, y.shape)
+    per_sample = weights
+    if generator is not None and rate > 0.0:  # samples that share their weights drop their own
+        per_sample = array_module(scores).broadcast_to(weights, (*leading, *scores.shape[-2:]))
+    kept, dropout_cache = dropout(per_sample, rate, generator)
+    y = kept @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
+    shapes = weights.shape, scores.shape, value.shape, y.shape
+    return y, (kept, used, queries, dropout_cache, softmax_cache, shapes)
 
 
 def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
@@ -58,12 +72,15 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
 
     Scores or values that were broadcast in the forward pass get the sum of their gradients.
     """
-    weights, used, queries, softmax_cache, scores_shape, value_shape, y_shape = cache
+    kept, used, queries, dropout_cache, softmax_cache, shapes = cache
+    weights_shape, scores_shape, value_shape, y_shape = shapes
     checks.gradient(dy, y_shape)
     dy = only(queries, dy)
-    # y = weights @ used
-    dvalue = sum_to(weights.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
-    dweights = sum_to(dy @ used.swapaxes(-1, -2), weights.shape)  # [.., Lq, Lk]
+    # y = kept @ used
+    dvalue = sum_to(kept.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
+    dkept = sum_to(dy @ used.swapaxes(-1, -2), kept.shape)  # [.., Lq, Lk]
+    # kept = dropout(weights)
+    dweights = sum_to(dropout_backward(dkept, dropout_cache), weights_shape)
     # weights = softmax(scores)
     dscores = softmax_backward(dweights, softmax_cache)
     return sum_to(dscores, scores_shape), dvalue

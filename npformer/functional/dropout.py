@@ -52,6 +52,40 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
     return dy if scaled is None else dy * scaled
 
 
+def token_dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
+    """y_t = x_t m_t, where m_t is 0 for a whole token with probability `rate`, else 1.
+
+    Parameters
+    ----------
+    x : array, shape (batch, length, d_model)
+    rate, generator
+        As in `dropout`.
+
+    Notes
+    -----
+    This is the word dropout of deep averaging networks (Iyyer et al., 2015, section 4.1): a model
+    that must do without some words relies on no single one. Nothing is scaled. A token that was
+    dropped looks like an unknown word, whose embedding is small.
+    """
+    check_dropout(x, rate, generator)
+    checks.shape("x", x, ("batch", "length", "d_model"))
+    if generator is None or rate == 0.0:
+        return x, None
+    keep = draw_kept(x.shape[:2], float(rate), generator)  # [batch, length]
+    keep = (like(keep, x) if is_array(keep) else keep)[..., None].astype(x.dtype)
+    return x * keep, (keep, x.shape)
+
+
+def token_dropout_backward(dy: Array, cache: Any) -> Array:
+    """dx_t = dy_t m_t: a token that was dropped gets nothing back."""
+    if cache is None:
+        return dy
+    keep, shape = cache
+    checks.gradient(dy, shape)
+    # y = x * keep
+    return dy * keep
+
+
 def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     """Return which entries are kept: each is dropped with probability `rate`.
 

@@ -1,8 +1,9 @@
-"""From a sequence to one vector: the mean of its tokens."""
+"""From a sequence to one vector: the mean of its tokens, or the largest value of each feature."""
 
 from typing import Any
 
 from npformer.core import Array, array_module, backend_of, checks
+from npformer.functional.averaging import only
 
 
 def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
@@ -44,3 +45,37 @@ def mean_pooling_backward(dy: Array, cache: Any) -> Array:
     if mask is None:
         return xp.repeat(dkept, length, axis=1)
     return xp.where(mask[..., None], dkept, 0.0)
+
+
+def max_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
+    """y = the largest value of each feature among the tokens that the mask keeps.
+
+    `x`, `mask` and `y` are as in `mean_pooling`; NaN in a kept token is the largest.
+    """
+    xp = checks.floating(x=x)
+    checks.shape("x", x, ("batch", "length", "d_model"))
+    checks.has_tokens("x", x)
+    kept, any_kept = x, None
+    if mask is not None:
+        backend_of(x=x, mask=mask)
+        checks.mask("mask", mask, tuple(x.shape[:2]))
+        kept = xp.where(mask[..., None], x, -xp.inf)
+        any_kept = mask.any(axis=1, keepdims=True)  # [batch, 1]
+    winner = kept.argmax(axis=1)[:, None, :]  # the first of equals; [batch, 1, d_model]
+    y = xp.take_along_axis(kept, winner, axis=1)[:, 0, :]
+    return only(any_kept, y), (winner, any_kept, x.shape)
+
+
+def max_pooling_backward(dy: Array, cache: Any) -> Array:
+    """dx = dy at the token that had the largest value, feature by feature, and 0 elsewhere.
+
+    y_c = x_tc for the winner t, so the derivative by x_tc is 1, and by any other token 0: a small
+    change there does not make it the largest. Among equals there is no derivative; the first one
+    gets the gradient.
+    """
+    winner, any_kept, (batch, length, d_model) = cache
+    checks.gradient(dy, (batch, d_model))
+    xp = array_module(dy)
+    # y = x[winner]
+    tokens = xp.arange(length)[None, :, None]
+    return xp.where(tokens == winner, only(any_kept, dy)[:, None, :], 0.0)

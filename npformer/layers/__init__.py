@@ -6,7 +6,7 @@ A layer that draws weights takes a `seed`, which is a whole number or a NumPy ge
 
 from npformer.layers.activation import ACTIVATIONS, GELU, ReLU, Tanh
 from npformer.layers.conv1d import Conv1d
-from npformer.layers.dropout import Dropout
+from npformer.layers.dropout import Dropout, TokenDropout
 from npformer.layers.embedding import Embedding, Positions, TokenTypes
 from npformer.layers.feed_forward import FFNS, PositionwiseFeedForward
 from npformer.layers.layer_norm import LayerNorm
@@ -16,6 +16,7 @@ from npformer.layers.pooling import (
     EveryToken,
     FirstToken,
     Flatten,
+    MaxPooling,
     MeanPooling,
     Pooler,
     Pooling,
@@ -36,6 +37,7 @@ __all__ = [
     "Flatten",
     "LayerNorm",
     "Linear",
+    "MaxPooling",
     "MeanPooling",
     "Pooler",
     "Pooling",
@@ -45,5 +47,6 @@ __all__ = [
     "Sequential",
     "Tanh",
     "TimeDistributed",
+    "TokenDropout",
     "TokenTypes",
 ]

@@ -1,4 +1,4 @@
-"""Dropout: entries set to 0 at random while training."""
+"""Dropout: entries, or whole tokens, set to 0 at random while training."""
 
 from typing import Any
 
@@ -26,3 +26,17 @@ class Dropout(Layer):
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return F.dropout_backward(dy, cache)
+
+
+class TokenDropout(Dropout):
+    """y_t = x_t m_t while training, with m_t 1 or 0 for each token; y = x at evaluation.
+
+    `rate` is the probability that a token is dropped; see `functional.token_dropout`.
+    """
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        generator = context.dropout_generator() if self.rate > 0.0 else None
+        return F.token_dropout(x, self.rate, generator)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return F.token_dropout_backward(dy, cache)

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Layer, Registry, Seed, checks, initializers
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.conv1d import Conv1d
@@ -28,6 +29,8 @@ class PositionwiseFeedForward(Layer):
         Linear maps, or convolutions with kernel size 1.
     initializer : str
         A name in `INITIALIZERS`: what both matrices are drawn from.
+    dropout : float
+        Probability of dropping one of the d_ff features while training, after the activation.
     """
 
     def __init__(
@@ -38,25 +41,31 @@ class PositionwiseFeedForward(Layer):
         *,
         ffn: str = "linear",
         initializer: str = "xavier_uniform",
+        dropout: float = 0.0,
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
+        checks.rate("dropout", dropout)
         d_model, d_ff = checks.positive("d_model", d_model), checks.positive("d_ff", d_ff)
         rng, init = initializers.generator(seed), initializers.INITIALIZERS.make(initializer)
         self.expand = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype, init=init)
         self.activation = ACTIVATIONS.make(activation)
+        self.dropout = float(dropout)
         self.contract = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype, init=init)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         before, expand_cache = self.expand.forward(x, context)  # [.., d_model] -> [.., d_ff]
         hidden, activation_cache = self.activation.forward(before, context)
-        y, contract_cache = self.contract.forward(hidden, context)  # [.., d_ff] -> [.., d_model]
-        return y, (expand_cache, activation_cache, contract_cache)
+        generator = context.dropout_generator() if self.dropout > 0.0 else None
+        kept, dropout_cache = F.dropout(hidden, self.dropout, generator)
+        y, contract_cache = self.contract.forward(kept, context)  # [.., d_ff] -> [.., d_model]
+        return y, (expand_cache, activation_cache, dropout_cache, contract_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        expand_cache, activation_cache, contract_cache = cache
-        dhidden = self.contract.backward(dy, contract_cache, gradients)
+        expand_cache, activation_cache, dropout_cache, contract_cache = cache
+        dkept = self.contract.backward(dy, contract_cache, gradients)
+        dhidden = F.dropout_backward(dkept, dropout_cache)
         dbefore = self.activation.backward(dhidden, activation_cache, gradients)
         return self.expand.backward(dbefore, expand_cache, gradients)
 
@@ -80,5 +89,5 @@ FFNS: Registry[Layer] = Registry(
     gets="d_model, d_ff, activation, seed=, dtype=, initializer= and their options",
 )
 """What ``EncoderConfig(ffn=...)`` takes. Builders get d_model, d_ff, the activation's name and, as
-keywords, seed, dtype and the initializer's name. They return a layer that keeps the shape, or a
-`NoFeedForward`."""
+keywords, seed, dtype and the initializer's name; also dropout, if the configuration has some. They
+return a layer that keeps the shape, or a `NoFeedForward`."""

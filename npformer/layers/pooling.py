@@ -50,6 +50,16 @@ class MeanPooling(Pooling):
         return F.mean_pooling_backward(dy, cache)
 
 
+class MaxPooling(Pooling):
+    """The largest value of each feature among the tokens that the mask keeps: -> (batch, d)."""
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return F.max_pooling(x, context.mask)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return F.max_pooling_backward(dy, cache)
+
+
 class FirstToken(Pooling):
     """The first token, such as BERT's [CLS]: (batch, length, d) -> (batch, d)."""
 
@@ -163,6 +173,7 @@ POOLINGS: Registry[Layer] = Registry(
     "pooling",
     {
         "mean": lambda d_model, seed, dtype: MeanPooling(),
+        "max": lambda d_model, seed, dtype: MaxPooling(),
         "first": lambda d_model, seed, dtype: FirstToken(),
         "flatten": lambda d_model, seed, dtype: Flatten(),
         "none": lambda d_model, seed, dtype: EveryToken(),

@@ -62,7 +62,7 @@ class Attention(AveragingMixer):
         Whether to keep the weights, (batch, heads, length, length), for the backward pass. This
         class always does; `npformer.fast` may compute those of long sequences again, unless this is
         "stored". `BlockwiseAttention` never keeps them.
-    d_model, n_heads, causal, initializer
+    d_model, n_heads, causal, initializer, attention_dropout
         As in `AveragingMixer`.
     """
 
@@ -77,6 +77,7 @@ class Attention(AveragingMixer):
         causal: bool = False,
         memory: str | None = None,
         initializer: str = "xavier_uniform",
+        attention_dropout: float = 0.0,
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
@@ -90,16 +91,19 @@ class Attention(AveragingMixer):
         rng = initializers.generator(seed)
         drawn: dict[str, Any] = {"initializer": initializer, "seed": rng, "dtype": dtype}
         scores = AttentionScores(d_model, n_heads, **drawn)
-        super().__init__(scores, d_model, n_heads, causal=causal, **drawn)
+        averaging: dict[str, Any] = {"causal": causal, "attention_dropout": attention_dropout}
+        super().__init__(scores, d_model, n_heads, **averaging, **drawn)
         self.memory = memory
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Attention:
         in_blocks = settings.memory == "blocks"
-        in_blocks |= settings.memory == "auto" and settings.max_len >= LONG
+        whole = settings.attention_dropout > 0.0  # which weights it dropped must be kept
+        in_blocks |= settings.memory == "auto" and settings.max_len >= LONG and not whole
         kind = BlockwiseAttention if cls is Attention and in_blocks else cls
-        given = settings.only("d_model", "n_heads", "causal", "memory", "initializer")
-        return kind(**given, seed=seed, dtype=dtype)
+        sizes = settings.only("d_model", "n_heads")
+        given = settings.only("causal", "memory", "initializer", "attention_dropout")
+        return kind(**sizes, **given, seed=seed, dtype=dtype)
 
 
 class BlockwiseAttention(Attention):
@@ -113,10 +117,19 @@ class BlockwiseAttention(Attention):
     memory : {"blocks", "auto"}
         With "auto", `npformer.fast` may store the weights.
     d_model, n_heads, causal, initializer
-        As in `AveragingMixer`.
+        As in `AveragingMixer`. There is no dropout of weights: those that were dropped would have
+        to be kept, and take as much memory as all weights.
     """
 
     memories = ("blocks", "auto")
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        if self.attention_dropout > 0.0:
+            raise ValueError(
+                f"attention_dropout is {self.attention_dropout} and memory is 'blocks'; expected "
+                "0, or memory='stored', for what was dropped has to be kept"
+            )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         query, query_cache = self.scores.query.forward(x, context)  # [batch, length, d_model]

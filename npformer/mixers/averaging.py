@@ -60,6 +60,8 @@ class AveragingMixer(Mixer):
         Whether token i sees only the tokens 0 to i.
     initializer : str
         A name in `INITIALIZERS`: what the projections are drawn from.
+    attention_dropout : float
+        Probability of dropping a weight while training, after the softmax.
 
     Attributes
     ----------
@@ -75,16 +77,19 @@ class AveragingMixer(Mixer):
         *,
         causal: bool = False,
         initializer: str = "xavier_uniform",
+        attention_dropout: float = 0.0,
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
         check_heads(d_model, n_heads)
+        checks.rate("attention_dropout", attention_dropout)
         checks.instance("scores", scores, Scores)
         checks.flag("causal", causal)
         init = initializers.INITIALIZERS.make(initializer)
         rng = initializers.generator(seed)
         self.n_heads = n_heads
         self.causal = causal
+        self.attention_dropout = float(attention_dropout)
         self.scores = scores
         self.value = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
         self.output = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
@@ -127,7 +132,11 @@ class AveragingMixer(Mixer):
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         by_head = F.split_heads(value, self.n_heads)  # [batch, heads, length, d_head]
-        heads, average_cache = F.average(scores, by_head, over_heads(context.mask), self.causal)
+        rate = self.attention_dropout
+        generator = context.dropout_generator() if rate > 0.0 else None
+        heads, average_cache = F.average(
+            scores, by_head, over_heads(context.mask), self.causal, rate, generator
+        )
         return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
@@ -156,7 +165,7 @@ class Synthesizer(AveragingMixer):
     ----------
     max_len, rank : int
         Length of the longest sequence, and rank of factorized tables.
-    d_model, n_heads, causal, initializer
+    d_model, n_heads, causal, initializer, attention_dropout
         As in `AveragingMixer`.
 
     Attributes
@@ -176,6 +185,7 @@ class Synthesizer(AveragingMixer):
         rank: int = 8,
         causal: bool = False,
         initializer: str = "xavier_uniform",
+        attention_dropout: float = 0.0,
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
@@ -183,12 +193,14 @@ class Synthesizer(AveragingMixer):
         settings = MixerSettings(d_model, n_heads, max_len, rank=rank, initializer=initializer)
         scores = self.scores_type.build(settings, seed=rng, dtype=dtype)
         drawn: dict[str, Any] = {"initializer": initializer, "seed": rng, "dtype": dtype}
-        super().__init__(scores, d_model, n_heads, causal=causal, **drawn)
+        averaging: dict[str, Any] = {"causal": causal, "attention_dropout": attention_dropout}
+        super().__init__(scores, d_model, n_heads, **averaging, **drawn)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        given = settings.only("d_model", "n_heads", "max_len", "rank", "causal", "initializer")
-        return cls(**given, seed=seed, dtype=dtype)
+        sizes = settings.only("d_model", "n_heads", "max_len", "rank")
+        given = settings.only("causal", "initializer", "attention_dropout")
+        return cls(**sizes, **given, seed=seed, dtype=dtype)
 
 
 def over_heads(mask: Array | None) -> Array | None:

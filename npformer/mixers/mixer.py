@@ -24,6 +24,7 @@ class MixerSettings:
     rank: int = 8
     mixture: tuple[str, ...] = ("attention", "random_synthesizer")
     initializer: str = "xavier_uniform"
+    attention_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("d_model", "n_heads", "max_len", "rank"):
@@ -33,6 +34,7 @@ class MixerSettings:
         checks.choice("padding", self.padding, PADDINGS)
         checks.choice("memory", self.memory, MEMORIES)
         INITIALIZERS.parse(self.initializer, "initializer")
+        checks.rate("attention_dropout", self.attention_dropout)
 
     def only(self, *names: str) -> dict[str, Any]:
         """Return the settings of these names, as keywords; other names are ignored."""

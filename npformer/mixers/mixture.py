@@ -74,7 +74,7 @@ class Mixture(AveragingMixer):
         checks.instance("settings", settings, MixerSettings)
         rng = initializers.generator(seed)
         scores = MixtureScores.build(settings, seed=rng, dtype=dtype)
-        given = settings.only("d_model", "n_heads", "causal", "initializer")
+        given = settings.only("d_model", "n_heads", "causal", "initializer", "attention_dropout")
         super().__init__(scores, **given, seed=rng, dtype=dtype)
 
     @classmethod

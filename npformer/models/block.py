@@ -92,7 +92,9 @@ class EncoderBlock(Layer):
         self.mixer_dropout = Dropout(rate if self.mixer.dropout_follows else 0.0)
         self.mixer_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
         sizes = d_model, config.d_ff, config.activation
-        drawn = {"seed": rng, "dtype": dtype, "initializer": config.initializer}
+        drawn: dict[str, Any] = {"seed": rng, "dtype": dtype, "initializer": config.initializer}
+        if config.ffn_dropout > 0.0:  # networks from elsewhere need not know of it
+            drawn["dropout"] = config.ffn_dropout
         feed_forward = FFNS.make(config.ffn, *sizes, **drawn)
         if not isinstance(feed_forward, NoFeedForward):
             self.feed_forward = feed_forward

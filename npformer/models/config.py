@@ -15,6 +15,7 @@ POSITIONS = ("sinusoidal", "learned", "none")
 
 # What each setting must be.
 SIZES = ("d_model", "n_layers", "n_heads", "d_ff", "max_len", "rank")
+RATES = ("dropout", "token_dropout", "attention_dropout", "ffn_dropout")
 FLAGS = ("scale_embeddings", "embedding_norm", "embedding_projection", "share_layers", "causal")
 CHOICES = {"norm": ("post", "pre"), "positions": POSITIONS, "padding": PADDINGS, "memory": MEMORIES}
 TABLES: dict[str, Registry[Any]] = {
@@ -45,6 +46,15 @@ class EncoderConfig:
         another norm at the end; deep encoders are easier to train that way.
     dropout : float
         Probability of dropping an entry of the embeddings, and of the output of each sublayer.
+    token_dropout : float
+        Probability of dropping the whole embedding of a token, before positions are added: word
+        dropout (Iyyer et al., 2015). It helps if there are few texts.
+    attention_dropout : float
+        Probability of dropping a weight of attention or of a synthesizer, after the softmax, as in
+        BERT; 0 in Vaswani et al.
+    ffn_dropout : float
+        Probability of dropping a feature inside the feed-forward network, after the activation, as
+        in PyTorch's TransformerEncoderLayer.
     ffn : str
         The feed-forward network, a name in `FFNS`: "linear"; "conv1d", which gives the same
         numbers; or "none", for blocks that are a mixer alone.
@@ -103,6 +113,9 @@ class EncoderConfig:
     embedding_norm: bool = False
     embedding_projection: bool = False
     initializer: str = "xavier_uniform"
+    token_dropout: float = 0.0
+    attention_dropout: float = 0.0
+    ffn_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         # NumPy's numbers become Python's, and lists become tuples.
@@ -117,9 +130,10 @@ class EncoderConfig:
             checks.choice(name, getattr(self, name), choices)
         for name, table in TABLES.items():
             table.parse(getattr(self, name), name)
-        checks.rate("dropout", self.dropout)
+        for name in RATES:
+            checks.rate(name, getattr(self, name))
+            keep(name, float(getattr(self, name)))
         checks.number("norm_eps", self.norm_eps, above=0.0)
-        keep("dropout", float(self.dropout))
         keep("norm_eps", float(self.norm_eps))
         check_parts(self.mixture)
         keep("mixture", tuple(self.mixture))
@@ -141,6 +155,11 @@ class EncoderConfig:
         kinds = [MIXERS[MIXERS.parse(name, "mixer")[0]] for name in names]
         if any(isinstance(kind, type) and issubclass(kind, AveragingMixer) for kind in kinds):
             check_heads(self.d_model, self.n_heads)
+        elif self.attention_dropout > 0.0 and all(isinstance(kind, type) for kind in kinds):
+            raise ValueError(
+                f"attention_dropout is {self.attention_dropout} and {', '.join(names)} has no "
+                "weights to drop; expected 0, or attention or a synthesizer"
+            )
         if self.share_layers and len(set(names)) > 1:
             raise ValueError(
                 f"share_layers=True with mixers {', '.join(names)}; expected one mixer for all "

@@ -4,7 +4,15 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, asarray, checks, initializers
 from npformer.functional.embedding import check_ids
-from npformer.layers import Dropout, Embedding, LayerNorm, Linear, Positions, TokenTypes
+from npformer.layers import (
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+    Positions,
+    TokenDropout,
+    TokenTypes,
+)
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.config import EncoderConfig
@@ -57,6 +65,9 @@ class InputEmbedding(Layer):
             self.tokens = Embedding(vocab_size, d_model, scale=scaled, seed=rng, dtype=dtype)
         elif n_features is not None:
             self.tokens = Linear(n_features, d_model, seed=rng, dtype=dtype)
+        self.token_dropout: TokenDropout | None = None
+        if config.token_dropout > 0.0:
+            self.token_dropout = TokenDropout(config.token_dropout)
         self.positions: Positions | None = None
         if config.positions != "none":
             sizes, std = (config.max_len, d_model), 1.0 if scaled else 0.02
@@ -75,7 +86,8 @@ class InputEmbedding(Layer):
 
     def chain(self) -> list[Layer]:
         """Return the layers that there are, in the order in which they act."""
-        parts = self.tokens, self.positions, self.types, self.norm, self.projection, self.dropout
+        added = self.tokens, self.token_dropout, self.positions, self.types
+        parts = *added, self.norm, self.projection, self.dropout
         return [part for part in parts if part is not None]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:

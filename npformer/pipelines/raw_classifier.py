@@ -116,7 +116,7 @@ class RawClassifier(ABC):
         samples: Any,
         labels: Any,
         *,
-        validation: float | tuple[Any, Any] | None = 0.1,
+        validation: float | tuple[Any, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         **training: Any,
     ) -> Self:
@@ -127,10 +127,11 @@ class RawClassifier(ABC):
         samples : sequence
         labels : sequence of str, int or bool
             One for each sample; there must be at least 2 different ones.
-        validation : float, or (samples, labels), or None
+        validation : float, or (samples, labels), optional
             Decides which epoch's weights are kept: a share of the samples that is set aside, the
             same of each class, by the seed; or samples of their own. Nothing is learned from them,
-            not even a vocabulary. None: the weights of the last epoch are kept.
+            not even a vocabulary. None: all samples are trained on, and the weights of the last
+            epoch are kept, at which the learning rate has fallen to 0.
         checkpoint : str or path, optional
             As in `npformer.fit`; each member of an ensemble has a folder in it.
         **training

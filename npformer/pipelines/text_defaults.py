@@ -12,6 +12,8 @@ CONFIG: dict[str, Any] = {
     "n_heads": 4,
     "d_ff": 128,
     "dropout": 0.3,
+    "token_dropout": 0.3,
+    "scale_embeddings": False,
     "padding": "per_length",
 }
 
@@ -33,5 +35,4 @@ def training(n_texts: int) -> dict[str, Any]:
         "schedule": "cosine",
         "warmup": 0.1,
         "clip_norm": 1.0,
-        "patience": 5,
     }

@@ -60,7 +60,7 @@ class FileTask(ABC):
 
     file: str
     label: str
-    validation: str = "0.1"
+    validation: str = "0"
     test: str = "0.2"
     encoding: str = "utf-8"
     keep_repeated: bool = False

@@ -44,6 +44,7 @@ def fit(
     lr: float | None = None,
     schedule: Schedule | str | None = None,
     weight_decay: float | None = None,
+    no_decay: Sequence[str] | None = None,
     optimizer: Adam | None = None,
     clip_norm: float | None = None,
     label_smoothing: float = 0.0,
@@ -88,10 +89,10 @@ def fit(
         class the same share, and kept in `History.validation_rows`.
     epochs, batch_size : int
         Passes over all data, and samples in a step.
-    lr, schedule, weight_decay : optional
+    lr, schedule, weight_decay, no_decay : optional
         Settings of Adam, with Adam's defaults.
     optimizer : Adam, optional
-        Used instead of lr, schedule and weight_decay.
+        Used instead of lr, schedule, weight_decay and no_decay.
     clip_norm : float, optional
         Gradients are scaled so that their global norm is at most this.
     label_smoothing, loss : optional
@@ -206,7 +207,8 @@ def fit(
     elif validation is not None:
         held_out = checked_data(model, "validation", cast(Data, validation), loss)
     loss = weighted_loss(model, loss, own_loss, class_weight, part)
-    optimizer = optimizer_for(model, optimizer, lr=lr, schedule=schedule, weight_decay=weight_decay)
+    settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
+    optimizer = optimizer_for(model, optimizer, lr=lr, **settings)
     if accumulate > 1:  # one batch, of which a worker computes so many samples at a time
         micro_batch = min(batch_size, micro_batch or batch_size)
         batch_size *= accumulate

@@ -136,6 +136,7 @@ def load_checkpoint(
     try:
         saved = values["optimizer"]
         options = {name: saved[name] for name in ("lr", "betas", "eps", "weight_decay")}
+        options["no_decay"] = saved.get("no_decay", ())
         chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule
         optimizer = Adam(model.parameters(), **options, schedule=chosen)
         optimizer.restore(saved, arrays["optimizer"])

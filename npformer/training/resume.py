@@ -132,6 +132,7 @@ def _settings(training: Training, seed: object) -> dict[str, Any]:
             "betas": list(optimizer.betas),
             "eps": optimizer.eps,
             "weight_decay": optimizer.weight_decay,
+            "no_decay": list(optimizer.no_decay),
         },
         "may": {
             "backend": model.backend,

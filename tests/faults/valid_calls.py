@@ -204,6 +204,10 @@ def pair_slots() -> None:
         scores=x("average", "*f=", "scores"),
         value=x("average", "*=f", "value"),
         **masked("average"),
+        rate=rate(0.5),
+        generator=or_none(
+            an(lambda: np.random.default_rng(0), np.random.Generator, np.random.RandomState)
+        ),
     )
     of_pair(
         "scaled_dot_product_attention",
@@ -273,6 +277,14 @@ def pair_slots() -> None:
         ),
     )
     of_pair(
+        "token_dropout",
+        x=x("token_dropout", "==f", any_dtype=True),
+        rate=rate(0.5),
+        generator=or_none(
+            an(lambda: np.random.default_rng(0), np.random.Generator, np.random.RandomState)
+        ),
+    )
+    of_pair(
         "embedding",
         ids=ids(given("embedding", "ids"), "*"),
         table=x("embedding", "ff", "table", any_dtype=True),
@@ -281,6 +293,11 @@ def pair_slots() -> None:
         "mean_pooling",
         x=x("mean_pooling", "==f", any_dtype=True),
         mask=mask(given("mean_pooling", "mask")),
+    )
+    of_pair(
+        "max_pooling",
+        x=x("max_pooling", "==f", any_dtype=True),
+        mask=mask(given("max_pooling", "mask")),
     )
     of_pair(
         "softmax_cross_entropy",
@@ -346,8 +363,10 @@ def layers() -> None:
     call("layers.GELU", L.GELU, approximate=choice("none", "tanh"))
     for make in (L.ReLU, L.GELU, L.Tanh):
         layer(make, shape)
-    call("layers.Dropout", L.Dropout, rate=rate(0.25))
+    for name in ("Dropout", "TokenDropout"):
+        call(f"layers.{name}", getattr(L, name), rate=rate(0.25))
     layer(partial(L.Dropout, 0.25), shape)
+    layer(partial(L.TokenDropout, 0.25), floats(f32(2, 3, 4), "===", True))
     call("layers.LayerNorm", L.LayerNorm, d_model=count(4), eps=positive(0.0625), dtype=dtype())
     layer(partial(L.LayerNorm, 4), rows)
     call(
@@ -394,7 +413,7 @@ def layers() -> None:
     layer(lambda: L.Sequential(L.ReLU(), L.Tanh()), shape)
     call("layers.TimeDistributed", L.TimeDistributed, layer=an(L.ReLU, nf.Layer))
     layer(lambda: L.TimeDistributed(L.Linear(4, 3, seed=0)), floats(f32(2, 3, 4), "*f="))
-    for make in (L.MeanPooling, L.Flatten):
+    for make in (L.MeanPooling, L.MaxPooling, L.Flatten):
         layer(make, both, mask(KEEP))
     layer(L.FirstToken, both)
     layer(L.EveryToken, shape)

@@ -43,6 +43,7 @@ EMPTY = [
     ("embedding", [ids(2, 0), zeros(4, 3)], {}),
     ("embedding", [ids(0, 3), zeros(4, 3)], {}),
     ("mean_pooling", [zeros(0, 3, 4)], {}),
+    ("max_pooling", [zeros(0, 3, 4)], {}),
     ("softmax_cross_entropy", [zeros(0, 3), ids(0)], {}),
     ("softmax_cross_entropy", [zeros(2, 3), ids(2) - 1], {}),
     ("binary_cross_entropy_with_logits", [zeros(0), zeros(0)], {}),
@@ -84,6 +85,7 @@ WRONG = [
         r"W has shape \(0, 4, 2\); expected no axis",
     ),
     (lambda: F.mean_pooling(zeros(2, 0, 4)), "expected at least one token, not 0"),
+    (lambda: F.max_pooling(zeros(2, 0, 4)), "expected at least one token, not 0"),
     (lambda: F.softmax_cross_entropy(zeros(0, 0), ids(0)), "expected at least one class"),
     (lambda: F.embedding(ids(2), zeros(0, 3)), "ids holds 0; .* the table has 0 rows"),
     *(

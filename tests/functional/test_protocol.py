@@ -80,6 +80,7 @@ LINEAR_IN = {
     "hartley_mixing": [(0,)],
     "linear_mixing": [(0,), (1,), (2,)],
     "dropout": [(0,)],
+    "token_dropout": [(0,)],
     "embedding": [(0,)],
     "mean_pooling": [(0,)],
 }

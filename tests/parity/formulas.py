@@ -104,11 +104,25 @@ def dropout(x, rate, generator):
     return x * torch.tensor(scaled)
 
 
+def token_dropout(x, rate, generator):
+    kept, _ = F.token_dropout(np.ones(x.shape), rate, generator)
+    assert set(np.unique(kept)) <= {0.0, 1.0}
+    assert (kept == kept[..., :1]).all()
+    return x * torch.tensor(kept)
+
+
 def mean_pooling(x, mask=None):
     if mask is None:
         return x.mean(dim=1)
     kept = [row[torch.tensor(keep)] for row, keep in zip(x, mask, strict=True)]
     return torch.stack([row.sum(dim=0) / max(1, len(row)) for row in kept])
+
+
+def max_pooling(x, mask=None):
+    if mask is None:
+        return x.amax(dim=1)
+    kept = [row[torch.tensor(keep)] for row, keep in zip(x, mask, strict=True)]
+    return torch.stack([r.amax(dim=0) if len(r) else torch.zeros(r.shape[1:]) for r in kept])
 
 
 def softmax_cross_entropy(logits, labels, label_smoothing=0.0):
@@ -155,6 +169,8 @@ REFERENCES = {
     "dropout": dropout,
     "embedding": lambda ids, table: torch.nn.functional.embedding(torch.tensor(ids), table),
     "mean_pooling": mean_pooling,
+    "token_dropout": token_dropout,
+    "max_pooling": max_pooling,
     "softmax_cross_entropy": softmax_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
     "mean_squared_error": lambda x, target: torch.nn.functional.mse_loss(x, torch.tensor(target)),

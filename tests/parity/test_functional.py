@@ -173,9 +173,12 @@ CASES = [
     ),
     *(case("linear_mixing", X, (max_len, max_len), (D, D)) for max_len in (LENGTH, LONGER)),
     case("dropout", (4, 50), rate=0.3, generator=np.random.default_rng(7)),
+    case("token_dropout", X, rate=0.4, generator=np.random.default_rng(7)),
     case("embedding", np.array([[0, 3, 3, 5], [3, 0, 2, 3]]), (6, D)),  # 3 four times, 1 never
     case("mean_pooling", X),
     case("mean_pooling", X, mask=PADDING),
+    case("max_pooling", X),
+    case("max_pooling", X, mask=PADDING),
     *(
         case("softmax_cross_entropy", shape, labels=labels, label_smoothing=smoothing)
         for (shape, labels), smoothing in product(

@@ -37,7 +37,7 @@ def test_features_are_scaled_by_the_training_part_alone(trained):
     series, labels = series_and_labels()
     others = [each + 1e6 for each in series[:10]]
     found = nf.SeriesClassifier(SIZES).fit(
-        series, labels, validation=(others, labels[:10]), **QUICK | {"epochs": 1}
+        series, labels, **QUICK | {"epochs": 1, "validation": (others, labels[:10])}
     )
     steps = np.concatenate(series)
     np.testing.assert_allclose(found.mean, steps.mean(axis=0))

@@ -40,7 +40,7 @@ def test_empty_and_unknown_texts_get_an_answer(classifier):
 def test_the_validation_part_gives_no_words_to_the_vocabulary():
     texts, labels = texts_and_labels()
     others = ["pizza pizza", "hail hail"], ["food", "weather"]
-    found = small().fit(texts, labels, validation=others, **QUICK)
+    found = small().fit(texts, labels, **QUICK | {"validation": others})
     assert "pizza" not in found.tokenizer.words
     assert len(found.history.validation_accuracy) == 6
     parted = small().fit([f"{text} w{i}" for i, text in enumerate(texts)], labels, **QUICK)
@@ -49,7 +49,7 @@ def test_the_validation_part_gives_no_words_to_the_vocabulary():
 
 
 def test_without_validation_the_last_weights_are_kept():
-    found = small().fit(*texts_and_labels(), validation=None, patience=2, **QUICK)
+    found = small().fit(*texts_and_labels(), **QUICK | {"validation": None, "patience": 2})
     assert found.history.validation_accuracy == []
     assert found.history.best_epoch == 6
 
@@ -179,7 +179,11 @@ def test_the_report_has_words_as_tokens(classifier, tmp_path):
         (lambda: small().fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
         (lambda: small().fit([], []), ValueError, "no sample; expected at least 2 classes"),
         (lambda: small().fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
-        (lambda: small().fit(["a", "b"], ["x", "y"]), ValueError, "2 samples are too few to set"),
+        (
+            lambda: small().fit(["a", "b"], ["x", "y"], validation=0.1),
+            ValueError,
+            "2 samples are too few to set",
+        ),
         (
             lambda: small().fit(["a", " "], ["x", "y"], validation=None),
             ValueError,

@@ -68,6 +68,9 @@ def _average() -> Iterator[Case]:
     yield pair("keys of another length, causal", F.average, (3, 5), (5, 4), causal=True)
     yield pair("one value for all heads", F.average, by_head, (2, 1, 3, 4))
     yield pair("one value for all scores", F.average, by_head, (3, 4))
+    drops: dict[str, Any] = {"rate": 0.3, "generator": np.random.default_rng(0)}
+    yield pair("dropout of weights", F.average, by_head, (2, 2, 3, 4), **drops)
+    yield pair("dropout of weights for all samples", F.average, (2, 3, 3), (2, 2, 3, 4), **drops)
     for label, options in VISIBLE.items():
         yield pair(f"scores of each head, {label}", F.average, by_head, value, **options)
         for shared, shape in (

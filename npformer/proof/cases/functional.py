@@ -46,6 +46,8 @@ def _elementwise() -> Iterator[Case]:
     yield pair("training", F.dropout, (4, 6), 0.4, generator)
     yield pair("evaluation", F.dropout, (4, 6), 0.4)
     yield pair("rate 0", F.dropout, (4, 6), 0.0, generator)
+    yield pair("training", F.token_dropout, (3, 5, 2), 0.4, generator)
+    yield pair("evaluation", F.token_dropout, (3, 5, 2), 0.4)
 
 
 def _normalisations() -> Iterator[Case]:
@@ -79,6 +81,9 @@ def _tokens_and_losses() -> Iterator[Case]:
     yield pair("a row of ids", F.embedding, np.array([4, 2, 4]), (5, 4))
     yield pair("without a mask", F.mean_pooling, (3, 4, 5))
     yield pair("one sequence is all padding", F.mean_pooling, (3, 4, 5), mask=keep([4, 2, 0], 4))
+
+    yield pair("without a mask", F.max_pooling, (3, 4, 5))
+    yield pair("one sequence is all padding", F.max_pooling, (3, 4, 5), mask=keep([4, 2, 0], 4))
 
     crossed, logits, by_token = F.softmax_cross_entropy, (4, 3), (2, 3, 3)
     labels, some = np.array([0, 2, 1, 2]), np.array([[0, -1, 2], [1, 1, -1]])

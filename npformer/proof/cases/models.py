@@ -49,6 +49,8 @@ def _blocks() -> Iterator[Case]:
     covers: dict[str, Any] = {"covers": ("NoFeedForward",)}
     yield layer("mixer alone, padding mask", block(**alone), x, mask=mask, **MODEL, **covers)
     yield layer("mixer alone, pre-norm, dropout", block(**alone, norm="pre"), x, **training)
+    inside = block(attention_dropout=0.3, ffn_dropout=0.2)
+    yield layer("dropout of weights and inside the network", inside, x, mask=mask, **training)
     yield twice(block(), x, **MODEL)
 
 
@@ -96,6 +98,7 @@ def _embeddings() -> Iterator[Case]:
     without = {"positions": "none"}
     yield embed("tokens, sinusoidal positions", dropout)
     yield embed("tokens, not scaled, learned positions", dropout | LEARNED)
+    yield embed("whole tokens dropped", dropout | {"token_dropout": 0.4})
     yield embed("features, without positions", dropout | without, FEATURES)
     yield embed("as in BERT", BERT, types=TYPES)
     yield embed("as in BERT, every token of type 0", BERT)

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from npformer.core import PRECISIONS, backends, get_backend
+from npformer.core import PRECISIONS, backends, get_backend, split_names
+from npformer.optim import NORMS_AND_BIASES
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 TERMINATED = 143  # and for one that SIGTERM ended
@@ -95,3 +96,8 @@ def one_line(text: str, most: int) -> str:
     """Return the beginning of a text for a terminal: one line, without control characters."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
     return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def patterns_of(words: str) -> list[str]:
+    """Return the patterns that --no-decay names."""
+    return list(NORMS_AND_BIASES) if words == "norms-and-biases" else split_names(words)

@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Container
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,24 @@ import numpy as np
 
 import npformer
 from npformer.classifier import SequenceClassifier
-from npformer.core import INITIALIZERS, checks, split_names, use_precision
+from npformer.core import checks, split_names, use_precision
 from npformer.data import Dataset
-from npformer.data.tables import SUFFIXES, kind_of
 from npformer.inspection.summary import summary
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
-from npformer.losses import LOSSES
-from npformer.mixers import MIXERS
-from npformer.models import POSITIONS, EncoderConfig
+from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES, schedule_for
 from npformer.tools.cli import common, train_file
 from npformer.tools.cli.common import option
 from npformer.tools.cli.load_model import in_dtype_of
 from npformer.tools.cli.run_files import Results
 from npformer.tools.cli.run_folder import RunFolder
+from npformer.tools.cli.train_options import (
+    add_model_options,
+    add_training_options,
+    task_or_file,
+)
 from npformer.tools.plugins import load_plugins
 from npformer.tools.recipes import RECIPES, Recipe
 from npformer.training import History, batch_at_evaluation, evaluate, fit
-from npformer.training.metrics import METRICS
 
 OF_THIS_CALL = (
     "command",
@@ -61,10 +60,10 @@ def add_to(commands: Any) -> None:
     summary = "train a classifier on a file, or on a task"
     train = common.add_command(commands, "train", run, summary, epilog)
     text = "one of the tasks below, or a table"
-    train.add_argument("task", metavar="TASK|FILE", help=text, type=_task_or_file)
+    train.add_argument("task", metavar="TASK|FILE", help=text, type=task_or_file)
     train_file.add_to(train)
-    _add_model_options(train.add_argument_group("model (defaults fit the task)"))
-    _add_training_options(train.add_argument_group("training (defaults fit the task)"))
+    add_model_options(train.add_argument_group("model (defaults fit the task)"))
+    add_training_options(train.add_argument_group("training (defaults fit the task)"))
     common.add_backend(train)
     common.add_plugin(train)
     splits = "for digits: stratified, ordered, or both, which trains one model on each"
@@ -79,70 +78,6 @@ def add_to(commands: Any) -> None:
     names = ("mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers")
     train.set_defaults(usual={name: train.get_default(name) for name in names})
     train.set_defaults(**dict.fromkeys(names))
-
-
-def _add_model_options(group: Any) -> None:
-    add = partial(option, group)
-    mixers = f"one for all layers, or one for each: {', '.join(MIXERS)}"
-    add("--mixer NAME[,NAME...]", f"{mixers}, or a plugin's: 'mean(power=2)'", "attention")
-    add("--layers N", "number of encoder blocks", dest="n_layers")
-    add("--d-model N", "features of a token")
-    add("--heads N", "heads of attention and the synthesizers", dest="n_heads")
-    add("--d-ff N", "features inside the feed-forward network")
-    add("--activation NAME", f"of the feed-forward network: {', '.join(ACTIVATIONS)}")
-    add("--norm", "layer norm after or before each sublayer", choices=("post", "pre"))
-    add("--ffn NAME", f"kind of feed-forward network: {', '.join(FFNS)}")
-    matrices = "initial values of feed-forward networks and projections"
-    add("--initializer NAME", f"{matrices}: {', '.join(INITIALIZERS)}; also 'normal(std=0.02)'")
-    add("--pooling NAME", f"what the classifier sees: {', '.join(POOLINGS)}")
-    outputs = f"kind of output, which decides the loss: {', '.join(LOSSES)} (default: softmax)"
-    add("--output NAME", f"{outputs}; turns off the task's label smoothing")
-    add("--positions", "what is added to the embeddings", choices=POSITIONS)
-    add("--dropout P", "probability, at least 0 and below 1")
-    add("--share-layers", "use one block for all layers", action="store_true", default=None)
-    add("--dtype", "of weights and features", "float32", choices=("float32", "float64"))
-
-
-def _add_training_options(group: Any) -> None:
-    add = partial(option, group)
-    add("--epochs N", "passes through the data")
-    add("--batch-size N", "samples in a training step")
-    add("--micro-batch N", "samples computed at a time; limits the memory")
-    add("--lr X", "peak learning rate of Adam")
-    names = f"of the learning rate: {', '.join(SCHEDULES)}; options as in 'cosine(final=0.1)'"
-    add("--schedule NAME", f"{names}; total and warmup fit the task (default: cosine)")
-    add("--weight-decay X", "decoupled, as in AdamW")
-    add("--label-smoothing X", "at least 0 and below 1")
-    add("--clip-norm X", "upper bound on the norm of the gradient")
-    best = "what the best epoch is best by on the validation data (default: accuracy)"
-    add("--metric NAME", best, choices=METRICS)
-    add("--seed N", "of weights, batches, dropout and generated data", 0)
-    add("--workers N", "CPU cores that share a batch, or auto", "auto", type=_workers)
-    masks = "where dropout's masks are drawn: host gives the same run on every backend, device is"
-    add("--masks", f"{masks} faster on a GPU", "host", choices=("host", "device"))
-
-
-def _task_or_file(word: str) -> str:
-    if (
-        word in RECIPES
-        or kind_of(Path(word)) is not None
-        or Path(word).exists()
-        or word.endswith(".npz")
-    ):
-        return word
-    raise argparse.ArgumentTypeError(
-        f"{word!r} is no task and no file; expected one of {', '.join(RECIPES)}, or a file that "
-        f"ends in {', '.join(SUFFIXES)}, .npz{checks.did_you_mean(word, RECIPES)}"
-    )
-
-
-def _workers(word: str) -> int | str:
-    if word == "auto":
-        return word
-    try:
-        return int(word)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{word!r} is neither a whole number nor 'auto'") from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -289,6 +224,7 @@ def _fit(
         micro_batch=options.micro_batch,
         precision=options.precision,
         masks=options.masks,
+        no_decay=options.no_decay,
         metric=options.metric or "accuracy",
         progress=not options.quiet and sys.stderr is not None and sys.stderr.isatty(),
         on_interrupt="return",

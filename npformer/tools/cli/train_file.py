@@ -40,28 +40,11 @@ from npformer.training.checkpoint import checkpoint_name
 
 ENCODER = {field.name for field in fields(EncoderConfig)}
 TRAINING = ("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing")
-MORE = (
-    "clip_norm",
-    "schedule",
-    "workers",
-    "masks",
-    "precision",
-    "patience",
-    "metric",
-    "class_weight",
-)
+MORE = ("clip_norm", "schedule", "workers", "masks", "precision", "metric", "no_decay")
+OF_FILES = ("patience", "class_weight")
 OF_TEXTS = ("text", "tokenizer", "vocab_size", "skip_empty")
 OF_SERIES = ("id", "time", "features")
-OF_BOTH = (
-    "label",
-    "test",
-    "validation",
-    "max_len",
-    "members",
-    "patience",
-    "encoding",
-    "class_weight",
-)
+OF_BOTH = ("label", "test", "validation", "max_len", "members", "encoding", *OF_FILES)
 OPTIONS = (*OF_TEXTS, *OF_SERIES, *OF_BOTH, "keep_repeated")
 """What only a file has."""
 
@@ -77,7 +60,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parts = "a share of the samples, of each class, or another file; 0 is none"
     option(group, "--test PART", f"what the model is measured on: {parts} (default: 0.2)")
     chooses = "what chooses the best epoch: likewise, a share of the rest"
-    option(group, "--validation PART", f"{chooses} (default: 0.1)")
+    option(group, "--validation PART", f"{chooses} (default: 0, the last)")
     kinds = "word, wordpiece, bpe, or a tokenizer.json or vocab.txt (extra: text)"
     option(group, "--tokenizer NAME", f"{kinds} (default: word)")
     option(group, "--vocab-size N", "most token ids")
@@ -225,6 +208,7 @@ def _finish(
     histories = [history.to_dict() for history in classifier.histories]
     metrics: dict[str, Any] = {
         **about,
+        "kind": about["task"]["kind"],
         "npformer": npformer.__version__,
         "numpy": np.__version__,
         "parameters": classifier.model.n_parameters(),
@@ -239,14 +223,15 @@ def _finish(
     if len(test):
         scores = classifier.evaluate(test.samples, test.labels)
         beside = scores_of_baselines(classifier, parts)
-        kind = about["task"]["kind"]
         metrics["test"] = scores.to_dict()
         metrics["baselines"] = {
             name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1}
             for name, each in beside.items()
             if each is not None
         }
-        print(f"{len(test):,} {kind} of the test: {scores}\n\n{compared(scores, beside)}\n")
+        print(
+            f"{len(test):,} {metrics['kind']} of the test: {scores}\n\n{compared(scores, beside)}\n"
+        )
         print(worst_mistakes(scores, test, classifier))
         _report(folder, classifier, test, beside)
         files.append(REPORT)

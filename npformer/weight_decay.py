@@ -1,0 +1,40 @@
+"""Weight decay of some parameters and not of others."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from npformer.core import Array, checks
+
+NORMS_AND_BIASES = ("*.bias", "*.b[12]", "*.c[12]", "*.gamma", "*.beta")
+"""Patterns of the names of biases, and of the scales and shifts of layer norms."""
+
+
+def shrink_some(parts: Mapping[str, Array], no_decay: Sequence[str], shrink: float) -> None:
+    """Multiply arrays by `shrink` in place, but not those whose name fits a pattern."""
+    for name, part in parts.items():
+        if not fits_any(name, no_decay):
+            part *= shrink
+
+
+def fits_any(name: str, patterns: Sequence[str]) -> bool:
+    """Return whether a name fits one of some patterns, as in `fnmatch`."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def checked_patterns(patterns: Any, parameters: Mapping[str, Array]) -> tuple[str, ...]:
+    """Return the patterns of ``no_decay``, after checking that parameters fit them."""
+    if isinstance(patterns, str) or not isinstance(patterns, Sequence):
+        raise TypeError(
+            f"no_decay is {patterns!r}; expected a list of patterns, such as ['*.bias'], or "
+            "npformer.optim.NORMS_AND_BIASES"
+        )
+    for pattern in patterns:
+        checks.text("a pattern in no_decay", pattern)
+    found = tuple(patterns)
+    if found and not any(fits_any(name, found) for name in parameters):
+        raise ValueError(
+            f"no_decay is {list(found)}, and no parameter fits; expected patterns for names such "
+            f"as {next(iter(parameters))!r}"
+        )
+    return found

@@ -1,0 +1,105 @@
+"""Dropout of whole tokens, of attention weights, and inside the feed-forward network."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import functional as F
+from npformer.mixers import AveragingMixer, BlockwiseAttention
+
+RATES = ("dropout", "token_dropout", "attention_dropout", "ffn_dropout")
+AVERAGING = [name for name, kind in nf.MIXERS.items() if issubclass(kind, AveragingMixer)]
+
+
+def model(**changes):
+    settings = dict(zip(RATES, (0.1, 0.2, 0.3, 0.2), strict=True)) | changes
+    config = nf.EncoderConfig(d_model=8, n_heads=2, d_ff=16, max_len=7, **settings)
+    return nf.SequenceClassifier(config, 3, n_features=4, dtype="float64", seed=1)
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    mask = np.arange(7) < rng.integers(0, 8, 6)[:, None]
+    return rng.normal(size=(6, 7, 4)), rng.integers(0, 3, 6), mask
+
+
+@pytest.mark.parametrize("mixer", AVERAGING)
+@pytest.mark.parametrize("share", [{"workers": 2}, {"micro_batch": 2}])
+def test_what_is_dropped_belongs_to_seed_and_sample(data, mixer, share):
+    made = model(mixer=mixer)
+    loss, gradients = made.loss_and_gradients(*data, seed=3)
+    shared_loss, shared = made.loss_and_gradients(*data, seed=3, **share)
+    assert shared_loss == pytest.approx(loss, rel=1e-12)
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(shared[name], gradient, rtol=1e-9, atol=1e-13)
+    with nf.use_kernels(False):
+        plain_loss, plain = made.loss_and_gradients(*data, seed=3)
+    assert plain_loss == pytest.approx(loss, rel=1e-12)
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(plain[name], gradient, rtol=1e-9, atol=1e-13)
+    assert made.loss_and_gradients(*data, seed=4)[0] != loss
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_each_of_them_acts_in_training_alone(data, rate):
+    rates = dict.fromkeys(RATES, 0.0)
+    off, on = model(**rates), model(**rates | {rate: 0.4})
+    np.testing.assert_array_equal(on(data[0], data[2]), off(data[0], data[2]))
+    assert on.loss_and_gradients(*data, seed=0)[0] != off.loss_and_gradients(*data)[0]
+    with pytest.raises(ValueError, match="generator"):
+        on.loss_and_gradients(*data)
+
+
+def test_samples_with_the_same_scores_drop_different_weights():
+    scores, value = np.zeros((2, 4, 4)), np.ones((3, 2, 4, 5))
+    y, _ = F.average(scores, value, rate=0.5, generator=np.random.default_rng(0))
+    assert not np.array_equal(y[0], y[1])
+    many = np.ones((4000, 2, 4, 5))
+    y, _ = F.average(scores, many, rate=0.5, generator=np.random.default_rng(0))
+    np.testing.assert_allclose(y.mean(), 1.0, atol=0.01)
+
+
+def test_it_is_pytorchs_attention_with_the_same_mask():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    rng = np.random.default_rng(0)
+    scores, value = rng.normal(size=(3, 2, 5, 5)), rng.normal(size=(3, 2, 5, 4))
+    dy = rng.normal(size=value.shape)
+    y, cache = F.average(scores, value, rate=0.4, generator=np.random.default_rng(7))
+    dscores, dvalue = F.average_backward(dy, cache)
+    kept, _ = F.dropout(np.ones((3, 2, 5, 5)), 0.4, np.random.default_rng(7))
+    s, v = (torch.tensor(a, requires_grad=True) for a in (scores, value))
+    expected = (torch.softmax(s, -1) * torch.tensor(kept)) @ v
+    expected.backward(torch.tensor(dy))
+    for ours, theirs in ((y, expected.detach()), (dscores, s.grad), (dvalue, v.grad)):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-12, atol=1e-14)
+
+
+def test_attention_in_blocks_refuses_it():
+    with pytest.raises(ValueError, match=r"attention_dropout is 0\.1 and memory is 'blocks'"):
+        model(memory="blocks", attention_dropout=0.1)
+    with pytest.raises(ValueError, match="memory is 'blocks'"):
+        BlockwiseAttention(8, 2, attention_dropout=0.1, seed=0)
+    config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=4096, attention_dropout=0.1)
+    mixer = nf.Encoder(config).blocks[0].mixer
+    assert type(mixer) is nf.mixers.Attention
+    assert mixer.attention_dropout == 0.1
+
+
+def test_a_mixer_without_weights_refuses_it():
+    with pytest.raises(ValueError, match=r"attention_dropout is 0.1 and fourier, fourier has no"):
+        nf.EncoderConfig(mixer="fourier", attention_dropout=0.1)
+    mixed = nf.EncoderConfig(mixer=("fourier", "attention"), attention_dropout=0.1)
+    assert mixed.attention_dropout == 0.1
+
+
+def test_files_from_before_are_read(tmp_path, data):
+    made = model(attention_dropout=0.0, ffn_dropout=0.0)
+    plain = made.config.to_dict()
+    del plain["attention_dropout"], plain["ffn_dropout"]
+    assert nf.EncoderConfig.from_dict(plain) == made.config
+    other = model()
+    nf.save(other, tmp_path / "m")
+    back = nf.load(tmp_path / "m")
+    assert back.config.attention_dropout == 0.3
+    assert back.loss_and_gradients(*data, seed=1)[0] == other.loss_and_gradients(*data, seed=1)[0]

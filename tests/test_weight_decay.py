@@ -1,0 +1,107 @@
+"""Weight decay that leaves norms and biases alone."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.optim import NORMS_AND_BIASES, Adam
+from npformer.weight_decay import fits_any
+
+
+def model(**changes):
+    config = nf.EncoderConfig(d_model=8, n_heads=2, d_ff=16, max_len=6, **changes)
+    return nf.SequenceClassifier(config, 3, vocab_size=9, dtype="float64")
+
+
+def gradients_of(parameters, seed):
+    rng = np.random.default_rng(seed)
+    return {name: rng.normal(size=p.shape) for name, p in parameters.items()}
+
+
+@pytest.mark.parametrize("mixer", list(nf.MIXERS))
+def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
+    found = model(mixer=mixer).parameters()
+    spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}
+    others = {name: p for name, p in found.items() if name not in spared}
+    assert spared
+    assert all(p.ndim > 1 or name.endswith("logits") for name, p in others.items())
+    assert all(name.rpartition(".")[2] not in ("weight", "table") for name in spared)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_only_the_others_decay(flat):
+    decayed, spared = model(), model()
+    settings = {"lr": 0.1, "weight_decay": 0.3}
+    theirs, ours = ({} if not flat else None for _ in range(2))
+    theirs = decayed.parameters() if flat else dict(decayed.parameters())
+    ours = spared.parameters() if flat else dict(spared.parameters())
+    without = {name: p.copy() for name, p in ours.items()}
+    optimizers = (
+        Adam(theirs, **settings),
+        Adam(ours, **settings, no_decay=NORMS_AND_BIASES),
+        Adam(without, lr=0.1),
+    )
+    for seed in range(4):
+        for optimizer in optimizers:
+            optimizer.step(gradients_of(ours, seed))
+    for name in ours:
+        expected = without if fits_any(name, NORMS_AND_BIASES) else theirs
+        np.testing.assert_allclose(ours[name], expected[name], rtol=1e-13, atol=1e-15)
+        assert fits_any(name, NORMS_AND_BIASES) or not np.allclose(ours[name], without[name])
+
+
+def test_it_is_adamw_with_two_groups_of_pytorch():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    ours = model().parameters()
+    theirs = {name: torch.tensor(p, requires_grad=True) for name, p in ours.items()}
+    groups = [
+        {"params": [p for n, p in theirs.items() if fits_any(n, NORMS_AND_BIASES) == spared]}
+        | ({"weight_decay": 0.0} if spared else {})
+        for spared in (False, True)
+    ]
+    torch_optimizer = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.2)
+    optimizer = Adam(ours, lr=0.01, weight_decay=0.2, no_decay=NORMS_AND_BIASES)
+    for seed in range(30):
+        gradients = gradients_of(ours, seed)
+        optimizer.step(gradients)
+        for name, p in theirs.items():
+            p.grad = torch.tensor(gradients[name])
+        torch_optimizer.step()
+    for name, p in theirs.items():
+        np.testing.assert_allclose(ours[name], p.detach().numpy(), rtol=1e-11, atol=1e-13)
+
+
+def test_without_weight_decay_patterns_change_nothing():
+    one, other = model().parameters(), model().parameters()
+    for parameters, patterns in ((one, ()), (other, NORMS_AND_BIASES)):
+        Adam(parameters, no_decay=patterns).step(gradients_of(one, 0))
+    np.testing.assert_array_equal(one.flat, other.flat)
+
+
+def test_a_training_goes_on_with_the_same_patterns_only(tmp_path):
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 9, (40, 6)), rng.integers(0, 3, 40)
+    settings = {"progress": False, "workers": 1, "batch_size": 8, "weight_decay": 0.1}
+    no_decay = {"no_decay": NORMS_AND_BIASES}
+    whole, parted = model(), model()
+    nf.fit(whole, data, epochs=3, **settings, **no_decay)
+    nf.fit(parted, data, epochs=2, checkpoint=tmp_path, **settings, **no_decay)
+    with pytest.raises(ValueError, match="no_decay is"):
+        nf.fit(model(), data, epochs=3, checkpoint=tmp_path, resume=True, **settings)
+    again = model()
+    nf.fit(again, data, epochs=3, checkpoint=tmp_path, resume=True, **settings, **no_decay)
+    np.testing.assert_array_equal(again.parameters().flat, whole.parameters().flat)
+    assert nf.load_checkpoint(tmp_path).optimizer.no_decay == NORMS_AND_BIASES
+
+
+@pytest.mark.parametrize(
+    ("patterns", "error", "words"),
+    [
+        ("*.bias", TypeError, "expected a list of patterns"),
+        ([3], TypeError, "a pattern in no_decay is 3"),
+        (["*.biases"], ValueError, "no parameter fits; expected patterns for names such as"),
+    ],
+)
+def test_wrong_patterns_are_explained(patterns, error, words):
+    with pytest.raises(error, match=words):
+        Adam(model().parameters(), no_decay=patterns)
