@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import npformer as nf
 from npformer.interop import set_word_vectors
 from npformer.losses import SoftmaxCrossEntropy
 from tests.device.cases import IDS, LABELS, MASK, classifier, fit, same
