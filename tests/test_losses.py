@@ -96,3 +96,23 @@ def test_parts_of_a_batch_weigh_as_much_as_they_have_targets_of_the_given_loss(t
     in_parts, sums = model.loss_and_gradients(**given, micro_batch=1)
     assert in_parts == pytest.approx(loss, rel=1e-12)
     np.testing.assert_allclose(sums.flat, gradients.flat, rtol=0, atol=1e-12)
+
+
+def test_a_kernel_that_knows_no_weights_is_passed_over(rng, monkeypatch):
+    from npformer.engine import fast_losses
+
+    kernel = (lambda *arguments, **options: pytest.fail("the kernel was called"), None)
+    monkeypatch.setattr(
+        fast_losses, "kernels_of", lambda backend: {"softmax_cross_entropy": kernel}
+    )
+    logits, labels, weights = rng.normal(size=(5, 3)), np.arange(5) % 3, rng.random(5)
+    fast = fast_losses.fast_loss(SoftmaxCrossEntropy(0.1), "numpy")
+    assert type(fast) is fast_losses.FastSoftmaxCrossEntropy
+    plain, plain_cache = SoftmaxCrossEntropy(0.1).forward(logits, labels, weights)
+    value, cache = fast.forward(logits, labels, weights)
+    assert value == plain
+    np.testing.assert_array_equal(
+        fast.backward(0.5, cache), SoftmaxCrossEntropy(0.1).backward(0.5, plain_cache)
+    )
+    of_classes = SoftmaxCrossEntropy(class_weight=[1.0, 2.0, 3.0])
+    assert fast_losses.fast_loss(of_classes, "numpy") is of_classes

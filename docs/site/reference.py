@@ -35,7 +35,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "``fit``, what watches it, evaluation, and what is written to disk.",
         {
             "training": [
-                *("loop", "callbacks", "evaluation", "history", "loss_watch"),
+                *("loop", "callbacks", "evaluation", "history", "loss_watch", "metrics"),
                 *("checkpoint", "model_file", "own_loop"),
             ]
         },
@@ -58,7 +58,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "data": (
         "Data and weights",
         "Digits, generated tasks, and weights of BERT and FNet.",
-        {"data": ALL, "interop": ["huggingface"]},
+        {"data": ALL, "interop": ["huggingface", "word_vectors"]},
     ),
     "core": (
         "Core",

@@ -50,7 +50,9 @@ def test_frozen_parameters_do_not_change_and_the_others_do(small_model, words, p
 
 @pytest.mark.parametrize("patterns", PATTERNS.values(), ids=PATTERNS)
 @pytest.mark.parametrize(
-    "changes", [{}, {"norm": "pre"}, {"share_layers": True}, {"mixer": "fourier"}], ids=str
+    "changes",
+    [{"positions": "learned"}, {"norm": "pre"}, {"share_layers": True}, {"mixer": "fourier"}],
+    ids=str,
 )
 @pytest.mark.parametrize("padded", [False, True])
 def test_gradients_are_those_of_the_whole_model(small_model, words, patterns, changes, padded, rng):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
+from npformer.losses import BinaryCrossEntropy, MeanSquaredError, SoftmaxCrossEntropy
 from tests.training.common import assert_same_weights, fit
 
 pytest.importorskip(
@@ -72,7 +72,9 @@ def test_only_the_ratios_of_weights_matter(small_model, rng, kind, smoothing):
     weights = rng.random(10)
     options = {"label_smoothing": smoothing}
     one = step(model, samples, sample_weight=weights, **options)
-    assert_same_step(one, step(model, samples, sample_weight=0.001 * weights, **options))
+    for parts in ({}, {"micro_batch": 3}, {"workers": 2}):
+        given = options | parts
+        assert_same_step(one, step(model, samples, sample_weight=0.001 * weights, **given))
     plain = step(model, samples, **options)
     assert_same_step(plain, step(model, samples, sample_weight=np.full(10, 7), **options))
 
@@ -98,9 +100,14 @@ def test_targets_of_weight_0_may_be_nan(small_model, rng):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_a_class_of_weight_0_is_left_out_however_the_batch_is_shared(small_model, rng, smoothing):
-    model, samples = small_model(), samples_of("softmax", rng)
+@pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
+def test_a_class_of_weight_0_is_left_out_however_the_batch_is_shared(
+    small_model, rng, kind, smoothing
+):
+    model, samples = small_model(**KINDS[kind]), samples_of(kind, rng)
     loss = SoftmaxCrossEntropy(smoothing, [1.0, 0.0, 2.0])
+    if kind == "sigmoid":
+        loss = BinaryCrossEntropy(smoothing, [1.0, 0.0])
     whole = step(model, samples, loss=loss)
     for parts in ({"workers": 3}, {"micro_batch": 1}, {"workers": 2, "micro_batch": 2}):
         assert_same_step(whole, step(model, samples, loss=loss, **parts))
