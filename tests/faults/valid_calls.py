@@ -398,7 +398,7 @@ def layers() -> None:
         layer(make, both, mask(KEEP))
     layer(L.FirstToken, both)
     layer(L.EveryToken, shape)
-    call("layers.Pooler", L.Pooler, **drawn(d_model=count(4)))
+    call("layers.Pooler", L.Pooler, **drawn(d_model=count(4)), activation=choice("relu"))
     layer(partial(L.Pooler, 4, seed=0), x)
 
     # Mixers
