@@ -73,7 +73,7 @@ ROBERTA = replace(
     model_type="roberta",
     family="Roberta",
     prefix="roberta.",
-    defaults=BERT.defaults | {"pad_token_id": 1},
+    defaults={**BERT.defaults, "pad_token_id": 1},
     heads=(
         Head(
             "SequenceClassification",
@@ -141,7 +141,12 @@ FNET = replace(
     settings={ours: theirs for ours, theirs in BERT.settings.items() if ours != "n_heads"},
     fixed=POST_NORM | {"mixer": "fourier", "embedding_projection": True},
     unused={"n_heads": 1},
-    defaults=BERT.defaults | {"hidden_act": "gelu_new", "type_vocab_size": 4, "pad_token_id": 3},
+    defaults={
+        **BERT.defaults,
+        "hidden_act": "gelu_new",
+        "type_vocab_size": 4,
+        "pad_token_id": 3,
+    },
     embedding=EMBEDDING | {"embed.projection": "embeddings.projection"},
     block={
         "mixer_norm": "fourier.output.LayerNorm",

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, to_numpy
+from npformer.core import Layer, checks, to_numpy
 from npformer.interop.architecture import POSITIONS, Architecture, transposed
 from npformer.interop.architectures import BERT, FNET
 from npformer.interop.huggingface_config import foreign_settings, translated
@@ -99,7 +99,7 @@ def encoder_of(
     """Return a `TextEncoder` with the weights of a model of any family: see `from_bert`."""
     config = translated(architecture, hf_config, padding)
     theirs = encoder_arrays(architecture, state)
-    pooler = any(name.startswith("pooler.") for name in theirs)
+    pooler = f"{architecture.pooler}.weight" in theirs
     dtype = str(next(iter(theirs.values())).dtype)
     encoder = TextEncoder(config, int(hf_config["vocab_size"]), pooler=pooler, dtype=dtype)
     names = architecture.names(config.n_layers, pooler=pooler)
@@ -199,11 +199,16 @@ def _to(
             f"this encoder does not fit {architecture.class_name()}: it has {', '.join(found)}. "
             f"Expected an encoder as npformer.interop.from_{architecture.model_type} makes it"
         )
-    values = encoder.parameters() if arrays is None else arrays
+    values = values_of(encoder) if arrays is None else arrays
     names = architecture.names(encoder.config.n_layers, pooler=encoder.pool is not None)
     if missing := [ours for ours in names if ours not in values]:
         raise ValueError(f"arrays has no {missing[0]!r}; expected one for each parameter")
     return laid_out(names, values)
+
+
+def values_of(layer: Layer) -> dict[str, Any]:
+    """Return all parameters by name, also those that are not trained."""
+    return {name: parameter.value for name, parameter in layer.named_parameters().items()}
 
 
 def laid_out(names: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -1,0 +1,140 @@
+"""The layers of a task in a folder of transformers: read into a classifier, and written back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.core import checks
+from npformer.interop.architecture import Architecture, Head, parameter_names, transposed
+from npformer.interop.huggingface import with_newer_name
+
+REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
+"""What ``problem_type`` in config.json may be besides one label a text."""
+
+
+@dataclass(frozen=True)
+class TrainedHead:
+    """A head with its weights.
+
+    Attributes
+    ----------
+    head : Head
+    arrays : mapping of str to array
+        Under our names and in our layout.
+    classes : list of str
+        Their names in the order of the outputs.
+    output : str
+        That of a `SequenceClassifier`; "" if there is none, for several labels a text.
+    """
+
+    head: Head
+    arrays: Mapping[str, np.ndarray]
+    classes: list[str]
+    output: str
+
+
+def read_head(
+    architecture: Architecture, hf_config: Mapping[str, Any], state: Mapping[str, np.ndarray]
+) -> TrainedHead | None:
+    """Return the head that a configuration names; None if npformer has none such."""
+    head = architecture.head_of(hf_config)
+    if head is None:
+        return None
+    state = {with_newer_name(name): array for name, array in state.items()}
+    names = parameter_names(head.layers)
+    if missing := [theirs for theirs in names.values() if theirs not in state]:
+        raise ValueError(
+            f"the weights have no {missing[0]}; expected those of a "
+            f"{architecture.class_name(head)}, which the configuration names"
+        )
+    arrays = {ours: transposed(ours, state[theirs]) for ours, theirs in names.items()}
+    n = arrays["classify.bias"].size
+    kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else "")
+    outputs = {REGRESSION: "mean_squared_error", MULTI_LABEL: ""}
+    return TrainedHead(head, arrays, _classes(hf_config, n), outputs.get(kind, "softmax"))
+
+
+def _classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
+    """Return the names of the classes; transformers leaves them out if there are two without."""
+    named = hf_config.get("id2label")
+    usual = {str(i): f"LABEL_{i}" for i in range(n)}
+    by_id = {str(i): str(name) for i, name in named.items()} if isinstance(named, dict) else usual
+    if by_id.keys() != usual.keys():
+        raise ValueError(
+            f"id2label has {len(by_id)} classes, and the weights {n}; expected one name for each"
+        )
+    return [by_id[i] for i in usual]
+
+
+def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
+    """Return the head that computes what a classifier does; ValueError if there is none."""
+    found = [head for head in architecture.heads if head.pooling == model.pooling]
+    if not found:
+        raise ValueError(
+            f"the model has pooling={model.pooling!r}, which no head of transformers'"
+            f" {architecture.family} has; expected "
+            f"{' or '.join(f'{head.pooling!r}' for head in architecture.heads)}. Choose it before "
+            "training, pretrained.classifier(n, pooling=...); npformer.save writes any model, and "
+            "head=False the encoder alone"
+        )
+    if model.output not in ("softmax", "mean_squared_error"):
+        raise ValueError(
+            f"the model has output={model.output!r}, which no head of transformers has; expected "
+            "'softmax' or 'mean_squared_error'. npformer.save writes any model"
+        )
+    return found[0]
+
+
+def head_config(
+    architecture: Architecture,
+    head: Head,
+    model: SequenceClassifier,
+    classes: Sequence[object] | None,
+) -> dict[str, Any]:
+    """Return what config.json says of a head."""
+    n = model.n_classes
+    if isinstance(classes, str):
+        raise TypeError(f"classes is {classes!r}; expected a list with a name for each class")
+    names = [f"LABEL_{i}" for i in range(n)] if classes is None else [str(c) for c in classes]
+    if len(names) != n or len(set(names)) != n:
+        raise ValueError(f"classes has {names}; expected {n} different names, for n_classes is {n}")
+    written: dict[str, Any] = {
+        "architectures": [architecture.class_name(head)],
+        "id2label": {str(i): name for i, name in enumerate(names)},
+        "label2id": {name: i for i, name in enumerate(names)},
+    }
+    if head.task == "SequenceClassification":
+        regression = model.output == "mean_squared_error"
+        written["problem_type"] = REGRESSION if regression else "single_label_classification"
+    return written
+
+
+def classifier_of(
+    trained: TrainedHead, config: Any, vocab_size: int, *, padding_id: int | None, dtype: str
+) -> SequenceClassifier:
+    """Return a classifier with the weights of a head, and those of the encoder still to come."""
+    if not trained.output:
+        raise ValueError(
+            f"this folder's head gives several labels a text ({MULTI_LABEL}), which npformer does "
+            "not have; expected one label. Pass n_classes for a new head"
+        )
+    n_classes = checks.positive("n_classes", len(trained.classes))
+    model = SequenceClassifier(
+        config,
+        n_classes,
+        vocab_size=vocab_size,
+        pooling=trained.head.pooling,
+        output=trained.output,
+        padding_id=padding_id,
+        dtype=dtype,
+    )
+    parameters = model.named_parameters()
+    expected = {name: parameters[name].value for name in trained.arrays}
+    if problems := checks.misfits(trained.arrays, expected):
+        raise ValueError(f"the head does not fit the configuration: {problems}")
+    for name, array in trained.arrays.items():
+        expected[name][...] = array
+    return model
