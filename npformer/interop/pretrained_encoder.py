@@ -173,7 +173,8 @@ class PretrainedEncoder:
             if not self.settings.normalize:
                 return pooled
             norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
-            return pooled / np.maximum(norms, 1e-12)
+            unit: np.ndarray = pooled / np.maximum(norms, 1e-12)
+            return unit
 
         nothing = np.zeros((0, d_model), dtype)
         return self._in_batches(vectors, texts, batch_size, nothing)
@@ -198,7 +199,7 @@ class PretrainedEncoder:
     ) -> np.ndarray:
         """Convert the last layer's vectors of each batch, and join the results in order."""
         checks.positive("batch_size", batch_size)
-        ids, mask, types = self._encode(texts, stacklevel=5)
+        ids, mask, types = self._encode(texts, stacklevel=4)
         if not len(ids):
             return nothing
         batches = Batches(ids, mask, types, batch_size, by_length=True)
