@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
-from npformer.core import checks
+from npformer.core import Layer, Seed, checks, initializers
 from npformer.interop.architecture import Architecture, Head, parameter_names, transposed
 from npformer.interop.huggingface import with_newer_name
+from npformer.layers import POOLINGS, Linear
 
 REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
 """What ``problem_type`` in config.json may be besides one label a text."""
@@ -112,29 +113,25 @@ def head_config(
     return written
 
 
-def classifier_of(
-    trained: TrainedHead, config: Any, vocab_size: int, *, padding_id: int | None, dtype: str
-) -> SequenceClassifier:
-    """Return a classifier with the weights of a head, and those of the encoder still to come."""
-    if not trained.output:
-        raise ValueError(
-            f"this folder's head gives several labels a text ({MULTI_LABEL}), which npformer does "
-            "not have; expected one label. Pass n_classes for a new head"
-        )
-    n_classes = checks.positive("n_classes", len(trained.classes))
-    model = SequenceClassifier(
-        config,
-        n_classes,
-        vocab_size=vocab_size,
-        pooling=trained.head.pooling,
-        output=trained.output,
-        padding_id=padding_id,
-        dtype=dtype,
-    )
-    parameters = model.named_parameters()
-    expected = {name: parameters[name].value for name in trained.arrays}
-    if problems := checks.misfits(trained.arrays, expected):
+def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Mapping[str, np.ndarray]:
+    """Return the weights of a trained head after checking that they fit a classifier."""
+    expected = {name: p.value for name, p in model.named_parameters().items()}
+    own = {name: expected[name] for name in trained.arrays}
+    if problems := checks.misfits(trained.arrays, own):
         raise ValueError(f"the head does not fit the configuration: {problems}")
-    for name, array in trained.arrays.items():
-        expected[name][...] = array
-    return model
+    return trained.arrays
+
+
+def drawn_weights(model: SequenceClassifier, seed: Seed) -> dict[str, np.ndarray]:
+    """Return initial weights of a new head: of the pooling, and of the last layer."""
+    rng, dtype = initializers.generator(seed), model.dtype
+    d_pooled, n_outputs = model.classify.weight.shape
+    head: dict[str, Layer] = {
+        "pool": POOLINGS.make(model.pooling, model.config.d_model, rng, dtype),
+        "classify": Linear(d_pooled, n_outputs, seed=rng, dtype=dtype),
+    }
+    return {
+        f"{place}.{name}": parameter.value
+        for place, layer in head.items()
+        for name, parameter in layer.named_parameters().items()
+    }

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, checks, to_numpy
+from npformer.core import Layer, checks, initializers, to_numpy
 from npformer.interop.architecture import POSITIONS, Architecture, transposed
 from npformer.interop.architectures import BERT, FNET
 from npformer.interop.huggingface_config import foreign_settings, translated
@@ -101,7 +101,13 @@ def encoder_of(
     theirs = encoder_arrays(architecture, state)
     pooler = f"{architecture.pooler}.weight" in theirs
     dtype = str(next(iter(theirs.values())).dtype)
-    encoder = TextEncoder(config, int(hf_config["vocab_size"]), pooler=pooler, dtype=dtype)
+    encoder = TextEncoder(
+        config,
+        int(hf_config["vocab_size"]),
+        pooler=pooler,
+        seed=initializers.undrawn(),  # drawing a hundred million weights takes seconds
+        dtype=dtype,
+    )
     names = architecture.names(config.n_layers, pooler=pooler)
     if unused := architecture.unused_positions(hf_config):
         rows = theirs.get(names[POSITIONS])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,20 +11,17 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.classifier.lengths import Batches
-from npformer.core import Array, Context, Seed, checks, to_numpy
+from npformer.core import Array, Context, Seed, checks, initializers, to_numpy
 from npformer.interop.architecture import Architecture
-from npformer.interop.heads import TrainedHead, classifier_of
+from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
 from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
+from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
 from npformer.layers import POOLINGS
 from npformer.text import LibraryTokenizer
-from npformer.text.tokenizer import checked_texts
 from npformer.text_encoder import TextEncoder
-
-Text = str | tuple[str, str]
-"""One text, or a pair such as a question and an answer."""
 
 
 class PretrainedEncoder:
@@ -94,9 +90,7 @@ class PretrainedEncoder:
 
     # From texts to vectors ------------------------------------------------------------------------
 
-    def encode(
-        self, texts: Iterable[Text], max_len: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    def encode(self, texts: Iterable[Text], max_len: int | None = None) -> Inputs:
         """Return what the encoder takes: ids, mask and token types.
 
         Parameters
@@ -120,35 +114,7 @@ class PretrainedEncoder:
         UserWarning
             Texts are longer than `max_len`: they were cut.
         """
-        return self._encode(texts, max_len)
-
-    def _encode(
-        self, texts: Iterable[Text], max_len: int | None = None, stacklevel: int = 3
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        most = self.encoder.config.max_len
-        limit = self.max_len if max_len is None else checks.whole("max_len", max_len, 3, most)
-        listed = listed_texts(texts, self.settings.lower)
-        ids, mask, types = self._encoded(listed, None)
-        if ids.shape[1] > limit:
-            lengths = mask.sum(axis=1)
-            warnings.warn(
-                f"{(lengths > limit).sum()} of {len(lengths)} texts have more than max_len = "
-                f"{limit} tokens, at most {lengths.max()}: what follows was cut off",
-                stacklevel=stacklevel,
-            )
-            ids, mask, types = self._encoded(listed, limit)
-        return ids, mask, types
-
-    def _encoded(
-        self, texts: list[Any], max_len: int | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        if texts and isinstance(texts[0], tuple | list):
-            first, second = zip(*texts, strict=True)
-            ids, mask, types = self.tokenizer.encode_pairs(first, second, max_len)
-        else:
-            ids, mask = self.tokenizer.encode(texts, max_len)
-            types = np.zeros_like(ids)
-        return ids, mask, types if self.architecture.token_types else None
+        return self._inputs(texts, max_len, stacklevel=3)
 
     def embed(self, texts: Iterable[Text], batch_size: int = 32) -> np.ndarray:
         """Return a vector for each text.
@@ -199,7 +165,7 @@ class PretrainedEncoder:
     ) -> np.ndarray:
         """Convert the last layer's vectors of each batch, and join the results in order."""
         checks.positive("batch_size", batch_size)
-        ids, mask, types = self._encode(texts, stacklevel=4)
+        ids, mask, types = self._inputs(texts, None, stacklevel=4)
         if not len(ids):
             return nothing
         batches = Batches(ids, mask, types, batch_size, by_length=True)
@@ -209,6 +175,15 @@ class PretrainedEncoder:
             hidden = self.encoder(some_ids, kept, some_types).hidden
             found.append(convert(hidden, kept))
         return batches.in_order([found])
+
+    def _inputs(self, texts: Iterable[Text], max_len: int | None, stacklevel: int) -> Inputs:
+        if max_len is not None:
+            max_len = checks.whole("max_len", max_len, 3, self.encoder.config.max_len)
+        listed = listed_texts(texts, self.settings.lower)
+        ids, mask, types = inputs_of(
+            listed, self.tokenizer, max_len or self.max_len, stacklevel=stacklevel + 1
+        )
+        return ids, mask, types if self.architecture.token_types else None
 
     # Fine-tuning ----------------------------------------------------------------------------------
 
@@ -242,40 +217,48 @@ class PretrainedEncoder:
         seed : int or numpy.random.Generator
             For the new head.
         """
-        config = self.encoder.config
-        if dropout is not None:
-            config = replace(config, dropout=dropout)
-        shared: dict[str, Any] = {"padding_id": self.padding_id, "dtype": self.encoder.dtype}
-        if n_classes is not None:
-            if pooling is None:
-                heads = self.architecture.heads[0].pooling
-                pooling = self.settings.pooling if self.origin.sentences else heads
-            model = SequenceClassifier(
-                config,
-                n_classes,
-                vocab_size=self.encoder.vocab_size,
-                pooling=pooling,
-                output=output,
-                seed=seed,
-                **shared,
-            )
-        elif self.head is None:
+        config, own = self.encoder.config, None
+        if n_classes is None:
+            own = self._own_head(pooling)
+            n_classes, pooling, output = len(own.classes), own.head.pooling, own.output
+        elif pooling is None:
+            of_head = self.architecture.heads[0].pooling
+            pooling = self.settings.pooling if self.origin.sentences else of_head
+        model = SequenceClassifier(
+            config if dropout is None else replace(config, dropout=dropout),
+            n_classes,
+            vocab_size=self.encoder.vocab_size,
+            pooling=pooling,
+            output=output,
+            padding_id=self.padding_id,
+            seed=initializers.undrawn(),  # only what is new is drawn
+            dtype=self.encoder.dtype,
+        )
+        weights = {} if own is not None else drawn_weights(model, seed)
+        weights |= values_of(self.encoder)  # a pooler of the encoder's is not drawn
+        weights |= {} if own is None else weights_of(own, model)
+        for name, parameter in model.named_parameters().items():
+            parameter.value[...] = to_numpy(weights[name])
+        return model
+
+    def _own_head(self, pooling: str | None) -> TrainedHead:
+        """Return the folder's head, after checking that there is one, and nothing against it."""
+        if self.head is None:
             raise ValueError(
                 "n_classes is None and this folder has no trained head; expected the number of "
                 "classes, for a new one: classifier(2)"
             )
-        elif pooling is not None:
+        if pooling is not None:
             raise ValueError(
                 f"pooling is {pooling!r} and n_classes is None; expected both, for a new head, or "
                 "neither, for the folder's own"
             )
-        else:
-            model = classifier_of(self.head, config, self.encoder.vocab_size, **shared)
-        targets = model.named_parameters()
-        for name, parameter in self.encoder.named_parameters().items():
-            if name in targets:
-                targets[name].value[...] = to_numpy(parameter.value)
-        return model
+        if not self.head.output:
+            raise ValueError(
+                "this folder's head gives several labels a text, which npformer does not have; "
+                "expected one label. Pass n_classes for a new head"
+            )
+        return self.head
 
     def save(
         self,
@@ -292,8 +275,13 @@ class PretrainedEncoder:
         ----------
         folder : str or path
         model : SequenceClassifier or TextEncoder, optional
-            What was made of this encoder, such as a fine-tuned classifier; None: the encoder.
+            What was made of this encoder, such as a fine-tuned classifier. None: the encoder, and
+            the folder's own head if it has one.
+        classes, head, overwrite
+            As in `save_pretrained`. The names of the folder's own classes are kept with its head.
         """
+        if model is None and head and self.head is not None:
+            model, classes = self.classifier(), classes or self.classes
         write_folder(
             self.encoder if model is None else model,
             folder,
@@ -314,18 +302,3 @@ class PretrainedEncoder:
             f"{config.d_model}, {self.encoder.vocab_size} tokens, max_len {self.max_len}, "
             f"pooling {self.settings.pooling}{sentences}, from {self.origin.folder})"
         )
-
-
-def listed_texts(texts: Any, lower: bool = False) -> list[Any]:
-    """Return texts, or pairs of texts, as a list after checking them."""
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        return checked_texts(texts)  # which raises
-    listed = list(texts)
-    if not (listed and isinstance(listed[0], tuple | list)):
-        return [text.lower() if lower else text for text in checked_texts(listed)]
-    for i, pair in enumerate(listed):
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(f"texts[{i}] is {pair!r}; expected a pair of texts, as texts[0] is one")
-    sides = ([pair[k] for pair in listed] for k in (0, 1))
-    first, second = (listed_texts(side, lower) for side in sides)
-    return [*zip(first, second, strict=True)]
