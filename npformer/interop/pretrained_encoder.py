@@ -11,7 +11,7 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.classifier.lengths import Batches
-from npformer.core import Array, Context, Seed, checks, initializers, to_numpy
+from npformer.core import Array, Seed, checks, initializers, to_numpy
 from npformer.interop.architecture import Architecture
 from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
 from npformer.interop.huggingface import values_of
@@ -19,7 +19,6 @@ from npformer.interop.origin import Origin
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
-from npformer.layers import POOLINGS
 from npformer.text import LibraryTokenizer
 from npformer.text_encoder import TextEncoder
 
@@ -131,19 +130,8 @@ class PretrainedEncoder:
             Pooled as the folder says, by default the mean of the tokens; of norm 1 for sentence
             encoders, so that the product of two rows is the cosine of their angle.
         """
-        d_model, dtype = self.encoder.config.d_model, self.encoder.dtype
-        pool = POOLINGS.make(self.settings.pooling, d_model, 0, dtype)
-
-        def vectors(hidden: Array, mask: Array | None) -> np.ndarray:
-            pooled: np.ndarray = to_numpy(pool.forward(hidden, Context(mask=mask, keep=False))[0])
-            if not self.settings.normalize:
-                return pooled
-            norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
-            unit: np.ndarray = pooled / np.maximum(norms, 1e-12)
-            return unit
-
-        nothing = np.zeros((0, d_model), dtype)
-        return self._in_batches(vectors, texts, batch_size, nothing)
+        nothing = np.zeros((0, self.encoder.config.d_model), self.encoder.dtype)
+        return self._in_batches(self.settings.vectors, texts, batch_size, nothing)
 
     def hidden(self, texts: Iterable[Text], batch_size: int = 32) -> list[np.ndarray]:
         """Return the vectors of each text's tokens: one array (tokens, d_model) a text.

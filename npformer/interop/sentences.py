@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npformer.core import checks
+import numpy as np
+
+from npformer.core import Array, Context, checks, to_numpy
 from npformer.interop.folder import read_json, read_json_if_there
+from npformer.layers import POOLINGS as POOLING_LAYERS
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
 
@@ -35,6 +38,16 @@ class SentenceSettings:
     normalize: bool = False
     max_len: int | None = None
     lower: bool = False
+
+    def vectors(self, hidden: Array, mask: Array | None) -> np.ndarray:
+        """Return one vector for each text, (batch, d_model), of those of its tokens."""
+        pool = POOLING_LAYERS.make(self.pooling, hidden.shape[-1], 0, hidden.dtype.name)
+        pooled: np.ndarray = to_numpy(pool.forward(hidden, Context(mask=mask, keep=False))[0])
+        if not self.normalize:
+            return pooled
+        norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
+        unit: np.ndarray = pooled / np.maximum(norms, 1e-12)
+        return unit
 
 
 def transformer_folder(folder: Path) -> Path:
