@@ -39,8 +39,8 @@ def random_model(kind, pooling=None, dtype="float64", **changes):
             config, 3, vocab_size=len(WORDS), pooling=pooling, dtype=dtype
         )
     rng = np.random.default_rng(0)
-    for value in model.parameters().values():
-        value[...] = rng.normal(0.0, 0.8, value.shape)
+    for name, value in model.parameters().items():
+        value[...] = rng.normal(float(name.endswith("gamma")), 0.3, value.shape)
     return model
 
 

@@ -119,9 +119,10 @@ def make(tmp_path, tokenizer_folders):
         model = getattr(transformers, family + head)(config).to(dtype).eval()
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
-            for parameter in model.parameters():
+            for name_, parameter in model.named_parameters():
                 drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-                parameter.copy_(0.25 * drawn)
+                is_scale = "norm" in name_.lower() and name_.endswith("weight")
+                parameter.copy_(float(is_scale) + 0.25 * drawn)
         folder = tmp_path / "theirs"
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
