@@ -1,5 +1,5 @@
-"""Is it worth to begin with pretrained weights?
-=============================================
+"""What do pretrained weights save?
+================================
 
 An encoder is trained on many made-up sentences and written as a folder in Hugging Face's layout,
 which ``transformers.AutoModel`` could open. Then 48 sentences of another task have to be enough:
@@ -27,7 +27,7 @@ def sentences(n):
 
 
 # The first task, with many samples: are there more good words than bad ones?
-ids, balance = sentences(6000)
+ids, balance = sentences(4000)
 config = nf.EncoderConfig(
     d_model=32,
     n_layers=2,
