@@ -57,8 +57,14 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     ),
     "data": (
         "Data and weights",
-        "Digits, generated tasks, and weights of BERT and FNet.",
-        {"data": ALL, "interop": ["huggingface"]},
+        "Digits, generated tasks, and weights from Hugging Face's folders, both ways.",
+        {
+            "data": ALL,
+            "interop": [
+                *("from_pretrained", "pretrained_encoder", "save_pretrained", "sentences"),
+                *("architecture", "architectures", "huggingface"),
+            ],
+        },
     ),
     "core": (
         "Core",
