@@ -97,7 +97,8 @@ def head_config(
 ) -> dict[str, Any]:
     """Return what config.json says of a head."""
     n = model.n_classes
-    if isinstance(classes, str):
+    listed = isinstance(classes, list | tuple) or getattr(classes, "ndim", None) == 1
+    if classes is not None and not listed:
         raise TypeError(f"classes is {classes!r}; expected a list with a name for each class")
     names = [f"LABEL_{i}" for i in range(n)] if classes is None else [str(c) for c in classes]
     if len(names) != n or len(set(names)) != n:

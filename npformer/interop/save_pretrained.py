@@ -70,10 +70,7 @@ def save_pretrained(
     FileExistsError
         The folder has such files, and `overwrite` is False.
     """
-    if not isinstance(model, TextEncoder | SequenceClassifier):
-        raise TypeError(
-            f"model is a {type(model).__name__}; expected a TextEncoder or a SequenceClassifier"
-        )
+    _check_kind(model)
     chosen = _architecture_for(model, architecture)
     files: dict[str, Any] = {}
     padding_id = getattr(model, "padding_id", None)
@@ -106,6 +103,7 @@ def write_folder(
     checks.flag("head", head)
     checks.flag("overwrite", overwrite)
     path = checks.path("folder", folder)
+    _check_kind(model)
     _check_fits(model, architecture)
     written_head = None
     if isinstance(model, SequenceClassifier) and head:
@@ -139,6 +137,13 @@ def _architecture_for(model: TextEncoder | SequenceClassifier, name: str | None)
     fitting = [a for a in ARCHITECTURES.values() if not foreign_settings(a, model.config)]
     nearest = "fnet" if set(model.config.mixers()) == {"fourier"} else "bert"
     return fitting[0] if fitting else ARCHITECTURES[nearest]
+
+
+def _check_kind(model: object) -> None:
+    if not isinstance(model, TextEncoder | SequenceClassifier):
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a TextEncoder or a SequenceClassifier"
+        )
 
 
 def _check_fits(model: TextEncoder | SequenceClassifier, architecture: Architecture) -> None:

@@ -1,7 +1,7 @@
 """Texts and pairs of texts as what an encoder takes: ids, mask and token types."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,12 @@ def _whole(
 
 def listed_texts(texts: Any, lower: bool) -> list[Any]:
     """Return texts, or pairs as tuples, as a list after checking them."""
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+    if isinstance(texts, Mapping | Set):
+        raise TypeError(
+            f"texts is a {type(texts).__name__}; expected a list of strings, in an order of its own"
+        )
+    one_axis = isinstance(texts, Iterable) and getattr(texts, "ndim", 1) == 1
+    if isinstance(texts, str | bytes) or not one_axis:
         return checked_texts(texts)  # which raises
     listed = list(texts)
     if not (listed and isinstance(listed[0], tuple | list)):
