@@ -977,11 +977,7 @@ def pretrained() -> None:
     )
     written: dict[str, Slot] = {
         "folder": path(lambda: Path("written").absolute()),
-        "classes": or_none(
-            Slot(
-                lambda: ["x", "y", "z"], lambda v, _: isinstance(v, np.ndarray) and v.shape == (3,)
-            )
-        ),
+        "classes": or_none(Slot(lambda: ["x", "y", "z"], lambda v, _: np.shape(v) == (3,))),
         "head": flag(True),
         "overwrite": flag(True),
     }
@@ -996,7 +992,7 @@ def pretrained() -> None:
         one_axis = isinstance(v, list | tuple) or (isinstance(v, np.ndarray) and v.ndim == 1)
         return one_axis and all(isinstance(text, str) for text in v)
 
-    texts = Slot(lambda: ["a b", "c"], are_texts)
+    texts = Slot(lambda: ["a", "c"], are_texts)
     method("PretrainedEncoder.encode", encoder, texts=texts, max_len=or_none(count(4, 3)))
     for name in ("embed", "hidden"):
         method(f"PretrainedEncoder.{name}", encoder, texts=texts, batch_size=count(2))
