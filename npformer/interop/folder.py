@@ -62,6 +62,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of config.json."""
     if (folder / CONFIG).is_file():
         return read_json_if_there(folder / CONFIG)
+    if inside := sorted((folder / "snapshots").glob(f"*/{CONFIG}")):
+        raise FileNotFoundError(
+            f"{folder} is a model in the cache of huggingface_hub, which keeps versions of it; "
+            f"expected one of them: {inside[-1].parent}"
+        )
     if (folder / "adapter_config.json").is_file():
         raise FileNotFoundError(
             f"{folder} holds an adapter and no model; expected {CONFIG} and {WEIGHTS}. Merge it "

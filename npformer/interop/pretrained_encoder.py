@@ -11,7 +11,7 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.classifier.lengths import Batches
-from npformer.core import Array, Seed, checks, initializers, to_numpy
+from npformer.core import Array, Seed, asarray, checks, initializers, to_numpy
 from npformer.interop.architecture import Architecture
 from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
 from npformer.interop.huggingface import values_of
@@ -159,7 +159,7 @@ class PretrainedEncoder:
         batches = Batches(ids, mask, types, batch_size, by_length=True)
         found = []
         for some_ids, some_mask, some_types in batches.share(0, 1):
-            kept = None if np.all(some_mask) else some_mask
+            kept = None if np.all(some_mask) else asarray(some_mask, self.encoder.backend)
             hidden = self.encoder(some_ids, kept, some_types).hidden
             found.append(convert(hidden, kept))
         return batches.in_order([found])

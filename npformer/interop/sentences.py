@@ -6,14 +6,35 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Context, checks, to_numpy
+from npformer import functional as F
+from npformer.core import Array, array_module, checks, to_numpy
 from npformer.interop.folder import read_json, read_json_if_there
-from npformer.layers import POOLINGS as POOLING_LAYERS
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
 
+
+def mean(hidden: Array, mask: Array | None) -> Array:
+    """Return the mean of the tokens that the mask keeps."""
+    return F.mean_pooling(hidden, mask)[0]
+
+
+def first(hidden: Array, mask: Array | None) -> Array:
+    """Return the first token."""
+    return hidden[:, 0]
+
+
+def maximum(hidden: Array, mask: Array | None) -> Array:
+    """Return, for each feature, the largest among the tokens that the mask keeps."""
+    if mask is not None:
+        hidden = array_module(hidden).where(mask[..., None], hidden, -np.inf)
+    return hidden.max(axis=1)
+
+
+WAYS = {"mean": mean, "first": first, "max": maximum}
+"""From one vector a token, (batch, length, d_model), to one vector a text."""
+
 POOLINGS = {"mean": "mean_tokens", "first": "cls_token", "max": "max_tokens"}
-"""{our name: theirs} of the ways from one vector a token to one vector a text."""
+"""{our name: theirs} of these ways."""
 
 THEIRS = {"mean": "mean", "cls": "first", "max": "max"}
 """{their name: ours} in newer files."""
@@ -41,8 +62,7 @@ class SentenceSettings:
 
     def vectors(self, hidden: Array, mask: Array | None) -> np.ndarray:
         """Return one vector for each text, (batch, d_model), of those of its tokens."""
-        pool = POOLING_LAYERS.make(self.pooling, hidden.shape[-1], 0, hidden.dtype.name)
-        pooled: np.ndarray = to_numpy(pool.forward(hidden, Context(mask=mask, keep=False))[0])
+        pooled: np.ndarray = to_numpy(WAYS[self.pooling](hidden, mask))
         if not self.normalize:
             return pooled
         norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]

@@ -445,6 +445,10 @@ def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(NotADirectoryError, match="is a file; expected a folder"):
         nf.from_pretrained(tmp_path / "model.safetensors")
+    (tmp_path / "cache" / "snapshots" / "ab12").mkdir(parents=True)
+    (tmp_path / "cache" / "snapshots" / "ab12" / "config.json").write_text("{}")
+    with pytest.raises(FileNotFoundError, match="in the cache .* expected one of them: .*ab12"):
+        nf.from_pretrained(tmp_path / "cache")
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match="holds an adapter"):
         nf.from_pretrained(tmp_path)
