@@ -447,7 +447,7 @@ def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):
         nf.from_pretrained(tmp_path / "model.safetensors")
     (tmp_path / "cache" / "snapshots" / "ab12").mkdir(parents=True)
     (tmp_path / "cache" / "snapshots" / "ab12" / "config.json").write_text("{}")
-    with pytest.raises(FileNotFoundError, match="in the cache .* expected one of them: .*ab12"):
+    with pytest.raises(FileNotFoundError, match=r"in the cache .* expected one of them: .*ab12"):
         nf.from_pretrained(tmp_path / "cache")
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match="holds an adapter"):
