@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.interop import save_pretrained
+from npformer.interop import ARCHITECTURES, save_pretrained
 
 from .helpers import torch
 
@@ -161,6 +161,19 @@ def assert_near(ours, theirs, within, what=""):
     assert ours.shape == theirs.shape, what
     apart = np.abs(ours - theirs).max(initial=0.0)
     assert apart <= within * max(1.0, np.abs(theirs).max(initial=0.0)), f"{what}: {apart:.1e}"
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_what_a_configuration_leaves_out_is_their_default(kind):
+    architecture = ARCHITECTURES[kind]
+    theirs = getattr(transformers, f"{architecture.family}Config")().to_dict()
+    assert theirs["model_type"] == kind
+    assert {key: theirs[key] for key in architecture.defaults} == architecture.defaults
+    assert getattr(transformers, architecture.class_name()).base_model_prefix == (
+        architecture.prefix.rstrip(".")
+    )
+    for head in architecture.heads:
+        assert hasattr(transformers, architecture.class_name(head))
 
 
 # Ids ----------------------------------------------------------------------------------------------
