@@ -17,7 +17,8 @@ class Head:
     Attributes
     ----------
     task : str
-        What the names of its classes end in: BertForSequenceClassification.
+        What the names of its classes end in: BertForSequenceClassification; "" if transformers
+        has no class for it.
     pooling : str
         The pooling of a `SequenceClassifier` that computes the same.
     layers : mapping of str to str

@@ -10,6 +10,7 @@ from typing import Any
 from npformer.core import checks
 from npformer.interop.architecture import POSITIONS
 from npformer.interop.architectures import architecture_of
+from npformer.interop.dense_head import read_dense_head
 from npformer.interop.folder import (
     CONFIG,
     checked_folder,
@@ -91,6 +92,8 @@ def from_pretrained(
     try:
         encoder = encoder_of(architecture, state, hf_config, padding=padding)
         head = read_head(architecture, hf_config, state)
+        if sentences is not None and head is None:
+            head = read_dense_head(path, hf_config, sentences.pooling, encoder.dtype)
     except ValueError as error:
         raise ValueError(
             f"{inside} cannot be read: {error}. (hf_config is its {CONFIG}, state its weights.)"

@@ -10,6 +10,7 @@ from npformer.classifier import SequenceClassifier
 from npformer.core import Layer, Seed, checks, initializers
 from npformer.interop.architecture import Architecture, Head, parameter_names, transposed
 from npformer.interop.huggingface import with_newer_name
+from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
 
 REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
@@ -53,12 +54,16 @@ def read_head(
         )
     arrays = {ours: transposed(ours, state[theirs]) for ours, theirs in names.items()}
     n = arrays["classify.bias"].size
+    return TrainedHead(head, arrays, read_classes(hf_config, n), output_of(hf_config, n))
+
+
+def output_of(hf_config: Mapping[str, Any], n: int) -> str:
+    """Return the kind of outputs of a head with n of them, as a `SequenceClassifier` calls it."""
     kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else "")
-    outputs = {REGRESSION: "mean_squared_error", MULTI_LABEL: ""}
-    return TrainedHead(head, arrays, _classes(hf_config, n), outputs.get(kind, "softmax"))
+    return {REGRESSION: "mean_squared_error", MULTI_LABEL: ""}.get(kind, "softmax")
 
 
-def _classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
+def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
     """Return the names of the classes; transformers leaves them out if there are two without."""
     named = hf_config.get("id2label")
     usual = {str(i): f"LABEL_{i}" for i in range(n)}
@@ -73,11 +78,14 @@ def _classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
 def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
     """Return the head that computes what a classifier does; ValueError if there is none."""
     found = [head for head in architecture.heads if head.pooling == model.pooling]
+    if model.pooling in WAYS:
+        found = [Head("", model.pooling, {"classify": "linear"})]
     if not found:
+        others = [head.pooling for head in architecture.heads]
         raise ValueError(
             f"the model has pooling={model.pooling!r}, which no head of transformers'"
             f" {architecture.family} has; expected "
-            f"{' or '.join(f'{head.pooling!r}' for head in architecture.heads)}. Choose it before "
+            f"{', '.join(repr(way) for way in (*WAYS, *others))}. Choose it before "
             "training, pretrained.classifier(n, pooling=...); npformer.save writes any model, and "
             "head=False the encoder alone"
         )
@@ -104,11 +112,11 @@ def head_config(
     if len(names) != n or len(set(names)) != n:
         raise ValueError(f"classes has {names}; expected {n} different names, for n_classes is {n}")
     written: dict[str, Any] = {
-        "architectures": [architecture.class_name(head)],
+        "architectures": [architecture.class_name(head if head.task else None)],
         "id2label": {str(i): name for i, name in enumerate(names)},
         "label2id": {name: i for i, name in enumerate(names)},
     }
-    if head.task == "SequenceClassification":
+    if model.pooling != "none":
         regression = model.output == "mean_squared_error"
         written["problem_type"] = REGRESSION if regression else "single_label_classification"
     return written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from npformer.core import checks
 from npformer.core.files import check_writable, write_whole
 from npformer.interop.architecture import POSITIONS, Architecture, Head
 from npformer.interop.architectures import ARCHITECTURES
+from npformer.interop.dense_head import dense_files
 from npformer.interop.folder import CONFIG, WEIGHTS
 from npformer.interop.heads import head_config, head_for
 from npformer.interop.huggingface import laid_out, values_of
 from npformer.interop.huggingface_config import foreign_settings, to_hf_config
 from npformer.interop.origin import Origin, check_vocabulary, files_of
-from npformer.interop.sentences import sentence_files
+from npformer.interop.sentences import SentenceSettings, sentence_files
 from npformer.text import LibraryTokenizer
 from npformer.text_encoder import TextEncoder
 
@@ -42,8 +44,12 @@ def save_pretrained(
 
     ``transformers.AutoModel.from_pretrained(folder)`` then loads a `TextEncoder`, and
     ``AutoModelForSequenceClassification`` a `SequenceClassifier` with ``pooling="pooler"``, or
-    ``AutoModelForTokenClassification`` one with ``pooling="none"``. A model that was made of a
-    `PretrainedEncoder` is better written by its `save`, which keeps what else was in its folder.
+    ``AutoModelForTokenClassification`` one with ``pooling="none"``. For "mean", "first" and "max"
+    transformers has no class with a head: there `AutoModel` loads the encoder, and
+    ``sentence_transformers.SentenceTransformer`` has the logits, by a Dense after its Pooling.
+
+    A model that was made of a `PretrainedEncoder` is better written by its `save`, which keeps what
+    else was in its folder.
 
     Parameters
     ----------
@@ -111,9 +117,14 @@ def write_folder(
     elif classes is not None:
         raise ValueError("classes is given, and no head is written; expected None")
     config = _config(model, architecture, origin, written_head, classes)
-    weights = _weights(model, architecture, origin, config, written_head, others or {})
+    of_class = written_head if written_head is not None and written_head.task else None
+    weights = _weights(model, architecture, origin, config, of_class, others or {})
     contents: dict[str, Any] = {WEIGHTS: weights, **files}
-    if origin.sentences is not None and written_head is None:
+    if isinstance(model, SequenceClassifier) and written_head is not None and of_class is None:
+        settings = origin.sentences or SentenceSettings(max_len=model.config.max_len)
+        settings = replace(settings, pooling=model.pooling, normalize=False)
+        contents |= sentence_files(settings, model.config.d_model, dense=True) | dense_files(model)
+    elif origin.sentences is not None and written_head is None:
         contents |= sentence_files(origin.sentences, model.config.d_model)
     contents[CONFIG] = config
     there = [name for name in contents if (path / name).exists()]

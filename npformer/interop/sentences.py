@@ -85,7 +85,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     """
     modules = _modules(folder)
     length = read_json_if_there(transformer_folder(folder) / LENGTH)
-    known = ("Transformer", "Pooling", "Normalize")
+    known = ("Transformer", "Pooling", "Normalize", "Dense")
     if foreign := [_kind(module) for module in modules if _kind(module) not in known]:
         raise ValueError(
             f"{folder / MODULES} has a {foreign[0]}; expected {', '.join(known)}, which is what "
@@ -106,10 +106,25 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     )
 
 
-def sentence_files(settings: SentenceSettings, d_model: int) -> dict[str, Any]:
-    """Return {name: content} of the files that say the same."""
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if settings.normalize else [])]
-    paths = ["", POOLING, "2_Normalize"]
+def dense_path(folder: Path) -> Path | None:
+    """Return where the dense layer is that modules.json names at the end; None without one."""
+    modules = _modules(folder)
+    places = [module for module in modules if _kind(module) == "Dense"]
+    if places and (len(places) > 1 or modules[-1] is not places[0]):
+        raise ValueError(
+            f"{folder / MODULES} has a Dense that is not the last module; expected one at the end, "
+            "as a head of classes"
+        )
+    return folder / str(places[0].get("path", "")) if places else None
+
+
+def sentence_files(
+    settings: SentenceSettings, d_model: int, *, dense: bool = False
+) -> dict[str, Any]:
+    """Return {name: content} of the files that say the same; `dense`: a dense layer follows."""
+    last = ["Dense"] if dense else ["Normalize"] if settings.normalize else []
+    kinds = ["Transformer", "Pooling", *last]
+    paths = ["", POOLING, *(f"2_{kind}" for kind in last)]
     modes = {
         f"pooling_mode_{theirs}": ours == settings.pooling for ours, theirs in POOLINGS.items()
     }
@@ -121,7 +136,7 @@ def sentence_files(settings: SentenceSettings, d_model: int) -> dict[str, Any]:
                 "path": path,
                 "type": f"sentence_transformers.models.{kind}",
             }
-            for i, (kind, path) in enumerate(zip(kinds, paths, strict=False))
+            for i, (kind, path) in enumerate(zip(kinds, paths, strict=True))
         ],
         LENGTH: {"max_seq_length": settings.max_len, "do_lower_case": settings.lower},
         f"{POOLING}/config.json": {"word_embedding_dimension": d_model, **modes},

@@ -194,6 +194,7 @@ def test_the_length_is_the_smallest_that_a_file_states(folder):
     assert found.max_len == 7
     with pytest.warns(UserWarning, match="1 of 2 texts have more than max_len = 7 tokens, at most"):
         ids, _, _ = found.encode(["the cat sat on the mat", "a dog"])
+    found.encode(["the cat sat on the", "a dog"])  # of just this length: no warning
     assert found.tokenizer.tokens(ids[0]) == ["[CLS]", "the", "cat", "sat", "on", "the", "[SEP]"]
 
 
@@ -257,7 +258,7 @@ def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("kinds", "modes", "message"),
     [
-        (("Transformer", "Pooling", "Dense"), ("mean_tokens",), "has a Dense; expected"),
+        (("Transformer", "Pooling", "LSTM"), ("mean_tokens",), "has a LSTM; expected"),
         (("Transformer", "Pooling"), ("mean_tokens", "cls_token"), "asks for mean and first"),
         (("Transformer", "Pooling"), (), "asks for no pooling; expected one of pooling_mode_mean"),
         (("Transformer", "Pooling"), ("lasttoken",), "asks for pooling_mode_lasttoken; expected"),
@@ -340,14 +341,40 @@ def test_what_was_trained_is_written_frozen_or_not(folder, tmp_path):
     assert (trained_query != found.encoder.parameters()[name]).any()
 
 
-def test_a_mean_pooled_classifier_has_its_encoder_written(folder, tmp_path):
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_a_head_on_pooled_tokens_is_a_dense_after_the_pooling(folder, tmp_path, pooling):
+    found = nf.from_pretrained(sentence_encoder(folder), max_len=12)
+    model = found.classifier(2, pooling=pooling)
+    found.save(tmp_path / "tuned", model, classes=["dog", "cat"])
+    modules = json.loads((tmp_path / "tuned" / "modules.json").read_text())
+    assert [m["path"] for m in modules] == ["", "1_Pooling", "2_Dense"]
+    config = json.loads((tmp_path / "tuned" / "config.json").read_text())
+    assert config["architectures"] == ["BertModel"]
+    state = load_file(tmp_path / "tuned" / "2_Dense" / "model.safetensors")
+    pooled = nf.from_pretrained(folder, pooling=pooling, normalize=False).embed(TEXTS)
+    ids, mask, types = found.encode(TEXTS)
+    logits = pooled @ state["linear.weight"].T + state["linear.bias"]
+    np.testing.assert_allclose(model(ids, mask, types), logits, rtol=1e-10, atol=1e-13)
+    back = nf.from_pretrained(tmp_path / "tuned")
+    assert back.classes == ["dog", "cat"]
+    assert back.max_len == 12
+    same_weights(back.classifier(), model)
+    same_weights(back.encoder, found.encoder)
+    back.save(tmp_path / "again")
+    same_weights(nf.from_pretrained(tmp_path / "again").classifier(), model)
+    found.save(tmp_path / "encoder", model, head=False)
+    assert nf.from_pretrained(tmp_path / "encoder").settings == found.settings
+
+
+def test_other_dense_layers_are_refused(folder, tmp_path):
     found = nf.from_pretrained(sentence_encoder(folder))
-    model = found.classifier(2)
-    with pytest.raises(ValueError, match=r"pooling='mean', which no head .* 'pooler' or 'none'"):
-        found.save(tmp_path / "tuned", model)
-    assert not (tmp_path / "tuned").exists()
-    found.save(tmp_path / "tuned", model, head=False)
-    same_weights(nf.from_pretrained(tmp_path / "tuned").encoder, found.encoder)
+    found.save(tmp_path / "tuned", found.classifier(2))
+    changed(tmp_path / "tuned", "2_Dense/config.json", activation_function="torch.nn.Tanh")
+    with pytest.raises(ValueError, match=r"a Dense that is no head of classes: .*torch\.nn\.Tanh"):
+        nf.from_pretrained(tmp_path / "tuned")
+    sentence_encoder(tmp_path / "tuned", "Transformer", "Pooling", "Dense", "Normalize", path="p")
+    with pytest.raises(ValueError, match="a Dense that is not the last module"):
+        nf.from_pretrained(tmp_path / "tuned")
 
 
 # Without the library ------------------------------------------------------------------------------
@@ -559,6 +586,11 @@ def test_wrong_calls_of_save_are_explained(tmp_path, small_model):
     )
     with pytest.raises(ValueError, match="output='sigmoid', which no head"):
         save_pretrained(sigmoid, to)
+    flat = nf.SequenceClassifier(model.config, 2, vocab_size=9, pooling="flatten")
+    with pytest.raises(
+        ValueError, match=r"pooling='flatten', which no head .* 'mean', 'first', 'm"
+    ):
+        save_pretrained(flat, to)
     with pytest.raises(ValueError, match="positions = 'sinusoidal'"):
         save_pretrained(small_model(), to)
     assert not to.exists()
