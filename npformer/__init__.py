@@ -43,6 +43,7 @@ from npformer.engine.workspace import Workspace
 from npformer.inspection.explain import explain
 from npformer.inspection.summary import summary
 from npformer.inspection.trace import trace
+from npformer.interop import from_pretrained
 from npformer.mixers import MIXERS
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
@@ -119,6 +120,7 @@ __all__ = [
     "explain",
     "fast",
     "fit",
+    "from_pretrained",
     "functional",
     "gradcheck",
     "interop",

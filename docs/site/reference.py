@@ -57,8 +57,16 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     ),
     "data": (
         "Data and weights",
-        "Digits, generated tasks, and weights of BERT and FNet.",
-        {"data": ALL, "interop": ["huggingface", "word_vectors"]},
+        "Data sets, files, texts and series, generated tasks, and Hugging Face's folders.",
+        {
+            "data": ALL,
+            "text": ALL,
+            "pipelines": ALL,
+            "interop": [
+                *("from_pretrained", "pretrained_encoder", "save_pretrained", "sentences"),
+                *("architecture", "architectures", "huggingface", "word_vectors"),
+            ],
+        },
     ),
     "core": (
         "Core",

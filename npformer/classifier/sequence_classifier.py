@@ -47,7 +47,7 @@ class SequenceClassifier(CheckedModel):
         that the mask keeps. "max": the largest value of each feature among these. "first": the
         first token. "flatten": all tokens, concatenated; every
         sequence then has max_len tokens. "none": each token separately. "pooler": the first token
-        after a linear layer and tanh, as in BERT.
+        after a linear layer and tanh, as in BERT; "pooler(activation='relu')" is DistilBERT's.
     output : {"softmax", "sigmoid", "mean_squared_error"}
         The kind of outputs, and so the loss; a name in `npformer.losses.LOSSES`. "softmax":
         n_classes logits. "sigmoid", for two classes: a single logit, of class 1.

@@ -1,12 +1,20 @@
 """Weights from elsewhere."""
 
+from npformer.interop.architectures import ARCHITECTURES
+from npformer.interop.from_pretrained import from_pretrained
 from npformer.interop.huggingface import from_bert, from_fnet, to_bert, to_fnet
+from npformer.interop.pretrained_encoder import PretrainedEncoder
+from npformer.interop.save_pretrained import save_pretrained
 from npformer.interop.word_vectors import read_word_vectors, set_word_vectors
 
 __all__ = [
+    "ARCHITECTURES",
+    "PretrainedEncoder",
     "from_bert",
     "from_fnet",
+    "from_pretrained",
     "read_word_vectors",
+    "save_pretrained",
     "set_word_vectors",
     "to_bert",
     "to_fnet",

@@ -1,9 +1,10 @@
-"""Translation of a BERT's or FNet's configuration from Hugging Face's transformers."""
+"""Translation of a model's configuration from Hugging Face's transformers, and back."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from npformer.core import checks
+from npformer.interop.architecture import Architecture
 from npformer.models import EncoderConfig
 
 ACTIVATIONS = {
@@ -14,90 +15,95 @@ ACTIVATIONS = {
 }
 """{their name (``hidden_act``): our name}."""
 
-MIXER_OF = {"bert": "attention", "fnet": "fourier"}
+RATES = ("dropout",)
+"""Our settings that are probabilities."""
 
-SIZES = {
-    "hidden_size": "d_model",
-    "num_hidden_layers": "n_layers",
-    "num_attention_heads": "n_heads",
-    "intermediate_size": "d_ff",
-    "max_position_embeddings": "max_len",
-    "type_vocab_size": "n_token_types",
+ONLY = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "pruned_heads": {},
 }
-"""{their name: our name} of settings that are whole numbers."""
+"""Their settings of which npformer has one value; null is the same as not set."""
 
 
-def architecture(kind: str) -> dict[str, Any]:
-    """Return the settings that all encoders of a kind have, whatever their sizes."""
-    return {
-        "norm": "post",
-        "ffn": "linear",
-        "positions": "learned",
-        "scale_embeddings": False,
-        "embedding_norm": True,
-        "embedding_projection": kind == "fnet",
-        "share_layers": False,
-        "causal": False,
-    }
-
-
-def translated(kind: str, hf_config: Mapping[str, Any], padding: str) -> EncoderConfig:
+def translated(
+    architecture: Architecture, hf_config: Mapping[str, Any], padding: str
+) -> EncoderConfig:
     """Translate a configuration; raise ValueError for what npformer does not have."""
     if not isinstance(hf_config, Mapping):
         raise TypeError(
             f"hf_config is a {type(hf_config).__name__}; expected a mapping. Write "
             "model.config.to_dict(), or json.load of config.json"
         )
-    given = dict(hf_config)
-    if kind == "fnet":
-        given["num_attention_heads"] = 1
-    keys = (*SIZES, "vocab_size", "hidden_act", "hidden_dropout_prob", "layer_norm_eps")
+    keys = (*architecture.settings.values(), "vocab_size")
     for key in keys:
-        if key not in given:
+        if key not in hf_config:
             raise ValueError(f"hf_config has no {key!r}; expected all of {', '.join(keys)}")
-    checks.positive("vocab_size", given["vocab_size"])
-    sizes: dict[str, Any] = {
-        ours: checks.positive(theirs, given[theirs]) for theirs, ours in SIZES.items()
+    checks.positive("vocab_size", hf_config["vocab_size"])
+    ours = {
+        name: _checked(name, key, hf_config[key]) for name, key in architecture.settings.items()
     }
     only = {
-        "model_type": kind,
-        "position_embedding_type": "absolute",
-        "is_decoder": False,
-        "add_cross_attention": False,
-        "embedding_size": given["hidden_size"],
-        "pruned_heads": {},
+        "model_type": architecture.model_type,
+        **ONLY,
+        "embedding_size": ours["d_model"],
     }
     for key, value in only.items():
-        if given.get(key) is not None and given[key] != value:  # null in JSON: not set
+        if hf_config.get(key) is not None and hf_config[key] != value:
             raise ValueError(
-                f"hf_config has {key} = {given[key]!r}; expected {value!r}: npformer has nothing "
-                "else"
+                f"hf_config has {key} = {hf_config[key]!r}; expected {value!r}: npformer has "
+                "nothing else"
             )
-    checks.rate("hidden_dropout_prob", given["hidden_dropout_prob"])
-    checks.number("layer_norm_eps", given["layer_norm_eps"], above=0.0)
-    checks.choice("hidden_act", given["hidden_act"], ACTIVATIONS)
-    return EncoderConfig(
-        **sizes,
-        mixer=MIXER_OF[kind],
-        activation=ACTIVATIONS[given["hidden_act"]],
-        dropout=float(given["hidden_dropout_prob"]),
-        padding=padding,
-        norm_eps=float(given["layer_norm_eps"]),
-        **architecture(kind),
-    )
+    ours["max_len"] -= (unused := architecture.unused_positions(hf_config))
+    if ours["max_len"] < 1:
+        raise ValueError(
+            f"hf_config has {ours['max_len'] + unused} positions, and the first {unused} of them "
+            "are before that of the first token; expected more"
+        )
+    return EncoderConfig(**ours, **architecture.fixed, **architecture.unused, padding=padding)
 
 
-def foreign_settings(kind: str, config: EncoderConfig) -> list[str]:
-    """Return descriptions of the settings that differ from those of the kind."""
+def _checked(ours: str, theirs: str, value: Any) -> Any:
+    """Return a setting's value as ours, after checking it under their name."""
+    if ours == "activation":
+        checks.choice(theirs, value, ACTIVATIONS)
+        return ACTIVATIONS[value]
+    if ours in RATES:
+        checks.rate(theirs, value)
+        return float(value)
+    if ours == "norm_eps":
+        checks.number(theirs, value, above=0.0)
+        return float(value)
+    return checks.positive(theirs, value)
+
+
+def foreign_settings(architecture: Architecture, config: EncoderConfig) -> list[str]:
+    """Return descriptions of the settings that differ from those of the family."""
     found = [
-        f"{key} = {getattr(config, key)!r}"
-        for key, value in architecture(kind).items()
-        if getattr(config, key) != value
+        f"{name} = {getattr(config, name)!r}"
+        for name, value in architecture.fixed.items()
+        if name != "mixer" and getattr(config, name) != value
     ]
-    if set(config.mixers()) != {MIXER_OF[kind]}:
+    if set(config.mixers()) != {architecture.fixed["mixer"]}:
         found.append(f"mixer = {config.mixer!r}")
     if config.activation not in ACTIVATIONS.values():
         found.append(f"activation = {config.activation!r}")
-    if config.n_token_types == 0:
+    if "n_token_types" in architecture.settings and config.n_token_types == 0:
         found.append("n_token_types = 0")
     return found
+
+
+def to_hf_config(
+    architecture: Architecture, config: EncoderConfig, vocab_size: int, padding_id: int | None
+) -> dict[str, Any]:
+    """Return the content of config.json, without what belongs to a head."""
+    written: dict[str, Any] = {"model_type": architecture.model_type}
+    for ours, theirs in architecture.settings.items():
+        written[theirs] = getattr(config, ours)
+    names = {ours: theirs for theirs, ours in reversed([*ACTIVATIONS.items()])}
+    written[architecture.settings["activation"]] = names[config.activation]
+    given = architecture.defaults["pad_token_id"] if padding_id is None else padding_id
+    written |= {"vocab_size": vocab_size, "pad_token_id": given}
+    written[architecture.settings["max_len"]] += architecture.unused_positions(written)
+    return written

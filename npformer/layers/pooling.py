@@ -16,7 +16,7 @@ from npformer.core import (
     backend_of,
     checks,
 )
-from npformer.layers.activation import Tanh
+from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.linear import Linear
 from npformer.layers.sequential import backward_chain, forward_chain
 
@@ -108,13 +108,23 @@ class EveryToken(Pooling):
 
 
 class Pooler(Pooling):
-    """y = tanh(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d)."""
+    """y = f(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d).
 
-    def __init__(self, d_model: int, *, seed: Seed, dtype: str = "float32") -> None:
+    Parameters
+    ----------
+    d_model : int
+    activation : str
+        f, a name in `ACTIVATIONS`: "tanh" in BERT and RoBERTa, "relu" in DistilBERT.
+    """
+
+    def __init__(
+        self, d_model: int, *, activation: str = "tanh", seed: Seed, dtype: str = "float32"
+    ) -> None:
         checks.positive("d_model", d_model)
+        ACTIVATIONS.parse(activation, "activation")
         self.first = FirstToken()
         self.dense = Linear(d_model, d_model, seed=seed, dtype=dtype)
-        self.activation = Tanh()
+        self.activation = ACTIVATIONS.make(activation)
 
     def chain(self) -> list[Layer]:
         """Return the layers in the order in which they act."""
@@ -177,7 +187,9 @@ POOLINGS: Registry[Layer] = Registry(
         "first": lambda d_model, seed, dtype: FirstToken(),
         "flatten": lambda d_model, seed, dtype: Flatten(),
         "none": lambda d_model, seed, dtype: EveryToken(),
-        "pooler": lambda d_model, seed, dtype: Pooler(d_model, seed=seed, dtype=dtype),
+        "pooler": lambda d_model, seed, dtype, activation="tanh": Pooler(
+            d_model, activation=activation, seed=seed, dtype=dtype
+        ),
     },
     table="npformer.layers.POOLINGS",
     makes=Layer,

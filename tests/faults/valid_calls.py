@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -417,7 +418,7 @@ def layers() -> None:
         layer(make, both, mask(KEEP))
     layer(L.FirstToken, both)
     layer(L.EveryToken, shape)
-    call("layers.Pooler", L.Pooler, **drawn(d_model=count(4)))
+    call("layers.Pooler", L.Pooler, **drawn(d_model=count(4)), activation=choice("relu"))
     layer(partial(L.Pooler, 4, seed=0), x)
 
     # Mixers
@@ -960,6 +961,63 @@ def word_vectors() -> None:
 
 
 word_vectors()
+
+
+def pretrained() -> None:
+    def folder() -> Path:
+        place = Path("pretrained").absolute()
+        if not place.exists():
+            nf.interop.save_pretrained(foreign("bert"), place)
+            words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c")
+            (place / "vocab.txt").write_text("\n".join(words), "utf-8")
+        return place
+
+    def encoder() -> Any:
+        return nf.from_pretrained(folder())
+
+    call(
+        "from_pretrained",
+        nf.from_pretrained,
+        folder=path(folder),
+        dtype=or_none(dtype()),
+        pooling=or_none(choice("first", "mean", "max")),
+        normalize=or_none(flag(True)),
+        max_len=or_none(count(4, 3)),
+        padding=choice("zero", "refuse", "per_length"),
+    )
+    method(
+        "PretrainedEncoder.classifier",
+        encoder,
+        n_classes=count(3, 2, large=False),
+        pooling=or_none(choice("mean", *nf.layers.POOLINGS)),
+        output=choice("softmax", *losses.LOSSES),
+        dropout=or_none(rate(0.25)),
+        seed=seed(),
+    )
+    written: dict[str, Slot] = {
+        "folder": path(lambda: Path("written").absolute()),
+        "classes": or_none(Slot(lambda: ["x", "y", "z"], lambda v, _: np.shape(v) == (3,))),
+        "head": flag(True),
+        "overwrite": flag(True),
+    }
+    model = an(lambda: encoder().classifier(3), nf.SequenceClassifier)
+    method("PretrainedEncoder.save", encoder, model=model, **written)
+    named = {"architecture": or_none(choice("roberta", *nf.interop.ARCHITECTURES))}
+    call("interop.save_pretrained", nf.interop.save_pretrained, model=model, **written, **named)
+    if find_spec("tokenizers") is None:  # of the extra "text"
+        return
+
+    def are_texts(v: Any, _: Any) -> bool:
+        one_axis = isinstance(v, list | tuple) or (isinstance(v, np.ndarray) and v.ndim == 1)
+        return one_axis and all(isinstance(text, str) for text in v)
+
+    texts = Slot(lambda: ["a", "c"], are_texts)
+    method("PretrainedEncoder.encode", encoder, texts=texts, max_len=or_none(count(4, 3)))
+    for name in ("embed", "hidden"):
+        method(f"PretrainedEncoder.{name}", encoder, texts=texts, batch_size=count(2))
+
+
+pretrained()
 
 # Training and files -------------------------------------------------------------------------------
 

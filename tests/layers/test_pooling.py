@@ -57,6 +57,15 @@ def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):
     np.testing.assert_array_equal(dx[:, 1:], 0.0)
 
 
+def test_a_pooler_may_have_another_activation(either, rng):
+    made = POOLINGS.make("pooler(activation='relu')", 4, 0, "float64")
+    layer, x = either(made), rng.normal(size=(2, 3, 4))
+    expected = np.maximum(x[:, 0] @ layer.dense.weight.value, 0.0)
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-14)
+    with pytest.raises(ValueError, match="activation is 'wild'; expected one of 'relu'"):
+        Pooler(4, activation="wild", seed=0)
+
+
 @pytest.mark.parametrize("shape", [(2, 0, 4), (2, 3), (2, 3, 4, 5)])
 def test_the_mean_and_its_twin_refuse_the_same(shape):
     for pool in (MeanPooling(), nf.fast(MeanPooling())):

@@ -38,6 +38,7 @@ def layers() -> Iterator[Case]:
     yield layer("padding mask", L.MaxPooling(), x, mask=mask)
     yield layer("three tokens", L.FirstToken(), x)
     yield layer("three tokens", L.Pooler(4, **SEEDED), x)
+    yield layer("relu", L.Pooler(4, activation="relu", **SEEDED), x)
     yield layer("without a mask", L.Flatten(), x)
     yield layer("padding mask", L.Flatten(), x, mask=mask)
     yield layer("three tokens", L.EveryToken(), x)

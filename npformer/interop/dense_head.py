@@ -1,0 +1,64 @@
+"""A head on pooled tokens: sentence-transformers has a module for it, and transformers no class.
+
+The folder's encoder is one that ``transformers.AutoModel`` loads. ``SentenceTransformer(folder)``
+computes the logits, by the modules Transformer, Pooling and Dense.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from npformer.classifier import SequenceClassifier
+from npformer.core import to_numpy
+from npformer.interop.architecture import Head
+from npformer.interop.folder import WEIGHTS, read_json, read_weights
+from npformer.interop.heads import TrainedHead, output_of, read_classes
+from npformer.interop.sentences import MODULES, dense_path
+
+DENSE = "2_Dense"
+IDENTITY = "torch.nn.modules.linear.Identity"
+LAYERS = {"classify": "linear"}
+
+
+def dense_files(model: SequenceClassifier) -> dict[str, Any]:
+    """Return {name: content} of the files that hold a classifier's last layer."""
+    from safetensors.numpy import save
+
+    named = model.classify.named_parameters()
+    weight, bias = (to_numpy(named[name].value) for name in ("weight", "bias"))
+    settings = {
+        "in_features": weight.shape[0],
+        "out_features": weight.shape[1],
+        "bias": True,
+        "activation_function": IDENTITY,
+    }
+    tensors = {"linear.weight": weight.T.copy(), "linear.bias": bias.copy()}
+    return {
+        f"{DENSE}/config.json": settings,
+        f"{DENSE}/{WEIGHTS}": bytes(save(tensors, metadata={"format": "pt"})),
+    }
+
+
+def read_dense_head(
+    folder: Path, hf_config: Mapping[str, Any], pooling: str, dtype: str
+) -> TrainedHead | None:
+    """Return the head that modules.json names; None if it names none."""
+    path = dense_path(folder)
+    if path is None:
+        return None
+    settings = read_json(path / "config.json")
+    if settings.get("activation_function") != IDENTITY or not settings.get("bias", True):
+        raise ValueError(
+            f"{folder / MODULES} has a Dense that is no head of classes: {path / 'config.json'} "
+            f"has activation_function = {settings.get('activation_function')!r} and bias = "
+            f"{settings.get('bias', True)}; expected {IDENTITY!r} and True, which npformer has"
+        )
+    state = read_weights(path, dtype, {})
+    arrays = {
+        "classify.weight": state["linear.weight"].T,
+        "classify.bias": state["linear.bias"],
+    }
+    n = arrays["classify.bias"].size
+    return TrainedHead(
+        Head("", pooling, LAYERS), arrays, read_classes(hf_config, n), output_of(hf_config, n)
+    )

@@ -1,0 +1,159 @@
+"""The files of a folder in Hugging Face's layout: configuration and weights."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks
+
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+
+OTHER_WEIGHTS = (
+    *("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack"),
+    *("model.ckpt.index", "model.onnx"),
+)
+
+FLOATS = ("F64", "F32", "F16", "BF16")
+"""Numbers that weights may have in a file."""
+
+
+def checked_folder(folder: str | os.PathLike[str]) -> Path:
+    """Return a folder's path after checking that it is one."""
+    path = checks.path("folder", folder)
+    if path.is_file():
+        raise NotADirectoryError(
+            f"{path} is a file; expected a folder with {CONFIG} and {WEIGHTS}. A file that "
+            "npformer wrote is read by npformer.load"
+        )
+    if not path.is_dir():
+        name = str(folder)
+        raise FileNotFoundError(
+            f"there is no folder {name}; expected one with {CONFIG} and {WEIGHTS}. Nothing is "
+            "downloaded. If this is a model's name on Hugging Face's hub, get its files first, "
+            f"with: hf download {name} --local-dir {name.rpartition('/')[2] or 'folder'}. Then "
+            "pass that folder"
+        )
+    return path
+
+
+def read_json(path: Path, kind: type = dict) -> Any:
+    """Return the content of a file that holds names and values, or a list."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:  # of JSON, or of UTF-8
+        raise ValueError(f"{path} is no JSON: {error}. Copy it again") from error
+    if not isinstance(content, kind):
+        expected = "names and values" if kind is dict else "a list"
+        raise ValueError(f"{path} holds a {type(content).__name__}; expected {expected}")
+    return content
+
+
+def read_json_if_there(path: Path) -> dict[str, Any]:
+    """Return the content of a file, or nothing if there is none."""
+    found: dict[str, Any] = read_json(path) if path.is_file() else {}
+    return found
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the content of config.json."""
+    if (folder / CONFIG).is_file():
+        return read_json_if_there(folder / CONFIG)
+    if inside := sorted((folder / "snapshots").glob(f"*/{CONFIG}")):
+        raise FileNotFoundError(
+            f"{folder} is a model in the cache of huggingface_hub, which keeps versions of it; "
+            f"expected one of them: {inside[-1].parent}"
+        )
+    if (folder / "adapter_config.json").is_file():
+        raise FileNotFoundError(
+            f"{folder} holds an adapter and no model; expected {CONFIG} and {WEIGHTS}. Merge it "
+            "first, with peft: model.merge_and_unload().save_pretrained(folder)"
+        )
+    raise FileNotFoundError(
+        f"{folder} has no {CONFIG}; expected a folder as transformers writes it, with {CONFIG} and "
+        f"{WEIGHTS}"
+    )
+
+
+def read_weights(
+    folder: Path, dtype: str | None, hf_config: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """Return the arrays of model.safetensors, or of its parts, in one dtype.
+
+    Without `dtype` they are float64 if all of them are in the file, and float32 otherwise.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    for file in _files(folder, hf_config):
+        arrays |= _read(file)
+    floats = [array.dtype for array in arrays.values() if array.dtype.kind == "f"]
+    if dtype is None:
+        dtype = "float64" if floats and all(kind == "float64" for kind in floats) else "float32"
+    return {
+        name: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
+        for name, array in arrays.items()
+    }
+
+
+def _files(folder: Path, hf_config: Mapping[str, Any]) -> list[Path]:
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        parts = read_json(folder / INDEX).get("weight_map")
+        if not isinstance(parts, dict) or not parts:
+            raise ValueError(f"{folder / INDEX} has no weight_map; expected one. Copy it again")
+        names = sorted({str(name) for name in parts.values()})
+        for name in names:
+            if Path(name).name != name or not (folder / name).is_file():
+                raise FileNotFoundError(
+                    f"{folder} has no {name}, which {INDEX} names; expected all of "
+                    f"{', '.join(names)}. Copy the folder again"
+                )
+        return [folder / name for name in names]
+    other = next((name for name in OTHER_WEIGHTS if (folder / name).is_file()), None)
+    if other is None:
+        raise FileNotFoundError(
+            f"{folder} has no weights; expected {WEIGHTS}, or {INDEX} and the parts that it names"
+        )
+    kind = next(iter(hf_config.get("architectures") or ()), "AutoModel")
+    raise ValueError(
+        f"{folder} has its weights in {other}; expected {WEIGHTS}, because npformer reads "
+        "safetensors only, which cannot run code. Convert them once, with transformers: "
+        f"transformers.{kind}.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+    )
+
+
+def _read(file: Path) -> dict[str, np.ndarray]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(file), framework="np") as opened:
+            kinds = {name: opened.get_slice(name).get_dtype() for name in list(opened.keys())}
+            for name, kind in kinds.items():
+                if kind not in FLOATS and not kind.startswith(("I", "U", "BOOL")):
+                    raise ValueError(
+                        f"{file}: {name} has numbers of the kind {kind}; expected one of "
+                        f"{', '.join(FLOATS)}. Save quantised weights as float32 first"
+                    )
+            arrays = {n: opened.get_tensor(n) for n, kind in kinds.items() if kind != "BF16"}
+    except SafetensorError as error:
+        raise ValueError(
+            f"{file} is not a whole safetensors file: it is damaged, cut short or of another kind "
+            f"({error}). Copy it again"
+        ) from error
+    return arrays | _bfloat16(file) if "BF16" in kinds.values() else arrays
+
+
+def _bfloat16(file: Path) -> dict[str, np.ndarray]:
+    """Return as float32 what is stored as the upper half of a float32's bits."""
+    from safetensors import deserialize
+
+    return {
+        name: (np.frombuffer(stored["data"], "<u2").astype("uint32") << 16)
+        .view("float32")
+        .reshape(stored["shape"])
+        for name, stored in deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
+        if stored["dtype"] == "BF16"
+    }

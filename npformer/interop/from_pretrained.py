@@ -1,0 +1,132 @@
+"""from_pretrained: a pretrained encoder from a folder in Hugging Face's layout."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from npformer.core import checks
+from npformer.interop.architecture import POSITIONS
+from npformer.interop.architectures import architecture_of
+from npformer.interop.dense_head import read_dense_head
+from npformer.interop.folder import (
+    CONFIG,
+    checked_folder,
+    read_config,
+    read_json_if_there,
+    read_weights,
+)
+from npformer.interop.heads import read_head
+from npformer.interop.huggingface import encoder_arrays, encoder_of
+from npformer.interop.origin import Origin, read_tokenizer_files, tokenizer_or_error
+from npformer.interop.pretrained_encoder import PretrainedEncoder
+from npformer.interop.sentences import (
+    POOLINGS,
+    SentenceSettings,
+    read_sentence_settings,
+    transformer_folder,
+)
+
+
+def from_pretrained(
+    folder: str | os.PathLike[str],
+    dtype: str | None = None,
+    *,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    max_len: int | None = None,
+    padding: str = "per_length",
+) -> PretrainedEncoder:
+    """Return the encoder that a folder holds, with its tokenizer.
+
+    Nothing is downloaded, and no code of the folder is run. BERT, MiniLM and other sentence
+    encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT and FNet can be read;
+    `ARCHITECTURES` lists them.
+
+    Parameters
+    ----------
+    folder : str or path
+        With config.json; model.safetensors, or model.safetensors.index.json and its parts; and
+        tokenizer.json, vocab.txt, or vocab.json and merges.txt. Files of sentence-transformers
+        (modules.json, 1_Pooling, sentence_bert_config.json) are respected.
+    dtype : {"float32", "float64"}, optional
+        None: float64 if the file is, and otherwise float32; that is what float16 and bfloat16
+        become.
+    pooling : {"mean", "first", "max"}, optional
+        How `PretrainedEncoder.embed` makes one vector of a text's tokens. None: as the folder
+        says, or the mean.
+    normalize : bool, optional
+        Whether these vectors are brought to norm 1. None: for sentence encoders, unless their
+        modules.json has no Normalize.
+    max_len : int, optional
+        Most tokens of a text, with special ones; None: as the folder says.
+    padding : {"refuse", "per_length", "zero"}
+        What FNet does about padding: see `EncoderConfig`. With "per_length" a text has the same
+        vectors whatever stands beside it in a batch: those that transformers gives it alone.
+
+    Returns
+    -------
+    pretrained : PretrainedEncoder
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such folder, or a file of it is missing.
+    ValueError
+        The folder holds something else: another kind of model, other files of weights, weights
+        that do not fit its config.json.
+    """
+    path = checked_folder(folder)
+    if dtype is not None:
+        checks.choice("dtype", dtype, checks.FLOATS)
+    if normalize is not None:
+        checks.flag("normalize", normalize)
+    sentences = read_sentence_settings(path)
+    inside = transformer_folder(path)
+    stated = read_config(inside)
+    architecture = architecture_of(stated, str(inside / CONFIG))
+    hf_config = {**architecture.defaults, **stated}
+    state = read_weights(inside, dtype, hf_config)
+    try:
+        encoder = encoder_of(architecture, state, hf_config, padding=padding)
+        head = read_head(architecture, hf_config, state)
+        if sentences is not None and head is None:
+            head = read_dense_head(path, hf_config, sentences.pooling, encoder.dtype)
+    except ValueError as error:
+        raise ValueError(
+            f"{inside} cannot be read: {error}. (hf_config is its {CONFIG}, state its weights.)"
+        ) from error
+    unused = architecture.unused_positions(hf_config)
+    table = encoder_arrays(architecture, state)[architecture.names(0, pooler=False)[POSITIONS]]
+    settings = sentences or SentenceSettings()
+    chosen: dict[str, Any] = {"pooling": pooling, "normalize": normalize}
+    if pooling is not None:
+        checks.choice("pooling", pooling, POOLINGS)
+    settings = replace(settings, **{name: v for name, v in chosen.items() if v is not None})
+    most = encoder.config.max_len
+    if max_len is not None:
+        max_len = checks.whole("max_len", max_len, 3, most)
+    settings = replace(settings, max_len=max_len or _stated_length(inside, settings, most))
+    return PretrainedEncoder(
+        encoder,
+        architecture,
+        settings,
+        tokenizer=tokenizer_or_error(inside, encoder.vocab_size),
+        head=head,
+        origin=Origin(
+            folder=str(path),
+            hf_config=stated,
+            tokenizer_files=read_tokenizer_files(inside),
+            unused_positions=table[:unused].copy(),
+            sentences=None if sentences is None else settings,
+        ),
+    )
+
+
+def _stated_length(folder: Path, settings: SentenceSettings, most: int) -> int:
+    """Return how many tokens a text may have: as the folder says, but not more than positions."""
+    of_tokenizer = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
+    stated = [length for length in (settings.max_len, of_tokenizer) if isinstance(length, int)]
+    return min([most, *stated[:1]])

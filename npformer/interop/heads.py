@@ -1,0 +1,146 @@
+"""The layers of a task in a folder of transformers: read into a classifier, and written back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.core import Layer, Seed, checks, initializers
+from npformer.interop.architecture import Architecture, Head, parameter_names, transposed
+from npformer.interop.huggingface import with_newer_name
+from npformer.interop.sentences import WAYS
+from npformer.layers import POOLINGS, Linear
+
+REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
+"""What ``problem_type`` in config.json may be besides one label a text."""
+
+
+@dataclass(frozen=True)
+class TrainedHead:
+    """A head with its weights.
+
+    Attributes
+    ----------
+    head : Head
+    arrays : mapping of str to array
+        Under our names and in our layout.
+    classes : list of str
+        Their names in the order of the outputs.
+    output : str
+        That of a `SequenceClassifier`; "" if there is none, for several labels a text.
+    """
+
+    head: Head
+    arrays: Mapping[str, np.ndarray]
+    classes: list[str]
+    output: str
+
+
+def read_head(
+    architecture: Architecture, hf_config: Mapping[str, Any], state: Mapping[str, np.ndarray]
+) -> TrainedHead | None:
+    """Return the head that a configuration names; None if npformer has none such."""
+    head = architecture.head_of(hf_config)
+    if head is None:
+        return None
+    state = {with_newer_name(name): array for name, array in state.items()}
+    names = parameter_names(head.layers)
+    if missing := [theirs for theirs in names.values() if theirs not in state]:
+        raise ValueError(
+            f"the weights have no {missing[0]}; expected those of a "
+            f"{architecture.class_name(head)}, which the configuration names"
+        )
+    arrays = {ours: transposed(ours, state[theirs]) for ours, theirs in names.items()}
+    n = arrays["classify.bias"].size
+    return TrainedHead(head, arrays, read_classes(hf_config, n), output_of(hf_config, n))
+
+
+def output_of(hf_config: Mapping[str, Any], n: int) -> str:
+    """Return the kind of outputs of a head with n of them, as a `SequenceClassifier` calls it."""
+    kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else "")
+    return {REGRESSION: "mean_squared_error", MULTI_LABEL: ""}.get(kind, "softmax")
+
+
+def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
+    """Return the names of the classes; transformers leaves them out if there are two without."""
+    named = hf_config.get("id2label")
+    usual = {str(i): f"LABEL_{i}" for i in range(n)}
+    by_id = {str(i): str(name) for i, name in named.items()} if isinstance(named, dict) else usual
+    if by_id.keys() != usual.keys():
+        raise ValueError(
+            f"id2label has {len(by_id)} classes, and the weights {n}; expected one name for each"
+        )
+    return [by_id[i] for i in usual]
+
+
+def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
+    """Return the head that computes what a classifier does; ValueError if there is none."""
+    found = [head for head in architecture.heads if head.pooling == model.pooling]
+    if model.pooling in WAYS:
+        found = [Head("", model.pooling, {"classify": "linear"})]
+    if not found:
+        others = [head.pooling for head in architecture.heads]
+        raise ValueError(
+            f"the model has pooling={model.pooling!r}, which no head of transformers'"
+            f" {architecture.family} has; expected "
+            f"{', '.join(repr(way) for way in (*WAYS, *others))}. Choose it before "
+            "training, pretrained.classifier(n, pooling=...); npformer.save writes any model, and "
+            "head=False the encoder alone"
+        )
+    if model.output not in ("softmax", "mean_squared_error"):
+        raise ValueError(
+            f"the model has output={model.output!r}, which no head of transformers has; expected "
+            "'softmax' or 'mean_squared_error'. npformer.save writes any model"
+        )
+    return found[0]
+
+
+def head_config(
+    architecture: Architecture,
+    head: Head,
+    model: SequenceClassifier,
+    classes: Sequence[object] | None,
+) -> dict[str, Any]:
+    """Return what config.json says of a head."""
+    n = model.n_classes
+    listed = isinstance(classes, list | tuple) or getattr(classes, "ndim", None) == 1
+    if classes is not None and not listed:
+        raise TypeError(f"classes is {classes!r}; expected a list with a name for each class")
+    names = [f"LABEL_{i}" for i in range(n)] if classes is None else [str(c) for c in classes]
+    if len(names) != n or len(set(names)) != n:
+        raise ValueError(f"classes has {names}; expected {n} different names, for n_classes is {n}")
+    written: dict[str, Any] = {
+        "architectures": [architecture.class_name(head if head.task else None)],
+        "id2label": {str(i): name for i, name in enumerate(names)},
+        "label2id": {name: i for i, name in enumerate(names)},
+    }
+    if model.pooling != "none":
+        regression = model.output == "mean_squared_error"
+        written["problem_type"] = REGRESSION if regression else "single_label_classification"
+    return written
+
+
+def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Mapping[str, np.ndarray]:
+    """Return the weights of a trained head after checking that they fit a classifier."""
+    expected = {name: p.value for name, p in model.named_parameters().items()}
+    own = {name: expected[name] for name in trained.arrays}
+    if problems := checks.misfits(trained.arrays, own):
+        raise ValueError(f"the head does not fit the configuration: {problems}")
+    return trained.arrays
+
+
+def drawn_weights(model: SequenceClassifier, seed: Seed) -> dict[str, np.ndarray]:
+    """Return initial weights of a new head: of the pooling, and of the last layer."""
+    rng, dtype = initializers.generator(seed), model.dtype
+    d_pooled, n_outputs = model.classify.weight.shape
+    head: dict[str, Layer] = {
+        "pool": POOLINGS.make(model.pooling, model.config.d_model, rng, dtype),
+        "classify": Linear(d_pooled, n_outputs, seed=rng, dtype=dtype),
+    }
+    return {
+        f"{place}.{name}": parameter.value
+        for place, layer in head.items()
+        for name, parameter in layer.named_parameters().items()
+    }

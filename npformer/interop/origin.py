@@ -1,0 +1,90 @@
+"""Origin: what a pretrained folder holds besides weights, kept for writing one like it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.interop.sentences import SentenceSettings
+from npformer.text import LibraryTokenizer, read_tokenizer
+
+TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model"),
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a folder holds besides weights.
+
+    Attributes
+    ----------
+    folder : str
+    hf_config : mapping
+        The content of config.json.
+    tokenizer_files : mapping of str to bytes
+    unused_positions : array, shape (rows, d_model), or None
+        Rows of the table of positions before that of the first token; None: zeros.
+    sentences : SentenceSettings or None
+        None if this is no sentence encoder.
+    """
+
+    folder: str = ""
+    hf_config: Mapping[str, Any] = field(default_factory=dict)
+    tokenizer_files: Mapping[str, bytes] = field(default_factory=dict)
+    unused_positions: np.ndarray | None = None
+    sentences: SentenceSettings | None = None
+
+
+def read_tokenizer_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of a tokenizer as they are."""
+    found = (folder / name for name in TOKENIZER_FILES)
+    return {file.name: file.read_bytes() for file in found if file.is_file()}
+
+
+def tokenizer_or_error(folder: Path, vocab_size: int) -> LibraryTokenizer | Exception:
+    """Return a folder's tokenizer, or why there is none: weights can be used without."""
+    try:
+        tokenizer = read_tokenizer(folder)
+    except (ImportError, OSError) as error:
+        return error
+    check_vocabulary(tokenizer, vocab_size)
+    return tokenizer
+
+
+def check_vocabulary(tokenizer: LibraryTokenizer, vocab_size: int) -> None:
+    """Check that a model has a vector for each id of a tokenizer; it may have more."""
+    if tokenizer.vocab_size > vocab_size:
+        raise ValueError(
+            f"the tokenizer has {tokenizer.vocab_size} ids, and the model {vocab_size}; expected "
+            "a tokenizer that belongs to the model"
+        )
+
+
+def files_of(tokenizer: LibraryTokenizer, max_len: int, token_types: bool) -> dict[str, Any]:
+    """Return {name: content} of the files from which transformers makes a tokenizer."""
+    usual = {
+        "unk_token": ("[UNK]", "<unk>"),
+        "cls_token": ("[CLS]", "<s>"),
+        "sep_token": ("[SEP]", "</s>"),
+        "mask_token": ("[MASK]", "<mask>"),
+    }
+    inputs = ["input_ids", *(["token_type_ids"] if token_types else []), "attention_mask"]
+    settings: dict[str, Any] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": max_len,
+        "model_input_names": inputs,
+        "pad_token": tokenizer.padding,
+    }
+    for key, names in usual.items():
+        known = [name for name in names if tokenizer.library.token_to_id(name) is not None]
+        settings |= {key: known[0]} if known else {}
+    return {
+        "tokenizer.json": tokenizer.library.to_str().encode(),
+        "tokenizer_config.json": settings,
+    }

@@ -1,0 +1,292 @@
+"""PretrainedEncoder: an encoder with its tokenizer, and texts as vectors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.classifier.lengths import Batches
+from npformer.core import Array, Seed, asarray, checks, initializers, to_numpy
+from npformer.interop.architecture import Architecture
+from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
+from npformer.interop.huggingface import values_of
+from npformer.interop.origin import Origin
+from npformer.interop.save_pretrained import write_folder
+from npformer.interop.sentences import SentenceSettings
+from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
+from npformer.text import LibraryTokenizer
+from npformer.text_encoder import TextEncoder
+
+
+class PretrainedEncoder:
+    """An encoder with pretrained weights, its tokenizer, and its way from a text to a vector.
+
+    `from_pretrained` makes it from a folder.
+
+    Attributes
+    ----------
+    encoder : TextEncoder
+        The weights: ``hidden, pooled = pretrained.encoder(ids, mask, types)``.
+    architecture : Architecture
+        The family, such as BERT.
+    settings : SentenceSettings
+        The pooling of `embed`, whether its rows have norm 1, and the length of the longest text.
+    classes : list of str or None
+        The names of the classes, if the folder has a trained head.
+    """
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        architecture: Architecture,
+        settings: SentenceSettings,
+        *,
+        tokenizer: LibraryTokenizer | Exception,
+        head: TrainedHead | None,
+        origin: Origin,
+    ) -> None:
+        self.encoder = encoder
+        self.architecture = architecture
+        self.settings = settings
+        self.head = head
+        self.origin = origin
+        self._tokenizer = tokenizer
+
+    @property
+    def tokenizer(self) -> LibraryTokenizer:
+        """The folder's tokenizer; what kept it from being read is raised here."""
+        if isinstance(self._tokenizer, Exception):
+            raise self._tokenizer
+        return self._tokenizer
+
+    @property
+    def classes(self) -> list[str] | None:
+        """The names of the classes of the folder's own head; None without one."""
+        return None if self.head is None else list(self.head.classes)
+
+    @property
+    def padding_id(self) -> int | None:
+        """The token id of padding."""
+        if isinstance(self._tokenizer, LibraryTokenizer):
+            return self._tokenizer.padding_id
+        found = self.origin.hf_config.get("pad_token_id")
+        return found if isinstance(found, int) else None
+
+    @property
+    def max_len(self) -> int:
+        """The most tokens of a text, with special ones."""
+        return self.settings.max_len or self.encoder.config.max_len
+
+    def to(self, backend: str) -> PretrainedEncoder:
+        """Move the weights to a backend, such as "cupy", and return this object."""
+        self.encoder.to(backend)
+        return self
+
+    # From texts to vectors ------------------------------------------------------------------------
+
+    def encode(self, texts: Iterable[Text], max_len: int | None = None) -> Inputs:
+        """Return what the encoder takes: ids, mask and token types.
+
+        Parameters
+        ----------
+        texts : iterable of str, or of pairs of str
+        max_len : int, optional
+            Most tokens of a text or of a pair, with the special ones; None: `max_len` above.
+
+        Returns
+        -------
+        ids : int array, shape (texts, length)
+            As long as the longest text.
+        mask : bool array of the same shape
+            True at tokens.
+        types : int array of the same shape, or None
+            0 in the first text of a pair and 1 in the second; None if the model tells no types
+            apart.
+
+        Warns
+        -----
+        UserWarning
+            Texts are longer than `max_len`: they were cut.
+        """
+        return self._inputs(texts, max_len, stacklevel=3)
+
+    def embed(self, texts: Iterable[Text], batch_size: int = 32) -> np.ndarray:
+        """Return a vector for each text.
+
+        Parameters
+        ----------
+        texts : iterable of str, or of pairs of str
+        batch_size : int
+            Texts at a time. They are sorted by length first, so little padding is computed.
+
+        Returns
+        -------
+        vectors : float array, shape (texts, d_model)
+            Pooled as the folder says, by default the mean of the tokens; of norm 1 for sentence
+            encoders, so that the product of two rows is the cosine of their angle.
+        """
+        nothing = np.zeros((0, self.encoder.config.d_model), self.encoder.dtype)
+        return self._in_batches(self.settings.vectors, texts, batch_size, nothing)
+
+    def hidden(self, texts: Iterable[Text], batch_size: int = 32) -> list[np.ndarray]:
+        """Return the vectors of each text's tokens: one array (tokens, d_model) a text.
+
+        ``pretrained.tokenizer.tokens(ids)`` names the tokens, special ones included.
+        """
+
+        def rows(hidden: Array, mask: Array | None) -> np.ndarray:
+            on_host = to_numpy(hidden)
+            found = np.empty(len(on_host), object)
+            for i, each in enumerate(on_host):
+                found[i] = each if mask is None else each[to_numpy(mask)[i]]
+            return found
+
+        return list(self._in_batches(rows, texts, batch_size, np.empty(0, object)))
+
+    def _in_batches(
+        self, convert: Any, texts: Iterable[Text], batch_size: int, nothing: np.ndarray
+    ) -> np.ndarray:
+        """Convert the last layer's vectors of each batch, and join the results in order."""
+        checks.positive("batch_size", batch_size)
+        ids, mask, types = self._inputs(texts, None, stacklevel=4)
+        if not len(ids):
+            return nothing
+        batches = Batches(ids, mask, types, batch_size, by_length=True)
+        found = []
+        for some_ids, some_mask, some_types in batches.share(0, 1):
+            kept = None if np.all(some_mask) else asarray(some_mask, self.encoder.backend)
+            hidden = self.encoder(some_ids, kept, some_types).hidden
+            found.append(convert(hidden, kept))
+        return batches.in_order([found])
+
+    def _inputs(self, texts: Iterable[Text], max_len: int | None, stacklevel: int) -> Inputs:
+        if max_len is not None:
+            max_len = checks.whole("max_len", max_len, 3, self.encoder.config.max_len)
+        listed = listed_texts(texts, self.settings.lower)
+        ids, mask, types = inputs_of(
+            listed, self.tokenizer, max_len or self.max_len, stacklevel=stacklevel + 1
+        )
+        return ids, mask, types if self.architecture.token_types else None
+
+    # Fine-tuning ----------------------------------------------------------------------------------
+
+    def classifier(
+        self,
+        n_classes: int | None = None,
+        *,
+        pooling: str | None = None,
+        output: str = "softmax",
+        dropout: float | None = None,
+        seed: Seed = 0,
+    ) -> SequenceClassifier:
+        """Return a `SequenceClassifier` that begins with these weights, to be fine-tuned.
+
+        Without `n_classes` it has the folder's own head, and computes what was trained there.
+        ``model.freeze("embed.*", "encoder.*")`` then trains the head alone, and with
+        ``"encoder.blocks.0.*"`` and so on for all blocks but the last n, those and the head.
+
+        Parameters
+        ----------
+        n_classes : int, optional
+            For a new head.
+        pooling : str, optional
+            That of the new head, a name in `POOLINGS`. None: that of `embed` for sentence
+            encoders, and otherwise that of transformers' classifiers, so that the result can be
+            written in their layout.
+        output : str
+            That of the new head: see `SequenceClassifier`.
+        dropout : float, optional
+            Instead of the configuration's.
+        seed : int or numpy.random.Generator
+            For the new head.
+        """
+        config, own = self.encoder.config, None
+        if n_classes is None:
+            own = self._own_head(pooling)
+            n_classes, pooling, output = len(own.classes), own.head.pooling, own.output
+        elif pooling is None:
+            of_head = self.architecture.heads[0].pooling
+            pooling = self.settings.pooling if self.origin.sentences else of_head
+        model = SequenceClassifier(
+            config if dropout is None else replace(config, dropout=dropout),
+            n_classes,
+            vocab_size=self.encoder.vocab_size,
+            pooling=pooling,
+            output=output,
+            padding_id=self.padding_id,
+            seed=initializers.undrawn(),  # only what is new is drawn
+            dtype=self.encoder.dtype,
+        )
+        weights = {} if own is not None else drawn_weights(model, seed)
+        weights |= values_of(self.encoder)  # a pooler of the encoder's is not drawn
+        weights |= {} if own is None else weights_of(own, model)
+        for name, parameter in model.named_parameters().items():
+            parameter.value[...] = to_numpy(weights[name])
+        return model
+
+    def _own_head(self, pooling: str | None) -> TrainedHead:
+        """Return the folder's head, after checking that there is one, and nothing against it."""
+        if self.head is None:
+            raise ValueError(
+                "n_classes is None and this folder has no trained head; expected the number of "
+                "classes, for a new one: classifier(2)"
+            )
+        if pooling is not None:
+            raise ValueError(
+                f"pooling is {pooling!r} and n_classes is None; expected both, for a new head, or "
+                "neither, for the folder's own"
+            )
+        if not self.head.output:
+            raise ValueError(
+                "this folder's head gives several labels a text, which npformer does not have; "
+                "expected one label. Pass n_classes for a new head"
+            )
+        return self.head
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        model: SequenceClassifier | TextEncoder | None = None,
+        *,
+        classes: Sequence[object] | None = None,
+        head: bool = True,
+        overwrite: bool = False,
+    ) -> None:
+        """Write a folder in the layout that this one came in: see `save_pretrained`.
+
+        Parameters
+        ----------
+        folder : str or path
+        model : SequenceClassifier or TextEncoder, optional
+            What was made of this encoder, such as a fine-tuned classifier. None: the encoder, and
+            the folder's own head if it has one.
+        classes, head, overwrite
+            As in `save_pretrained`. The names of the folder's own classes are kept with its head.
+        """
+        if model is None and head and self.head is not None:
+            model, classes = self.classifier(), classes or self.classes
+        write_folder(
+            self.encoder if model is None else model,
+            folder,
+            self.architecture,
+            self.origin,
+            self.origin.tokenizer_files,
+            classes,
+            head=head,
+            overwrite=overwrite,
+            others=values_of(self.encoder),
+        )
+
+    def __repr__(self) -> str:
+        config = self.encoder.config
+        sentences = f", norm {'1' if self.settings.normalize else 'free'}"
+        return (
+            f"PretrainedEncoder({self.architecture.model_type}, {config.n_layers} layers of "
+            f"{config.d_model}, {self.encoder.vocab_size} tokens, max_len {self.max_len}, "
+            f"pooling {self.settings.pooling}{sentences}, from {self.origin.folder})"
+        )

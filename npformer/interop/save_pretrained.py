@@ -1,0 +1,213 @@
+"""save_pretrained: a folder from which Hugging Face's transformers loads what was trained here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.core import checks
+from npformer.core.files import check_writable, write_whole
+from npformer.interop.architecture import POSITIONS, Architecture, Head
+from npformer.interop.architectures import ARCHITECTURES
+from npformer.interop.dense_head import dense_files
+from npformer.interop.folder import CONFIG, WEIGHTS
+from npformer.interop.heads import head_config, head_for
+from npformer.interop.huggingface import laid_out, values_of
+from npformer.interop.huggingface_config import foreign_settings, to_hf_config
+from npformer.interop.origin import Origin, check_vocabulary, files_of
+from npformer.interop.sentences import SentenceSettings, sentence_files
+from npformer.text import LibraryTokenizer
+from npformer.text_encoder import TextEncoder
+
+OF_A_HEAD = ("architectures", "id2label", "label2id", "problem_type")
+OF_A_FILE = ("torch_dtype", "_name_or_path", "quantization_config", "transformers_version")
+"""Keys of config.json that are about something else than the model that is written."""
+
+
+def save_pretrained(
+    model: TextEncoder | SequenceClassifier,
+    folder: str | os.PathLike[str],
+    *,
+    tokenizer: LibraryTokenizer | None = None,
+    classes: Sequence[object] | None = None,
+    architecture: str | None = None,
+    head: bool = True,
+    overwrite: bool = False,
+) -> None:
+    """Write a model as transformers does: config.json, model.safetensors and the tokenizer's files.
+
+    ``transformers.AutoModel.from_pretrained(folder)`` then loads a `TextEncoder`, and
+    ``AutoModelForSequenceClassification`` a `SequenceClassifier` with ``pooling="pooler"``, or
+    ``AutoModelForTokenClassification`` one with ``pooling="none"``. For "mean", "first" and "max"
+    transformers has no class with a head: there `AutoModel` loads the encoder, and
+    ``sentence_transformers.SentenceTransformer`` has the logits, by a Dense after its Pooling.
+
+    A model that was made of a `PretrainedEncoder` is better written by its `save`, which keeps what
+    else was in its folder.
+
+    Parameters
+    ----------
+    model : TextEncoder or SequenceClassifier
+        With settings that one of the families has: those of BERT, for example, are
+        ``norm="post", positions="learned", scale_embeddings=False, embedding_norm=True,
+        n_token_types=2``.
+    folder : str or path
+        Made if it is not there.
+    tokenizer : LibraryTokenizer, optional
+    classes : sequence, optional
+        The names of the classes.
+    architecture : str, optional
+        A name in `ARCHITECTURES`, such as "roberta"; None: the first one that fits.
+    head : bool
+        Whether to write the classifier's head, too. Without it, `model` may have any pooling.
+    overwrite : bool
+        Whether to replace files that are there.
+
+    Raises
+    ------
+    ValueError
+        transformers has no such model; the message says which setting is in the way.
+    FileExistsError
+        The folder has such files, and `overwrite` is False.
+    """
+    _check_kind(model)
+    chosen = _architecture_for(model, architecture)
+    files: dict[str, Any] = {}
+    padding_id = getattr(model, "padding_id", None)
+    if tokenizer is not None:
+        checks.instance("tokenizer", tokenizer, LibraryTokenizer)
+        check_vocabulary(tokenizer, model.vocab_size or 0)
+        padding_id = tokenizer.padding_id
+        files = files_of(tokenizer, model.config.max_len, chosen.token_types)
+    origin = Origin(hf_config={} if padding_id is None else {"pad_token_id": padding_id})
+    write_folder(model, folder, chosen, origin, files, classes, head=head, overwrite=overwrite)
+
+
+def write_folder(
+    model: TextEncoder | SequenceClassifier,
+    folder: str | os.PathLike[str],
+    architecture: Architecture,
+    origin: Origin,
+    files: Mapping[str, Any],
+    classes: Sequence[object] | None = None,
+    *,
+    head: bool = True,
+    overwrite: bool = False,
+    others: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model in a family's layout.
+
+    `files` are further ones: bytes, or content for JSON. `others` are parameters that the model
+    has not, but the family's encoder.
+    """
+    checks.flag("head", head)
+    checks.flag("overwrite", overwrite)
+    path = checks.path("folder", folder)
+    _check_kind(model)
+    _check_fits(model, architecture)
+    written_head = None
+    if isinstance(model, SequenceClassifier) and head:
+        written_head = head_for(architecture, model)
+    elif classes is not None:
+        raise ValueError("classes is given, and no head is written; expected None")
+    config = _config(model, architecture, origin, written_head, classes)
+    of_class = written_head if written_head is not None and written_head.task else None
+    weights = _weights(model, architecture, origin, config, of_class, others or {})
+    contents: dict[str, Any] = {WEIGHTS: weights, **files}
+    if isinstance(model, SequenceClassifier) and written_head is not None and of_class is None:
+        settings = origin.sentences or SentenceSettings(max_len=model.config.max_len)
+        settings = replace(settings, pooling=model.pooling, normalize=False)
+        contents |= sentence_files(settings, model.config.d_model, dense=True) | dense_files(model)
+    elif origin.sentences is not None and written_head is None:
+        contents |= sentence_files(origin.sentences, model.config.d_model)
+    contents[CONFIG] = config
+    there = [name for name in contents if (path / name).exists()]
+    if there and not overwrite:
+        raise FileExistsError(
+            f"{path} has {', '.join(there)} already; expected a new folder. To replace them, pass "
+            "overwrite=True"
+        )
+    for name, content in contents.items():
+        check_writable((path / name).parent)
+        if not isinstance(content, bytes):
+            content = (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+        write_whole(path / name, content)
+
+
+def _architecture_for(model: TextEncoder | SequenceClassifier, name: str | None) -> Architecture:
+    """Return the family with a name, or the first one that a model fits."""
+    if name is not None:
+        checks.choice("architecture", name, ARCHITECTURES)
+        return ARCHITECTURES[name]
+    fitting = [a for a in ARCHITECTURES.values() if not foreign_settings(a, model.config)]
+    nearest = "fnet" if set(model.config.mixers()) == {"fourier"} else "bert"
+    return fitting[0] if fitting else ARCHITECTURES[nearest]
+
+
+def _check_kind(model: object) -> None:
+    if not isinstance(model, TextEncoder | SequenceClassifier):
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a TextEncoder or a SequenceClassifier"
+        )
+
+
+def _check_fits(model: TextEncoder | SequenceClassifier, architecture: Architecture) -> None:
+    found = foreign_settings(architecture, model.config)
+    if model.vocab_size is None:
+        found.append("feature vectors for token ids")
+    if found:
+        raise ValueError(
+            f"transformers' {architecture.class_name()} cannot hold this model: it has "
+            f"{', '.join(found)}. npformer.save writes any model"
+        )
+
+
+def _config(
+    model: TextEncoder | SequenceClassifier,
+    architecture: Architecture,
+    origin: Origin,
+    head: Head | None,
+    classes: Sequence[object] | None,
+) -> dict[str, Any]:
+    before = origin.hf_config
+    padding_id = before.get("pad_token_id")
+    ours = to_hf_config(architecture, model.config, int(model.vocab_size or 0), padding_id)
+    written = {key: v for key, v in before.items() if key not in (*OF_A_HEAD, *OF_A_FILE)}
+    written |= ours | {"dtype": model.dtype}
+    if isinstance(model, SequenceClassifier) and head is not None:
+        return written | head_config(architecture, head, model, classes)
+    return written | {"architectures": [architecture.class_name()]}
+
+
+def _weights(
+    model: TextEncoder | SequenceClassifier,
+    architecture: Architecture,
+    origin: Origin,
+    config: Mapping[str, Any],
+    head: Head | None,
+    others: Mapping[str, Any],
+) -> bytes:
+    """Return the content of model.safetensors."""
+    from safetensors.numpy import save
+
+    values = {**others, **values_of(model)}
+    n_layers = model.config.n_layers
+    if head is None:
+        pooler = architecture.pooler != "" and "pool.dense.weight" in values
+        names = architecture.names(n_layers, pooler=pooler)
+    else:
+        names = architecture.names_with(head, n_layers)
+    theirs = laid_out(names, values)
+    if unused := architecture.unused_positions(config):
+        table = theirs[names[POSITIONS]]
+        first = origin.unused_positions
+        if first is None:
+            first = np.zeros((unused, table.shape[1]))
+        theirs[names[POSITIONS]] = np.concatenate([first.astype(table.dtype), table])
+    return bytes(save(theirs, metadata={"format": "pt"}))

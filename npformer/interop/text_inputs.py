@@ -1,0 +1,61 @@
+"""Texts and pairs of texts as what an encoder takes: ids, mask and token types."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import numpy as np
+
+from npformer.text import LibraryTokenizer
+from npformer.text.tokenizer import checked_texts
+
+Text = str | tuple[str, str]
+"""One text, or a pair such as a question and an answer."""
+
+Inputs = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+"""Ids, mask and token types, each (texts, length)."""
+
+
+def inputs_of(
+    texts: list[Any], tokenizer: LibraryTokenizer, max_len: int, *, stacklevel: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ids, mask and types of texts or of pairs; warn if any is cut at `max_len`."""
+    ids, mask, types = _whole(texts, tokenizer, None)
+    if ids.shape[1] <= max_len:
+        return ids, mask, types
+    lengths = mask.sum(axis=1)
+    warnings.warn(
+        f"{(lengths > max_len).sum()} of {len(lengths)} texts have more than max_len = {max_len} "
+        f"tokens, at most {lengths.max()}: what follows was cut off",
+        stacklevel=stacklevel,
+    )
+    return _whole(texts, tokenizer, max_len)
+
+
+def _whole(
+    texts: list[Any], tokenizer: LibraryTokenizer, max_len: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if texts and isinstance(texts[0], tuple):
+        first, second = zip(*texts, strict=True)
+        return tokenizer.encode_pairs(first, second, max_len)
+    ids, mask = tokenizer.encode(texts, max_len)
+    return ids, mask, np.zeros_like(ids)
+
+
+def listed_texts(texts: Any, lower: bool) -> list[Any]:
+    """Return texts, or pairs as tuples, as a list after checking them."""
+    if isinstance(texts, Mapping | Set):
+        raise TypeError(
+            f"texts is a {type(texts).__name__}; expected a list of strings, in an order of its own"
+        )
+    one_axis = isinstance(texts, Iterable) and getattr(texts, "ndim", 1) == 1
+    if isinstance(texts, str | bytes) or not one_axis:
+        return checked_texts(texts)  # which raises
+    listed = list(texts)
+    if not (listed and isinstance(listed[0], tuple | list)):
+        return [text.lower() if lower else text for text in checked_texts(listed)]
+    for i, pair in enumerate(listed):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"texts[{i}] is {pair!r}; expected a pair of texts, as texts[0] is one")
+    first, second = (listed_texts([pair[k] for pair in listed], lower) for k in (0, 1))
+    return [*zip(first, second, strict=True)]

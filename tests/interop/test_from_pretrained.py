@@ -1,0 +1,603 @@
+"""Folders in Hugging Face's layout, written and read without transformers and PyTorch."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import npformer as nf
+from npformer.interop import ARCHITECTURES, PretrainedEncoder, save_pretrained
+
+from .folders import SIZES, TEXTS, WORDS, random_model, tiny, vocabulary
+
+pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tiny(tmp_path / "bert")
+    return tmp_path / "bert"
+
+
+def changed(folder, name="config.json", /, **changes):
+    """Change a file of names and values; None takes a key out."""
+    file = folder / name
+    content = json.loads(file.read_text()) if file.exists() else {}
+    content = {k: v for k, v in (content | changes).items() if v is not None}
+    file.write_text(json.dumps(content))
+    return folder
+
+
+def raw(kind, bits):
+    """Return a safetensors file of numbers that NumPy does not have."""
+    table, at = {}, 0
+    for name, array in bits.items():
+        end = at + array.nbytes
+        table[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [at, end]}
+        at = end
+    header = json.dumps(table).encode()
+    data = b"".join(array.tobytes() for array in bits.values())
+    return len(header).to_bytes(8, "little") + header + data
+
+
+def same_weights(one, other):
+    ours, theirs = one.named_parameters(), other.named_parameters()
+    assert ours.keys() == theirs.keys()
+    for name, parameter in ours.items():
+        np.testing.assert_array_equal(parameter.value, theirs[name].value, err_msg=name)
+
+
+# There and back -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_every_family_is_written_and_read(kind, tmp_path):
+    model = tiny(tmp_path / "one", kind)
+    found = nf.from_pretrained(tmp_path / "one")
+    assert isinstance(found, PretrainedEncoder)
+    assert found.architecture is ARCHITECTURES[kind]
+    assert found.encoder.dtype == "float64"
+    assert found.max_len == found.encoder.config.max_len == SIZES["max_len"]
+    same_weights(found.encoder, model)
+    found.save(tmp_path / "two")
+    same_weights(nf.from_pretrained(tmp_path / "two").encoder, model)
+    assert sorted(file.name for file in (tmp_path / "two").iterdir()) == [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_every_family_has_heads(kind, tmp_path):
+    for head in ARCHITECTURES[kind].heads:
+        place = tmp_path / head.task
+        model = tiny(place, kind, pooling=head.pooling)
+        found = nf.from_pretrained(place)
+        assert found.classes == ["LABEL_0", "LABEL_1", "LABEL_2"]
+        same_weights(found.classifier(), model)
+        found.save(place / "again", classes=["x", "y", "z"])
+        again = nf.from_pretrained(place / "again")
+        assert again.classes == ["x", "y", "z"]
+        same_weights(again.classifier(), model)
+
+
+def test_the_first_positions_of_roberta_are_cut_off_and_put_back(tmp_path):
+    model = tiny(tmp_path / "one", "roberta")
+    name = "embeddings.position_embeddings.weight"
+    state = load_file(tmp_path / "one" / "model.safetensors")
+    padding_id = json.loads((tmp_path / "one" / "config.json").read_text())["pad_token_id"]
+    assert state[name].shape == (SIZES["max_len"] + padding_id + 1, 8)
+    assert not state[name][: padding_id + 1].any()
+    state[name][: padding_id + 1] = 7.0
+    save_file(state, tmp_path / "one" / "model.safetensors")
+    found = nf.from_pretrained(tmp_path / "one")
+    same_weights(found.encoder, model)
+    found.save(tmp_path / "two")
+    back = load_file(tmp_path / "two" / "model.safetensors")
+    np.testing.assert_array_equal(back[name], state[name])
+
+
+def test_a_family_is_found_by_its_settings(tmp_path):
+    for kind in ("bert", "distilbert", "fnet"):
+        save_pretrained(random_model(kind), tmp_path / kind)
+        assert nf.from_pretrained(tmp_path / kind).architecture.model_type == kind
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "float64"])
+def test_the_dtype_is_the_file_s_or_the_one_asked_for(folder, dtype):
+    assert nf.from_pretrained(folder, dtype).encoder.dtype == (dtype or "float64")
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_half_precision_becomes_float32(folder, kind):
+    file = folder / "model.safetensors"
+    state = {name: array.astype("float32") for name, array in load_file(file).items()}
+    if kind == "F16":
+        save_file({name: array.astype("float16") for name, array in state.items()}, file)
+        expected = {
+            name: array.astype("float16").astype("float32") for name, array in state.items()
+        }
+    else:
+        upper = {
+            name: (array.view("uint32") >> 16).astype("uint16") for name, array in state.items()
+        }
+        file.write_bytes(raw("BF16", upper))
+        expected = {n: (bits.astype("uint32") << 16).view("float32") for n, bits in upper.items()}
+    found = nf.from_pretrained(folder).encoder
+    assert found.dtype == "float32"
+    name = "embeddings.word_embeddings.weight"
+    np.testing.assert_array_equal(found.parameters()["embed.tokens.weight"], expected[name])
+
+
+def test_what_an_older_configuration_leaves_out_has_its_usual_meaning(folder):
+    changed(folder, layer_norm_eps=1e-12)
+    before = nf.from_pretrained(folder)
+    changed(folder, layer_norm_eps=None, pad_token_id=None, hidden_act=None)
+    after = nf.from_pretrained(folder)
+    np.testing.assert_array_equal(after.embed(TEXTS), before.embed(TEXTS))
+
+
+# Texts --------------------------------------------------------------------------------------------
+
+
+def test_texts_become_ids(folder):
+    ids, mask, types = nf.from_pretrained(folder).encode([*TEXTS, ""])
+    words = nf.from_pretrained(folder).tokenizer.tokens(ids[1][mask[1]])
+    assert words == ["[CLS]", "a", "quick", "dog", "ran", ",", "quick", "##ly", ".", "[SEP]"]
+    assert ids[4][mask[4]].tolist() == [2, 3]
+    assert ids[3].tolist()[:4] == [2, 5, 1, 3]
+    assert not types.any()
+    assert (ids[~mask] == 0).all()
+
+
+def test_pairs_have_types(folder):
+    found = nf.from_pretrained(folder)
+    ids, mask, types = found.encode([("the cat", "sat"), ["a", "dog ran"]])
+    assert found.tokenizer.tokens(ids[0]) == ["[CLS]", "the", "cat", "[SEP]", "sat", "[SEP]"]
+    assert types.tolist() == [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]]
+    assert mask.all()
+    assert found.embed([("the cat", "sat")]).shape == (1, 8)
+
+
+def test_a_vector_does_not_depend_on_its_neighbours(tmp_path):
+    for kind in ARCHITECTURES:
+        tiny(tmp_path / kind, kind)
+        found = nf.from_pretrained(tmp_path / kind)
+        together = found.embed(TEXTS)
+        assert together.shape == (4, 8)
+        for size in (1, 2, 3):
+            np.testing.assert_allclose(found.embed(TEXTS, batch_size=size), together, rtol=1e-12)
+        hidden = found.hidden(TEXTS)
+        ids, mask, types = found.encode(TEXTS)
+        assert [len(rows) for rows in hidden] == mask.sum(axis=1).tolist()
+        expected = found.encoder(ids, mask, types).hidden
+        for i, rows in enumerate(hidden):
+            np.testing.assert_allclose(rows, expected[i][mask[i]], rtol=1e-10, atol=1e-13)
+            np.testing.assert_allclose(rows.mean(axis=0), together[i], rtol=1e-10, atol=1e-13)
+    assert found.embed([]).shape == (0, 8)
+    assert found.hidden([]) == []
+
+
+def test_the_length_is_the_smallest_that_a_file_states(folder):
+    assert nf.from_pretrained(folder).max_len == 16
+    changed(folder, "tokenizer_config.json", model_max_length=9)
+    assert nf.from_pretrained(folder).max_len == 9
+    assert nf.from_pretrained(folder, max_len=12).max_len == 12
+    changed(folder, "tokenizer_config.json", model_max_length=10**30)
+    assert nf.from_pretrained(folder).max_len == 16
+    changed(folder, "sentence_bert_config.json", max_seq_length=7)
+    found = nf.from_pretrained(folder)
+    assert found.max_len == 7
+    with pytest.warns(UserWarning, match="1 of 2 texts have more than max_len = 7 tokens, at most"):
+        ids, _, _ = found.encode(["the cat sat on the mat", "a dog"])
+    found.encode(["the cat sat on the", "a dog"])  # of just this length: no warning
+    assert found.tokenizer.tokens(ids[0]) == ["[CLS]", "the", "cat", "sat", "on", "the", "[SEP]"]
+
+
+# Sentence encoders --------------------------------------------------------------------------------
+
+
+def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
+    kinds = kinds or ("Transformer", "Pooling", "Normalize")
+    paths = {"Transformer": "", "Pooling": path}
+    modules = [
+        {"idx": i, "name": str(i), "path": paths.get(kind, f"{i}_{kind}"), "type": f"a.b.{kind}"}
+        for i, kind in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / path).mkdir()
+    settings = {f"pooling_mode_{mode}": True for mode in modes}
+    (folder / path / "config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def test_a_sentence_encoder_s_vectors_have_norm_1(folder, tmp_path):
+    plain = nf.from_pretrained(folder).embed(TEXTS)
+    found = nf.from_pretrained(sentence_encoder(folder))
+    assert found.settings.normalize
+    norms = np.linalg.norm(plain, axis=1, keepdims=True)
+    np.testing.assert_allclose(found.embed(TEXTS), plain / norms, rtol=1e-12)
+    found.save(tmp_path / "again")
+    again = nf.from_pretrained(tmp_path / "again")
+    assert again.settings == found.settings
+    np.testing.assert_array_equal(again.embed(TEXTS), found.embed(TEXTS))
+    np.testing.assert_array_equal(nf.from_pretrained(folder, normalize=False).embed(TEXTS), plain)
+
+
+def test_without_normalize_they_are_as_they_come(folder):
+    found = nf.from_pretrained(sentence_encoder(folder, "Transformer", "Pooling"))
+    assert not found.settings.normalize
+    assert found.origin.sentences is not None
+
+
+def test_the_first_token_may_be_the_text_s_vector(folder):
+    found = nf.from_pretrained(sentence_encoder(folder, modes=("cls_token",)), normalize=False)
+    first = np.stack([rows[0] for rows in found.hidden(TEXTS)])
+    np.testing.assert_allclose(found.embed(TEXTS), first, rtol=1e-12)
+    other = nf.from_pretrained(folder, pooling="mean")
+    assert other.settings.pooling == "mean"
+
+
+def test_newer_files_name_the_pooling(folder):
+    sentence_encoder(folder, modes=())
+    changed(folder, "1_Pooling/config.json", pooling_mode="cls")
+    assert nf.from_pretrained(folder).settings.pooling == "first"
+
+
+def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
+    model = tiny(tmp_path / "whole" / "0_Transformer")
+    modules = [{"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]
+    (tmp_path / "whole" / "modules.json").write_text(json.dumps(modules))
+    same_weights(nf.from_pretrained(tmp_path / "whole").encoder, model)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "modes", "message"),
+    [
+        (("Transformer", "Pooling", "LSTM"), ("mean_tokens",), "has a LSTM; expected"),
+        (("Transformer", "Pooling"), ("mean_tokens", "cls_token"), "asks for mean and first"),
+        (("Transformer", "Pooling"), (), "asks for no pooling; expected one of pooling_mode_mean"),
+        (("Transformer", "Pooling"), ("lasttoken",), "asks for pooling_mode_lasttoken; expected"),
+    ],
+)
+def test_other_sentence_encoders_are_refused(folder, kinds, modes, message):
+    sentence_encoder(folder, *kinds, modes=modes)
+    with pytest.raises(ValueError, match=message):
+        nf.from_pretrained(folder)
+
+
+# Fine-tuning --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_a_classifier_begins_with_the_weights(kind, tmp_path):
+    tiny(tmp_path / "one", kind)
+    found = nf.from_pretrained(tmp_path / "one")
+    model = found.classifier(4, seed=3)
+    assert model.pooling == found.architecture.heads[0].pooling
+    assert model.padding_id == found.tokenizer.padding_id
+    theirs = found.encoder.named_parameters()
+    for name, parameter in model.named_parameters().items():
+        if name in theirs:
+            np.testing.assert_array_equal(parameter.value, theirs[name].value)
+        elif name.endswith("weight"):
+            assert parameter.value.std() > 0.0, name
+    same_weights(found.classifier(4, seed=3), model)
+    other = found.classifier(4, seed=4).classify.weight.value
+    assert (other != model.classify.weight.value).any()
+
+
+def test_a_sentence_encoder_s_classifier_pools_as_it_does(folder):
+    found = nf.from_pretrained(sentence_encoder(folder))
+    assert found.classifier(2).pooling == "mean"
+    model = found.classifier(2, pooling="pooler", output="sigmoid", dropout=0.25)
+    assert (model.pooling, model.output, model.config.dropout) == ("pooler", "sigmoid", 0.25)
+
+
+def trained(found, pooling, steps):
+    """Train the last block and what is above it; return the model, its inputs, and the loss."""
+    ids, mask, types = found.encode(TEXTS * 4)
+    model = found.classifier(2, pooling=pooling, dropout=0.0)
+    for name, parameter in model.named_parameters().items():
+        parameter.trainable = name.startswith(("encoder.blocks.1", "pool", "classify"))
+    optimizer, loss = nf.Adam(model.parameters(), lr=1e-2), np.inf
+    for _ in range(steps):
+        labels = np.array([0, 1, 1, 0] * 4)
+        loss, gradients = model.loss_and_gradients(ids, labels, mask, types=types)
+        optimizer.step(gradients)
+    return model, (ids, mask, types), loss
+
+
+def test_it_learns_in_part(folder):
+    found = nf.from_pretrained(folder)
+    model, _, loss = trained(found, "mean", steps=60)
+    assert loss < 0.2
+    before, after = found.encoder.named_parameters(), model.named_parameters()
+    moved = [
+        name for name in before if name in after and (before[name].value != after[name].value).any()
+    ]
+    assert moved
+    assert all(name.startswith("encoder.blocks.1") for name in moved)
+
+
+def test_what_was_trained_is_written_frozen_or_not(folder, tmp_path):
+    found = nf.from_pretrained(folder)
+    model, inputs, _ = trained(found, "pooler", steps=3)
+    found.save(tmp_path / "tuned", model, classes=["dog", "cat"])
+    back = nf.from_pretrained(tmp_path / "tuned")
+    assert back.classes == ["dog", "cat"]
+    same_weights(back.classifier(), model)
+    ids, mask, types = inputs
+    np.testing.assert_array_equal(back.classifier()(ids, mask, types), model(ids, mask, types))
+    found.save(tmp_path / "encoder", model, head=False)
+    encoder = nf.from_pretrained(tmp_path / "encoder").encoder
+    name = "encoder.blocks.1.mixer.query.weight"
+    trained_query = model.parameters()[name]
+    np.testing.assert_array_equal(encoder.parameters()[name], trained_query)
+    assert (trained_query != found.encoder.parameters()[name]).any()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_a_head_on_pooled_tokens_is_a_dense_after_the_pooling(folder, tmp_path, pooling):
+    found = nf.from_pretrained(sentence_encoder(folder), max_len=12)
+    model = found.classifier(2, pooling=pooling)
+    found.save(tmp_path / "tuned", model, classes=["dog", "cat"])
+    modules = json.loads((tmp_path / "tuned" / "modules.json").read_text())
+    assert [m["path"] for m in modules] == ["", "1_Pooling", "2_Dense"]
+    config = json.loads((tmp_path / "tuned" / "config.json").read_text())
+    assert config["architectures"] == ["BertModel"]
+    state = load_file(tmp_path / "tuned" / "2_Dense" / "model.safetensors")
+    pooled = nf.from_pretrained(folder, pooling=pooling, normalize=False).embed(TEXTS)
+    ids, mask, types = found.encode(TEXTS)
+    logits = pooled @ state["linear.weight"].T + state["linear.bias"]
+    np.testing.assert_allclose(model(ids, mask, types), logits, rtol=1e-10, atol=1e-13)
+    back = nf.from_pretrained(tmp_path / "tuned")
+    assert back.classes == ["dog", "cat"]
+    assert back.max_len == 12
+    same_weights(back.classifier(), model)
+    same_weights(back.encoder, found.encoder)
+    back.save(tmp_path / "again")
+    same_weights(nf.from_pretrained(tmp_path / "again").classifier(), model)
+    found.save(tmp_path / "encoder", model, head=False)
+    assert nf.from_pretrained(tmp_path / "encoder").settings == found.settings
+
+
+def test_other_dense_layers_are_refused(folder, tmp_path):
+    found = nf.from_pretrained(sentence_encoder(folder))
+    found.save(tmp_path / "tuned", found.classifier(2))
+    changed(tmp_path / "tuned", "2_Dense/config.json", activation_function="torch.nn.Tanh")
+    with pytest.raises(ValueError, match=r"a Dense that is no head of classes: .*torch\.nn\.Tanh"):
+        nf.from_pretrained(tmp_path / "tuned")
+    sentence_encoder(tmp_path / "tuned", "Transformer", "Pooling", "Dense", "Normalize", path="p")
+    with pytest.raises(ValueError, match="a Dense that is not the last module"):
+        nf.from_pretrained(tmp_path / "tuned")
+
+
+# Without the library ------------------------------------------------------------------------------
+
+
+def test_without_the_library_there_are_weights(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    found = nf.from_pretrained(folder)
+    assert found.encoder(np.array([[2, 5, 3]])).hidden.shape == (1, 3, 8)
+    assert found.classifier(2).padding_id == 0
+    with pytest.raises(ImportError, match=r"npformer\[text\]"):
+        found.embed(TEXTS)
+
+
+def test_without_a_tokenizer_there_are_weights(tmp_path):
+    tiny(tmp_path / "bert", tokenizer=False)
+    found = nf.from_pretrained(tmp_path / "bert")
+    assert found.encoder(np.array([[2, 5, 3]])).hidden.shape == (1, 3, 8)
+    with pytest.raises(FileNotFoundError, match=r"has no tokenizer; expected tokenizer\.json"):
+        found.embed(TEXTS)
+
+
+# What cannot be read ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda f: changed(f, model_type="mpnet"), ValueError, "'mpnet', .* one of bert, distil"),
+        (lambda f: changed(f, model_type=None), ValueError, "model_type None"),
+        (lambda f: changed(f, hidden_size=None), ValueError, "has no 'hidden_size'"),
+        (lambda f: changed(f, hidden_size=9), ValueError, "n_heads is 2 and d_model is 9"),
+        (lambda f: changed(f, hidden_size=10), ValueError, "does not fit .*config.json"),
+        (lambda f: changed(f, num_hidden_layers=3), ValueError, "layer.2.* is missing"),
+        (lambda f: changed(f, is_decoder=True), ValueError, "is_decoder = True"),
+        (lambda f: (f / "config.json").write_text("{"), ValueError, "config.json is no JSON"),
+        (
+            lambda f: (f / "config.json").write_text("[]"),
+            ValueError,
+            "holds a list; expected names",
+        ),
+        (lambda f: (f / "config.json").unlink(), FileNotFoundError, "has no config.json"),
+        (lambda f: (f / "model.safetensors").unlink(), FileNotFoundError, "has no weights; exp"),
+        (
+            lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
+            ValueError,
+            r"in pytorch_model\.bin; .*transformers\.BertModel\.from_pretrained",
+        ),
+        (lambda f: (f / "model.safetensors").write_bytes(b"12345678{"), ValueError, "not a whole"),
+        (lambda f: changed(f, vocab_size=5), ValueError, r"word_embeddings.weight has shape"),
+        (
+            lambda f: (f / "modules.json").write_text("{}"),
+            ValueError,
+            "holds a dict; expected a list",
+        ),
+    ],
+)
+def test_a_folder_that_does_not_fit_is_refused(folder, change, error, message):
+    change(folder)
+    with pytest.raises(error, match=message):
+        nf.from_pretrained(folder)
+
+
+def test_a_part_that_is_missing_is_named(folder):
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    index = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
+    changed(folder, "model.safetensors.index.json", weight_map=index)
+    with pytest.raises(FileNotFoundError, match=r"has no model-00002-of-00002\.safetensors"):
+        nf.from_pretrained(folder)
+    changed(folder, "model.safetensors.index.json", weight_map={"a": "../model.safetensors"})
+    with pytest.raises(FileNotFoundError, match=r"has no \.\./model\.safetensors"):
+        nf.from_pretrained(folder)
+    changed(folder, "model.safetensors.index.json", weight_map={})
+    with pytest.raises(ValueError, match="has no weight_map"):
+        nf.from_pretrained(folder)
+
+
+def test_weights_in_parts_are_read(folder):
+    before = nf.from_pretrained(folder).encoder
+    state = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    parts = {name: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, name in enumerate(state)}
+    for part in set(parts.values()):
+        save_file({n: a for n, a in state.items() if parts[n] == part}, folder / part)
+    changed(folder, "model.safetensors.index.json", weight_map=parts)
+    same_weights(nf.from_pretrained(folder).encoder, before)
+
+
+def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"Nothing is downloaded.* hf download bert-base"):
+        nf.from_pretrained("bert-base-uncased")
+    with pytest.raises(FileNotFoundError, match="a/b --local-dir b"):
+        nf.from_pretrained("a/b")
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(NotADirectoryError, match="is a file; expected a folder"):
+        nf.from_pretrained(tmp_path / "model.safetensors")
+    (tmp_path / "cache" / "snapshots" / "ab12").mkdir(parents=True)
+    (tmp_path / "cache" / "snapshots" / "ab12" / "config.json").write_text("{}")
+    with pytest.raises(FileNotFoundError, match=r"in the cache .* expected one of them: .*ab12"):
+        nf.from_pretrained(tmp_path / "cache")
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(FileNotFoundError, match="holds an adapter"):
+        nf.from_pretrained(tmp_path)
+
+
+def test_quantised_weights_are_refused(folder):
+    raw_bytes = raw("F8_E4M3", {"x": np.zeros(2, "uint8")})
+    (folder / "model.safetensors").write_bytes(raw_bytes)
+    with pytest.raises(ValueError, match="numbers of the kind F8_E4M3; expected one of F64"):
+        nf.from_pretrained(folder)
+
+
+def test_a_tokenizer_of_another_model_is_refused(folder):
+    vocabulary(folder)
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("\n".join([*WORDS, "more", "words"]))
+    with pytest.raises(ValueError, match="the tokenizer has 22 ids, and the model 20"):
+        nf.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"dtype": "float16"}, ValueError, "dtype is 'float16'"),
+        ({"pooling": "pooler"}, ValueError, "pooling is 'pooler'; expected one of 'mean'"),
+        ({"normalize": 1}, TypeError, "normalize is 1; expected True or False"),
+        ({"max_len": 17}, ValueError, "max_len is 17; expected a whole number"),
+        ({"padding": "cut"}, ValueError, "padding is 'cut'"),
+    ],
+)
+def test_wrong_arguments_are_explained(folder, arguments, error, message):
+    with pytest.raises(error, match=message):
+        nf.from_pretrained(folder, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "message"),
+    [
+        ("a text", TypeError, "texts is a str; expected a list of strings"),
+        (7, TypeError, "texts is a int; expected a list"),
+        ([7], TypeError, r"texts\[0\] is a int: 7; expected a string"),
+        (["a", None], TypeError, r"texts\[1\] is missing"),
+        ([("a", "b"), "c"], TypeError, r"texts\[1\] is 'c'; expected a pair"),
+        ([("a", "b", "c")], TypeError, r"texts\[0\] is \('a', 'b', 'c'\); expected a pair"),
+        ([("a", 1)], TypeError, "is a int: 1; expected a string"),
+    ],
+)
+def test_wrong_texts_are_explained(folder, texts, error, message):
+    with pytest.raises(error, match=message):
+        nf.from_pretrained(folder).encode(texts)
+
+
+def test_wrong_calls_of_an_encoder_are_explained(folder):
+    found = nf.from_pretrained(folder)
+    with pytest.raises(ValueError, match=r"no trained head; expected .* classifier\(2\)"):
+        found.classifier()
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        found.embed(TEXTS, batch_size=0)
+    with pytest.raises(ValueError, match="max_len is 40; expected"):
+        found.encode(TEXTS, max_len=40)
+    tiny(folder.with_name("head"), pooling="pooler")
+    with pytest.raises(ValueError, match="pooling is 'mean' and n_classes is None; expected both"):
+        nf.from_pretrained(folder.with_name("head")).classifier(pooling="mean")
+
+
+# What cannot be written ---------------------------------------------------------------------------
+
+
+def test_files_that_are_there_are_kept(folder):
+    found, before = nf.from_pretrained(folder), (folder / "config.json").read_bytes()
+    with pytest.raises(FileExistsError, match=r"has model\.safetensors, .* already"):
+        found.save(folder)
+    found.save(folder, overwrite=True)
+    after = json.loads((folder / "config.json").read_bytes())
+    assert after == json.loads(before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"norm": "pre"}, "BertModel cannot hold this model: it has norm = 'pre'"),
+        ({"mixer": "linear"}, "it has mixer = 'linear'"),
+        ({"mixer": "fourier", "n_heads": 1}, "FNetModel cannot hold .* embedding_projection = Fal"),
+    ],
+)
+def test_a_model_that_transformers_does_not_have_is_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        save_pretrained(random_model("bert", **changes), tmp_path / "one")
+
+
+def test_wrong_calls_of_save_are_explained(tmp_path, small_model):
+    model = random_model("bert", "pooler")
+    to = tmp_path / "one"
+    with pytest.raises(ValueError, match=r"classes has \['a'\]; expected 3 different names"):
+        save_pretrained(model, to, classes=["a"])
+    with pytest.raises(TypeError, match="classes is 'abc'; expected a list"):
+        save_pretrained(model, to, classes="abc")
+    with pytest.raises(ValueError, match="no head is written; expected None"):
+        save_pretrained(model, to, classes=["a", "b", "c"], head=False)
+    with pytest.raises(ValueError, match="architecture is 'gpt2'; expected one of 'bert'"):
+        save_pretrained(model, to, architecture="gpt2")
+    with pytest.raises(TypeError, match="model is a dict; expected a TextEncoder or"):
+        save_pretrained({}, to)
+    with pytest.raises(TypeError, match="tokenizer is a str; expected a LibraryTokenizer"):
+        save_pretrained(model, to, tokenizer="bert")
+    sigmoid = nf.SequenceClassifier(
+        model.config, 2, vocab_size=9, pooling="pooler", output="sigmoid"
+    )
+    with pytest.raises(ValueError, match="output='sigmoid', which no head"):
+        save_pretrained(sigmoid, to)
+    flat = nf.SequenceClassifier(model.config, 2, vocab_size=9, pooling="flatten")
+    with pytest.raises(
+        ValueError, match=r"pooling='flatten', which no head .* 'mean', 'first', 'm"
+    ):
+        save_pretrained(flat, to)
+    with pytest.raises(ValueError, match="positions = 'sinusoidal'"):
+        save_pretrained(small_model(), to)
+    assert not to.exists()
+
+
+def test_it_says_what_it_is(folder):
+    assert repr(nf.from_pretrained(folder)) == (
+        "PretrainedEncoder(bert, 2 layers of 8, 20 tokens, max_len 16, pooling mean, norm free, "
+        f"from {folder})"
+    )

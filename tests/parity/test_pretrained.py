@@ -1,0 +1,505 @@
+"""Folders that transformers writes, read by `from_pretrained`; and back, read by transformers.
+
+Models have random weights in float64. Ids, hidden states, pooled vectors, embeddings, logits of
+heads, and a step of fine-tuning agree. Nothing is downloaded.
+"""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.interop import ARCHITECTURES, save_pretrained
+
+from .helpers import torch
+
+transformers = pytest.importorskip(
+    "transformers",
+    reason="these tests compare with Hugging Face's models: python -m pip install '.[parity]'",
+)
+tokenizers = pytest.importorskip("tokenizers", reason='it comes with the extra "text"')
+transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+TEXTS = [
+    "The weather is lovely today.",
+    "It's so sunny outside!",
+    "",
+    "He drove to the stadium, and unbelievably slowly, too; nobody knew why he had.",
+    "Café Ωmega 天気 \U0001f600 zzzqqq",
+    "a [MASK] b </s> c",
+    "two\nlines\tand  spaces ",
+]
+PAIRS = [("Who drove?", "He drove."), ("", "today"), (TEXTS[3], TEXTS[0])]
+
+SIZES = {
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "max_position_embeddings": 64,
+}
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+DISTIL = {
+    "dim": 24,
+    "n_layers": 2,
+    "n_heads": 4,
+    "hidden_dim": 40,
+    "max_position_embeddings": 64,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "seq_classif_dropout": 0.0,
+}
+ROBERTA = SIZES | NO_DROPOUT | {"type_vocab_size": 1}
+FNET = {k: v for k, v in SIZES.items() if "heads" not in k} | {"hidden_dropout_prob": 0.0}
+KINDS = {
+    "BERT": ("Bert", SIZES | NO_DROPOUT),
+    "BERT, three types, gelu_new, a large epsilon": (
+        "Bert",
+        SIZES
+        | NO_DROPOUT
+        | {"type_vocab_size": 3, "hidden_act": "gelu_new", "layer_norm_eps": 0.1},
+    ),
+    "BERT, one head, one layer, relu": (
+        "Bert",
+        SIZES
+        | NO_DROPOUT
+        | {"num_attention_heads": 1, "num_hidden_layers": 1, "hidden_act": "relu"},
+    ),
+    "DistilBERT": ("DistilBert", DISTIL),
+    "DistilBERT, sinusoids, relu": (
+        "DistilBert",
+        DISTIL | {"sinusoidal_pos_embds": True, "activation": "relu", "n_layers": 3},
+    ),
+    "RoBERTa": ("Roberta", ROBERTA),
+    "RoBERTa, two types": ("Roberta", ROBERTA | {"type_vocab_size": 2}),
+    "XLM-RoBERTa": ("XLMRoberta", ROBERTA),
+    "CamemBERT": ("Camembert", ROBERTA | {"num_hidden_layers": 1}),
+    "FNet": ("FNet", FNET),
+    "FNet, two types": ("FNet", FNET | {"type_vocab_size": 2, "hidden_act": "relu"}),
+}
+BYTE_LEVEL = ("Roberta", "XLMRoberta", "Camembert")
+
+
+@pytest.fixture(scope="module")
+def tokenizer_folders(tmp_path_factory):
+    """Return where the files of two tokenizers are: WordPiece, and byte-level BPE."""
+    folders = {}
+    words = tmp_path_factory.mktemp("wordpiece")
+    made = tokenizers.BertWordPieceTokenizer(lowercase=True)
+    made.train_from_iterator(TEXTS[:4], vocab_size=150, min_frequency=1, show_progress=False)
+    made.save_model(str(words))
+    transformers.BertTokenizer.from_pretrained(words).save_pretrained(words)
+    folders["wordpiece"] = words
+    pieces = tmp_path_factory.mktemp("bpe")
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    made = tokenizers.ByteLevelBPETokenizer()
+    made.train_from_iterator(
+        TEXTS[:4], vocab_size=330, min_frequency=1, special_tokens=special, show_progress=False
+    )
+    made.save_model(str(pieces))
+    transformers.RobertaTokenizer.from_pretrained(pieces).save_pretrained(pieces)
+    folders["bpe"] = pieces
+    return folders
+
+
+@pytest.fixture
+def make(tmp_path, tokenizer_folders):
+    """Return a function that writes a folder and returns it with the model, in float64."""
+
+    def made(name, head="Model", dtype=torch.float64, **changes):
+        family, settings = KINDS[name]
+        kind = "bpe" if family in BYTE_LEVEL else "wordpiece"
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tokenizer_folders[kind])
+        given = settings | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+        config = getattr(transformers, f"{family}Config")(**given | changes)
+        config._attn_implementation = "eager"
+        model = getattr(transformers, family + head)(config).to(dtype).eval()
+        generator = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for name_, parameter in model.named_parameters():
+                drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+                is_scale = "norm" in name_.lower() and name_.endswith("weight")
+                parameter.copy_(float(is_scale) + 0.25 * drawn)
+        folder = tmp_path / "theirs"
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder, model, tokenizer
+
+    return made
+
+
+def inputs(tokenizer, texts, **options):
+    """Return what their tokenizer makes of texts or pairs."""
+    first = [text if isinstance(text, str) else text[0] for text in texts]
+    second = None if isinstance(texts[0], str) else [pair[1] for pair in texts]
+    found = tokenizer(first, second, padding=True, truncation=True, return_tensors="pt", **options)
+    return dict(found)
+
+
+def run(model, tokenizer, texts, **options):
+    """Return their output for some texts. FNet gets each text alone, for it has no mask."""
+    with torch.no_grad():
+        given = inputs(tokenizer, texts, **options)
+        return given, model(
+            **{k: v for k, v in given.items() if k in FORWARD[model.base_model_prefix]}
+        )
+
+
+FORWARD = {
+    "bert": ("input_ids", "attention_mask", "token_type_ids"),
+    "roberta": ("input_ids", "attention_mask"),
+    "distilbert": ("input_ids", "attention_mask"),
+    "fnet": ("input_ids", "token_type_ids"),
+}
+
+
+def assert_near(ours, theirs, within, what=""):
+    theirs = theirs.detach().numpy() if isinstance(theirs, torch.Tensor) else theirs
+    assert ours.shape == theirs.shape, what
+    apart = np.abs(ours - theirs).max(initial=0.0)
+    assert apart <= within * max(1.0, np.abs(theirs).max(initial=0.0)), f"{what}: {apart:.1e}"
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_what_a_configuration_leaves_out_is_their_default(kind):
+    architecture = ARCHITECTURES[kind]
+    theirs = getattr(transformers, f"{architecture.family}Config")().to_dict()
+    assert theirs["model_type"] == kind
+    assert {key: theirs[key] for key in architecture.defaults} == architecture.defaults
+    assert getattr(transformers, architecture.class_name()).base_model_prefix == (
+        architecture.prefix.rstrip(".")
+    )
+    for head in architecture.heads:
+        assert hasattr(transformers, architecture.class_name(head))
+
+
+# Ids ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["BERT", "DistilBERT", "RoBERTa", "FNet"])
+@pytest.mark.parametrize("texts", [TEXTS, PAIRS, TEXTS[2:3]], ids=["texts", "pairs", "empty"])
+@pytest.mark.parametrize("max_len", [None, 8, 5])
+def test_ids_masks_and_types_are_those_of_their_tokenizer(make, name, texts, max_len):
+    folder, _, tokenizer = make(name)
+    ours = nf.from_pretrained(folder)
+    most = 62 if name == "RoBERTa" else 64
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        ids, mask, types = ours.encode(texts, max_len)
+    theirs = inputs(tokenizer, texts, max_length=max_len or most)
+    np.testing.assert_array_equal(ids, theirs["input_ids"])
+    if "attention_mask" in theirs:
+        np.testing.assert_array_equal(mask, theirs["attention_mask"].bool())
+    if name in ("BERT", "FNet"):
+        np.testing.assert_array_equal(types, theirs["token_type_ids"])
+    else:
+        assert types is None
+
+
+@pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
+def test_the_older_files_of_a_vocabulary_give_the_same_ids(make, name, tokenizer_folders):
+    folder, _, tokenizer = make(name)
+    (folder / "tokenizer.json").unlink()
+    for file in ("vocab.txt", "vocab.json", "merges.txt"):
+        source = tokenizer_folders["wordpiece" if name == "BERT" else "bpe"] / file
+        if source.exists():
+            (folder / file).write_bytes(source.read_bytes())
+    ids, _, _ = nf.from_pretrained(folder).encode(TEXTS)
+    np.testing.assert_array_equal(ids, inputs(tokenizer, TEXTS)["input_ids"])
+
+
+# Hidden states ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "within"), [("float64", 1e-12), ("float32", 1e-5)])
+@pytest.mark.parametrize("name", KINDS)
+def test_hidden_states_and_pooled_vectors_agree(make, name, dtype, within):
+    folder, model, tokenizer = make(name)
+    ours = nf.from_pretrained(folder, dtype=dtype)
+    assert ours.encoder.dtype == dtype
+    for texts in (TEXTS, PAIRS):
+        found = ours.hidden(texts, batch_size=3)
+        for i, text in enumerate(texts):  # alone, so without padding
+            _, theirs = run(model, tokenizer, [text])
+            assert_near(found[i], theirs.last_hidden_state[0], within, text)
+        if name.startswith("FNet"):
+            continue
+        given, theirs = run(model, tokenizer, texts)
+        ids, mask, types = ours.encode(texts)
+        hidden, pooled = ours.encoder(ids, mask, types)
+        kept = given["attention_mask"].bool().numpy()
+        assert_near(hidden[kept], theirs.last_hidden_state.numpy()[kept], within, "padded")
+        if getattr(theirs, "pooler_output", None) is not None:
+            assert_near(pooled, theirs.pooler_output, within, "pooled")
+        else:
+            assert pooled is None
+
+
+def test_fnet_pools_as_they_do(make):
+    folder, model, tokenizer = make("FNet")
+    ours = nf.from_pretrained(folder)
+    ids, _, types = ours.encode(PAIRS[:1])
+    _, theirs = run(model, tokenizer, PAIRS[:1])
+    assert_near(ours.encoder(ids, types=types).pooled, theirs.pooler_output, 1e-12)
+
+
+def test_padding_is_a_token_as_any_other_to_fnet_without_a_mask(make):
+    folder, model, tokenizer = make("FNet")
+    given, theirs = run(model, tokenizer, TEXTS)
+    found = nf.from_pretrained(folder).encoder(given["input_ids"].numpy())
+    assert_near(found.hidden, theirs.last_hidden_state, 1e-12)
+
+
+@pytest.mark.parametrize("name", ["BERT", "RoBERTa", "DistilBERT"])
+def test_a_text_of_the_most_tokens_agrees(make, name):
+    folder, model, tokenizer = make(name)
+    ours = nf.from_pretrained(folder)
+    long = ["the weather is lovely " * 30, "today"]
+    with pytest.warns(UserWarning, match=r"1 of 2 texts have more than max_len = (62|64) tokens"):
+        found = ours.hidden(long)
+    assert len(found[0]) == ours.max_len == ours.encoder.config.max_len
+    _, theirs = run(model, tokenizer, long, max_length=ours.max_len)
+    assert_near(found[0], theirs.last_hidden_state[0], 1e-12)
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_half_precision_is_read_as_float32(make, half):
+    folder, model, _ = make("BERT", dtype=half)
+    ours = nf.from_pretrained(folder)
+    assert ours.encoder.dtype == "float32"
+    table = model.embeddings.word_embeddings.weight.float()
+    np.testing.assert_array_equal(ours.encoder.parameters()["embed.tokens.weight"], table.detach())
+    assert nf.from_pretrained(folder, dtype="float64").encoder.dtype == "float64"
+
+
+@pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
+def test_weights_in_several_files_are_read(make, name):
+    folder, model, tokenizer = make(name)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="20KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 2
+    _, theirs = run(model, tokenizer, TEXTS[:1])
+    assert_near(nf.from_pretrained(folder).hidden(TEXTS[:1])[0], theirs.last_hidden_state[0], 1e-12)
+
+
+# Embeddings ---------------------------------------------------------------------------------------
+
+
+def as_sentence_encoder(folder, mode, normalize=True, max_len=12):
+    """Add what sentence-transformers writes."""
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
+    paths = ["", "1_Pooling", "2_Normalize"]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(zip(kinds, paths, strict=False))
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    modes = {f"pooling_mode_{m}": m == mode for m in ("cls_token", "mean_tokens", "max_tokens")}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
+    length = {"max_seq_length": max_len, "do_lower_case": False}
+    (folder / "sentence_bert_config.json").write_text(json.dumps(length))
+
+
+def pooled_by_hand(hidden, mask, mode):
+    keep = mask[..., None].double()
+    if mode == "cls_token":
+        return hidden[:, 0]
+    if mode == "max_tokens":
+        return hidden.masked_fill(keep == 0, -torch.inf).max(dim=1).values
+    return (hidden * keep).sum(1) / keep.sum(1)
+
+
+@pytest.mark.parametrize("normalize", [True, False], ids=["norm 1", "as they are"])
+@pytest.mark.parametrize("mode", ["mean_tokens", "cls_token", "max_tokens"])
+@pytest.mark.parametrize("name", ["BERT", "DistilBERT", "RoBERTa", "XLM-RoBERTa"])
+def test_embeddings_are_those_of_a_sentence_encoder(make, name, mode, normalize):
+    folder, model, tokenizer = make(name)
+    as_sentence_encoder(folder, mode, normalize)
+    ours = nf.from_pretrained(folder)
+    with pytest.warns(UserWarning, match="texts have more than max_len = 12 tokens"):
+        found = ours.embed(TEXTS, batch_size=2)
+    given, theirs = run(model, tokenizer, TEXTS, max_length=12)
+    expected = pooled_by_hand(theirs.last_hidden_state, given["attention_mask"], mode)
+    if normalize:
+        expected = torch.nn.functional.normalize(expected, dim=1)
+    assert_near(found, expected, 1e-12)
+
+
+def test_without_these_files_it_is_the_mean_of_the_tokens(make):
+    folder, model, tokenizer = make("BERT")
+    given, theirs = run(model, tokenizer, TEXTS)
+    expected = pooled_by_hand(theirs.last_hidden_state, given["attention_mask"], "mean_tokens")
+    assert_near(nf.from_pretrained(folder).embed(TEXTS), expected, 1e-12)
+
+
+# Heads --------------------------------------------------------------------------------------------
+
+HEADS = ["BERT", "DistilBERT", "RoBERTa", "XLM-RoBERTa", "CamemBERT", "FNet"]
+
+
+def logits_of(model, tokenizer, texts):
+    """Return their logits, of each text alone."""
+    return torch.cat([run(model, tokenizer, [text])[1].logits for text in texts])
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_trained_head_gives_the_same_logits(make, name, n):
+    classes = {i: f"class {i}" for i in range(n)}
+    folder, model, tokenizer = make(name, "ForSequenceClassification", id2label=classes)
+    ours = nf.from_pretrained(folder)
+    assert ours.classes == list(classes.values())
+    classifier = ours.classifier()
+    ids, mask, types = ours.encode(TEXTS)
+    assert_near(classifier(ids, mask, types), logits_of(model, tokenizer, TEXTS), 1e-12)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_head_of_tokens_gives_the_same_logits(make, name):
+    folder, model, tokenizer = make(name, "ForTokenClassification", num_labels=3)
+    ours = nf.from_pretrained(folder)
+    ids, mask, types = ours.encode(TEXTS[:1])
+    theirs = logits_of(model, tokenizer, TEXTS[:1])
+    assert_near(ours.classifier()(ids, mask, types), theirs, 1e-12)
+
+
+def test_regression_is_read_and_several_labels_a_text_are_refused(make):
+    folder, model, tokenizer = make("BERT", "ForSequenceClassification", num_labels=1)
+    ours = nf.from_pretrained(folder)
+    assert ours.classifier().output == "mean_squared_error"
+    ids, mask, types = ours.encode(TEXTS)
+    assert_near(ours.classifier()(ids, mask, types), logits_of(model, tokenizer, TEXTS), 1e-12)
+    config = json.loads((folder / "config.json").read_text())
+    config["problem_type"] = "multi_label_classification"
+    (folder / "config.json").write_text(json.dumps(config))
+    ours = nf.from_pretrained(folder)
+    with pytest.raises(ValueError, match="several labels a text"):
+        ours.classifier()
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_one_step_of_fine_tuning_agrees(make, name):
+    """The loss, the gradient of every parameter, and the weights after Adam's step."""
+    folder, model, tokenizer = make(name, "ForSequenceClassification", num_labels=3)
+    texts = TEXTS[:1] * 2 if name == "FNet" else [*TEXTS[:2], *TEXTS[3:6]]  # FNet: one length
+    labels = np.arange(len(texts)) % 3
+    ours = nf.from_pretrained(folder)
+    classifier = ours.classifier()
+    ids, mask, types = ours.encode(texts)
+    loss, gradients = classifier.loss_and_gradients(ids, labels, mask, types=types)
+    nf.Adam(classifier.parameters(), lr=1e-3).step(gradients)
+
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    given = inputs(tokenizer, texts)
+    given = {k: v for k, v in given.items() if k in FORWARD[model.base_model_prefix]}
+    theirs = model(**given, labels=torch.tensor(labels))
+    theirs.loss.backward()
+    optimizer.step()
+    assert abs(loss - theirs.loss.item()) < 1e-12
+    architecture = ours.architecture
+    head = architecture.head_of(ours.origin.hf_config)
+    names = architecture.names_with(head, classifier.config.n_layers)
+    grads = {n: p.grad for n, p in model.named_parameters()}
+    largest = max(g.abs().max().item() for g in grads.values() if g is not None)
+    after = {n: p.detach().numpy() for n, p in model.named_parameters()}
+    assert set(names.values()) == set(grads)
+    for mine, other in names.items():
+        grad, weight = gradients[mine], classifier.parameters()[mine]
+        if grad.ndim == 2 and mine not in TABLES:
+            grad, weight = grad.T, weight.T
+        expected, new = grads[other].numpy(), after[other]
+        if mine == "embed.positions.table" and name in ("RoBERTa", "XLM-RoBERTa", "CamemBERT"):
+            assert not expected[:2].any()
+            expected, new = expected[2:], new[2:]
+        assert np.abs(grad - expected).max() < 1e-12 * max(1.0, largest), mine
+        if not mine.endswith("key.bias"):  # its gradient is 0 but for rounding
+            touched = np.abs(expected) > 1e-9 * largest
+            np.testing.assert_allclose(weight[touched], new[touched], rtol=0, atol=1e-9)
+
+
+TABLES = ("embed.tokens.weight", "embed.positions.table", "embed.types.weight")
+
+
+# And back -----------------------------------------------------------------------------------------
+
+
+def assert_same_state(one, other):
+    theirs, ours = one.state_dict(), other.state_dict()
+    assert theirs.keys() == ours.keys()
+    for name, value in theirs.items():
+        assert torch.equal(value, ours[name]), name
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_was_read_is_written_as_it_was(make, name, tmp_path):
+    folder, model, tokenizer = make(name)
+    nf.from_pretrained(folder).save(tmp_path / "ours")
+    loaded = transformers.AutoModel.from_pretrained(tmp_path / "ours")
+    assert type(loaded) is type(model)
+    assert_same_state(model, loaded)
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    assert again(TEXTS, padding=True).data == tokenizer(TEXTS, padding=True).data
+    before, after = (
+        json.loads((f / "config.json").read_text()) for f in (folder, tmp_path / "ours")
+    )
+    after["transformers_version"] = before["transformers_version"]
+    assert after == before
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_fine_tuned_classifier_is_loaded_by_transformers(make, name, tmp_path):
+    folder, _, tokenizer = make(name)
+    ours = nf.from_pretrained(folder)
+    pooling = ours.architecture.heads[0].pooling
+    classifier = ours.classifier(3, pooling=pooling, seed=1)
+    ids, mask, types = ours.encode(TEXTS)
+    labels = np.arange(len(ids)) % 3
+    _, gradients = classifier.loss_and_gradients(ids, labels, mask, types=types, seed=0)
+    nf.Adam(classifier.parameters(), lr=1e-2).step(gradients)
+    ours.save(tmp_path / "tuned", classifier, classes=["a", "b", "c"])
+    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "tuned")
+    assert theirs.config.id2label == {0: "a", 1: "b", 2: "c"}
+    assert theirs.dtype == torch.float64
+    found = classifier(ids, mask, types)
+    assert_near(found, logits_of(theirs.eval(), tokenizer, TEXTS), 1e-12)
+    again = nf.from_pretrained(tmp_path / "tuned")
+    assert again.classes == ["a", "b", "c"]
+    np.testing.assert_array_equal(again.classifier()(ids, mask, types), found)
+
+
+def test_a_model_that_was_made_here_goes_there(tmp_path, tokenizer_folders):
+    from npformer.text import read_tokenizer
+
+    tokenizer = read_tokenizer(tokenizer_folders["wordpiece"])
+    config = nf.EncoderConfig(
+        d_model=16,
+        n_layers=2,
+        n_heads=2,
+        d_ff=24,
+        max_len=32,
+        positions="learned",
+        scale_embeddings=False,
+        embedding_norm=True,
+        n_token_types=2,
+    )
+    for kind, auto in (
+        ("pooler", transformers.AutoModelForSequenceClassification),
+        ("none", transformers.AutoModelForTokenClassification),
+    ):
+        model = nf.SequenceClassifier(
+            config, 2, vocab_size=tokenizer.vocab_size, pooling=kind, dtype="float64"
+        )
+        folder = tmp_path / kind
+        save_pretrained(model, folder, tokenizer=tokenizer, classes=["no", "yes"])
+        theirs = auto.from_pretrained(folder).eval()
+        their_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        ids, mask = tokenizer.encode(TEXTS[:1])
+        given = their_tokenizer(TEXTS[:1], return_tensors="pt")
+        np.testing.assert_array_equal(ids, given["input_ids"])
+        with torch.no_grad():
+            assert_near(model(ids, mask), theirs(**given).logits, 1e-12)
