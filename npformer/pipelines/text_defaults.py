@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from npformer.optim import NORMS_AND_BIASES
+
 VOCABULARY: dict[str, Any] = {"vocab_size": 30_000}
 
 POOLING = "mean"
@@ -16,6 +18,18 @@ CONFIG: dict[str, Any] = {
     "scale_embeddings": False,
     "padding": "per_length",
 }
+
+FINE_TUNING: dict[str, Any] = {
+    "epochs": 3,
+    "batch_size": 16,
+    "lr": 5e-5,
+    "schedule": "linear",
+    "warmup": 0.1,
+    "weight_decay": 0.01,
+    "no_decay": NORMS_AND_BIASES,
+    "clip_norm": 1.0,
+}
+"""For pretrained weights, as Devlin et al. (2019, appendix A.3) fine-tune BERT."""
 
 LONGEST = 512
 """Most tokens of a text; attention's time grows with the square."""
