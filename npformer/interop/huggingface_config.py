@@ -15,7 +15,7 @@ ACTIVATIONS = {
 }
 """{their name (``hidden_act``): our name}."""
 
-RATES = ("dropout",)
+RATES = ("dropout", "attention_dropout")
 """Our settings that are probabilities."""
 
 ONLY = {
