@@ -149,8 +149,9 @@ FNET = replace(
     fixed=POST_NORM | {"mixer": "fourier", "embedding_projection": True},
     unused={"n_heads": 1},
     defaults={
-        **{key: value for key, value in BERT.defaults.items() if "attention" not in key},
         "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.1,
+        "layer_norm_eps": 1e-12,
         "type_vocab_size": 4,
         "pad_token_id": 3,
     },

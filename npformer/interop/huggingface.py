@@ -26,8 +26,9 @@ The encoder has its pooler, but not the layers of a pretrained model's task (``c
     for name, array in encoder.parameters().items():
         model.parameters()[name][...] = array
 
-One thing differs in training, and none at evaluation: the embedding of the padding token is trained
-like any other, where PyTorch keeps its gradient at 0 (``padding_idx``).
+One thing differs in training, and none at evaluation: the embedding of the padding token is
+trained like any other, where PyTorch keeps its gradient at 0 (``padding_idx``). With a padding mask
+there is no such gradient here either.
 """
 
 from collections.abc import Mapping

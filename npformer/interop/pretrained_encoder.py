@@ -19,7 +19,6 @@ from npformer.interop.origin import Origin
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
-from npformer.models import EncoderConfig
 from npformer.text import LibraryTokenizer
 from npformer.text_encoder import TextEncoder
 
@@ -202,11 +201,14 @@ class PretrainedEncoder:
         output : str
             That of the new head: see `SequenceClassifier`.
         dropout : float, optional
-            Instead of the configuration's, also of attention weights where it has some.
+            Of embeddings, sublayers and attention weights, instead of the configuration's.
         seed : int or numpy.random.Generator
             For the new head.
         """
         config, own = self.encoder.config, None
+        if dropout is not None:
+            of_weights = dropout if config.attention_dropout else 0.0
+            config = replace(config, dropout=dropout, attention_dropout=of_weights)
         if n_classes is None:
             own = self._own_head(pooling)
             n_classes, pooling, output = len(own.classes), own.head.pooling, own.output
@@ -214,7 +216,7 @@ class PretrainedEncoder:
             of_head = self.architecture.heads[0].pooling
             pooling = self.settings.pooling if self.origin.sentences else of_head
         model = SequenceClassifier(
-            config if dropout is None else _with_dropout(config, dropout),
+            config,
             n_classes,
             vocab_size=self.encoder.vocab_size,
             pooling=pooling,
@@ -291,8 +293,3 @@ class PretrainedEncoder:
             f"{config.d_model}, {self.encoder.vocab_size} tokens, max_len {self.max_len}, "
             f"pooling {self.settings.pooling}{sentences}, from {self.origin.folder})"
         )
-
-
-def _with_dropout(config: EncoderConfig, dropout: float) -> EncoderConfig:
-    of_weights = dropout if config.attention_dropout > 0.0 else 0.0
-    return replace(config, dropout=dropout, attention_dropout=of_weights)

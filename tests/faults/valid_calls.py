@@ -862,6 +862,7 @@ HF = {
     "type_vocab_size": 2,
     "hidden_act": "gelu",
     "hidden_dropout_prob": 0.25,
+    "attention_probs_dropout_prob": 0.25,
     "layer_norm_eps": 0.0625,
 }
 
@@ -908,7 +909,8 @@ def interop() -> None:
             return of(dict(state), {**hf, setting: value})
 
         for setting in HF:
-            if setting == "model_type" or (kind == "fnet" and setting == "num_attention_heads"):
+            of_attention = ("num_attention_heads", "attention_probs_dropout_prob")
+            if setting == "model_type" or (kind == "fnet" and setting in of_attention):
                 continue
             value = hf[setting]
             slot = (

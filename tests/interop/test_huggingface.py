@@ -313,7 +313,7 @@ def test_a_configuration_that_is_cut_short_is_refused(key):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mixer": "linear"}, "it has mixer = 'linear'"),
+        ({"mixer": "linear", "attention_dropout": 0.0}, "it has mixer = 'linear'"),
         ({"mixer": ("fourier", "attention")}, "it has mixer = "),
         ({"norm": "pre"}, "it has norm = 'pre'"),
         ({"ffn": "conv1d"}, "it has ffn = 'conv1d'"),
