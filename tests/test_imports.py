@@ -56,11 +56,7 @@ ABOUT_SIZES = re.compile(r"kernel size")
 ABOUT_MEMORY = re.compile(r"^    memory : .*\n(?: {8}.*\n)+", re.MULTILINE)
 """What attention's docstrings say of their setting: it is about the engine in part."""
 
-<<<<<<< HEAD
-LINES_OF_A_STEP = 532
-=======
-LINES_OF_A_STEP = 516
->>>>>>> 503dd40 (Frozen weights are looked at for NaN, too; a plain step is a line shorter)
+LINES_OF_A_STEP = 
 """The most lines of npformer that a plain training step may run, each counted once."""
 
 ELSEWHERE = {"torch", "jax", "tensorflow", "autograd", "keras", "thinc"}
