@@ -48,7 +48,7 @@ class RawClassifier(ABC):
         config: EncoderConfig | Mapping[str, Any] | None = None,
         *,
         pooling: str | None = None,
-        members: int = 1,
+        members: int | None = None,
         seed: int = 0,
         dtype: str = "float32",
         backend: str = "numpy",
@@ -65,7 +65,7 @@ class RawClassifier(ABC):
         checks.choice("backend", backend, backends())
         self.config = config
         self.pooling = pooling
-        self.members = checks.positive("members", members)
+        self.members = None if members is None else checks.positive("members", members)
         self.seed = checks.whole("seed", seed, at_least=0)
         self.dtype = dtype
         self.backend = backend
@@ -95,6 +95,10 @@ class RawClassifier(ABC):
     @abstractmethod
     def usual_training(self, n_samples: int) -> dict[str, Any]:
         """Return the settings of `npformer.fit` for so many samples, and warmup as a share."""
+
+    @abstractmethod
+    def usual_members(self, n_samples: int) -> int:
+        """Return how many models are trained on so many samples, if nothing is said."""
 
     @abstractmethod
     def token_names(self) -> list[str] | None:
@@ -173,11 +177,12 @@ class RawClassifier(ABC):
         if held_out is None:
             settings.pop("patience", None)
         self.settings = settings
-        for member in range(self.members):
+        members = self.members or self.usual_members(len(y))
+        for member in range(members):
             model = self.build(len(names), self.seed + member).to(self.backend)
             self.models.append(model)  # now, so that weights are kept if the training is stopped
             place = None if checkpoint is None else Path(checkpoint)
-            if place is not None and self.members > 1:
+            if place is not None and members > 1:
                 place = place / f"member-{member + 1}"
             self.histories.append(
                 fit(

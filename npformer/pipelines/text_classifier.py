@@ -39,14 +39,16 @@ class TextClassifier(RawClassifier):
     freeze : list of str
         Parameters that are not trained, see `Layer.freeze`: ``["embed.*", "encoder.*"]`` trains
         the head alone.
-    vocab_size, min_count, lower : optional
-        As in `npformer.text.train_tokenizer`.
+    vocab_size, min_count, lower, ngrams : optional
+        As in `npformer.text.train_tokenizer`; `ngrams` is for "word" alone, and 4 for short texts
+        if it is not given: see `text_defaults`.
     max_len : int, optional
         Most tokens of a text that are read. None: all of those in training, but at most 512.
     pooling : str, optional
         As in `SequenceClassifier`.
-    members : int
-        How many models are trained, with different seeds; their probabilities are averaged.
+    members : int, optional
+        How many models are trained, with different seeds; their probabilities are averaged. None:
+        2 for few texts, else 1.
     seed : int
         Of the validation part, the weights, the order of samples and dropout.
     dtype : {"float32", "float64"}
@@ -68,9 +70,10 @@ class TextClassifier(RawClassifier):
         vocab_size: int | None = None,
         min_count: int | None = None,
         lower: bool | None = None,
+        ngrams: int | None = None,
         max_len: int | None = None,
         pooling: str | None = None,
-        members: int = 1,
+        members: int | None = None,
         seed: int = 0,
         dtype: str = "float32",
         backend: str = "numpy",
@@ -83,7 +86,16 @@ class TextClassifier(RawClassifier):
                 checks.positive(name, value)
         if lower is not None:
             checks.flag("lower", lower)
-        given = {"vocab_size": vocab_size, "min_count": min_count, "lower": lower}
+        if ngrams is not None:
+            checks.whole("ngrams", ngrams, at_least=0)
+            if ngrams and tokenizer != "word":
+                raise ValueError(f"ngrams is {ngrams}; expected it with tokenizer='word' alone")
+        given = {
+            "vocab_size": vocab_size,
+            "min_count": min_count,
+            "lower": lower,
+            "ngrams": ngrams if tokenizer == "word" else None,
+        }
         self.vocabulary = {name: value for name, value in given.items() if value is not None}
         if isinstance(tokenizer, Tokenizer):
             if self.vocabulary:
@@ -133,7 +145,10 @@ class TextClassifier(RawClassifier):
                 f"{empty[0] + 1} of them; expected words. Leave these samples out"
             )
         if isinstance(self._given, str):
-            settings = {**text_defaults.VOCABULARY, **self.vocabulary}
+            usual = dict(text_defaults.VOCABULARY)
+            if self._given == "word":
+                usual["ngrams"] = text_defaults.ngrams(samples)
+            settings = {**usual, **self.vocabulary}
             self.tokenizer = train_tokenizer(self._given, samples, **settings)
         assert isinstance(self.tokenizer, Tokenizer)
         self._longest = self.tokenizer.encode(samples)[0].shape[1]
@@ -200,6 +215,10 @@ class TextClassifier(RawClassifier):
         if self.pretrained is not None:
             return text_defaults.FINE_TUNING
         return text_defaults.training(n_samples)
+
+    def usual_members(self, n_samples: int) -> int:
+        """Return how many models are trained on so many texts."""
+        return 1 if self.pretrained is not None else text_defaults.members(n_samples)
 
     def token_names(self) -> list[str]:
         """Return the token of each id."""

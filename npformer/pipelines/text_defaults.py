@@ -1,8 +1,10 @@
 """What `TextClassifier` does if nothing is said: settings that hold up on several sets of texts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from npformer.optim import NORMS_AND_BIASES
+from npformer.text.word_tokenizer import parts_of, split
 
 VOCABULARY: dict[str, Any] = {"vocab_size": 30_000}
 
@@ -35,6 +37,29 @@ LONGEST = 512
 """Most tokens of a text; attention's time grows with the square."""
 
 
+NGRAMS = 4
+"""Letters of the parts of words that follow the words of short texts."""
+
+SHORT = 100
+"""Most tokens that a text may have on average with such parts."""
+
+FEW = 5000
+
+
+def ngrams(texts: Sequence[str]) -> int:
+    """Return the size of parts of words for some texts; 0 if the texts would become long."""
+    n_tokens = sum(
+        len(words) + sum(len(parts_of(word, NGRAMS)) for word in words)
+        for words in map(split, texts)
+    )
+    return NGRAMS if n_tokens <= SHORT * len(texts) else 0
+
+
+def members(n_texts: int) -> int:
+    """Return how many models are trained, whose probabilities are averaged."""
+    return 2 if n_texts < FEW else 1
+
+
 def max_len(longest: int) -> int:
     """Return how many tokens a model reads if the longest text to train on has so many."""
     return min(max(64, 2 * longest), LONGEST)
@@ -43,7 +68,7 @@ def max_len(longest: int) -> int:
 def training(n_texts: int) -> dict[str, Any]:
     """Return the arguments of `npformer.fit` for so many texts, and warmup as a share."""
     return {
-        "epochs": 15,
+        "epochs": 15 if n_texts < FEW else 10,
         "batch_size": 32,
         "lr": 1e-3,
         "schedule": "cosine",

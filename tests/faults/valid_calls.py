@@ -608,7 +608,7 @@ def models() -> None:
         "config": or_none(an(config, nf.EncoderConfig, Mapping)),
         "max_len": or_none(count(8)),
         "pooling": or_none(choice("mean", "first", "flatten", "none", "pooler")),
-        "members": count(1),
+        "members": or_none(count(1)),
         "seed": count(0, 0),
         "dtype": dtype(),
         "backend": choice("numpy", "cupy"),
@@ -622,6 +622,7 @@ def models() -> None:
         vocab_size=or_none(count(9)),
         min_count=or_none(count(1)),
         lower=or_none(flag(True)),
+        ngrams=or_none(count(4, 0)),
     )
     step = {
         "y": ids(LABELS),

@@ -42,7 +42,7 @@ ENCODER = {field.name for field in fields(EncoderConfig)}
 TRAINING = ("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing")
 MORE = ("clip_norm", "schedule", "workers", "masks", "precision", "metric", "no_decay")
 OF_FILES = ("patience", "class_weight")
-OF_TEXTS = ("text", "tokenizer", "vocab_size", "skip_empty", "pretrained")
+OF_TEXTS = ("text", "tokenizer", "vocab_size", "ngrams", "skip_empty", "pretrained")
 OF_SERIES = ("id", "time", "features")
 OF_BOTH = ("label", "test", "validation", "max_len", "members", "encoding", "freeze", *OF_FILES)
 OPTIONS = (*OF_TEXTS, *OF_SERIES, *OF_BOTH, "keep_repeated")
@@ -70,7 +70,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option(group, "--freeze NAMES", names)
     longest = "at most 512 for texts, twice the longest series"
     option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
-    option(group, "--members N", "models with different seeds, whose probabilities are averaged")
+    several = "models with different seeds, whose probabilities are averaged (default: by the size"
+    option(group, "--members N", f"{several} of the data)")
+    option(
+        group, "--ngrams N", "letters of parts of words; 0 for none (default: 4 for short texts)"
+    )
     option(group, "--patience N", "stop after so many epochs without a better one")
     rare = "balanced: every class counts as much as any other, however rare"
     option(group, "--class-weight", rare, choices=("balanced",))
@@ -172,8 +176,9 @@ def _classifier(options: argparse.Namespace, task: FileTask) -> RawClassifier:
         from npformer.text import read_tokenizer
 
         tokenizer = read_tokenizer(tokenizer)
-    if options.vocab_size is not None:
-        given["vocab_size"] = options.vocab_size
+    for name in ("vocab_size", "ngrams"):
+        if getattr(options, name) is not None:
+            given[name] = getattr(options, name)
     return TextClassifier(config, tokenizer=tokenizer, **given)
 
 
@@ -182,7 +187,9 @@ def _pretrained(
 ) -> TextClassifier:
     """Return a classifier that begins with the weights of a folder."""
     wrong = [name for name in config if config[name] != options.usual.get(name)]
-    wrong += [name for name in ("tokenizer", "vocab_size") if getattr(options, name) is not None]
+    wrong += [
+        name for name in ("tokenizer", "vocab_size", "ngrams") if getattr(options, name) is not None
+    ]
     if wrong:
         raise ValueError(
             f"--{wrong[0].replace('_', '-')} is given together with --pretrained, whose folder "
