@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from npformer.optim import NORMS_AND_BIASES
-from npformer.text.word_tokenizer import parts_of, split
 
 VOCABULARY: dict[str, Any] = {"vocab_size": 30_000}
 
@@ -40,19 +39,17 @@ LONGEST = 512
 NGRAMS = 4
 """Letters of the parts of words that follow the words of short texts."""
 
-SHORT = 100
-"""Most tokens that a text may have on average with such parts."""
+SHORT = 30
+"""Most words of a text, on average, for such parts. Longer texts say what they mean in several
+words, and attention's time grows with the square of the length."""
 
 FEW = 5000
 
 
 def ngrams(texts: Sequence[str]) -> int:
     """Return the size of parts of words for some texts; 0 if the texts would become long."""
-    n_tokens = sum(
-        len(words) + sum(len(parts_of(word, NGRAMS)) for word in words)
-        for words in map(split, texts)
-    )
-    return NGRAMS if n_tokens <= SHORT * len(texts) else 0
+    n_words = sum(len(text.split()) for text in texts)
+    return NGRAMS if n_words <= SHORT * len(texts) else 0
 
 
 def members(n_texts: int) -> int:
@@ -62,7 +59,7 @@ def members(n_texts: int) -> int:
 
 def max_len(longest: int) -> int:
     """Return how many tokens a model reads if the longest text to train on has so many."""
-    return min(max(64, 2 * longest), LONGEST)
+    return min(max(256, 2 * longest), LONGEST)
 
 
 def training(n_texts: int) -> dict[str, Any]:

@@ -16,6 +16,9 @@ SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 TOKEN = re.compile(rf"[{SINGLE}]|[^\W{SINGLE}]+(?:['\u2019][^\W{SINGLE}]+)*|[^\w\s]")
 """A character that is a word by itself; a word, also with apostrophes; or another sign."""
 
+LEAST = 3
+"""How often a part of words must occur: rarer ones take time and say little."""
+
 
 class WordTokenizer(Tokenizer):
     """A token for each word and each punctuation mark of the vocabulary.
@@ -65,7 +68,7 @@ class WordTokenizer(Tokenizer):
         vocab_size : int
             Most ids, with those of padding and of unknown words.
         min_count : int
-            How often a word must occur; a part at least twice.
+            How often a word must occur; a part at least 3 times.
         lower, ngrams
             As in the class.
         """
@@ -79,7 +82,7 @@ class WordTokenizer(Tokenizer):
             for word, n in counts.items():
                 for part in parts_of(word, ngrams):
                     of_parts[part] += n
-            kept |= {part: n for part, n in of_parts.items() if n >= max(min_count, 2)}
+            kept |= {part: n for part, n in of_parts.items() if n >= max(min_count, LEAST)}
         ranked = sorted(kept, key=lambda token: (-kept[token], token))
         return cls(ranked[: vocab_size - 2], lower=lower, ngrams=ngrams)
 

@@ -142,7 +142,7 @@ def test_a_long_text_is_cut_and_that_is_said_once():
 
 
 def test_a_model_reads_texts_longer_than_those_it_was_trained_on(classifier):
-    assert classifier.model.config.max_len == 64
+    assert classifier.model.config.max_len == 256
     assert classifier.predict(["soup bread " * 20]).tolist() == ["food"]
 
 
