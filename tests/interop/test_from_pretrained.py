@@ -347,7 +347,7 @@ def test_what_was_trained_is_written_frozen_or_not(folder, tmp_path):
     assert (trained_query != found.encoder.parameters()[name]).any()
 
 
-@pytest.mark.parametrize("pooling", ["mean", "first"])
+@pytest.mark.parametrize("pooling", ["mean", "first", "max"])
 def test_a_head_on_pooled_tokens_is_a_dense_after_the_pooling(folder, tmp_path, pooling):
     found = nf.from_pretrained(sentence_encoder(folder), max_len=12)
     model = found.classifier(2, pooling=pooling)
