@@ -20,7 +20,7 @@ from npformer.pipelines.training_settings import filled
 from npformer.reporting import report
 from npformer.training import Data, History, fit
 
-OWN = ("model", "data", "validation", "seed")
+OWN = ("model", "data", "seed")
 """Arguments of `fit` that a RawClassifier gives by itself."""
 
 
@@ -55,8 +55,8 @@ class RawClassifier(ABC):
     ) -> None:
         if config is not None and not isinstance(config, EncoderConfig | Mapping):
             raise TypeError(
-                f"config is {described(config)}; expected an EncoderConfig, or a mapping of some "
-                "of its settings, such as {'mixer': 'fourier'}"
+                f"config is {described(config)}; expected an EncoderConfig, or some of its "
+                "settings, such as {'mixer': 'fourier'}"
             )
         if isinstance(config, Mapping):
             for name in config:
@@ -73,8 +73,6 @@ class RawClassifier(ABC):
         self.histories: list[History] = []
         self.settings: dict[str, Any] = {}
         self._names: ClassNames | None = None
-
-    # What differs between texts and series -------------------------------------------------------
 
     @abstractmethod
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
@@ -112,8 +110,6 @@ class RawClassifier(ABC):
     @abstractmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return a classifier without models from what `preparation` returned."""
-
-    # Training --------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -202,7 +198,9 @@ class RawClassifier(ABC):
         x, mask = self.arrays(samples)
         return x, y, mask
 
-    # Use ---------------------------------------------------------------------------------------
+    def take(self, models: list[SequenceClassifier], names: ClassNames) -> None:
+        """Take over trained models and the classes that they tell apart."""
+        self.models, self._names = models, names
 
     @property
     def classes(self) -> list[Any]:

@@ -21,7 +21,7 @@ from npformer.data.tables import read_table
 from npformer.inspection.summary import summary
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES
-from npformer.pipelines import RawClassifier, Scores, SeriesClassifier, TextClassifier, save
+from npformer.pipelines import RawClassifier, Scores, SeriesClassifier, TextClassifier
 from npformer.text import TOKENIZERS
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
@@ -36,7 +36,7 @@ from npformer.tools.file_task import (
     chosen_column,
     list_of,
 )
-from npformer.training.checkpoint import checkpoint_name
+from npformer.training.checkpoint import checkpoint_name, save
 
 ENCODER = {field.name for field in fields(EncoderConfig)}
 TRAINING = ("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing")
