@@ -1,5 +1,7 @@
 """A share of the data, held out for validation."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
