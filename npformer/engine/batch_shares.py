@@ -73,8 +73,7 @@ def share_of(
 def without_full_mask(batch: Batch) -> Batch:
     """Return a batch without its mask if no token is padding, as is common in batches by length.
 
-    Layers need not look at a mask then: a step of 400 tokens in two layers of attention takes 4 %
-    less time.
+    Layers need not look at a mask then, which takes a few per cent of a short step.
     """
     padding = batch.padding
     full = padding is not None and type(padding.mask) is np.ndarray and padding.mask.all()

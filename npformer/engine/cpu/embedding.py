@@ -2,7 +2,8 @@
 
 Without this a training step takes 4 % longer on S, 1 % on M, 3 % on X (`python -m benchmarks
 parts`). Batches of a few hundred tokens change a small part of a table of thousands of rows: there
-`add_to_rows` takes a third of the time of the whole table's gradient, and of adding it.
+`add_to_rows` takes about half the time of the whole table's gradient with 5000 rows, and a tenth
+with 30000.
 """
 
 from typing import Any
