@@ -11,11 +11,12 @@ MIXERS = ("attention", "fourier")
 CONFIG: dict[str, Any] = {
     **{"d_model": 64, "n_layers": 2, "n_heads": 4, "d_ff": 128, "dropout": 0.1},
     **{"norm": "post", "positions": "sinusoidal", "padding": "per_length"},
+    **{"scale_embeddings": False, "pooling": "mean"},
 }
 TRAINING = {"lr": 1e-3, "schedule": "cosine", "warmup": 0.1, "clip_norm": 1.0}
 OF_TASK = {
     "vowels": {"epochs": 30, "batch_size": 16},
-    "sentences": {"epochs": 6, "batch_size": 32, "lr": 3e-3},
+    "sentences": {"epochs": 6, "batch_size": 32, "lr": 3e-3, "token_dropout": 0.3},
 }
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -24,9 +25,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "`positions='none'`": {"positions": "none"},
     "`positions='learned'`": {"positions": "learned"},
     "`embedding_norm=True`": {"embedding_norm": True},
-    "`scale_embeddings=False`": {"scale_embeddings": False},
+    "`scale_embeddings=True`": {"scale_embeddings": True},
     "features not scaled": {"scale": False},
     "divided by sqrt(L d / 2)": {"mixer": "scaled_fourier"},
+    "divided, `positions='learned'`": {"mixer": "scaled_fourier", "positions": "learned"},
     "`padding='zero'`": {"padding": "zero"},
     "`pooling='first'`": {"pooling": "first"},
     "`n_layers=1`": {"n_layers": 1},
@@ -50,12 +52,15 @@ def accuracy(task, mixer, changes, seed):
     """Return the test accuracy of a classifier with some settings changed."""
     if "scaled_fourier" not in nf.MIXERS:
         nf.MIXERS.register("scaled_fourier", ScaledFourier)
-    config: dict[str, Any] = {**CONFIG, "mixer": mixer}
-    arguments: dict[str, Any] = {"pooling": "mean", "seed": seed}
-    training: dict[str, Any] = {**TRAINING, **OF_TASK[task]}
-    for name, value in changes.items():
-        place = config if name in nf.EncoderConfig.__dataclass_fields__ else arguments
-        (training if name in TRAINING else place)[name] = value
+    config, arguments, training = {}, {"seed": seed}, {}
+    chosen = {**CONFIG, **TRAINING, **OF_TASK[task], "mixer": mixer, **changes}
+    for name, value in chosen.items():
+        if name in nf.EncoderConfig.__dataclass_fields__:
+            config[name] = value
+        elif name in ("pooling", "scale"):
+            arguments[name] = value
+        else:
+            training[name] = value
     kind, load = {
         "vowels": (nf.SeriesClassifier, nf.data.vowels),
         "sentences": (nf.TextClassifier, nf.data.sentences),
