@@ -12,9 +12,11 @@ RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "ques
 def draw():
     """Return the figures by name."""
     found = {name: part["figures"] for name, part in json.loads(RESULTS.read_text("utf-8")).items()}
+    settings = [*found["fourier vowels"], *found["fourier sentences"]]
     return {
         "collapse": collapse(found["collapse"]),
         "memories": memories(found["memories"]["shown"]),
+        "fourier": one_at_a_time(settings),
     }
 
 
@@ -52,4 +54,25 @@ def memories(units):
         axes[5].set_ylim(0, 20)
         axes[5].tick_params(labelsize=9, length=2)
         axes[5].set_title(f"unit {unit['unit']}", fontsize=9, pad=2)
+    return figure
+
+
+def one_at_a_time(found):
+    """Draw the accuracy with each change of a setting, of both mixers, for each task."""
+    changes = list(dict.fromkeys(f["change"] for f in found))
+    tasks = list(dict.fromkeys(f["task"] for f in found))
+    figure, all_axes = plt.subplots(1, len(tasks), figsize=(7.4, 4.6), sharey=True)
+    for task, axes in zip(tasks, all_axes, strict=True):
+        for mixer, colour, marker in (("attention", "#0072b2", "o"), ("fourier", "#d55e00", "D")):
+            of_mixer = [f for f in found if (f["task"], f["mixer"]) == (task, mixer)]
+            rows = [changes.index(f["change"]) for f in of_mixer]
+            means = [np.mean(f["accuracy"]) for f in of_mixer]
+            axes.scatter(means, rows, color=colour, marker=marker, s=26, label=mixer, zorder=3)
+            axes.axvline(means[0], color=colour, lw=0.8, ls=":")
+        axes.set_title(task, fontsize=10)
+        axes.set_xlabel("test accuracy")
+        axes.grid(axis="y", lw=0.3)
+    all_axes[0].set_yticks(range(len(changes)), [name.replace("`", "") for name in changes])
+    all_axes[0].invert_yaxis()
+    all_axes[0].legend(frameon=False, fontsize=9, loc="lower left")
     return figure

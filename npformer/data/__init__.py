@@ -3,5 +3,20 @@
 from npformer.data.dataset import Dataset
 from npformer.data.digits import SPLITS, digits
 from npformer.data.generated import majority, parity, pointer, recall, reverse
+from npformer.data.raw_data import RawData
+from npformer.data.sentences import sentences
+from npformer.data.vowels import vowels
 
-__all__ = ["SPLITS", "Dataset", "digits", "majority", "parity", "pointer", "recall", "reverse"]
+__all__ = [
+    "SPLITS",
+    "Dataset",
+    "RawData",
+    "digits",
+    "majority",
+    "parity",
+    "pointer",
+    "recall",
+    "reverse",
+    "sentences",
+    "vowels",
+]

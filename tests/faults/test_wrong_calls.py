@@ -31,6 +31,7 @@ NOT_CALLED = {
     *("Checkpoint", "CheckpointWarning", "NonFiniteGradientError"),
     *("BackendUnavailableError", "BatchTooLargeError", "NonFiniteLossError", "TrainingState"),
     *("Layer", "Workspace", "backends", "functional.NO_LABEL", "data.Dataset", "data.SPLITS"),
+    "data.RawData",
     *("layers.Pooling", "mixers.Mixer", "mixers.Scores", "mixers.Synthesizer", "mixers.SCORES"),
     *("mixers.WholeSequenceMixer", "mixers.LAYOUTS"),
 }

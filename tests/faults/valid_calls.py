@@ -773,6 +773,9 @@ learning()
 # Data ---------------------------------------------------------------------------------------------
 
 call("data.digits", data.digits, split=choice("ordered", "stratified"), dtype=dtype())
+call("data.vowels", data.vowels, dtype=dtype())
+share = number(0.25, lambda v: 0.0 < v < 1.0)
+call("data.sentences", data.sentences, seed=seed(), test=share, repeated=flag(False))
 for task, sizes in (
     (data.reverse, {"length": count(4), "symbols": count(3)}),
     (data.majority, {"length": count(5)}),

@@ -1,0 +1,36 @@
+"""vowels: nine speakers who say two vowels, 640 series stored in the package.
+
+``vowels.LICENSE.txt`` in this folder has their source and licence.
+"""
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.data.raw_data import RawData, RawPart
+
+
+def vowels(dtype: str = "float64") -> RawData:
+    """Return series of 7 to 29 steps with 12 features, and who speaks: "1" to "9".
+
+    Nine men said the Japanese vowels a and e one after the other. A step is a frame of 25.6 ms, and
+    its features are the coefficients of a linear prediction. The parts are those of Kudo et al.
+    (1999): 270 series to train on, 30 of each speaker, and 370 of other occasions for testing.
+
+    Parameters
+    ----------
+    dtype : {"float32", "float64"}
+    """
+    from importlib import resources  # here, because it is slow to import
+
+    checks.choice("dtype", dtype, checks.FLOATS)
+    with (
+        resources.files("npformer.data").joinpath("vowels.npz").open("rb") as file,
+        np.load(file, allow_pickle=False) as stored,
+    ):
+        low, middle, high = stored["bytes"].astype("int32")  # each [12, steps of all series]
+        lengths, labels = stored["lengths"], stored["labels"].astype("str").tolist()
+    millionths = low + (middle << 8) + (high << 16) - (1 << 23)
+    values = (millionths.T / 1e6).astype(dtype)
+    series = np.split(values, np.cumsum(lengths, dtype="int64")[:-1])
+    train: RawPart = series[:270], labels[:270]
+    return RawData(train=train, test=(series[270:], labels[270:]))
