@@ -1,7 +1,7 @@
 """npformer in scikit-learn: `EncoderClassifier`. Needs the extra `sklearn`."""
 
 try:
-    import sklearn as _  # the library: npformer's own folder is npformer.sklearn
+    import sklearn  # noqa: F401 - the library, not this folder, which is npformer.sklearn
 except ImportError as error:
     raise ImportError(
         f"npformer.sklearn needs scikit-learn, which cannot be imported here ({error}); install it "

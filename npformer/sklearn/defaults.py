@@ -1,16 +1,83 @@
-"""What "auto" stands for: batch size, epochs, and whether to hold samples out."""
+"""What "auto" stands for, by the kind of the inputs and the number n of samples to train on."""
+
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
+
+from npformer.models import EncoderConfig
+from npformer.pipelines import text_defaults
+
+AUTO = "auto"
+
+ONE_BATCH = 64
+"""Up to so many samples are one batch, in float64 and without dropout: nothing but the initial
+weights is left to chance, and a sample of weight 2 is the same as two samples."""
 
 SMALLEST, LARGEST = 32, 256  # samples in a step
 STEPS = 4000  # of a training, about
 FEWEST, MOST = 10, 100  # epochs
-ENOUGH = 200  # samples to hold some of them out
+ENOUGH = 2000  # samples, to hold some of them out
+
+NUMBERS: dict[str, Any] = {
+    "d_model": 64,
+    "n_layers": 2,
+    "n_heads": 4,
+    "d_ff": 128,
+    "dropout": 0.1,
+    "norm": "pre",
+    "positions": "learned",
+}
+"""An encoder for token ids and series."""
+
+
+def encoder_for(kind: str, n: int) -> dict[str, Any]:
+    """Return the settings of an encoder, and its dtype."""
+    usual = asdict(EncoderConfig())
+    if kind == "text":
+        return {**usual, **text_defaults.CONFIG, "dtype": "float32"}
+    if n <= ONE_BATCH:
+        return {**usual, **NUMBERS, "dropout": 0.0, "dtype": "float64"}
+    return {**usual, **NUMBERS, "dtype": "float32"}
+
+
+def pooling_for(kind: str, same_length: bool) -> str:
+    """Return "flatten" for series of one length, where a place has a meaning; otherwise "mean"."""
+    if kind == "text":
+        return text_defaults.POOLING
+    return "flatten" if kind == "series" and same_length else "mean"
+
+
+def holds_out(kind: str, n: int) -> bool:
+    """Return whether some samples decide when to stop.
+
+    A few are a worse judge than the training loss, and are missed in the training. For texts
+    another epoch costs more than they do.
+    """
+    return n >= (ONE_BATCH if kind == "text" else ENOUGH)
+
+
+def training_for(kind: str, n: int) -> dict[str, Any]:
+    """Return batch_size, max_iter, learning_rate and weight_decay."""
+    if kind == "text":
+        usual = text_defaults.training(n)
+        return {
+            "batch_size": usual["batch_size"],
+            "max_iter": usual["epochs"],
+            "learning_rate": usual["lr"],
+            "weight_decay": usual.get("weight_decay", 0.0),
+        }
+    return {
+        "batch_size": batch_size_for(n),
+        "max_iter": None,
+        "learning_rate": 1e-3,
+        "weight_decay": 0.01,
+    }
 
 
 def batch_size_for(n: int) -> int:
-    """Return the power of two next to sqrt(n), from 32 to 256; up to 64 samples are one batch."""
-    if n <= 2 * SMALLEST:
+    """Return the power of two next to sqrt(n), from 32 to 256; few samples are one batch."""
+    if n <= ONE_BATCH:
         return n
     return int(np.clip(2 ** round(np.log2(n) / 2), SMALLEST, LARGEST))
 
@@ -18,18 +85,3 @@ def batch_size_for(n: int) -> int:
 def epochs_for(n: int, batch_size: int) -> int:
     """Return how many epochs make `STEPS` steps, but from 10 to 100."""
     return int(np.clip(round(STEPS / -(-n // batch_size)), FEWEST, MOST))
-
-
-def hold_out(
-    labels: np.ndarray, fraction: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to train on and those held out, with the same share of each class.
-
-    A class with a single sample keeps it for the training.
-    """
-    held = []
-    for label in np.unique(labels):
-        rows = rng.permutation(np.flatnonzero(labels == label))
-        held.append(rows[: min(round(fraction * len(rows)), len(rows) - 1)])
-    out = np.sort(np.concatenate(held))
-    return np.setdiff1d(np.arange(len(labels)), out), out

@@ -4,68 +4,148 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, compute_sample_weight
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    assert_all_finite,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from npformer import training
-from npformer.classifier import SequenceClassifier
-from npformer.core import checks, to_numpy
-from npformer.losses import SoftmaxCrossEntropy
-from npformer.models import EncoderConfig
-from npformer.optim import Adam, cosine
-from npformer.sklearn import defaults
-from npformer.sklearn.readers import SeriesReader, TextReader, TokenReader
+from npformer.core import to_numpy
 from npformer.sklearn.samples import samples_of
-from npformer.sklearn.weighted import WeightedCrossEntropy
+from npformer.sklearn.targets import classes_of, labels_of, numbers_of, weights_of
+from npformer.sklearn.training import Labelled, build, parted, train, train_once, workers_of
 
 
 class EncoderClassifier(ClassifierMixin, BaseEstimator):
-    """A Transformer encoder that classifies token ids, series or texts."""
+    """A Transformer encoder that classifies token ids, series, or texts.
+
+    X is one of
+
+    - token ids: whole numbers, (n_samples, length), or a list of arrays (length_i,);
+    - series: floats, (n_samples, length) or (n_samples, length, n_features), or a list of arrays
+      (length_i, n_features);
+    - texts: a list, an array, a Series of str, or a DataFrame of one column.
+
+    Parameters
+    ----------
+    inputs : {"auto", "tokens", "series", "text"}
+        What X holds. "auto": strings are texts, whole numbers token ids, and floats series. A table
+        of counts is "series".
+    mixer : str or sequence of str
+        What mixes tokens in each layer: "attention", "fourier", ..., see `npformer.MIXERS`.
+    d_model, n_layers, n_heads, d_ff, dropout, activation, norm, positions : optional
+        Settings of `npformer.EncoderConfig`. "auto": what fits the kind of inputs and the number of
+        samples, see `npformer.sklearn.defaults`.
+    pooling : str
+        As in `npformer.SequenceClassifier`. "auto": "flatten" for series of one length, otherwise
+        "mean".
+    max_len : int, optional
+        The longest sample that can be predicted. None: the longest in the training; of texts up to
+        twice that, and what is longer is cut with a warning.
+    vocab_size : int, optional
+        How many token ids there are. None: one more than the largest in the training. For texts,
+        the most tokens in the vocabulary.
+    padding_id : int, optional
+        The token id that stands for padding.
+    tokenizer : {"word", "wordpiece", "bpe"} or npformer.text.Tokenizer
+        For texts, see `npformer.TextClassifier`.
+    scale : bool
+        Whether series are brought to mean 0 and standard deviation 1, by those of the training
+        part: in each column of a 2-D array, otherwise in each feature.
+    max_iter : int
+        Epochs at most. "auto": about 4000 steps, from 10 to 100 epochs. The learning rate falls to
+        0 over them, along half a cosine.
+    batch_size : int
+        "auto": about the square root of the number of samples, from 32 to 256.
+    learning_rate, weight_decay : float
+        Of Adam. "auto": 0.001 and 0.01.
+    clip_norm, label_smoothing : float
+        As in `npformer.fit`.
+    early_stopping : bool
+        Whether a part of the data is held out, the same share of each class, and the epoch with the
+        best accuracy on it is kept. If not, the training ends when its loss falls no more. "auto":
+        from 2000 samples on; of texts, from 64 on.
+    validation_fraction : float
+        The part that is held out.
+    n_iter_no_change : int
+        Epochs without a better one, after which the training ends.
+    tol : float
+        How much the training loss must fall, without early stopping.
+    class_weight : dict or "balanced", optional
+    warm_start : bool
+        Whether `fit` goes on with the weights of the call before.
+    random_state : int, RandomState or None
+        For the weights, the held-out part, the order of samples, and dropout.
+    n_jobs : int, optional
+        Processes that share a batch. None: 1. -1: as many as are worth it.
+    verbose : bool
+        Whether to show a progress bar.
+    dtype : {"auto", "float32", "float64"}
+        Of weights and probabilities. "auto": float32, and float64 for up to 64 samples.
+
+    Attributes
+    ----------
+    classes_ : array, shape (n_classes,)
+    n_features_in_ : int
+        Columns of X; if X has three axes or is a list, features of a token. Texts have none.
+    feature_names_in_ : array of str
+        If X was a DataFrame.
+    inputs_ : str
+        What X held: "tokens", "series" or "text".
+    model_ : npformer.SequenceClassifier
+    loss_curve_ : list of float
+        The training loss of each epoch.
+    best_loss_ : float
+        The lowest of them.
+    validation_scores_, best_validation_score_ : list of float, and float, or None
+        Accuracy on what was held out after each epoch, and the best.
+    n_iter_ : int
+        Epochs.
+    history_ : npformer.History
+        Of the last `fit`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from npformer.sklearn import EncoderClassifier
+    >>> digits = load_digits()
+    >>> classifier = EncoderClassifier(random_state=0).fit(digits.images[:900], digits.target[:900])
+    >>> accuracy = classifier.score(digits.images[900:], digits.target[900:])
+    """
 
     def __init__(
         self,
         *,
-        inputs="auto",
-        mixer="attention",
-        d_model=64,
-        n_layers=2,
-        n_heads=4,
-        d_ff=128,
-        dropout=0.0,
-        activation="gelu",
-        norm="post",
-        positions="learned",
-        pooling="auto",
-        max_len=None,
-        vocab_size=None,
-        padding_id=None,
-        tokenizer="word",
-        scale=True,
-        max_iter="auto",
-        batch_size="auto",
-        learning_rate=1e-3,
-        weight_decay=0.01,
-        clip_norm=1.0,
-        label_smoothing=0.0,
-        early_stopping="auto",
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=1e-4,
-        class_weight=None,
-        warm_start=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=False,
-        dtype="float32",
-    ):
+        inputs: str = "auto",
+        mixer: Any = "attention",
+        d_model: int | str = "auto",
+        n_layers: int | str = "auto",
+        n_heads: int | str = "auto",
+        d_ff: int | str = "auto",
+        dropout: float | str = "auto",
+        activation: str = "auto",
+        norm: str = "auto",
+        positions: str = "auto",
+        pooling: str = "auto",
+        max_len: int | None = None,
+        vocab_size: int | None = None,
+        padding_id: int | None = None,
+        tokenizer: Any = "word",
+        scale: bool = True,
+        max_iter: int | str = "auto",
+        batch_size: int | str = "auto",
+        learning_rate: float | str = "auto",
+        weight_decay: float | str = "auto",
+        clip_norm: float | None = 1.0,
+        label_smoothing: float = 0.0,
+        early_stopping: bool | str = "auto",
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+        dtype: str = "auto",
+    ) -> None:
         self.inputs = inputs
         self.mixer = mixer
         self.d_model = d_model
@@ -99,225 +179,106 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.dtype = dtype
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on labelled samples.
+
+        Parameters
+        ----------
+        X : samples, see the class
+        y : array, shape (n_samples,)
+            Labels: strings, or numbers that are whole.
+        sample_weight : array, shape (n_samples,), optional
+            At least 0. Samples of weight 0 are left out; the others count in the loss, in the means
+            that series are scaled by, and in the validation score.
+        """
         again = self.warm_start and hasattr(self, "model_")
-        kind, samples = samples_of(self, X, reset=not again)
-        y = self._labels_of(samples, y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if again and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"y has the classes {classes} and warm_start continues a training on "
-                f"{self.classes_}; expected the same. Set warm_start=False to begin anew"
-            )
-        samples, labels, weights = self._weighted(samples, labels, classes, sample_weight)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        train, held = self._parts(labels, rng)
+        kind, data = self._read(X, y, sample_weight, reset=not again)
+        classes = self.classes_ if again else classes_of(data.labels)
+        data.labels = numbers_of(data.labels, classes)
+        rng = self._generator()
+        parts = parted(self, kind, data, rng)
         if not again:
-            self.inputs_, self.classes_ = kind, classes
-            self._build(_rows(samples, train), weights[train], rng)
-        x, mask = self.reader_.read(samples)
-        n, size = len(train), self._batch_size(len(train))
-        epochs = (
-            defaults.epochs_for(n, size)
-            if self.max_iter == "auto"
-            else checks.positive("max_iter", self.max_iter)
-        )
-        steps = epochs * -(-n // size)
-        callbacks = []
-        if not len(held):
-            callbacks.append(_Converged(self.tol, self.n_iter_no_change))
-        history = self._run(
-            x, mask, labels, weights, train, held, rng,
-            epochs=epochs,
-            batch_size=size,
-            patience=self.n_iter_no_change if len(held) else None,
-            lr=self.learning_rate,
-            weight_decay=self.weight_decay,
-            schedule=cosine(steps, warmup=min(steps // 10, 1000)) if steps > 1 else None,
-            callbacks=callbacks,
-        )
-        self.loss_curve_ = history.train_loss
-        self.n_iter_ = len(history.train_loss)
-        self.validation_scores_ = history.validation_accuracy if len(held) else None
-        self.best_validation_score_ = (
-            history.validation_accuracy[history.best_epoch - 1] if len(held) else None
-        )
-        self.best_loss_ = min(history.train_loss)
-        self.history_ = history
-        self._optimizer = None
-        return self
-
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        first = _check_partial_fit_first_call(self, classes)
-        first = first or not hasattr(self, "model_")
-        kind, samples = samples_of(self, X, reset=first)
-        y = self._labels_of(samples, y)
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y has the classes {unknown}, not in {self.classes_}")
-        labels = np.searchsorted(self.classes_, y)
-        samples, labels, weights = self._weighted(
-            samples, labels, self.classes_, sample_weight, partial=True
-        )
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        if first:
-            self.inputs_ = kind
-            self._build(samples, weights, rng)
-            self.loss_curve_, self.n_iter_ = [], 0
-        if getattr(self, "_optimizer", None) is None:
-            self._optimizer = Adam(
-                self.model_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
-            )
-        x, mask = self.reader_.read(samples)
-        n = len(labels)
-        history = self._run(
-            x, mask, labels, weights, np.arange(n), [], rng,
-            epochs=1, batch_size=self._batch_size(n), optimizer=self._optimizer,
-        )
-        self.loss_curve_ += history.train_loss
-        self.n_iter_ += 1
+            self._begin(kind, classes, parts[0], rng)
+        self.history_ = history = train(self, kind, parts, rng)
+        self._optimizer = None  # its learning rate has fallen to 0
+        self.loss_curve_ = list(history.train_loss)
         self.best_loss_ = min(self.loss_curve_)
+        self.n_iter_ = len(self.loss_curve_)
+        self.validation_scores_ = list(history.validation_metric) if len(parts) == 2 else None
+        self.best_validation_score_ = max(self.validation_scores_ or [], default=None)
         return self
 
-    def _run(self, x, mask, labels, weights, train, held, rng, **options):
-        y, loss = labels, None
-        if (weights != weights[0]).any():
-            y = np.stack([labels, weights], axis=1)
-            loss = WeightedCrossEntropy(self.label_smoothing)
-            options["loss"] = loss
-        else:
-            options["label_smoothing"] = self.label_smoothing
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Train for one epoch, with a learning rate that stays.
 
-        def part(rows):
-            return (x[rows], y[rows]) if mask is None else (x[rows], y[rows], mask[rows])
+        The first call decides what the model knows of X: scaling, vocabulary and size, the longest
+        sample. Ids that come later need `vocab_size`, and longer samples `max_len`.
 
-        alone = self.n_jobs in (None, 1)
-        return training.fit(
-            self.model_,
-            part(train),
-            validation=part(held) if len(held) else None,
-            clip_norm=self.clip_norm,
-            seed=rng,
-            workers=1 if alone else "auto" if self.n_jobs == -1 else self.n_jobs,
-            processes=False if alone else "auto",
-            progress=bool(self.verbose),
-            **options,
-        )
-
-    def _batch_size(self, n):
-        if self.batch_size == "auto":
-            return defaults.batch_size_for(n)
-        return min(checks.positive("batch_size", self.batch_size), n)
-
-    def _labels_of(self, samples, y):
-        if y is None:
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array, optional
+            All labels that will come; needed in the first call.
+        """
+        first = not hasattr(self, "model_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        kind, data = self._read(X, y, sample_weight, reset=first)
+        asked = None if classes is None else classes_of(np.asarray(classes))
+        if not first and asked is not None and not np.array_equal(asked, self.classes_):
             raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
+                f"classes is {asked}; expected {self.classes_}, those of the first call, or None"
             )
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        check_consistent_length(samples, y)
-        return y
+        known = asked if first else self.classes_
+        data.labels = numbers_of(data.labels, known)
+        rng = self._generator()
+        if first:
+            self._begin(kind, known, data, rng)
+            self.loss_curve_ = []
+        self.loss_curve_.append(train_once(self, kind, data, rng))
+        self.best_loss_ = min(self.loss_curve_)
+        self.n_iter_ = len(self.loss_curve_)
+        return self
 
-    def _weighted(self, samples, labels, classes, sample_weight, partial=False):
-        weights = _check_sample_weight(sample_weight, samples, dtype=np.float64, ensure_non_negative=True)
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, classes[labels])
-        rows = np.flatnonzero(weights)
-        if len(rows) == 0:
-            raise ValueError("all sample weights are zero; expected at least one above")
-        if len(rows) < len(labels):
-            samples, labels, weights = _rows(samples, rows), labels[rows], weights[rows]
-        if not partial and len(np.unique(labels)) < 2:
-            raise ValueError(
-                f"y holds one class, {classes[labels[0]]!r}, in samples of weight above zero; expected at "
-                "least 2 classes"
-            )
-        return samples, labels, weights
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable label of each sample."""
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
-    def _parts(self, labels, rng):
-        everything = np.arange(len(labels))
-        early = self.early_stopping
-        if early == "auto":
-            early = len(labels) >= defaults.ENOUGH
-        if not early:
-            return everything, everything[:0]
-        train, held = defaults.hold_out(labels, self.validation_fraction, rng)
-        if len(held) < 1:
-            if self.early_stopping == "auto":
-                return everything, everything[:0]
-            raise ValueError("The validation set is too small.")
-        return train, held
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, (n_samples, n_classes), as `classes_` has them."""
+        return np.exp(self.predict_log_proba(X))
 
-    def _build(self, samples, weights, rng):
-        if self.inputs_ == "tokens":
-            reader = TokenReader(self.vocab_size, self.padding_id)
-        elif self.inputs_ == "series":
-            reader = SeriesReader(self.scale, self.dtype)
-        else:
-            reader = TextReader(self.tokenizer, self.max_len)
-        reader.learn(samples, weights)
-        longest = max(len(each) for each in samples)
-        fixed = not isinstance(samples, list)
-        pooling = self.pooling
-        if pooling == "auto":
-            pooling = "flatten" if fixed and self.inputs_ == "series" else "mean"
-        config = EncoderConfig(
-            d_model=self.d_model, n_layers=self.n_layers, n_heads=self.n_heads, d_ff=self.d_ff,
-            max_len=longest if self.max_len is None else self.max_len,
-            mixer=self.mixer, dropout=self.dropout, activation=self.activation, norm=self.norm,
-            positions=self.positions, padding="per_length",
-        )
-        self.reader_ = reader
-        self.model_ = SequenceClassifier(
-            config, len(self.classes_), pooling=pooling, seed=rng, dtype=self.dtype,
-            **reader.arguments(),
-        )
-
-    def _outputs(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of `predict_proba`, exact also where it is 0."""
         check_is_fitted(self)
         _, samples = samples_of(self, X, reset=False)
         x, mask = self.reader_.read(samples)
-        return self.model_.in_batches(
-            to_numpy, x, mask, 256, processes=self.n_jobs not in (None, 1) and "auto"
-        )
+        processes = workers_of(self)["processes"]
+        logits = self.model_.in_batches(to_numpy, x, mask, 256, processes=processes)
+        return np.asarray(self.model_.loss.log_probabilities(logits), logits.dtype)
 
-    def predict(self, X):
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
+    def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[str, Labelled]:
+        """Return the kind of X, and its samples with labels, without those of weight 0."""
+        kind, samples = samples_of(self, X, reset=reset)
+        y = labels_of(self, samples, y)
+        data = Labelled(samples, y, weights_of(self, samples, y, sample_weight))
+        return kind, data if data.weights.all() else data.of_rows(np.flatnonzero(data.weights))
 
-    def predict_proba(self, X):
-        return np.exp(self.predict_log_proba(X))
+    def _begin(self, kind: str, classes: Any, data: Labelled, rng: np.random.Generator) -> None:
+        """Make a model, and what reads samples for it."""
+        self.reader_, self.model_ = build(self, kind, data, len(classes), rng)
+        self.inputs_, self.classes_, self._optimizer = kind, classes, None
 
-    def predict_log_proba(self, X):
-        outputs = self._outputs(X)
-        return SoftmaxCrossEntropy().log_probabilities(outputs).astype(outputs.dtype)
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = self.inputs != "text"
+        tags.input_tags.one_d_array = self.inputs == "text"
         tags.input_tags.three_d_array = self.inputs in ("auto", "series")
         tags.input_tags.string = self.inputs in ("auto", "text")
-        tags.input_tags.categorical = self.inputs == "tokens"
-        tags.input_tags.one_d_array = self.inputs == "text"
-        tags.input_tags.two_d_array = self.inputs != "text"
+        tags.input_tags.categorical = tags.input_tags.positive_only = self.inputs == "tokens"
         return tags
-
-
-def _rows(samples, rows):
-    return [samples[row] for row in rows] if isinstance(samples, list) else samples[rows]
-
-
-class _Converged(training.Callback):
-    """Stops when the training loss has not fallen by `tol` for so many epochs."""
-
-    def __init__(self, tol, patience):
-        self.tol, self.patience = tol, patience
-        self.best, self.waited = np.inf, 0
-
-    def after_epoch(self, state):
-        loss = state.history.train_loss[-1]
-        self.waited = self.waited + 1 if loss > self.best - self.tol else 0
-        self.best = min(self.best, loss)
-        if self.waited > self.patience:
-            state.stop("converged")

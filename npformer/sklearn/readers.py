@@ -1,14 +1,65 @@
 """Readers: they learn from the training part how samples become a model's x and mask."""
 
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from npformer.core import checks
+from npformer.pipelines import text_defaults
 from npformer.sklearn.samples import Samples
+from npformer.text import Tokenizer, train_tokenizer
 
 MOST_IDS = 10_000_000
 """Rows of a table of embeddings. Ids above are likely to be numbers of another kind."""
+
+
+class Reader(ABC):
+    """What turns samples into arrays, and knows what a model has to know of them.
+
+    Attributes
+    ----------
+    max_len : int
+        Length of the longest sample that the model takes: the estimator's, or, after `learn`, that
+        of the longest in the training.
+    same_length : bool
+        Whether all samples of the training have the same number of tokens, and none is padding.
+    """
+
+    max_len: int
+    same_length = True
+
+    def __init__(self, estimator: Any, dtype: str) -> None:
+        self.dtype = dtype
+        self.given_max_len = estimator.max_len
+        if estimator.max_len is not None:
+            self.given_max_len = checks.positive("max_len", estimator.max_len)
+
+    @abstractmethod
+    def learn(self, samples: Samples, weights: np.ndarray) -> None:
+        """Take what there is to know from the samples to train on."""
+
+    @abstractmethod
+    def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return x and its mask, (n, length)."""
+
+    @abstractmethod
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `SequenceClassifier` that say what x holds."""
+
+    def note_lengths(self, samples: Samples) -> None:
+        """Note how long samples are."""
+        self.same_length = not isinstance(samples, list)
+        self.max_len = self.given_max_len or max(len(each) for each in samples)
+
+    def with_mask(self, samples: Samples, dtype: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return samples as one array, with 0 after the last token of each, and a mask."""
+        if not isinstance(samples, list):
+            mask = None if self.same_length else np.ones(samples.shape[:2], bool)
+            return np.asarray(samples, dtype), mask
+        return padded(samples, dtype)
 
 
 def padded(samples: Sequence[np.ndarray], dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -20,129 +71,135 @@ def padded(samples: Sequence[np.ndarray], dtype: str) -> tuple[np.ndarray, np.nd
     return x, mask
 
 
-class TokenReader:
-    """Token ids, and a mask if there is padding.
+class TokenReader(Reader):
+    """Token ids."""
 
-    Parameters
-    ----------
-    vocab_size : int, optional
-        None: one more than the largest id that `learn` sees.
-    padding_id : int, optional
-    """
-
-    def __init__(self, vocab_size: int | None, padding_id: int | None) -> None:
-        self.vocab_size = vocab_size
-        self.padding_id = padding_id
-        self.masked = padding_id is not None
+    def __init__(self, estimator: Any, dtype: str) -> None:
+        super().__init__(estimator, dtype)
+        self.vocab_size = estimator.vocab_size
+        self.padding_id = estimator.padding_id
 
     def learn(self, samples: Samples, weights: np.ndarray) -> None:
-        """Note how many ids there are, and whether samples differ in length."""
-        self.masked = self.masked or isinstance(samples, list)
-        if self.vocab_size is None:
-            largest = max(int(each.max()) for each in samples)
-            if largest >= MOST_IDS:
-                raise ValueError(
-                    f"X holds the token id {largest}; expected ids below {MOST_IDS}, for each has "
-                    "an embedding. If these are numbers, pass inputs='series', or X.astype(float)"
-                )
-            self.vocab_size = max(largest, self.padding_id or 0) + 1
+        """Note the largest id, unless the size of the vocabulary is given."""
+        self.note_lengths(samples)
+        self.same_length = self.same_length and self.padding_id is None
+        if self.vocab_size is not None:
+            return
+        largest = max(int(each.max()) for each in samples)
+        if largest >= MOST_IDS:
+            raise ValueError(
+                f"X holds the token id {largest}; expected ids below {MOST_IDS}, for each has an "
+                "embedding. If these are measurements, pass inputs='series', or X.astype(float)"
+            )
+        self.vocab_size = max(largest, self.padding_id or 0) + 1
 
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return ids (n, length) and their mask."""
-        mask = None
-        if isinstance(samples, list):
-            samples, mask = padded(samples, "int64")
-        smallest, largest = int(samples.min()), int(samples.max())
-        if smallest < 0 or largest >= (self.vocab_size or 0):
-            wrong = smallest if smallest < 0 else largest
-            row = int(np.argwhere((samples == wrong).any(axis=1))[0, 0])
-            why = (
-                "negative numbers are no ids: for series pass inputs='series', or X.astype(float)"
-                if smallest < 0
-                else f"a larger one has no embedding. Pass vocab_size={largest + 1} or more before "
-                "the training"
-            )
-            raise ValueError(
-                f"X holds {wrong} in row {row}; expected token ids from 0 to "
-                f"{(self.vocab_size or 0) - 1}; {why}"
-            )
-        if self.padding_id is not None:
-            kept = samples != self.padding_id
-            mask = kept if mask is None else mask & kept
-        elif self.masked and mask is None:
-            mask = np.ones(samples.shape, bool)
-        return samples, mask
+        """Return ids (n, length), after checking that each has an embedding."""
+        ids, mask = self.with_mask(samples, "int64")
+        for wrong in (int(ids.min()), int(ids.max())):
+            if not 0 <= wrong < self.vocab_size:
+                advice = (
+                    "If these are measurements, pass inputs='series', or X.astype(float)"
+                    if wrong < 0
+                    else f"For ids that the training does not see pass vocab_size={wrong + 1}, or "
+                    "the size of the tokenizer's vocabulary, to the estimator"
+                )
+                row = int(np.flatnonzero((ids == wrong).any(axis=1))[0])
+                raise ValueError(
+                    f"X holds {wrong} in row {row}; expected token ids from 0 to "
+                    f"{self.vocab_size - 1}, which have embeddings. {advice}"
+                )
+        if self.padding_id is not None and mask is not None:
+            mask &= ids != self.padding_id
+        return ids, mask
 
     def arguments(self) -> dict[str, Any]:
-        """Return what `SequenceClassifier` has to know."""
+        """Return the size of the vocabulary, and the id of padding."""
         return {"vocab_size": self.vocab_size, "padding_id": self.padding_id}
 
 
-class SeriesReader:
-    """Series, scaled to mean 0 and standard deviation 1.
+class SeriesReader(Reader):
+    """Series, brought to mean 0 and standard deviation 1.
 
-    mean and std are those of the training part: of each column if a series is a row of numbers, of
-    each feature, over all samples and times, if it is an array (length, n_features).
+    Both are those of the training part: of each column, if a series is a row of numbers; of each
+    feature, over all samples and times, if it is an array (length, n_features).
     """
 
-    def __init__(self, scale: bool, dtype: str) -> None:
-        self.scale = scale
-        self.dtype = dtype
-        self.masked = False
+    def __init__(self, estimator: Any, dtype: str) -> None:
+        super().__init__(estimator, dtype)
+        checks.flag("scale", estimator.scale)
+        self.scale = estimator.scale
+        self.n_features = 1
         self.mean: Any = 0.0
         self.std: Any = 1.0
-        self.n_features = 1
 
     def learn(self, samples: Samples, weights: np.ndarray) -> None:
-        """Take mean and standard deviation of samples, weighted."""
-        self.masked = isinstance(samples, list)
+        """Take the weighted mean and standard deviation."""
+        self.note_lengths(samples)
+        rows = np.asarray(samples) if samples[0].ndim == 1 else np.concatenate(list(samples))
         if samples[0].ndim == 2:
-            self.n_features = samples[0].shape[1]
+            self.n_features = rows.shape[1]
             weights = np.repeat(weights, [len(each) for each in samples])
-            rows = np.concatenate(list(samples))
-        else:
-            rows = np.asarray(samples)
-        if not self.scale:
-            return
-        rows = rows.astype("float64")
-        self.mean = np.average(rows, axis=0, weights=weights)
-        std = np.sqrt(np.average((rows - self.mean) ** 2, axis=0, weights=weights))
-        self.std = np.where(std > 1e-12 * np.abs(self.mean), std, 1.0)
+        if self.scale:
+            rows = rows.astype("float64")
+            self.mean = np.average(rows, axis=0, weights=weights)
+            std = np.sqrt(np.average((rows - self.mean) ** 2, axis=0, weights=weights))
+            self.std = np.where(std > 1e-12 * np.abs(self.mean), std, 1.0)  # 1: it is constant
 
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return x (n, length, n_features) and its mask."""
+        """Return x (n, length, n_features)."""
         if isinstance(samples, list):
-            scaled = [(each - self.mean) / self.std for each in samples]
-            x, mask = padded(scaled, self.dtype)
-            return x, mask
-        x = np.asarray((samples - self.mean) / self.std, self.dtype)
-        if x.ndim == 2:
-            x = x[:, :, None]
-        return x, np.ones(x.shape[:2], bool) if self.masked else None
+            scaled: Samples = [(each - self.mean) / self.std for each in samples]
+        else:
+            scaled = (samples - self.mean) / self.std
+            scaled = scaled[:, :, None] if scaled.ndim == 2 else scaled
+        return self.with_mask(scaled, self.dtype)
 
     def arguments(self) -> dict[str, Any]:
-        """Return what `SequenceClassifier` has to know."""
+        """Return the number of features."""
         return {"n_features": self.n_features}
 
 
-class TextReader:
+class TextReader(Reader):
     """Texts, as the ids of a tokenizer."""
 
-    def __init__(self, tokenizer: Any, max_len: int | None) -> None:
-        self.tokenizer = tokenizer
-        self.max_len = max_len
+    def __init__(self, estimator: Any, dtype: str) -> None:
+        super().__init__(estimator, dtype)
+        self.given = estimator.tokenizer
+        self.vocab_size = estimator.vocab_size
 
     def learn(self, samples: Samples, weights: np.ndarray) -> None:
-        """Train the tokenizer, unless it is one already."""
-        raise NotImplementedError
+        """Make the vocabulary, unless a tokenizer is given that has one."""
+        self.same_length = False
+        self.tokenizer = self.given
+        if not isinstance(self.given, Tokenizer):
+            settings = dict(text_defaults.VOCABULARY)
+            if self.vocab_size is not None:
+                settings["vocab_size"] = self.vocab_size
+            self.tokenizer = train_tokenizer(self.given, samples, **settings)
+        longest = self.tokenizer.encode(samples)[0].shape[1]
+        self.max_len = self.given_max_len or text_defaults.max_len(longest)
 
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return ids (n, length) and their mask."""
-        return self.tokenizer.encode(list(samples), self.max_len)
+        """Return ids and their mask; warns if texts have to be cut."""
+        ids, mask = self.tokenizer.encode(samples)
+        if ids.shape[1] > self.max_len:
+            n_cut = int(mask[:, self.max_len].sum())
+            warnings.warn(
+                f"{n_cut} of {len(ids)} texts have more than {self.max_len} tokens, and only their "
+                "beginning is read. To read more, pass max_len to the estimator",
+                stacklevel=4,
+            )
+        return ids[:, : self.max_len], mask[:, : self.max_len]
 
     def arguments(self) -> dict[str, Any]:
-        """Return what `SequenceClassifier` has to know."""
-        return {
-            "vocab_size": self.tokenizer.vocab_size,
-            "padding_id": self.tokenizer.padding_id,
-        }
+        """Return the size of the vocabulary, and the id of padding."""
+        ids = {"vocab_size": self.tokenizer.vocab_size, "padding_id": self.tokenizer.padding_id}
+        return ids | {"expects_mask": True}
+
+
+READERS: dict[str, type[Reader]] = {
+    "tokens": TokenReader,
+    "series": SeriesReader,
+    "text": TextReader,
+}
