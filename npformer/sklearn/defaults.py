@@ -31,6 +31,11 @@ NUMBERS: dict[str, Any] = {
 """An encoder for token ids and series."""
 
 
+def many(n: int) -> int:
+    """Return n, but not a number of samples that would be one batch: more are to come."""
+    return max(n, ONE_BATCH + 1)
+
+
 def encoder_for(kind: str, n: int) -> dict[str, Any]:
     """Return the settings of an encoder, and its dtype."""
     usual = asdict(EncoderConfig())

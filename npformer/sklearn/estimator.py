@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from npformer.core import to_numpy
+from npformer.sklearn.defaults import many
 from npformer.sklearn.samples import samples_of
 from npformer.sklearn.targets import classes_of, labels_of, numbers_of, weights_of
 from npformer.sklearn.training import Labelled, build, parted, train, train_once, workers_of
@@ -198,7 +199,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):
         rng = self._generator()
         parts = parted(self, kind, data, rng)
         if not again:
-            self._begin(kind, classes, parts[0], rng)
+            self._begin(kind, classes, parts[0], len(parts[0]), rng)
         self.history_ = history = train(self, kind, parts, rng)
         self._optimizer = None  # its learning rate has fallen to 0
         self.loss_curve_ = list(history.train_loss)
@@ -234,7 +235,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):
         data.labels = numbers_of(data.labels, known)
         rng = self._generator()
         if first:
-            self._begin(kind, known, data, rng)
+            self._begin(kind, known, data, many(len(data)), rng)
             self.loss_curve_ = []
         self.loss_curve_.append(train_once(self, kind, data, rng))
         self.best_loss_ = min(self.loss_curve_)
@@ -266,9 +267,11 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):
         data = Labelled(samples, y, weights_of(self, samples, y, sample_weight))
         return kind, data if data.weights.all() else data.of_rows(np.flatnonzero(data.weights))
 
-    def _begin(self, kind: str, classes: Any, data: Labelled, rng: np.random.Generator) -> None:
-        """Make a model, and what reads samples for it."""
-        self.reader_, self.model_ = build(self, kind, data, len(classes), rng)
+    def _begin(
+        self, kind: str, classes: Any, data: Labelled, n: int, rng: np.random.Generator
+    ) -> None:
+        """Make a model for n samples, and what reads them."""
+        self.reader_, self.model_ = build(self, kind, data, n, len(classes), rng)
         self.inputs_, self.classes_, self._optimizer = kind, classes, None
 
     def _generator(self) -> np.random.Generator:

@@ -96,19 +96,18 @@ class TokenReader(Reader):
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
         """Return ids (n, length), after checking that each has an embedding."""
         ids, mask = self.with_mask(samples, "int64")
-        for wrong in (int(ids.min()), int(ids.max())):
-            if not 0 <= wrong < self.vocab_size:
-                advice = (
-                    "If these are measurements, pass inputs='series', or X.astype(float)"
-                    if wrong < 0
-                    else f"For ids that the training does not see pass vocab_size={wrong + 1}, or "
-                    "the size of the tokenizer's vocabulary, to the estimator"
-                )
-                row = int(np.flatnonzero((ids == wrong).any(axis=1))[0])
-                raise ValueError(
-                    f"X holds {wrong} in row {row}; expected token ids from 0 to "
-                    f"{self.vocab_size - 1}, which have embeddings. {advice}"
-                )
+        smallest, largest = int(ids.min()), int(ids.max())
+        if smallest < 0:
+            raise ValueError(
+                f"Negative values in data: X holds {smallest}{_row(ids, smallest)}; expected token "
+                "ids from 0 on. If these are measurements, pass inputs='series', or X.astype(float)"
+            )
+        if largest >= self.vocab_size:
+            raise ValueError(
+                f"X holds the token id {largest}{_row(ids, largest)}; expected ids from 0 to "
+                f"{self.vocab_size - 1}, which have embeddings. For ids that the training does not "
+                f"see pass vocab_size={largest + 1}, or that of your tokenizer, to the estimator"
+            )
         if self.padding_id is not None and mask is not None:
             mask &= ids != self.padding_id
         return ids, mask
@@ -116,6 +115,10 @@ class TokenReader(Reader):
     def arguments(self) -> dict[str, Any]:
         """Return the size of the vocabulary, and the id of padding."""
         return {"vocab_size": self.vocab_size, "padding_id": self.padding_id}
+
+
+def _row(ids: np.ndarray, wrong: int) -> str:
+    return f" in row {int(np.flatnonzero((ids == wrong).any(axis=1))[0])}"
 
 
 class SeriesReader(Reader):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from npformer.core import checks
 from npformer.sklearn.samples import Samples
 
 
@@ -33,7 +34,13 @@ def weights_of(estimator: Any, samples: Samples, y: np.ndarray, sample_weight: A
     weights = _check_sample_weight(
         sample_weight, samples, dtype=np.float64, ensure_non_negative=True
     )
-    if estimator.class_weight is not None:
+    if isinstance(estimator.class_weight, str):
+        checks.choice("class_weight", estimator.class_weight, ("balanced",))
+        classes, numbers = np.unique(y, return_inverse=True)
+        of_class = np.bincount(numbers, weights)  # each shall weigh 1 / n_classes of the whole
+        share = weights.sum() / (len(classes) * np.where(of_class > 0.0, of_class, 1.0))
+        weights = weights * share[numbers]
+    elif estimator.class_weight is not None:
         weights = weights * compute_sample_weight(estimator.class_weight, y)
     if not weights.any():
         raise ValueError("sample weights are all zero; expected at least one above zero")

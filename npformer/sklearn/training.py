@@ -52,10 +52,13 @@ def parted(estimator: Any, kind: str, data: Labelled, rng: np.random.Generator) 
 
 
 def build(
-    estimator: Any, kind: str, data: Labelled, n_classes: int, rng: np.random.Generator
+    estimator: Any, kind: str, data: Labelled, n: int, n_classes: int, rng: np.random.Generator
 ) -> tuple[Reader, SequenceClassifier]:
-    """Return a reader that has learned from some samples, and a new model for what it reads."""
-    settings = defaults.encoder_for(kind, len(data))
+    """Return a reader that has learned from some samples, and a new model for what it reads.
+
+    `n` is the number of samples that the model's settings shall fit.
+    """
+    settings = defaults.encoder_for(kind, n)
     for name in settings:
         if (asked := getattr(estimator, name, AUTO)) != AUTO:
             settings[name] = asked
@@ -106,7 +109,7 @@ def train(
 
 def train_once(estimator: Any, kind: str, data: Labelled, rng: np.random.Generator) -> float:
     """Train the estimator's model for one epoch, with its optimizer, and return the loss."""
-    usual = defaults.training_for(kind, len(data))
+    usual = defaults.training_for(kind, defaults.many(len(data)))
     if estimator._optimizer is None:
         estimator._optimizer = Adam(
             estimator.model_.parameters(),
