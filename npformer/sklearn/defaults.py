@@ -19,16 +19,27 @@ STEPS = 4000  # of a training, about
 FEWEST, MOST = 10, 100  # epochs
 ENOUGH = 2000  # samples, to hold some of them out
 
-NUMBERS: dict[str, Any] = {
-    "d_model": 64,
-    "n_layers": 2,
-    "n_heads": 4,
-    "d_ff": 128,
-    "dropout": 0.1,
-    "norm": "pre",
-    "positions": "learned",
+ENCODERS: dict[str, dict[str, Any]] = {
+    "tokens": {
+        "d_model": 64,
+        "n_layers": 2,
+        "n_heads": 4,
+        "d_ff": 128,
+        "dropout": 0.1,
+        "norm": "pre",
+        "positions": "sinusoidal",  # how far apart two tokens are is soon learned
+    },
+    "series": {
+        "d_model": 64,
+        "n_layers": 2,
+        "n_heads": 4,
+        "d_ff": 128,
+        "dropout": 0.1,
+        "norm": "post",
+        "positions": "learned",  # a column of a table is not next to another
+    },
+    "text": text_defaults.CONFIG,
 }
-"""An encoder for token ids and series."""
 
 
 def many(n: int) -> int:
@@ -38,12 +49,8 @@ def many(n: int) -> int:
 
 def encoder_for(kind: str, n: int) -> dict[str, Any]:
     """Return the settings of an encoder, and its dtype."""
-    usual = asdict(EncoderConfig())
-    if kind == "text":
-        return {**usual, **text_defaults.CONFIG, "dtype": "float32"}
-    if n <= ONE_BATCH:
-        return {**usual, **NUMBERS, "dropout": 0.0, "dtype": "float64"}
-    return {**usual, **NUMBERS, "dtype": "float32"}
+    settings = {**asdict(EncoderConfig()), **ENCODERS[kind], "dtype": "float32"}
+    return settings if n > ONE_BATCH else {**settings, "dropout": 0.0, "dtype": "float64"}
 
 
 def pooling_for(kind: str, same_length: bool) -> str:

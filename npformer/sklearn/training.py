@@ -84,9 +84,9 @@ def train(
 ) -> training.History:
     """Train the estimator's model until it gets no better, and return the history."""
     usual = defaults.training_for(kind, n := len(parts[0]))
-    size = min(n, _chosen(estimator, usual, "batch_size"))
-    epochs = _chosen(estimator, usual, "max_iter") or defaults.epochs_for(n, size)
-    epochs = checks.positive("max_iter", epochs)
+    size = min(n, checks.positive("batch_size", _chosen(estimator, usual, "batch_size")))
+    usual["max_iter"] = usual["max_iter"] or defaults.epochs_for(n, size)
+    epochs = checks.positive("max_iter", _chosen(estimator, usual, "max_iter"))
     patience = checks.positive("n_iter_no_change", estimator.n_iter_no_change)
     steps = epochs * -(-n // size)
     options: dict[str, Any] = {
@@ -116,7 +116,7 @@ def train_once(estimator: Any, kind: str, data: Labelled, rng: np.random.Generat
             lr=_chosen(estimator, usual, "learning_rate"),
             weight_decay=_chosen(estimator, usual, "weight_decay"),
         )
-    size = min(len(data), _chosen(estimator, usual, "batch_size"))
+    size = min(len(data), checks.positive("batch_size", _chosen(estimator, usual, "batch_size")))
     options = {"epochs": 1, "batch_size": size, "optimizer": estimator._optimizer}
     return fit(estimator, data, rng, **options).train_loss[0]
 
