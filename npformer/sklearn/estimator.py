@@ -8,13 +8,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from npformer.core import to_numpy
+from npformer.losses import SoftmaxCrossEntropy
 from npformer.sklearn.defaults import many
 from npformer.sklearn.samples import samples_of
 from npformer.sklearn.targets import classes_of, labels_of, numbers_of, weights_of
 from npformer.sklearn.training import Labelled, build, parted, train, train_once, workers_of
 
 
-class EncoderClassifier(ClassifierMixin, BaseEstimator):
+class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A Transformer encoder that classifies token ids, series, or texts.
 
     X is one of
@@ -231,7 +232,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"classes is {asked}; expected {self.classes_}, those of the first call, or None"
             )
-        known = asked if first else self.classes_
+        known: np.ndarray = self.classes_ if not first or asked is None else asked
         data.labels = numbers_of(data.labels, known)
         rng = self._generator()
         if first:
@@ -249,7 +250,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, (n_samples, n_classes), as `classes_` has them."""
-        return np.exp(self.predict_log_proba(X))
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of `predict_proba`, exact also where it is 0."""
@@ -258,7 +259,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):
         x, mask = self.reader_.read(samples)
         processes = workers_of(self)["processes"]
         logits = self.model_.in_batches(to_numpy, x, mask, 256, processes=processes)
-        return np.asarray(self.model_.loss.log_probabilities(logits), logits.dtype)
+        return SoftmaxCrossEntropy().log_probabilities(logits).astype(logits.dtype)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[str, Labelled]:
         """Return the kind of X, and its samples with labels, without those of weight 0."""

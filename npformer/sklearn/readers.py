@@ -152,11 +152,12 @@ class SeriesReader(Reader):
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
         """Return x (n, length, n_features)."""
         if isinstance(samples, list):
-            scaled: Samples = [(each - self.mean) / self.std for each in samples]
-        else:
-            scaled = (samples - self.mean) / self.std
-            scaled = scaled[:, :, None] if scaled.ndim == 2 else scaled
-        return self.with_mask(scaled, self.dtype)
+            return self.with_mask([self._scaled(each) for each in samples], self.dtype)
+        x = self._scaled(samples)
+        return self.with_mask(x[:, :, None] if x.ndim == 2 else x, self.dtype)
+
+    def _scaled(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray((x - self.mean) / self.std)
 
     def arguments(self) -> dict[str, Any]:
         """Return the number of features."""

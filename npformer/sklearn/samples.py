@@ -39,8 +39,8 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
     if isinstance(x, list):
         samples: Samples = _checked_ragged(estimator, x, reset)
     elif getattr(x, "ndim", 2) == 3:
-        samples = check_array(x, allow_nd=True, estimator=estimator, input_name="X")
-        _note_features(estimator, samples.shape[2], reset)
+        samples = array = check_array(x, allow_nd=True, estimator=estimator, input_name="X")
+        _note_features(estimator, array.shape[2], reset)
     else:
         samples = validate_data(estimator, x, reset=reset)
     whole = samples[0].ndim == 1 and samples[0].dtype.kind in "iub"
@@ -115,11 +115,12 @@ def _checked_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.nda
         if len(each) == 0:
             raise ValueError(f"sample {number} of X has length 0; expected at least 1 token")
         if each.ndim == 1 and each.dtype.kind not in "iu":
+            other = next(row for row in range(len(samples)) if len(samples[row]) != len(first))
             raise ValueError(
-                f"X is a ragged list: sample {number} has {len(each)} entries of dtype "
-                f"{each.dtype}, sample 0 has {len(first)}; expected rows of one length. Only token "
-                "ids, and arrays (length, n_features), may differ in length: for series of one "
-                "feature pass [numpy.reshape(row, (-1, 1)) for row in X]"
+                f"X is a ragged list: row {other} has length {len(samples[other])} and row 0 "
+                f"{len(first)}; expected one length. Only token ids, whole numbers, and arrays "
+                "(length, n_features) may differ in length: for series of one feature pass "
+                "[numpy.reshape(row, (-1, 1)) for row in X]"
             )
         assert_all_finite(each, input_name=f"sample {number} of X")
     if first.ndim == 2:

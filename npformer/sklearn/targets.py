@@ -43,7 +43,9 @@ def weights_of(estimator: Any, samples: Samples, y: np.ndarray, sample_weight: A
     elif estimator.class_weight is not None:
         weights = weights * compute_sample_weight(estimator.class_weight, y)
     if not weights.any():
-        raise ValueError("sample weights times class weights are zero for all samples; expected one above zero")
+        raise ValueError(
+            "sample weights times class weights are zero for all samples; expected one above zero"
+        )
     return np.asarray(weights)
 
 

@@ -45,8 +45,8 @@ def test_the_kind_of_inputs_is_found(x, kind):
     ("x", "changes", "match"),
     [
         # ragged lists
-        ([[1.5, 2.0], [3.0]] * 4, {}, r"ragged list: sample 0 has 2 .* one feature pass"),
-        ([[1, 2], [3.0]] * 4, {}, "ragged list: sample 1"),
+        ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
+        ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
         ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"sample 1 of X has shape \(2, 1\) and sample 0"),
         ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, "sample 0 of X is ragged in itself"),
         ([[1, 2], []] * 4, {}, "length 0"),
