@@ -18,6 +18,7 @@ SMALLEST, LARGEST = 32, 256  # samples in a step
 STEPS = 4000  # of a training, about
 FEWEST, MOST = 10, 100  # epochs
 ENOUGH = 2000  # samples, to hold some of them out
+STEPS_OF_FEW_TEXTS, MOST_OF_FEW_TEXTS = 1000, 60  # at least so many steps, in so many epochs
 
 ENCODERS: dict[str, dict[str, Any]] = {
     "tokens": {
@@ -70,20 +71,17 @@ def holds_out(kind: str, n: int) -> bool:
 
 
 def training_for(kind: str, n: int) -> dict[str, Any]:
-    """Return batch_size, max_iter, learning_rate and weight_decay."""
-    if kind == "text":
-        usual = text_defaults.training(n)
-        return {
-            "batch_size": usual["batch_size"],
-            "max_iter": usual["epochs"],
-            "learning_rate": usual["lr"],
-            "weight_decay": usual.get("weight_decay", 0.0),
-        }
+    """Return batch_size, max_iter (None: by `epochs_for`), learning_rate and weight_decay."""
+    if kind != "text":
+        settings = {"batch_size": batch_size_for(n), "max_iter": None}
+        return settings | {"learning_rate": 1e-3, "weight_decay": 0.01}
+    usual = text_defaults.training(n)
+    steps = -(-n // usual["batch_size"])
     return {
-        "batch_size": batch_size_for(n),
-        "max_iter": None,
-        "learning_rate": 1e-3,
-        "weight_decay": 0.01,
+        "batch_size": usual["batch_size"],
+        "max_iter": max(usual["epochs"], min(MOST_OF_FEW_TEXTS, -(-STEPS_OF_FEW_TEXTS // steps))),
+        "learning_rate": usual["lr"],
+        "weight_decay": usual.get("weight_decay", 0.0),
     }
 
 
