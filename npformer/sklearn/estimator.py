@@ -201,12 +201,11 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parts = parted(self, kind, data, rng)
         if not again:
             self._begin(kind, classes, parts[0], len(parts[0]), rng)
-        self.history_ = history = train(self, kind, parts, rng)
+        self.history_, self.validation_scores_ = train(self, kind, parts, rng)
         self._optimizer = None  # its learning rate has fallen to 0
-        self.loss_curve_ = list(history.train_loss)
+        self.loss_curve_ = list(self.history_.train_loss)
         self.best_loss_ = min(self.loss_curve_)
         self.n_iter_ = len(self.loss_curve_)
-        self.validation_scores_ = list(history.validation_metric) if len(parts) == 2 else None
         self.best_validation_score_ = max(self.validation_scores_ or [], default=None)
         return self
 

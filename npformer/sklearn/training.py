@@ -17,6 +17,7 @@ from npformer.sklearn.readers import READERS, Reader
 from npformer.sklearn.samples import Samples
 
 WARMUP = 0.1  # of all steps, in which the learning rate rises
+TIE, LEAST = 1e-6, 1e-30  # how much a loss counts beside an accuracy; the least probability in it
 
 
 @dataclass
@@ -81,8 +82,11 @@ def build(
 
 def train(
     estimator: Any, kind: str, parts: list[Labelled], rng: np.random.Generator
-) -> training.History:
-    """Train the estimator's model until it gets no better, and return the history."""
+) -> tuple[training.History, list[float] | None]:
+    """Train the estimator's model until it gets no better.
+
+    Returns the history, and the accuracy on the part held out after each epoch.
+    """
     usual = defaults.training_for(kind, n := len(parts[0]))
     size = min(n, checks.positive("batch_size", _chosen(estimator, usual, "batch_size")))
     usual["max_iter"] = usual["max_iter"] or defaults.epochs_for(n, size)
@@ -96,15 +100,14 @@ def train(
         "weight_decay": _chosen(estimator, usual, "weight_decay"),
         "schedule": cosine(steps, warmup=int(WARMUP * steps)) if steps > 1 else None,
     }
+    score: WeightedAccuracy | None = None
     if len(parts) == 2:
-        weights = parts[1].weights
+        score = WeightedAccuracy(parts[1].weights)
         options["validation"] = _arrays(estimator, parts[1])
-        options["patience"] = patience
-        if (weights != weights[0]).any():
-            options["metric"] = WeightedAccuracy(weights)
+        options |= {"patience": patience, "metric": score}
     else:
         options["callbacks"] = [Converged(estimator.tol, patience)]
-    return fit(estimator, parts[0], rng, **options)
+    return fit(estimator, parts[0], rng, **options), score.scores if score else None
 
 
 def train_once(estimator: Any, kind: str, data: Labelled, rng: np.random.Generator) -> float:
@@ -157,16 +160,21 @@ def _arrays(estimator: Any, data: Labelled) -> tuple[Any, ...]:
     return x, data.labels, mask
 
 
-@dataclass
 class WeightedAccuracy:
-    """The share of right answers among samples that have weights."""
+    """The share of right answers among samples that have weights; of equals, the lower loss.
 
-    weights: np.ndarray
+    `scores` has the shares of all calls.
+    """
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self.weights = weights / weights.sum()
+        self.scores: list[float] = []
 
     def __call__(self, y: np.ndarray, probabilities: np.ndarray) -> float:
-        """Return it for the labels y."""
-        right = probabilities.argmax(axis=1) == y
-        return float(np.average(right, weights=self.weights))
+        """Return a number that is larger for the better of two epochs."""
+        p = np.take_along_axis(probabilities, y[:, None], axis=1)[:, 0].astype("float64")
+        self.scores.append(float(self.weights @ (probabilities.argmax(axis=1) == y)))
+        return self.scores[-1] + TIE * float(self.weights @ np.log(np.maximum(p, LEAST)))
 
 
 class Converged(training.Callback):

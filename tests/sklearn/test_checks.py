@@ -33,7 +33,7 @@ def expected(estimator):
 
 @parametrize_with_checks(
     [
-        EncoderClassifier(),
+        EncoderClassifier(max_iter=20),
         EncoderClassifier(**QUICK, mixer="fourier", class_weight="balanced"),
         EncoderClassifier(**QUICK, inputs="tokens"),
         EncoderClassifier(**QUICK, inputs="series", dropout=0.1, early_stopping=True),
