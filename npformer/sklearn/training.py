@@ -104,9 +104,8 @@ def train(
     if len(parts) == 2:
         score = WeightedAccuracy(parts[1].weights)
         options["validation"] = _arrays(estimator, parts[1])
-        options |= {"patience": patience, "metric": score}
-    else:
-        options["callbacks"] = [Converged(estimator.tol, patience)]
+        options["metric"] = score
+    options["callbacks"] = [Converged(score, estimator.tol, patience)]
     return fit(estimator, parts[0], rng, **options), score.scores if score else None
 
 
@@ -163,32 +162,40 @@ def _arrays(estimator: Any, data: Labelled) -> tuple[Any, ...]:
 class WeightedAccuracy:
     """The share of right answers among samples that have weights; of equals, the lower loss.
 
-    `scores` has the shares of all calls.
+    `scores` has the shares of all calls, and `losses` the losses.
     """
 
     def __init__(self, weights: np.ndarray) -> None:
         self.weights = weights / weights.sum()
         self.scores: list[float] = []
+        self.losses: list[float] = []
 
     def __call__(self, y: np.ndarray, probabilities: np.ndarray) -> float:
         """Return a number that is larger for the better of two epochs."""
         p = np.take_along_axis(probabilities, y[:, None], axis=1)[:, 0].astype("float64")
         self.scores.append(float(self.weights @ (probabilities.argmax(axis=1) == y)))
-        return self.scores[-1] + TIE * float(self.weights @ np.log(np.maximum(p, LEAST)))
+        self.losses.append(-float(self.weights @ np.log(np.maximum(p, LEAST))))
+        return self.scores[-1] - TIE * self.losses[-1]
 
 
 class Converged(training.Callback):
-    """Stops when the training loss has not fallen by `tol` in so many epochs."""
+    """Ends a training if nothing has fallen by more than `tol` in so many epochs.
 
-    def __init__(self, tol: float, patience: int) -> None:
+    What shall fall is the training loss, or on the part held out the loss and the share of errors.
+    """
+
+    def __init__(self, score: WeightedAccuracy | None, tol: float, patience: int) -> None:
         checks.not_negative("tol", tol)
-        self.tol, self.patience = tol, patience
-        self.best, self.waited = np.inf, 0
+        self.score, self.tol, self.patience = score, tol, patience
+        self.best = np.full(1 if score is None else 2, np.inf)
+        self.waited = 0
 
     def after_epoch(self, state: training.TrainingState) -> None:
-        """Compare the loss with the lowest so far."""
-        loss = state.history.train_loss[-1]
-        self.waited = self.waited + 1 if loss > self.best - self.tol else 0
-        self.best = min(self.best, loss)
+        """Compare the epoch with the best so far."""
+        now = np.array([state.history.train_loss[-1]])
+        if self.score is not None:
+            now = np.array([1.0 - self.score.scores[-1], self.score.losses[-1]])
+        self.waited = 0 if (now < self.best - self.tol).any() else self.waited + 1
+        self.best = np.minimum(self.best, now)
         if self.waited >= self.patience:
             state.stop("converged")
