@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.models import EncoderConfig
+from npformer.models.config import RATES
 from npformer.pipelines import text_defaults
 
 AUTO = "auto"
@@ -51,7 +52,9 @@ def many(n: int) -> int:
 def encoder_for(kind: str, n: int) -> dict[str, Any]:
     """Return the settings of an encoder, and its dtype."""
     settings = {**asdict(EncoderConfig()), **ENCODERS[kind], "dtype": "float32"}
-    return settings if n > ONE_BATCH else {**settings, "dropout": 0.0, "dtype": "float64"}
+    if n > ONE_BATCH:
+        return settings
+    return {**settings, **dict.fromkeys(RATES, 0.0), "dtype": "float64"}
 
 
 def pooling_for(kind: str, same_length: bool) -> str:

@@ -32,7 +32,8 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         of counts is "series".
     mixer : str or sequence of str
         What mixes tokens in each layer: "attention", "fourier", ..., see `npformer.MIXERS`.
-    d_model, n_layers, n_heads, d_ff, dropout, activation, norm, positions : optional
+    d_model, n_layers, n_heads, d_ff, activation, norm, positions : optional
+    dropout, token_dropout, attention_dropout, ffn_dropout : float
         Settings of `npformer.EncoderConfig`. "auto": what fits the kind of inputs and the number of
         samples, see `npformer.sklearn.defaults`.
     pooling : str
@@ -66,10 +67,9 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from 2000 samples on; of texts, from 64 on.
     validation_fraction : float
         The part that is held out.
-    n_iter_no_change : int
-        Epochs without a better one, after which the training ends.
-    tol : float
-        How much the training loss must fall, without early stopping.
+    n_iter_no_change, tol : int, and float
+        The training ends after so many epochs in which its loss has not fallen by tol; with early
+        stopping, neither loss nor errors on the part held out.
     class_weight : dict or "balanced", optional
     warm_start : bool
         Whether `fit` goes on with the weights of the call before.
@@ -102,14 +102,6 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Epochs.
     history_ : npformer.History
         Of the last `fit`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from npformer.sklearn import EncoderClassifier
-    >>> digits = load_digits()
-    >>> classifier = EncoderClassifier(random_state=0).fit(digits.images[:900], digits.target[:900])
-    >>> accuracy = classifier.score(digits.images[900:], digits.target[900:])
     """
 
     def __init__(
@@ -122,6 +114,9 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_heads: int | str = "auto",
         d_ff: int | str = "auto",
         dropout: float | str = "auto",
+        token_dropout: float | str = "auto",
+        attention_dropout: float | str = "auto",
+        ffn_dropout: float | str = "auto",
         activation: str = "auto",
         norm: str = "auto",
         positions: str = "auto",
@@ -155,6 +150,9 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_heads = n_heads
         self.d_ff = d_ff
         self.dropout = dropout
+        self.token_dropout = token_dropout
+        self.attention_dropout = attention_dropout
+        self.ffn_dropout = ffn_dropout
         self.activation = activation
         self.norm = norm
         self.positions = positions
