@@ -53,8 +53,8 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether series are brought to mean 0 and standard deviation 1, by those of the training
         part: in each column of a 2-D array, otherwise in each feature.
     max_iter : int
-        Epochs at most. "auto": about 4000 steps, from 10 to 100 epochs. The learning rate falls to
-        0 over them, along half a cosine.
+        Epochs at most. "auto": about 4000 steps, from 10 to 100 epochs; for texts as in
+        `npformer.TextClassifier`, or more if there are few. The learning rate falls to 0 over them.
     batch_size : int
         "auto": about the square root of the number of samples, from 32 to 256.
     learning_rate, weight_decay : float
