@@ -127,7 +127,7 @@ def test_sample_weights_are_routed(small, table):
         pipeline = make_pipeline(FunctionTransformer(), classifier)
         pipeline.fit(x, y, sample_weight=weights)
         assert (pipeline.predict(x) == "yes").mean() > 0.7
-        found = cross_validate(pipeline, x, y, cv=2, params={"sample_weight": weights})
+        found = cross_validate(classifier, x, y, cv=2, params={"sample_weight": weights})
         assert found["test_score"].min() > 0.7
 
 
