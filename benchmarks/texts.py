@@ -127,8 +127,8 @@ HOW = (
     "Accuracy in % (macro F1 behind it): mean and standard deviation of seeded, stratified splits "
     f"with {100 * SHARE:.0f} % to test, each text once. `TextClassifier` has no setting but the "
     "mixer; the validation part, if it takes one, is from the training part. The bag of words is "
-    "scikit-learn's `TfidfVectorizer()` and `LogisticRegression(C=10)`. Seconds are of one core, "
-    "for one training with attention."
+    "scikit-learn's `TfidfVectorizer()` and `LogisticRegression(C=10)`. Seconds are those of one "
+    "core for `fit`, all members of the ensemble together, with attention."
 )
 
 
