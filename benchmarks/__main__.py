@@ -13,8 +13,9 @@ BENCHMARKS = {
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
     "faults": "killed trainings, damaged files, wrong calls (an hour; `faults --help`)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
-    "padding": "batches by length against all the padding, and PyTorch (5 minutes)",
+    "padding": "batches by length against all the padding, and PyTorch (10 minutes)",
     "series": "speakers of vowels named by SeriesClassifier with each mixer (5 minutes)",
+    "sklearn": "EncoderClassifier beside scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (12 minutes; `questions --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }

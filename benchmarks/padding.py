@@ -14,8 +14,18 @@ from npformer.classifier.lengths import lengths_of, shuffled_by_length
 from npformer.core import cores
 
 BATCH, STEPS, LONGEST, VOCABULARY = 32, 120, 30, 5000
-SIZES = {"d_model": 128, "n_layers": 2, "n_heads": 4, "d_ff": 512}
-MIXERS = ("attention", "dense_synthesizer", "fourier")
+SIZES = {
+    "small": {"d_model": 128, "n_layers": 2, "n_heads": 4, "d_ff": 512},
+    "larger": {"d_model": 256, "n_layers": 4, "n_heads": 8, "d_ff": 1024},
+}
+"""What a step takes whatever its length, such as Adam's update, weighs more in the small model."""
+
+CASES = (
+    ("attention", "small"),
+    ("dense_synthesizer", "small"),
+    ("fourier", "small"),
+    ("attention", "larger"),
+)
 ROUNDS = 5
 
 
@@ -29,9 +39,9 @@ def questions():
     return x, rng.integers(0, 2, size=n), mask
 
 
-def epoch_of_npformer(mixer, batches):
+def epoch_of_npformer(mixer, size, batches):
     """Return the seconds of an epoch of `fit`, the second one of a model."""
-    config = nf.EncoderConfig(**SIZES, max_len=LONGEST, mixer=mixer, padding="per_length")
+    config = nf.EncoderConfig(**SIZES[size], max_len=LONGEST, mixer=mixer, padding="per_length")
     model = nf.SequenceClassifier(config, 2, vocab_size=VOCABULARY, seed=0)
     history = nf.fit(
         model, questions(), epochs=2, batch_size=BATCH, batches=batches, progress=False
@@ -39,24 +49,25 @@ def epoch_of_npformer(mixer, batches):
     return history.seconds[1]
 
 
-def epoch_of_pytorch():
+def epoch_of_pytorch(size):
     """Return the seconds of an epoch of nn.TransformerEncoder on the same batches by length."""
     import torch
     from torch import nn
 
+    sizes = SIZES[size]
     torch.manual_seed(0)
     torch.set_num_threads(cores())
     layer = nn.TransformerEncoderLayer(
-        SIZES["d_model"],
-        SIZES["n_heads"],
-        SIZES["d_ff"],
+        sizes["d_model"],
+        sizes["n_heads"],
+        sizes["d_ff"],
         dropout=0.0,
         activation="gelu",
         batch_first=True,
     )
-    encoder = nn.TransformerEncoder(layer, SIZES["n_layers"], enable_nested_tensor=False)
-    table, head = nn.Embedding(VOCABULARY, SIZES["d_model"]), nn.Linear(SIZES["d_model"], 2)
-    positions = torch.randn(LONGEST, SIZES["d_model"])
+    encoder = nn.TransformerEncoder(layer, sizes["n_layers"], enable_nested_tensor=False)
+    table, head = nn.Embedding(VOCABULARY, sizes["d_model"]), nn.Linear(sizes["d_model"], 2)
+    positions = torch.randn(LONGEST, sizes["d_model"])
     parameters = [p for part in (encoder, table, head) for p in part.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=1e-3)
     x, y, mask = questions()
@@ -80,8 +91,9 @@ def epoch_of_pytorch():
 
 def run():
     """Take turns, round by round, each in a process of its own."""
-    candidates = [(mixer, way) for mixer in MIXERS for way in ("by_length", "shuffled")]
-    candidates.insert(1, ("PyTorch", "by_length"))
+    candidates = [(*case, way) for case in CASES for way in ("by_length", "shuffled")]
+    candidates += [("PyTorch", size, "by_length") for size in SIZES]
+    candidates.sort(key=lambda each: list(SIZES).index(each[1]))  # beside those of their size
     seconds = {each: [] for each in candidates}
     for _ in range(ROUNDS):
         for each in candidates:
@@ -98,23 +110,30 @@ def run():
     def ratio(one, other):
         return statistics.median(a / b for a, b in zip(seconds[one], seconds[other], strict=True))
 
-    lines = ["| mixer | all the padding / by length |", "|---|---|"]
+    lines = ["| d_model, layers | mixer | all the padding / by length | by length / PyTorch |"]
+    lines.append("|---|---|---:|---:|")
     figures = {}
-    for mixer in MIXERS:
-        figures[mixer] = ratio((mixer, "shuffled"), (mixer, "by_length"))
-        lines.append(f"| `{mixer}` | {figures[mixer]:.2f} |")
-    figures["attention / PyTorch"] = ratio(("attention", "by_length"), ("PyTorch", "by_length"))
+    for mixer, size in CASES:
+        ours = (mixer, size, "by_length")
+        figures[f"{mixer}, {size}"] = gain = ratio((mixer, size, "shuffled"), ours)
+        beside = ""
+        if mixer == "attention":
+            figures[f"{mixer} / PyTorch, {size}"] = share = ratio(ours, ("PyTorch", *ours[1:]))
+            beside = f"{share:.2f}"
+        sizes = f"{SIZES[size]['d_model']}, {SIZES[size]['n_layers']}"
+        lines.append(f"| {sizes} | `{mixer}` | {gain:.2f} | {beside} |")
     _, _, mask = questions()
     lines.append(
-        "\n`fit` with attention / PyTorch's `nn.TransformerEncoder` on the same batches by length: "
-        f"{figures['attention / PyTorch']:.2f} of its time. An epoch of {len(mask)} texts of "
-        f"{lengths_of(mask).min()} to {LONGEST} words, {mask.sum() / len(mask):.1f} on average, "
-        f"batches of {BATCH}, d_model {SIZES['d_model']}, {SIZES['n_layers']} layers, medians of "
-        f"{ROUNDS} rounds in turn."
+        "\nTime of an epoch of `fit` with all the padding, divided by its time with batches by "
+        "length; and that, divided by the time of PyTorch's `nn.TransformerEncoder` on the same "
+        f"batches by length. {len(mask)} texts of {lengths_of(mask).min()} to {LONGEST} words, "
+        f"{mask.sum() / len(mask):.1f} on average, so that {mask.size / mask.sum():.2f} is the "
+        f"most that cutting all padding could gain in layers that see each token alone; batches of "
+        f"{BATCH}, {VOCABULARY} words, medians of {ROUNDS} rounds in turn."
     )
     write("padding", figures, "\n".join(lines))
 
 
 if __name__ == "__main__":
-    name, way = sys.argv[1:]
-    print(epoch_of_pytorch() if name == "PyTorch" else epoch_of_npformer(name, way))
+    name, size, way = sys.argv[1:]
+    print(epoch_of_pytorch(size) if name == "PyTorch" else epoch_of_npformer(name, size, way))

@@ -48,7 +48,7 @@ from npformer.mixers import MIXERS
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
 from npformer.optim import Adam, NonFiniteGradientError, clip_by_global_norm
-from npformer.pipelines import SeriesClassifier, TextClassifier, load, save
+from npformer.pipelines import SeriesClassifier, TextClassifier
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.reporting import report
 from npformer.text_encoder import TextEncoder
@@ -61,7 +61,7 @@ from npformer.training import (
     evaluate,
     fit,
 )
-from npformer.training.checkpoint import read_notes
+from npformer.training.checkpoint import load, read_notes, save
 from npformer.training.model_file import CheckpointError, CheckpointWarning
 from npformer.training.own_loop import Checkpoint, load_checkpoint, save_checkpoint
 

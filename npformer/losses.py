@@ -138,9 +138,8 @@ class Classification(Loss):
 
     def class_weights(self, like: Array) -> Array | None:
         """Return `class_weight` as an array of the dtype and backend of another; None without."""
-        if self.class_weight is None:
-            return None
-        return array_module(like).asarray(self.class_weight, dtype=like.dtype)
+        given = self.class_weight
+        return None if given is None else array_module(like).asarray(given, dtype=like.dtype)
 
     @abstractmethod
     def log_probabilities(self, outputs: Array) -> np.ndarray:

@@ -57,11 +57,9 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     ),
     "data": (
         "Data and weights",
-        "Data sets, files, texts and series, generated tasks, and Hugging Face's folders.",
+        "Data sets, generated tasks, Hugging Face's folders both ways, and word vectors.",
         {
             "data": ALL,
-            "text": ALL,
-            "pipelines": ALL,
             "interop": [
                 *("from_pretrained", "pretrained_encoder", "save_pretrained", "sentences"),
                 *("architecture", "architectures", "huggingface", "word_vectors"),

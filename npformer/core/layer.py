@@ -130,7 +130,7 @@ class Layer:
         chosen = matching(patterns, named, "parameters")
         self._check_whole("freeze", "model.freeze('encoder.*')")
         for name in chosen:
-            named[name].trainable = trainable and not named[name].constant
+            named[name].trainable = trainable
         return self.flatten()
 
     def frozen(self) -> dict[str, Parameter]:

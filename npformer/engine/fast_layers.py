@@ -23,9 +23,9 @@ from npformer.layers import (
     TokenTypes,
 )
 
-FEW = 1 << 14
-"""Up to this many entries of dy, a CPU adds its rows to a table's gradient one by one. Making a
-sparse matrix of them takes longer, and so does making a whole table."""
+ROWS = 4
+"""If a table has so many rows for each token of a batch, or more, a CPU adds the gradient to the
+rows that occur. Otherwise it makes a gradient of the whole table, in one product."""
 
 
 class FastDropout(Fast, Dropout):
@@ -70,11 +70,13 @@ class FastEmbedding(Fast, Embedding):
             return
         if not self.weight.trainable:
             return
-        dy = dy * self.scale
-        if dy.size <= FEW and type(dy) is np.ndarray:
-            # Into the sum itself: the rest of the table is not touched.
-            ids, _ = cache.cache
-            np.add.at(gradients.of(self.weight), ids, dy)
+        if self.scale != 1.0:
+            dy = dy * self.scale
+        ids, (n_rows, _) = cache.cache
+        if ROWS * ids.size <= n_rows and type(dy) is np.ndarray:
+            from npformer.engine.cpu.embedding import add_to_rows  # late, as in `kernels_of`
+
+            add_to_rows(gradients.of(self.weight), ids, dy)
         else:
             gradients.add(self.weight, cache.backward(dy, cache.cache))
 

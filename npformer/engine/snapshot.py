@@ -16,6 +16,7 @@ from npformer.mixers import (
     BlockwiseAttention,
     DenseSynthesizer,
     Mixer,
+    WholeSequenceMixer,
 )
 
 IN_PARTS = (Attention, BlockwiseAttention, DenseSynthesizer)
@@ -47,6 +48,7 @@ class Snapshot:
         self.constants = [parameter for parameter, trained in self._trainable if not trained]
         self.in_parts = all(map(_in_parts, layers))  # whether threads can share its mixers' calls
         self.observable = all(map(observable, layers))  # by `fits` and the values of `constants`
+        self.needs_masks = any(map(_needs_masks, layers))  # that keep every token, too
 
     @property
     def backend(self) -> str:
@@ -129,6 +131,15 @@ def observable(holder: Any) -> bool:
         for value in vars(holder).values()
         for item in (value if isinstance(value, list | tuple) else (value,))
     )
+
+
+def _needs_masks(layer: Layer) -> bool:
+    """Return whether it may matter to a layer that there is a mask which keeps every token.
+
+    A mixer may refuse masks, and a user's layer may look at them.
+    """
+    refuses = isinstance(layer, WholeSequenceMixer) and layer.padding == "refuse"
+    return refuses or not type(layer).__module__.startswith("npformer.")
 
 
 def _in_parts(layer: Layer) -> bool:

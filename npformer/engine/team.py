@@ -142,7 +142,7 @@ class Team:
         counts, key = self._counts(batch, n), step_key(generator)
 
         def share(k: int) -> Share:
-            return share_of(k, plan, batch, self.micro_batch, counts, key)
+            return share_of(k, plan, batch, self.micro_batch, counts, key, snapshot.needs_masks)
 
         at_once = self.micro_batch or -(-len(batch) // n)
         with explained_memory_error(backend, len(batch), at_once):

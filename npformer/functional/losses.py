@@ -55,7 +55,8 @@ def softmax_cross_entropy(
 
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
-    weights = _checked_weights(xp, weights, logits, labels.shape)
+    ones = xp.ones(labels.shape, dtype=logits.dtype)
+    weights = ones if weights is None else _checked_weights(weights, logits, labels.shape)
     counts = xp.where(has_label, weights, 0.0)  # [...]
     terms = log_p
     if class_weights is not None:
@@ -118,7 +119,9 @@ def binary_cross_entropy_with_logits(
     of_each: Array | float = 1.0
     total: Array | int = max(logits.size, 1)
     if weights is not None or class_weights is not None:
-        of_each = counts = _checked_weights(xp, weights, logits, logits.shape)
+        ones = xp.ones_like(logits)
+        of_each = ones if weights is None else _checked_weights(weights, logits, logits.shape)
+        counts = of_each
         if class_weights is not None:
             _check_class_weights(class_weights, logits, 2)
             one = class_weights[1] * targets
@@ -163,7 +166,7 @@ def mean_squared_error(
     of_rows: Array | float = 1.0
     total: Array | int = max(difference.size, 1)
     if weights is not None:
-        of_rows = _checked_weights(xp, weights, prediction, prediction.shape[:-1])[..., None]
+        of_rows = _checked_weights(weights, prediction, prediction.shape[:-1])[..., None]
         difference = xp.where(of_rows > 0.0, difference, 0.0)  # a target left out may be NaN
         total = _positive(xp, of_rows.sum() * prediction.shape[-1])
     return (difference * difference * of_rows).sum() / total, (difference, of_rows, total)
@@ -184,10 +187,7 @@ def _number(dloss: Array | float) -> Array | float:
     return dloss
 
 
-def _checked_weights(xp: Any, weights: Array | None, like: Array, shape: tuple[int, ...]) -> Array:
-    """Return weights after checking their shape and dtype; ones if there are none."""
-    if weights is None:
-        return xp.ones(shape, dtype=like.dtype)
+def _checked_weights(weights: Array, like: Array, shape: tuple[int, ...]) -> Array:
     checks.floating(weights=weights, outputs=like)
     checks.shape("weights", weights, shape, "One weight for each term of the mean")
     return weights

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import zip_longest
 
-from npformer.core import Array, Layer, array_module
+from npformer.core import Array, Layer, Parameters, array_module
 from npformer.engine import fast
 from npformer.inspection.trace import Call, prepared, trace
 
@@ -50,12 +50,12 @@ def _first_non_finite_output(calls: list[Call]) -> str | None:
 
 def non_finite_parameter(layer: Layer) -> str | None:
     """Return the name of the first parameter that holds NaN or infinity; None if there is none."""
-    parameters = layer.parameters()
-    if parameters.flat is not None and _finite(parameters.flat):  # one look: each waits for a GPU
-        return None
-    for name, array in parameters.items():
-        if not _finite(array):
-            return f"parameter {name}"
+    for parameters in (layer.parameters(), Parameters(layer.frozen())):
+        if parameters.flat is not None and _finite(parameters.flat):  # each look waits for a GPU
+            continue
+        for name, array in parameters.items():
+            if not _finite(array):
+                return f"parameter {name}"
     return None
 
 

@@ -38,12 +38,14 @@ BERT = Architecture(
         "n_token_types": "type_vocab_size",
         "activation": "hidden_act",
         "dropout": "hidden_dropout_prob",
+        "attention_dropout": "attention_probs_dropout_prob",
         "norm_eps": "layer_norm_eps",
     },
     fixed=POST_NORM | {"mixer": "attention"},
     defaults={
         "hidden_act": "gelu",
         "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
         "layer_norm_eps": 1e-12,
         "type_vocab_size": 2,
         "pad_token_id": 0,
@@ -105,9 +107,10 @@ DISTILBERT = Architecture(
         "max_len": "max_position_embeddings",
         "activation": "activation",
         "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
     },
     fixed=POST_NORM | {"mixer": "attention", "n_token_types": 0, "norm_eps": 1e-12},
-    defaults={"activation": "gelu", "dropout": 0.1, "pad_token_id": 0},
+    defaults={"activation": "gelu", "dropout": 0.1, "attention_dropout": 0.1, "pad_token_id": 0},
     embedding={ours: theirs for ours, theirs in EMBEDDING.items() if ours != "embed.types"},
     blocks="transformer.layer",
     block={
@@ -138,12 +141,17 @@ FNET = replace(
     model_type="fnet",
     family="FNet",
     prefix="fnet.",
-    settings={ours: theirs for ours, theirs in BERT.settings.items() if ours != "n_heads"},
+    settings={
+        ours: theirs
+        for ours, theirs in BERT.settings.items()
+        if ours not in ("n_heads", "attention_dropout")
+    },
     fixed=POST_NORM | {"mixer": "fourier", "embedding_projection": True},
     unused={"n_heads": 1},
     defaults={
-        **BERT.defaults,
         "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.1,
+        "layer_norm_eps": 1e-12,
         "type_vocab_size": 4,
         "pad_token_id": 3,
     },

@@ -26,9 +26,9 @@ The encoder has its pooler, but not the layers of a pretrained model's task (``c
     for name, array in encoder.parameters().items():
         model.parameters()[name][...] = array
 
-Two things differ in training, and none at evaluation: there is no dropout of attention weights
-(``attention_probs_dropout_prob``), and the embedding of the padding token is trained like any
-other, where PyTorch keeps its gradient at 0 (``padding_idx``).
+One thing differs in training, and none at evaluation: the embedding of the padding token is
+trained like any other, where PyTorch keeps its gradient at 0 (``padding_idx``). With a padding mask
+there is no such gradient here either.
 """
 
 from collections.abc import Mapping
@@ -101,13 +101,13 @@ def encoder_of(
     theirs = encoder_arrays(architecture, state)
     pooler = f"{architecture.pooler}.weight" in theirs
     dtype = str(next(iter(theirs.values())).dtype)
-    encoder = TextEncoder(
-        config,
-        int(hf_config["vocab_size"]),
-        pooler=pooler,
-        seed=initializers.undrawn(),  # drawing a hundred million weights takes seconds
-        dtype=dtype,
-    )
+    # Drawing a hundred million weights takes seconds. Sizes that are far off are refused at once.
+    most = 4 * sum(array.size for array in theirs.values()) + (1 << 20)
+    seed, vocab_size = initializers.undrawn(most), int(hf_config["vocab_size"])
+    try:
+        encoder = TextEncoder(config, vocab_size, pooler=pooler, seed=seed, dtype=dtype)
+    except ValueError as error:
+        raise ValueError(f"hf_config does not fit state: {error}; expected their sizes") from error
     names = architecture.names(config.n_layers, pooler=pooler)
     if unused := architecture.unused_positions(hf_config):
         rows = theirs.get(names[POSITIONS])

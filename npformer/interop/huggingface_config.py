@@ -15,7 +15,7 @@ ACTIVATIONS = {
 }
 """{their name (``hidden_act``): our name}."""
 
-RATES = ("dropout",)
+RATES = ("dropout", "attention_dropout")
 """Our settings that are probabilities."""
 
 ONLY = {
@@ -37,13 +37,12 @@ def translated(
             "model.config.to_dict(), or json.load of config.json"
         )
     keys = (*architecture.settings.values(), "vocab_size")
+    given = {**{k: v for k, v in architecture.defaults.items() if "attention" in k}, **hf_config}
     for key in keys:
-        if key not in hf_config:
+        if key not in given:
             raise ValueError(f"hf_config has no {key!r}; expected all of {', '.join(keys)}")
     checks.positive("vocab_size", hf_config["vocab_size"])
-    ours = {
-        name: _checked(name, key, hf_config[key]) for name, key in architecture.settings.items()
-    }
+    ours = {name: _checked(name, key, given[key]) for name, key in architecture.settings.items()}
     only = {
         "model_type": architecture.model_type,
         **ONLY,

@@ -201,11 +201,14 @@ class PretrainedEncoder:
         output : str
             That of the new head: see `SequenceClassifier`.
         dropout : float, optional
-            Instead of the configuration's.
+            Of embeddings, sublayers and attention weights, instead of the configuration's.
         seed : int or numpy.random.Generator
             For the new head.
         """
         config, own = self.encoder.config, None
+        if dropout is not None:
+            of_weights = dropout if config.attention_dropout else 0.0
+            config = replace(config, dropout=dropout, attention_dropout=of_weights)
         if n_classes is None:
             own = self._own_head(pooling)
             n_classes, pooling, output = len(own.classes), own.head.pooling, own.output
@@ -213,7 +216,7 @@ class PretrainedEncoder:
             of_head = self.architecture.heads[0].pooling
             pooling = self.settings.pooling if self.origin.sentences else of_head
         model = SequenceClassifier(
-            config if dropout is None else replace(config, dropout=dropout),
+            config,
             n_classes,
             vocab_size=self.encoder.vocab_size,
             pooling=pooling,

@@ -1,6 +1,6 @@
 """From samples as they come to labels as people write them: texts or series in, labels out."""
 
-from npformer.pipelines.file import load, save
+from npformer.pipelines import file  # noqa: F401 - adds to what npformer.save and load know
 from npformer.pipelines.raw_classifier import NotTrainedError, RawClassifier
 from npformer.pipelines.scores import Scores
 from npformer.pipelines.series_classifier import SeriesClassifier
@@ -12,6 +12,4 @@ __all__ = [
     "Scores",
     "SeriesClassifier",
     "TextClassifier",
-    "load",
-    "save",
 ]

@@ -20,7 +20,7 @@ from npformer.pipelines.training_settings import filled
 from npformer.reporting import report
 from npformer.training import Data, History, fit
 
-OWN = ("model", "data", "validation", "seed")
+OWN = ("model", "data", "seed")
 """Arguments of `fit` that a RawClassifier gives by itself."""
 
 
@@ -48,15 +48,15 @@ class RawClassifier(ABC):
         config: EncoderConfig | Mapping[str, Any] | None = None,
         *,
         pooling: str | None = None,
-        members: int = 1,
+        members: int | None = None,
         seed: int = 0,
         dtype: str = "float32",
         backend: str = "numpy",
     ) -> None:
         if config is not None and not isinstance(config, EncoderConfig | Mapping):
             raise TypeError(
-                f"config is {described(config)}; expected an EncoderConfig, or a mapping of some "
-                "of its settings, such as {'mixer': 'fourier'}"
+                f"config is {described(config)}; expected an EncoderConfig, or some of its "
+                "settings, such as {'mixer': 'fourier'}"
             )
         if isinstance(config, Mapping):
             for name in config:
@@ -65,7 +65,7 @@ class RawClassifier(ABC):
         checks.choice("backend", backend, backends())
         self.config = config
         self.pooling = pooling
-        self.members = checks.positive("members", members)
+        self.members = None if members is None else checks.positive("members", members)
         self.seed = checks.whole("seed", seed, at_least=0)
         self.dtype = dtype
         self.backend = backend
@@ -73,8 +73,6 @@ class RawClassifier(ABC):
         self.histories: list[History] = []
         self.settings: dict[str, Any] = {}
         self._names: ClassNames | None = None
-
-    # What differs between texts and series -------------------------------------------------------
 
     @abstractmethod
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
@@ -97,6 +95,10 @@ class RawClassifier(ABC):
         """Return the settings of `npformer.fit` for so many samples, and warmup as a share."""
 
     @abstractmethod
+    def usual_members(self, n_samples: int) -> int:
+        """Return how many models are trained on so many samples, if nothing is said."""
+
+    @abstractmethod
     def token_names(self) -> list[str] | None:
         """Return what token ids are called, if the models take ids."""
 
@@ -108,8 +110,6 @@ class RawClassifier(ABC):
     @abstractmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return a classifier without models from what `preparation` returned."""
-
-    # Training --------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -173,11 +173,12 @@ class RawClassifier(ABC):
         if held_out is None:
             settings.pop("patience", None)
         self.settings = settings
-        for member in range(self.members):
+        members = self.members or self.usual_members(len(y))
+        for member in range(members):
             model = self.build(len(names), self.seed + member).to(self.backend)
             self.models.append(model)  # now, so that weights are kept if the training is stopped
             place = None if checkpoint is None else Path(checkpoint)
-            if place is not None and self.members > 1:
+            if place is not None and members > 1:
                 place = place / f"member-{member + 1}"
             self.histories.append(
                 fit(
@@ -197,7 +198,9 @@ class RawClassifier(ABC):
         x, mask = self.arrays(samples)
         return x, y, mask
 
-    # Use ---------------------------------------------------------------------------------------
+    def take(self, models: list[SequenceClassifier], names: ClassNames) -> None:
+        """Take over trained models and the classes that they tell apart."""
+        self.models, self._names = models, names
 
     @property
     def classes(self) -> list[Any]:

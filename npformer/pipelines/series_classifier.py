@@ -47,7 +47,7 @@ class SeriesClassifier(RawClassifier):
         scale: bool = True,
         max_len: int | None = None,
         pooling: str | None = None,
-        members: int = 1,
+        members: int | None = None,
         seed: int = 0,
         dtype: str = "float32",
         backend: str = "numpy",
@@ -148,6 +148,10 @@ class SeriesClassifier(RawClassifier):
     def usual_training(self, n_samples: int) -> dict[str, Any]:
         """Return the settings of a training on so many series."""
         return series_defaults.training(n_samples)
+
+    def usual_members(self, n_samples: int) -> int:
+        """Return how many models are trained on so many series."""
+        return series_defaults.members(n_samples)
 
     def token_names(self) -> None:
         """Return None: steps are numbers."""

@@ -14,6 +14,11 @@ CONFIG: dict[str, Any] = {
 }
 
 
+def members(n_series: int) -> int:
+    """Return how many models are trained, whose probabilities are averaged."""
+    return 3 if n_series < 1000 else 1
+
+
 def training(n_series: int) -> dict[str, Any]:
     """Return the arguments of `npformer.fit` for so many series, and warmup as a share."""
     return {

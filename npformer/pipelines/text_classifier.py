@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -10,6 +11,7 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import checks, described
+from npformer.interop import PretrainedEncoder, from_pretrained
 from npformer.models import EncoderConfig
 from npformer.pipelines import text_defaults
 from npformer.pipelines.raw_classifier import RawClassifier
@@ -31,14 +33,22 @@ class TextClassifier(RawClassifier):
         "word": words and signs, without a library. "wordpiece", "bpe": pieces of words, made by
         Hugging Face's tokenizers (extra ``text``). Each gets its vocabulary from the texts to train
         on. A `Tokenizer`, such as `npformer.text.read_tokenizer` returns, is used as it is.
-    vocab_size, min_count, lower : optional
-        As in `npformer.text.train_tokenizer`.
+    pretrained : str, path or PretrainedEncoder, optional
+        A folder in Hugging Face's layout, see `npformer.from_pretrained`: training begins with its
+        weights and uses its tokenizer, and `config` and `tokenizer` are not given.
+    freeze : list of str
+        Parameters that are not trained, see `Layer.freeze`: ``["embed.*", "encoder.*"]`` trains
+        the head alone.
+    vocab_size, min_count, lower, ngrams : optional
+        As in `npformer.text.train_tokenizer`; `ngrams` is for "word" alone, and 4 for short texts
+        if it is not given: see `text_defaults`.
     max_len : int, optional
         Most tokens of a text that are read. None: all of those in training, but at most 512.
     pooling : str, optional
         As in `SequenceClassifier`.
-    members : int
-        How many models are trained, with different seeds; their probabilities are averaged.
+    members : int, optional
+        How many models are trained, with different seeds; their probabilities are averaged. None:
+        2 for few texts, else 1.
     seed : int
         Of the validation part, the weights, the order of samples and dropout.
     dtype : {"float32", "float64"}
@@ -55,12 +65,15 @@ class TextClassifier(RawClassifier):
         config: EncoderConfig | Mapping[str, Any] | None = None,
         *,
         tokenizer: str | Tokenizer = "word",
+        pretrained: str | os.PathLike[str] | PretrainedEncoder | None = None,
+        freeze: Sequence[str] = (),
         vocab_size: int | None = None,
         min_count: int | None = None,
         lower: bool | None = None,
+        ngrams: int | None = None,
         max_len: int | None = None,
         pooling: str | None = None,
-        members: int = 1,
+        members: int | None = None,
         seed: int = 0,
         dtype: str = "float32",
         backend: str = "numpy",
@@ -73,7 +86,16 @@ class TextClassifier(RawClassifier):
                 checks.positive(name, value)
         if lower is not None:
             checks.flag("lower", lower)
-        given = {"vocab_size": vocab_size, "min_count": min_count, "lower": lower}
+        if ngrams is not None:
+            checks.whole("ngrams", ngrams, at_least=0)
+            if ngrams and tokenizer != "word":
+                raise ValueError(f"ngrams is {ngrams}; expected it with tokenizer='word' alone")
+        given = {
+            "vocab_size": vocab_size,
+            "min_count": min_count,
+            "lower": lower,
+            "ngrams": ngrams if tokenizer == "word" else None,
+        }
         self.vocabulary = {name: value for name, value in given.items() if value is not None}
         if isinstance(tokenizer, Tokenizer):
             if self.vocabulary:
@@ -88,6 +110,23 @@ class TextClassifier(RawClassifier):
                 f"tokenizer is {described(tokenizer)}; expected one of {', '.join(TOKENIZERS)}, or "
                 "an npformer.text.Tokenizer"
             )
+        if isinstance(freeze, str) or not isinstance(freeze, Sequence):
+            raise TypeError(
+                f"freeze is {freeze!r}; expected a list of patterns, such as ['embed.*']"
+            )
+        self.freeze = tuple(freeze)
+        self.pretrained: PretrainedEncoder | None = None
+        if pretrained is not None:
+            if config is not None or tokenizer != "word" or self.vocabulary or max_len is not None:
+                raise ValueError(
+                    "pretrained is given together with config, a tokenizer, its settings or "
+                    "max_len, which the folder decides; expected only pretrained"
+                )
+            if isinstance(pretrained, str | os.PathLike):
+                pretrained = from_pretrained(pretrained)
+            checks.instance("pretrained", pretrained, PretrainedEncoder)
+            self.pretrained = pretrained
+            tokenizer, self.dtype = pretrained.tokenizer, pretrained.encoder.dtype
         self._given = tokenizer
         self.tokenizer = tokenizer
         self.max_len = None if max_len is None else checks.positive("max_len", max_len)
@@ -106,7 +145,10 @@ class TextClassifier(RawClassifier):
                 f"{empty[0] + 1} of them; expected words. Leave these samples out"
             )
         if isinstance(self._given, str):
-            settings = {**text_defaults.VOCABULARY, **self.vocabulary}
+            usual = dict(text_defaults.VOCABULARY)
+            if self._given == "word":
+                usual["ngrams"] = text_defaults.ngrams(samples)
+            settings = {**usual, **self.vocabulary}
             self.tokenizer = train_tokenizer(self._given, samples, **settings)
         assert isinstance(self.tokenizer, Tokenizer)
         self._longest = self.tokenizer.encode(samples)[0].shape[1]
@@ -138,6 +180,8 @@ class TextClassifier(RawClassifier):
 
     def _max_len(self) -> int:
         """Return the most tokens that a new model will read."""
+        if self.pretrained is not None:
+            return self.pretrained.max_len
         if isinstance(self.config, EncoderConfig):
             return self.config.max_len
         if isinstance(self.config, Mapping) and "max_len" in self.config:
@@ -147,11 +191,14 @@ class TextClassifier(RawClassifier):
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for the vocabulary."""
         tokenizer = self.of_tokenizer
+        if self.pretrained is not None:
+            model = self.pretrained.classifier(n_classes, pooling=self.pooling, seed=seed)
+            return model.freeze(*self.freeze) if self.freeze else model
         config = self.config
         if not isinstance(config, EncoderConfig):
             usual = text_defaults.CONFIG | {"max_len": self._max_len()}
             config = EncoderConfig(**{**usual, **(config or {})})
-        return SequenceClassifier(
+        model = SequenceClassifier(
             config,
             n_classes,
             vocab_size=tokenizer.vocab_size,
@@ -161,10 +208,17 @@ class TextClassifier(RawClassifier):
             seed=seed,
             dtype=self.dtype,
         )
+        return model.freeze(*self.freeze) if self.freeze else model
 
     def usual_training(self, n_samples: int) -> dict[str, Any]:
         """Return the settings of a training on so many texts."""
+        if self.pretrained is not None:
+            return text_defaults.FINE_TUNING
         return text_defaults.training(n_samples)
+
+    def usual_members(self, n_samples: int) -> int:
+        """Return how many models are trained on so many texts."""
+        return 1 if self.pretrained is not None else text_defaults.members(n_samples)
 
     def token_names(self) -> list[str]:
         """Return the token of each id."""

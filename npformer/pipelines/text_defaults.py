@@ -1,6 +1,9 @@
 """What `TextClassifier` does if nothing is said: settings that hold up on several sets of texts."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from npformer.optim import NORMS_AND_BIASES
 
 VOCABULARY: dict[str, Any] = {"vocab_size": 30_000}
 
@@ -17,19 +20,52 @@ CONFIG: dict[str, Any] = {
     "padding": "per_length",
 }
 
+FINE_TUNING: dict[str, Any] = {
+    "epochs": 3,
+    "batch_size": 16,
+    "lr": 5e-5,
+    "schedule": "linear",
+    "warmup": 0.1,
+    "weight_decay": 0.01,
+    "no_decay": NORMS_AND_BIASES,
+    "clip_norm": 1.0,
+}
+"""For pretrained weights, as Devlin et al. (2019, appendix A.3) fine-tune BERT."""
+
 LONGEST = 512
 """Most tokens of a text; attention's time grows with the square."""
 
 
+NGRAMS = 4
+"""Letters of the parts of words that follow the words of short texts."""
+
+SHORT = 30
+"""Most words of a text, on average, for such parts. Longer texts say what they mean in several
+words, and attention's time grows with the square of the length."""
+
+FEW = 5000
+
+
+def ngrams(texts: Sequence[str]) -> int:
+    """Return the size of parts of words for some texts; 0 if the texts would become long."""
+    n_words = sum(len(text.split()) for text in texts)
+    return NGRAMS if n_words <= SHORT * len(texts) else 0
+
+
+def members(n_texts: int) -> int:
+    """Return how many models are trained, whose probabilities are averaged."""
+    return 2 if n_texts < FEW else 1
+
+
 def max_len(longest: int) -> int:
     """Return how many tokens a model reads if the longest text to train on has so many."""
-    return min(max(64, 2 * longest), LONGEST)
+    return min(max(256, 2 * longest), LONGEST)
 
 
 def training(n_texts: int) -> dict[str, Any]:
     """Return the arguments of `npformer.fit` for so many texts, and warmup as a share."""
     return {
-        "epochs": 15,
+        "epochs": 15 if n_texts < FEW else 10,
         "batch_size": 32,
         "lr": 1e-3,
         "schedule": "cosine",

@@ -2,10 +2,10 @@
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,18 @@ MODELS: dict[str, type[Model]] = {
 }
 """The classes that can be rebuilt from a configuration, and so saved and loaded."""
 
+
+class Kind(NamedTuple):
+    """What else can be saved: how it is described, and built from what a file holds."""
+
+    type: type[Any]
+    describe: Callable[[Any], tuple[dict[str, Any], dict[str, np.ndarray]]]
+    build: Callable[[Path, Mapping[str, Any], dict[str, np.ndarray]], Any]
+
+
+OTHERS: dict[str, Kind] = {}
+"""What is saved with more than a model, by the name of its class. Higher floors add to it."""
+
 KEYS = ("class", "config", "arguments", "notes", "registered", "frozen")
 """What a model's description has."""
 
@@ -43,10 +55,8 @@ def checkpoint_name(split: str = "") -> str:
     return f"model-{split}.safetensors" if split else "model.safetensors"
 
 
-def save(
-    model: Model, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None
-) -> None:
-    """Write a model to a safetensors file.
+def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
+    """Write a model, or a classifier with its tokenizer and class names, to a safetensors file.
 
     The file holds every parameter under its dotted name, and the configuration in its metadata. If
     saving is interrupted, an existing file at the same place is left unchanged.
@@ -56,7 +66,7 @@ def save(
 
     Parameters
     ----------
-    model : Encoder, TextEncoder or SequenceClassifier
+    model : Encoder, TextEncoder, SequenceClassifier, TextClassifier or SeriesClassifier
     path : str or path
         Usually ending in ``.safetensors``.
     notes : mapping, optional
@@ -66,12 +76,16 @@ def save(
     if notes is not None:
         checks.plain_values("notes", notes)
     check_place(path, checkpoint_name())
-    description = rebuildable(model)
-    write_model_file(path, {**description, "notes": dict(notes or {})}, tensors_of(model))
+    kind = OTHERS.get(type(model).__name__)
+    if kind is not None and type(model) is kind.type:
+        description, tensors = kind.describe(model)
+    else:
+        description, tensors = rebuildable(model), tensors_of(model)
+    write_model_file(path, {**description, "notes": dict(notes or {})}, tensors)
 
 
-def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = False) -> Model:
-    """Read a model that `save` wrote, and move it to a backend.
+def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = False) -> Any:
+    """Read what `save` wrote, and move it to a backend.
 
     Parameters
     ----------
@@ -91,7 +105,10 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
     path = checks.path("path", path)
     checks.flag("force", force)
     description, tensors = read_model_file(path, force=force)
-    return model_of(path, description, tensors).to(backend)
+    name = description.get("class")
+    kind = OTHERS.get(name) if isinstance(name, str) else None
+    build = model_of if kind is None else kind.build
+    return build(path, description, tensors).to(backend)
 
 
 def rebuildable(model: Model) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """A share of the data, held out for validation."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -69,7 +71,7 @@ def chosen_by_class(
 def _by_largest_remainder(sizes: np.ndarray, held: int) -> np.ndarray:
     """Return how many of each class are held out: in proportion, but never a whole class."""
     quota = sizes * (held / sizes.sum())
-    taken: np.ndarray = np.minimum(quota.astype("int64"), sizes - 1)
+    taken: np.ndarray = quota.astype("int64")  # less than the class, because held < sizes.sum()
     while (missing := held - int(taken.sum())) > 0:
         remainder = np.where(taken < sizes - 1, quota - taken, -np.inf)
         open_ = int((taken < sizes - 1).sum())

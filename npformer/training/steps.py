@@ -12,7 +12,7 @@ import numpy as np
 
 from npformer.classifier.lengths import cut, shuffled_by_length
 from npformer.core import Feed, explained_memory_error
-from npformer.engine.snapshot import snapshot_of
+from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.models import Batch
@@ -63,7 +63,7 @@ class Training:
     order: np.ndarray | None = None  # of the samples in the epoch; None between two epochs
     seconds_before: float = 0.0  # that the epoch has taken in earlier processes
     _began: float = 0.0  # when the epoch began or went on, on time.perf_counter
-    _checked: Any = None  # the model's snapshot when its parameters were last checked
+    _checked: Snapshot | None = None  # the model's snapshot when its parameters were last checked
 
     def run(self, checkpoints: WritesCheckpoints | None) -> None:
         """Take all steps that are left, unless a callback or a signal stops the training.
@@ -114,13 +114,14 @@ class Training:
         """Take one step of the optimizer, on its share of the samples."""
         state, size = self.state, self.batch_size
         rows = order[(step - 1) * size : step * size]
-        with self._computing(len(rows)):
-            self._check_parameters()
+        snapshot = self._checked_snapshot()
+        backend = snapshot.backend  # asked once: it takes time
+        with self._computing(len(rows), backend):
             batch = self.samples.of_rows(rows)
             if self.lengths is not None:
                 batch = cut(batch, per_token=state.model.per_token)
-            batch = state.model.upload(batch, self.feed, loss=self.loss)
-            loss, gradients = self.team.step(batch, generator=self.dropout)
+            batch = state.model.upload(batch, self.feed, loss=self.loss, backend=backend)
+            loss, gradients = self.team.step(batch, generator=self.dropout, snapshot=snapshot)
         by, workers = self.team.shared_by, state.history.workers
         workers[by] = workers.get(by, 0) + 1
         state._set(
@@ -132,7 +133,7 @@ class Training:
         )
         self.losses.note(state)
         self.callbacks.call("before_update", state)
-        with self._computing(len(rows)), self.interrupts.held():
+        with self._computing(len(rows), backend), self.interrupts.held():
             try:
                 if self.clip_norm is not None:
                     clip_by_global_norm(gradients, self.clip_norm)
@@ -165,18 +166,18 @@ class Training:
             state.history.validation_metric.append(value)
 
     @contextmanager
-    def _computing(self, n_rows: int) -> Iterator[None]:
+    def _computing(self, n_rows: int, backend: str) -> Iterator[None]:
         """Allow overflow, which `LossWatch` finds, and explain errors when memory runs out."""
         at_once = min(self.batch_size, self.micro_batch or self.batch_size)
-        explained = explained_memory_error(self.state.model.backend, n_rows, at_once)
+        explained = explained_memory_error(backend, n_rows, at_once)
         with np.errstate(over="ignore", invalid="ignore"), explained:
             yield
 
-    def _check_parameters(self) -> None:
-        """If the model has changed, check that the optimizer still has its parameters."""
+    def _checked_snapshot(self) -> Snapshot:
+        """Return the model's snapshot; if it is new, check that the optimizer still fits."""
         snapshot = snapshot_of(self.state.model)
         if snapshot is self._checked:
-            return
+            return snapshot
         if not trains(self.state.optimizer, self.state.model):
             raise ValueError(
                 "the model's parameters are no longer the optimizer's: during the training, a "
@@ -184,3 +185,4 @@ class Training:
                 "training ends: change the model before fit, or call fit again"
             )
         self._checked = snapshot
+        return snapshot

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from npformer.engine import team as engine_team
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.kept_with_model import kept_of
 from npformer.engine.team import Team
+from npformer.layers import Dropout
 from npformer.models import SequenceModel
 from tests.engine.helpers import blas_threads, in_threads, linux_only, trained
 
@@ -454,3 +456,46 @@ def test_overflow_in_a_worker_is_no_warning(small_model, token_batch):
     for number in (1, 2):
         loss, _ = model.loss_and_gradients(*token_batch, workers=number)
         assert not np.isfinite(loss)
+
+
+# Masks that keep every token ----------------------------------------------------------------------
+
+
+class Looks(Dropout):
+    """A user's layer that notes the padding that it is told of."""
+
+    told: ClassVar[list] = []
+
+    def forward(self, x, context):
+        self.told.append(context.padding)
+        return super().forward(x, context)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("mixer", ["attention", "fourier"])
+def test_a_share_without_padding_is_computed_as_without_a_mask(small_model, rng, mixer, workers):
+    model = small_model(mixer=mixer, padding="per_length")
+    x, y, mask = rng.integers(0, 7, (6, 5)), rng.integers(0, 3, 6), np.ones((6, 5), bool)
+    with_mask, without = (
+        model.loss_and_gradients(x, y, each, workers=workers) for each in (mask, None)
+    )
+    assert with_mask[0] == without[0]
+    np.testing.assert_array_equal(with_mask[1].flat, without[1].flat)
+    mask[:3, 3:] = False  # now the second half alone has no padding
+    assert_sums_up(model, x, y, mask, workers=workers)
+
+
+def test_a_users_layer_is_told_of_every_mask(small_model, rng, monkeypatch):
+    monkeypatch.setattr(Looks, "told", [])
+    model = small_model()
+    model.embed.dropout = Looks(0.0)
+    x, y, mask = rng.integers(0, 7, (6, 5)), rng.integers(0, 3, 6), np.ones((6, 5), bool)
+    model.loss_and_gradients(x, y, mask, workers=2)
+    assert len(Looks.told) == 2
+    assert all(padding.mask.all() for padding in Looks.told)
+
+
+def test_a_mixer_that_refuses_masks_refuses_those_without_padding(small_model, rng):
+    x, y = rng.integers(0, 7, (6, 5)), rng.integers(0, 3, 6)
+    with pytest.raises(ValueError, match="got a padding mask"):
+        small_model(mixer="fourier").loss_and_gradients(x, y, np.ones((6, 5), bool))

@@ -608,7 +608,7 @@ def models() -> None:
         "config": or_none(an(config, nf.EncoderConfig, Mapping)),
         "max_len": or_none(count(8)),
         "pooling": or_none(choice("mean", "first", "flatten", "none", "pooler")),
-        "members": count(1),
+        "members": or_none(count(1)),
         "seed": count(0, 0),
         "dtype": dtype(),
         "backend": choice("numpy", "cupy"),
@@ -622,6 +622,7 @@ def models() -> None:
         vocab_size=or_none(count(9)),
         min_count=or_none(count(1)),
         lower=or_none(flag(True)),
+        ngrams=or_none(count(4, 0)),
     )
     step = {
         "y": ids(LABELS),
@@ -865,6 +866,7 @@ HF = {
     "type_vocab_size": 2,
     "hidden_act": "gelu",
     "hidden_dropout_prob": 0.25,
+    "attention_probs_dropout_prob": 0.25,
     "layer_norm_eps": 0.0625,
 }
 
@@ -911,7 +913,8 @@ def interop() -> None:
             return of(dict(state), {**hf, setting: value})
 
         for setting in HF:
-            if setting == "model_type" or (kind == "fnet" and setting == "num_attention_heads"):
+            of_attention = ("num_attention_heads", "attention_probs_dropout_prob")
+            if setting == "model_type" or (kind == "fnet" and setting in of_attention):
                 continue
             value = hf[setting]
             slot = (

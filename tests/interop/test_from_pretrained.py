@@ -112,6 +112,14 @@ def test_the_dtype_is_the_file_s_or_the_one_asked_for(folder, dtype):
     assert nf.from_pretrained(folder, dtype).encoder.dtype == (dtype or "float64")
 
 
+def test_the_configuration_that_is_written_names_the_dtype_of_the_weights(folder, tmp_path):
+    changed(folder, torch_dtype="float16", dtype="float16")
+    nf.from_pretrained(folder, "float32").save(tmp_path / "written")
+    config = json.loads((tmp_path / "written" / "config.json").read_text())
+    assert config["dtype"] == "float32"
+    assert "torch_dtype" not in config
+
+
 @pytest.mark.parametrize("kind", ["F16", "BF16"])
 def test_half_precision_becomes_float32(folder, kind):
     file = folder / "model.safetensors"
@@ -296,6 +304,12 @@ def test_a_sentence_encoder_s_classifier_pools_as_it_does(folder):
     assert found.classifier(2).pooling == "mean"
     model = found.classifier(2, pooling="pooler", output="sigmoid", dropout=0.25)
     assert (model.pooling, model.output, model.config.dropout) == ("pooler", "sigmoid", 0.25)
+    assert model.config.attention_dropout == 0.0
+    changed(folder, attention_probs_dropout_prob=0.125)
+    found = nf.from_pretrained(folder)
+    assert found.classifier(2).config.attention_dropout == 0.125
+    assert found.classifier(2, dropout=0.0).config.attention_dropout == 0.0
+    assert found.classifier(2, dropout=0.25).config.attention_dropout == 0.25
 
 
 def trained(found, pooling, steps):
@@ -341,7 +355,7 @@ def test_what_was_trained_is_written_frozen_or_not(folder, tmp_path):
     assert (trained_query != found.encoder.parameters()[name]).any()
 
 
-@pytest.mark.parametrize("pooling", ["mean", "first"])
+@pytest.mark.parametrize("pooling", ["mean", "first", "max"])
 def test_a_head_on_pooled_tokens_is_a_dense_after_the_pooling(folder, tmp_path, pooling):
     found = nf.from_pretrained(sentence_encoder(folder), max_len=12)
     model = found.classifier(2, pooling=pooling)
@@ -587,9 +601,7 @@ def test_wrong_calls_of_save_are_explained(tmp_path, small_model):
     with pytest.raises(ValueError, match="output='sigmoid', which no head"):
         save_pretrained(sigmoid, to)
     flat = nf.SequenceClassifier(model.config, 2, vocab_size=9, pooling="flatten")
-    with pytest.raises(
-        ValueError, match=r"pooling='flatten', which no head .* 'mean', 'first', 'm"
-    ):
+    with pytest.raises(ValueError, match=r"pooling='flatten', which no head .* 'mean', 'first'"):
         save_pretrained(flat, to)
     with pytest.raises(ValueError, match="positions = 'sinusoidal'"):
         save_pretrained(small_model(), to)

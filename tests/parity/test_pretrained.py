@@ -472,6 +472,25 @@ def test_a_fine_tuned_classifier_is_loaded_by_transformers(make, name, tmp_path)
     np.testing.assert_array_equal(again.classifier()(ids, mask, types), found)
 
 
+@pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
+def test_a_head_on_the_mean_is_an_encoder_and_a_linear_layer_of_theirs(make, name, tmp_path):
+    from safetensors.torch import load_file
+
+    folder, _, tokenizer = make(name)
+    as_sentence_encoder(folder, "mean_tokens", max_len=40)
+    ours = nf.from_pretrained(folder)
+    classifier = ours.classifier(3)
+    ours.save(tmp_path / "tuned", classifier)
+    theirs = transformers.AutoModel.from_pretrained(tmp_path / "tuned").eval()
+    dense = torch.nn.Linear(24, 3, dtype=torch.float64)
+    state = load_file(tmp_path / "tuned" / "2_Dense" / "model.safetensors")
+    dense.load_state_dict({key.removeprefix("linear."): value for key, value in state.items()})
+    given, found = run(theirs, tokenizer, TEXTS)
+    pooled = pooled_by_hand(found.last_hidden_state, given["attention_mask"], "mean_tokens")
+    ids, mask, types = ours.encode(TEXTS)
+    assert_near(classifier(ids, mask, types), dense(pooled), 1e-12)
+
+
 def test_a_model_that_was_made_here_goes_there(tmp_path, tokenizer_folders):
     from npformer.text import read_tokenizer
 

@@ -39,4 +39,4 @@ def texts_and_labels(n=120, seed=0):
 
 @pytest.fixture(scope="session")
 def classifier():
-    return nf.TextClassifier(SIZES).fit(*texts_and_labels(), **QUICK)
+    return nf.TextClassifier(SIZES, members=1, ngrams=0).fit(*texts_and_labels(), **QUICK)

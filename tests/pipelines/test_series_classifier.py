@@ -22,7 +22,7 @@ def series_and_labels(n=80, seed=0, offset=0.0):
 
 @pytest.fixture(scope="module")
 def trained():
-    return nf.SeriesClassifier(SIZES).fit(*series_and_labels(), **QUICK)
+    return nf.SeriesClassifier(SIZES, members=1).fit(*series_and_labels(), **QUICK)
 
 
 def test_it_learns_series_of_different_lengths(trained):
@@ -36,7 +36,7 @@ def test_it_learns_series_of_different_lengths(trained):
 def test_features_are_scaled_by_the_training_part_alone(trained):
     series, labels = series_and_labels()
     others = [each + 1e6 for each in series[:10]]
-    found = nf.SeriesClassifier(SIZES).fit(
+    found = nf.SeriesClassifier(SIZES, members=1).fit(
         series, labels, **QUICK | {"epochs": 1, "validation": (others, labels[:10])}
     )
     steps = np.concatenate(series)
@@ -51,14 +51,16 @@ def test_features_are_scaled_by_the_training_part_alone(trained):
 def test_a_constant_feature_stays_finite():
     series, labels = series_and_labels(40)
     flat = [np.concatenate([each, np.full((len(each), 1), 7.0)], axis=1) for each in series]
-    found = nf.SeriesClassifier(SIZES).fit(flat, labels, **QUICK | {"epochs": 1})
+    found = nf.SeriesClassifier(SIZES, members=1).fit(flat, labels, **QUICK | {"epochs": 1})
     x, _ = found.arrays(flat)
     assert (x[..., 2] == 0.0).all()
 
 
 def test_without_scaling_values_stay_as_they_are():
     series, labels = series_and_labels(40)
-    found = nf.SeriesClassifier(SIZES, scale=False).fit(series, labels, **QUICK | {"epochs": 1})
+    found = nf.SeriesClassifier(SIZES, members=1, scale=False).fit(
+        series, labels, **QUICK | {"epochs": 1}
+    )
     x, mask = found.arrays(series)
     np.testing.assert_allclose(x[mask], np.concatenate(series), rtol=1e-6)
 
@@ -76,7 +78,7 @@ def test_it_comes_back_from_its_file(trained, tmp_path):
 def test_one_feature_and_whole_arrays():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 6)) + np.arange(40)[:, None] % 2
-    found = nf.SeriesClassifier(SIZES).fit(x, np.arange(40) % 2, **QUICK | {"epochs": 1})
+    found = nf.SeriesClassifier(SIZES, members=1).fit(x, np.arange(40) % 2, **QUICK | {"epochs": 1})
     assert found.model.n_features == 1
     assert found.predict(x[..., None]).shape == (40,)
 
@@ -88,7 +90,7 @@ def test_the_report_is_written(trained, tmp_path):
 
 def test_another_training_may_have_other_features(trained):
     series, labels = series_and_labels(40)
-    found = nf.SeriesClassifier(SIZES).fit(series, labels, **QUICK | {"epochs": 1})
+    found = nf.SeriesClassifier(SIZES, members=1).fit(series, labels, **QUICK | {"epochs": 1})
     with pytest.raises(ValueError, match="only the class"):
         found.fit([each[:, :1] for each in series], ["up"] * 40)
     assert len(found.mean) == 2  # a mistake changes nothing

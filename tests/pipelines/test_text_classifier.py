@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.pipelines import NotTrainedError
+from npformer.pipelines import NotTrainedError, text_defaults
 from npformer.text import WordTokenizer
 from tests.pipelines.conftest import QUICK, SIZES, texts_and_labels
 
 
 def small(**more):
-    return nf.TextClassifier(SIZES, **more)
+    return nf.TextClassifier(SIZES, **{"members": 1, "ngrams": 0, **more})
 
 
 def test_it_learns_and_answers_with_labels(classifier):
@@ -79,6 +79,18 @@ def test_an_ensemble_averages_probabilities(tmp_path):
     assert len(back.models) == 3
 
 
+def test_what_is_not_said_depends_on_the_texts():
+    brief = QUICK | {"epochs": 1}
+    few = nf.TextClassifier(SIZES).fit(*texts_and_labels(40), **brief)
+    assert len(few.models) == len(few.histories) == 2
+    assert few.tokenizer.ngrams == 4
+    texts, labels = texts_and_labels(40)
+    long = nf.TextClassifier(SIZES, members=1).fit([text * 20 for text in texts], labels, **brief)
+    assert long.tokenizer.ngrams == 0
+    assert text_defaults.members(20_000) == 1
+    assert text_defaults.training(20_000)["epochs"] < text_defaults.training(2_000)["epochs"]
+
+
 @pytest.mark.parametrize("tokenizer", ["word", "wordpiece", "bpe"])
 def test_every_tokenizer_trains_and_is_saved(tmp_path, tokenizer):
     if tokenizer != "word":
@@ -98,11 +110,15 @@ def test_whole_configurations_tokenizers_and_other_mixers():
     config = nf.EncoderConfig(**SIZES, max_len=8, mixer="fourier", padding="per_length")
     tokenizer = WordTokenizer(["rain", "soup"])
     brief = QUICK | {"epochs": 1}
-    found = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first").fit(*data, **brief)
+    found = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1).fit(
+        *data, **brief
+    )
     assert found.model.config == config
     assert found.tokenizer is tokenizer
     assert found.model.pooling == "first"
-    named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}).fit(*data, **brief)
+    named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1).fit(
+        *data, **brief
+    )
     assert named.model.config.mixer == "dense_synthesizer"
 
 
@@ -126,7 +142,7 @@ def test_a_long_text_is_cut_and_that_is_said_once():
 
 
 def test_a_model_reads_texts_longer_than_those_it_was_trained_on(classifier):
-    assert classifier.model.config.max_len == 64
+    assert classifier.model.config.max_len == 256
     assert classifier.predict(["soup bread " * 20]).tolist() == ["food"]
 
 

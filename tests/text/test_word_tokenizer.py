@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from npformer.text import WordTokenizer, tokenizer_of
-from npformer.text.word_tokenizer import split
+from npformer.text.word_tokenizer import parts_of, split
 
 
 def test_words_apostrophes_signs_and_characters_without_spaces():
@@ -33,6 +33,16 @@ def test_rows_are_padded_and_masked():
     assert made.encode(["a b a"], max_len=2)[0].tolist() == [[2, 3]]
     assert made.encode([])[0].shape == (0, 1)
     assert made.tokens([0, 3, 1]) == ["[PAD]", "b", "[UNK]"]
+
+
+def test_parts_of_words_follow_the_words():
+    assert parts_of("words", 4) == ["#<wor", "#word", "#ords", "#rds>"]
+    assert parts_of("an", 4) == []
+    made = WordTokenizer.train(["big words", "swords cut", "swords"], ngrams=4)
+    assert made.tokens(made.ids("words")) == ["words", "#word", "#ords", "#rds>"]  # "#<wor" is once
+    assert made.tokens(made.ids("crosswords!"))[2:] == ["#word", "#ords", "#rds>"]
+    assert made.tokens(made.ids("words big", max_len=3)) == ["words", "big", "#word"]
+    assert tokenizer_of(made.to_dict()).ids("swords") == made.ids("swords")
 
 
 def test_it_comes_back_from_json():

@@ -9,13 +9,8 @@ import npformer as nf
 from tests.pipelines.test_series_classifier import series_and_labels
 from tests.tools.conftest import metrics_of, run
 
-TINY = [
-    "--quiet",
-    *(
-        f"--{n}"
-        for n in ("validation=0.1", "epochs=6", "d-model=16", "heads=2", "d-ff=16", "lr=.01")
-    ),
-]
+TINY = ["--quiet", "--validation=.1", "--epochs=6", "--d-model=16", "--heads=2", "--d-ff=16"]
+TINY += ["--lr=.01", "--members=1"]
 COLUMNS = ("--id", "walk", "--time", "second", "--label", "gait")
 
 

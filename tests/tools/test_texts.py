@@ -11,13 +11,8 @@ from npformer.engine.team import Team
 from tests.pipelines.conftest import texts_and_labels
 from tests.tools.conftest import metrics_of, names, run
 
-TINY = [
-    "--quiet",
-    *(
-        f"--{n}"
-        for n in ("validation=0.1", "epochs=4", "d-model=16", "heads=2", "d-ff=16", "lr=.01")
-    ),
-]
+TINY = ["--quiet", "--validation=.1", "--epochs=4", "--d-model=16", "--heads=2", "--d-ff=16"]
+TINY += ["--lr=.03", "--members=1", "--ngrams=0", "--dropout=0", "--token-dropout=0"]
 FILES = {"model.safetensors", "history.json", "metrics.json", "report.html", "run.json"}
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.core import Parameters
 from npformer.engine import team
 from npformer.optim import Adam
 from tests.training.common import assert_same_weights, fit
@@ -132,6 +133,11 @@ def test_gradients_and_optimizer_lie_in_one_flat_buffer(small_model, words):
     _, gradients = model.loss_and_gradients(*words)
     assert gradients.shapes == parameters.shapes
     assert gradients.flat.size == parameters.flat.size
+    frozen = Parameters(model.frozen())
+    assert frozen.flat is not None
+    assert (
+        frozen.flat.size + parameters.flat.size < 1.1 * model.unfreeze("*").parameters().flat.size
+    )
     optimizer = Adam(parameters)
     optimizer.step(gradients)
     assert {name.split(".", 1)[1] for name in optimizer.state()[1]} == set(parameters)
@@ -245,6 +251,14 @@ def test_the_summary_says_it(small_model, words):
     frozen = sum(p.size for p in model.frozen().values())
     assert text.endswith(f"{before - frozen:,} trained parameters, {frozen:,} frozen, float64")
     assert "frozen" not in nf.summary(model.unfreeze("*"), words[0])
+
+
+def test_a_frozen_parameter_that_is_not_finite_is_named(small_model, words):
+    model = small_model().freeze("encoder.blocks.0.*")
+    model.frozen()["encoder.blocks.0.mixer.query.weight"].value[1, 2] = np.nan
+    named = r"parameter encoder\.blocks\.0\.mixer\.query\.weight"
+    with pytest.raises(nf.NonFiniteLossError, match=named):
+        fit(model, words)
 
 
 def test_the_best_weights_are_put_back(small_model, words):

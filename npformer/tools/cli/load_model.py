@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
-from npformer.pipelines import RawClassifier, load
+from npformer.pipelines import RawClassifier
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES, Recipe
-from npformer.training.checkpoint import checkpoint_name, read_notes
+from npformer.training.checkpoint import checkpoint_name, load, read_notes
 from npformer.training.model_file import CheckpointError
 
 

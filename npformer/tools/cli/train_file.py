@@ -21,7 +21,7 @@ from npformer.data.tables import read_table
 from npformer.inspection.summary import summary
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES
-from npformer.pipelines import RawClassifier, Scores, SeriesClassifier, TextClassifier, save
+from npformer.pipelines import RawClassifier, Scores, SeriesClassifier, TextClassifier
 from npformer.text import TOKENIZERS
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
@@ -36,15 +36,15 @@ from npformer.tools.file_task import (
     chosen_column,
     list_of,
 )
-from npformer.training.checkpoint import checkpoint_name
+from npformer.training.checkpoint import checkpoint_name, save
 
 ENCODER = {field.name for field in fields(EncoderConfig)}
 TRAINING = ("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing")
 MORE = ("clip_norm", "schedule", "workers", "masks", "precision", "metric", "no_decay")
 OF_FILES = ("patience", "class_weight")
-OF_TEXTS = ("text", "tokenizer", "vocab_size", "skip_empty")
+OF_TEXTS = ("text", "tokenizer", "vocab_size", "ngrams", "skip_empty", "pretrained")
 OF_SERIES = ("id", "time", "features")
-OF_BOTH = ("label", "test", "validation", "max_len", "members", "encoding", *OF_FILES)
+OF_BOTH = ("label", "test", "validation", "max_len", "members", "encoding", "freeze", *OF_FILES)
 OPTIONS = (*OF_TEXTS, *OF_SERIES, *OF_BOTH, "keep_repeated")
 """What only a file has."""
 
@@ -64,9 +64,17 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     kinds = "word, wordpiece, bpe, or a tokenizer.json or vocab.txt (extra: text)"
     option(group, "--tokenizer NAME", f"{kinds} (default: word)")
     option(group, "--vocab-size N", "most token ids")
+    folder = "begin with the weights and the tokenizer of a folder in Hugging Face's layout"
+    option(group, "--pretrained DIR", folder, type=str)
+    names = "parameters that are not trained: patterns such as 'embed.*,encoder.*'"
+    option(group, "--freeze NAMES", names)
     longest = "at most 512 for texts, twice the longest series"
     option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
-    option(group, "--members N", "models with different seeds, whose probabilities are averaged")
+    several = "models with different seeds, whose probabilities are averaged (default: by the size"
+    option(group, "--members N", f"{several} of the data)")
+    option(
+        group, "--ngrams N", "letters of parts of words; 0 for none (default: 4 for short texts)"
+    )
     option(group, "--patience N", "stop after so many epochs without a better one")
     rare = "balanced: every class counts as much as any other, however rare"
     option(group, "--class-weight", rare, choices=("balanced",))
@@ -159,14 +167,38 @@ def _classifier(options: argparse.Namespace, task: FileTask) -> RawClassifier:
     given = {name: v for name in names if (v := getattr(options, name)) is not None}
     if not isinstance(task, TextTask):
         return SeriesClassifier(config, **given)
+    if options.freeze is not None:
+        given["freeze"] = split_names(options.freeze)
+    if options.pretrained is not None:
+        return _pretrained(options, config, given)
     tokenizer: Any = options.tokenizer or "word"
     if tokenizer not in TOKENIZERS and Path(tokenizer).exists():
         from npformer.text import read_tokenizer
 
         tokenizer = read_tokenizer(tokenizer)
-    if options.vocab_size is not None:
-        given["vocab_size"] = options.vocab_size
+    for name in ("vocab_size", "ngrams"):
+        if getattr(options, name) is not None:
+            given[name] = getattr(options, name)
     return TextClassifier(config, tokenizer=tokenizer, **given)
+
+
+def _pretrained(
+    options: argparse.Namespace, config: dict[str, Any], given: dict[str, Any]
+) -> TextClassifier:
+    """Return a classifier that begins with the weights of a folder."""
+    wrong = [name for name in config if config[name] != options.usual.get(name)]
+    wrong += [
+        name for name in ("tokenizer", "vocab_size", "ngrams") if getattr(options, name) is not None
+    ]
+    if wrong:
+        raise ValueError(
+            f"--{wrong[0].replace('_', '-')} is given together with --pretrained, whose folder "
+            "decides it; expected only --pretrained"
+        )
+    names = ("pooling", "members", "seed", "backend", "freeze")
+    return TextClassifier(
+        pretrained=options.pretrained, **{n: given[n] for n in names if n in given}
+    )
 
 
 def _training(options: argparse.Namespace) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What holds for a layer norm, a feed-forward network, or an embedding alone."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import npformer as nf
 from npformer import functional as F
 from npformer.engine import EngineContext, fast_layers
 from npformer.engine.cpu.activations import ACTIVATIONS
-from npformer.engine.cpu.embedding import embedding, embedding_backward
+from npformer.engine.cpu.embedding import add_to_rows, embedding, embedding_backward
 from npformer.engine.cpu.norms import layer_norm, layer_norm_backward
 from tests.kernels import helpers
 from tests.kernels.cpu.helpers import assert_close, expected, forward, run
@@ -77,6 +78,19 @@ def test_ids_of_any_layout(rng):
     np.testing.assert_allclose(embedding_backward(dy, cache), expected, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 40, 300])
+def test_rows_get_the_bits_of_the_whole_tables_gradient(rng, monkeypatch, n, dtype):
+    ids, dy = rng.integers(0, 60, (3, n))[::-1], rng.normal(size=(3, n, 5)).astype(dtype)
+    _, cache = embedding(ids, np.ones((60, 5), dtype), context=EngineContext())
+    whole = embedding_backward(dy, cache)
+    for few in (0, 1 << 30):
+        monkeypatch.setattr(sys.modules[add_to_rows.__module__], "FEW", few)
+        total = np.zeros((60, 5), dtype)
+        add_to_rows(total, ids, dy)
+        np.testing.assert_array_equal(total, whole)
+
+
 def test_the_gradient_is_an_array_of_its_own(rng):
     dy = rng.normal(size=(5, 3))
     _, cache = embedding(np.arange(5), np.ones((5, 3)), context=EngineContext())
@@ -86,11 +100,17 @@ def test_the_gradient_is_an_array_of_its_own(rng):
     np.testing.assert_array_equal(dtable, dy)
 
 
-@pytest.mark.parametrize("few", [0, 1 << 30], ids=["by a product", "row by row"])
+WAYS = {"whole table": (1 << 30, 0), "sums of rows": (0, 0), "row by row": (0, 1 << 30)}
+"""Of an embedding's gradient: `fast_layers.ROWS` and `FEW`."""
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("scale", [True, False])
-def test_a_layer_adds_few_rows_one_by_one(rng, monkeypatch, few, scale):
-    assert 0 < fast_layers.FEW < 1 << 30
-    monkeypatch.setattr(fast_layers, "FEW", few)
+def test_a_layer_adds_to_the_rows_that_were_looked_up(rng, monkeypatch, way, scale):
+    by_row, few = WAYS[way]
+    assert 0 < fast_layers.ROWS < 1 << 30
+    monkeypatch.setattr(fast_layers, "ROWS", by_row)
+    monkeypatch.setattr(sys.modules[add_to_rows.__module__], "FEW", few)
     layer = nf.layers.Embedding(11, 3, scale=scale, seed=0, dtype="float64")
     ids, dy = rng.integers(0, 11, (5, 7)), rng.normal(size=(5, 7, 3))
     found, plain = nf.Gradients(layer), nf.Gradients(layer)

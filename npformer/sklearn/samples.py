@@ -1,0 +1,157 @@
+"""What X holds, token ids, series or texts, and its samples after the checks of scikit-learn."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import assert_all_finite, check_array, validate_data
+
+from npformer.core import checks
+
+KINDS = ("tokens", "series", "text")
+Samples = np.ndarray | list[Any]
+"""An array with two or three axes, a list of arrays of several lengths, or a list of str."""
+
+
+def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
+    """Return the kind of X and its samples.
+
+    With `reset`, the number of features and their names are noted in the estimator. Without it,
+    they must be those noted before, and the kind is that of the training.
+    """
+    checks.choice("inputs", estimator.inputs, ("auto", *KINDS))
+    asked = estimator.inputs if reset else estimator.inputs_
+    if isinstance(x, str):
+        raise ValueError(f"X is one text, {x[:40]!r}; expected a list of texts: [X]")
+    if _holds_strings(x):
+        if asked in ("auto", "text"):
+            return "text", _texts(estimator, x, reset)
+        raise ValueError(
+            f"X holds strings and inputs is {asked!r}; expected numbers. Texts are "
+            "inputs='text'; tokens that are strings become ids in a tokenizer, or in "
+            "sklearn.preprocessing.OrdinalEncoder"
+        )
+    if asked == "text":
+        raise ValueError(
+            "X holds no strings and inputs is 'text'; expected a list, an array or a Series of "
+            "str, or a DataFrame of one column"
+        )
+    x = _as_array(x)
+    if isinstance(x, list):
+        samples: Samples = _checked_ragged(estimator, x, reset)
+    elif getattr(x, "ndim", 2) == 3:
+        samples = array = check_array(x, allow_nd=True, estimator=estimator, input_name="X")
+        _note_features(estimator, array.shape[2], reset)
+    else:
+        samples = validate_data(estimator, x, reset=reset)
+    whole = samples[0].ndim == 1 and samples[0].dtype.kind in "iub"
+    if asked == "auto":
+        asked = "tokens" if whole else "series"
+    return asked, _ids(samples) if asked == "tokens" else samples
+
+
+def _holds_strings(x: Any) -> bool:
+    """Return whether some entry is a str: of X, or of the first row of a list of lists."""
+    if isinstance(x, list | tuple):
+        rows = x[0] if len(x) and isinstance(x[0], list | tuple) else x
+        return any(isinstance(each, str) for each in rows)
+    if not hasattr(x, "ndim") or x.ndim not in (1, 2):
+        return False
+    array = np.asarray(x)
+    if array.dtype.kind == "O":
+        return any(isinstance(each, str) for each in array.flat)
+    return array.dtype.kind in "UT"
+
+
+def _texts(estimator: Any, x: Any, reset: bool) -> list[str]:
+    """Return the texts of a list, an array, a Series, or a DataFrame of one column."""
+    array = np.asarray(x, dtype=object)
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
+        raise ValueError(
+            f"X holds strings in an array of shape {array.shape}; expected one column of texts, "
+            "or token ids as numbers. Choose the column: X['text'], or a ColumnTransformer"
+        )
+    if hasattr(x, "columns"):
+        validate_data(estimator, x, skip_check_array=True, reset=reset)
+    texts: list[str] = array.ravel().tolist()
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"row {row} of X is {text!r}, a {type(text).__name__}; expected a str in every "
+                "row. Leave the row out, or write '' there"
+            )
+    return texts
+
+
+def _as_array(x: Any) -> Any:
+    """Return a list, or an array of arrays, as one array; as a list if the shapes differ."""
+    if getattr(x, "ndim", 0) == 1 and len(x) and hasattr(np.asarray(x)[0], "__len__"):
+        x = list(x)
+    if not isinstance(x, list | tuple):
+        return x
+    try:
+        return np.asarray(x)
+    except ValueError:  # the shapes differ
+        return list(x)
+
+
+def _checked_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.ndarray]:
+    """Return samples of several lengths, after checking each."""
+    samples = []
+    for number, row in enumerate(rows):
+        try:
+            samples.append(np.asarray(row))
+        except ValueError as error:
+            raise ValueError(
+                f"sample {number} of X is ragged in itself; expected an array, (length,) of token "
+                "ids or (length, n_features)"
+            ) from error
+    first = samples[0]
+    for number, each in enumerate(samples):
+        if each.ndim not in (1, 2) or each.shape[1:] != first.shape[1:]:
+            raise ValueError(
+                f"sample {number} of X has shape {each.shape} and sample 0 {first.shape}; expected "
+                "(length,) of token ids, or (length, n_features), the same in all samples"
+            )
+        if len(each) == 0:
+            raise ValueError(f"sample {number} of X has length 0; expected at least 1 token")
+        if each.ndim == 1 and each.dtype.kind not in "iu":
+            other = next(row for row in range(len(samples)) if len(samples[row]) != len(first))
+            raise ValueError(
+                f"X is a ragged list: row {other} has length {len(samples[other])} and row 0 "
+                f"{len(first)}; expected one length. Only token ids, whole numbers, and arrays "
+                "(length, n_features) may differ in length: for series of one feature pass "
+                "[numpy.reshape(row, (-1, 1)) for row in X]"
+            )
+        assert_all_finite(each, input_name=f"sample {number} of X")
+    if first.ndim == 2:
+        _note_features(estimator, first.shape[1], reset)
+    return samples
+
+
+def _note_features(estimator: Any, found: int, reset: bool) -> None:
+    """Note the number of features of a token, or compare it."""
+    if reset:
+        estimator.n_features_in_ = found
+    elif found != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {found} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input. Series are (samples, length, features)"
+        )
+
+
+def _ids(samples: Any) -> Samples:
+    """Return token ids as int64. Whole numbers may have a float dtype."""
+    if samples[0].ndim != 1:
+        raise ValueError(
+            f"samples of X have shape {samples[0].shape} and inputs is 'tokens'; expected "
+            "(length,) token ids. Series of feature vectors are inputs='series'"
+        )
+    if isinstance(samples, list):
+        return [each.astype("int64") for each in samples]
+    if samples.dtype.kind == "f" and (broken := samples != np.rint(samples)).any():
+        row, column = np.argwhere(broken)[0].tolist()
+        raise ValueError(
+            f"X holds {samples[row, column]} in row {row}, column {column}, and inputs is "
+            "'tokens'; expected whole numbers, token ids. Series are inputs='series'"
+        )
+    return np.asarray(samples.astype("int64"))
