@@ -16,7 +16,7 @@ BENCHMARKS = {
     "padding": "batches by length against all the padding, and PyTorch (10 minutes)",
     "series": "speakers of vowels named by SeriesClassifier with each mixer (5 minutes)",
     "sklearn": "EncoderClassifier beside scikit-learn's classifiers (3 minutes)",
-    "questions": "the runs that docs/questions/ shows (12 minutes; `questions --help`)",
+    "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "texts": "TextClassifier without tuning against a bag of words (minutes; see `texts --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }

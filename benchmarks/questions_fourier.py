@@ -103,7 +103,7 @@ def settings_table(found):
         lines.append(f"| {change} | {' | '.join('' if c is None else f'{c:.3f}' for c in cells)} |")
     spans = []
     for column in columns:
-        of_column = [m for key, m in means.items() if key[:2] == column]
+        of_column = [m for key, m in means.items() if key[:2] == column and "lr" not in key[2]]
         spans.append(f"{max(of_column) - min(of_column):.3f}")
-    lines.append(f"| best minus worst | {' | '.join(spans)} |")
+    lines.append(f"| best minus worst, learning rates aside | {' | '.join(spans)} |")
     return "\n".join(lines)

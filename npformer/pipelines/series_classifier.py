@@ -12,6 +12,7 @@ from npformer.core import checks
 from npformer.models import EncoderConfig
 from npformer.pipelines import series_defaults
 from npformer.pipelines.raw_classifier import RawClassifier
+from npformer.pipelines.usual_pooling import usual_pooling
 
 
 class SeriesClassifier(RawClassifier):
@@ -139,7 +140,7 @@ class SeriesClassifier(RawClassifier):
             config,
             n_classes,
             n_features=len(self.mean),
-            pooling=self.pooling or series_defaults.POOLING,
+            pooling=self.pooling or usual_pooling(config),
             expects_mask=True,
             seed=seed,
             dtype=self.dtype,

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-POOLING = "mean"
-
 CONFIG: dict[str, Any] = {
     "d_model": 64,
     "n_layers": 2,

@@ -15,6 +15,7 @@ from npformer.interop import PretrainedEncoder, from_pretrained
 from npformer.models import EncoderConfig
 from npformer.pipelines import text_defaults
 from npformer.pipelines.raw_classifier import RawClassifier
+from npformer.pipelines.usual_pooling import usual_pooling
 from npformer.text import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
 from npformer.text.tokenizer import checked_texts
 
@@ -45,7 +46,7 @@ class TextClassifier(RawClassifier):
     max_len : int, optional
         Most tokens of a text that are read. None: all of those in training, but at most 512.
     pooling : str, optional
-        As in `SequenceClassifier`.
+        As in `SequenceClassifier`. None: "mean"; "first" after an odd number of Fourier layers.
     members : int, optional
         How many models are trained, with different seeds; their probabilities are averaged. None:
         2 for few texts, else 1.
@@ -202,7 +203,7 @@ class TextClassifier(RawClassifier):
             config,
             n_classes,
             vocab_size=tokenizer.vocab_size,
-            pooling=self.pooling or text_defaults.POOLING,
+            pooling=self.pooling or usual_pooling(config),
             padding_id=tokenizer.padding_id,
             expects_mask=True,
             seed=seed,
