@@ -486,8 +486,8 @@ WRONG = [
     "ValueError: vocab_size is None and n_features is None ... exactly one",
     lambda: nf.SequenceClassifier(config(), 3, vocab_size=5, n_features=2),
     "ValueError: vocab_size is 5 and n_features is 2 ... exactly one",
-    lambda: tokens(pooling="max"),
-    "ValueError: pooling is 'max' ... 'mean', 'first', 'flatten', 'none'",
+    lambda: tokens(pooling="sum"),
+    "ValueError: pooling is 'sum' ... 'mean', 'max', 'first', 'flatten', 'none'",
     lambda: tokens(output="linear"),
     "ValueError: output is 'linear' ... 'softmax', 'sigmoid'",
     lambda: tokens(output="sigmoid"),  # one logit for three classes

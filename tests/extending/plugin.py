@@ -212,7 +212,7 @@ class MaxPooling(Pooling):
         return dx
 
 
-@POOLINGS.register("max")
+@POOLINGS.register("largest")
 def max_pooling(d_model, seed, dtype):
     return MaxPooling()
 
@@ -234,7 +234,7 @@ def orthogonal(gain=1.0):
     return init
 
 
-@SCHEDULES.register("linear")
+@SCHEDULES.register("straight")
 def linear_decay(total, warmup=0):
     """Linear warmup and linear decay, as for BERT."""
 

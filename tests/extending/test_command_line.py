@@ -19,8 +19,8 @@ ROOT = PLUGIN.parents[2]
 TINY = ["--epochs=1", "--d-model=16", "--heads=2", "--d-ff=16", "--quiet", "--split=ordered"]
 ALL = [
     *("--mixer", "gmlp(expansion=2),mean(keep=0.5)", "--activation", "swish(beta=1.5)"),
-    *("--ffn", "swiglu", "--initializer", "orthogonal(gain=1.0)", "--pooling", "max"),
-    *("--output", "focal(gamma=1.0)", "--schedule", "linear"),
+    *("--ffn", "swiglu", "--initializer", "orthogonal(gain=1.0)", "--pooling", "largest"),
+    *("--output", "focal(gamma=1.0)", "--schedule", "straight"),
 ]
 
 
@@ -50,7 +50,7 @@ def test_everything_can_be_named_on_the_command_line(trained):
     assert metrics["plugins"] == [str(PLUGIN)]
     assert metrics["mixer"] == ["gmlp(expansion=2)", "mean(keep=0.5)"]
     assert metrics["config"]["activation"] == "swish(beta=1.5)"
-    assert metrics["training"]["schedule"] == "linear"
+    assert metrics["training"]["schedule"] == "straight"
     assert metrics["training"]["label_smoothing"] == 0.0
     assert nf.read_notes(trained / "model.safetensors")["plugins"] == [str(PLUGIN)]
 
@@ -76,7 +76,7 @@ def test_gradcheck_checks_what_a_plugin_registers():
     done = npformer("gradcheck", "registered", "--plugin", PLUGIN)
     assert (done.returncode, done.stderr) == (0, "")
     mixers = ("mixer mean", "mixer gmlp")
-    for name in ("activation swish", "network swiglu", "pooling max", *mixers, "loss focal"):
+    for name in ("activation swish", "network swiglu", "pooling largest", *mixers, "loss focal"):
         assert f"{name}: registered" in done.stdout
     assert "6 cases, 6 passed, 0 failed" in done.stdout
 
@@ -188,10 +188,10 @@ def test_a_module_that_failed_is_run_again(here, fails):
         ("--activation=twise", "activation is 'twise'; expected one of 'relu', 'gelu', "),
         ("--activation=twise", "Did you mean 'twice'?"),
         ("--mixer=mean", "mixer is 'mean'; expected one of 'attention', "),
-        ("--schedule=linear", "--schedule is 'linear'; expected one of 'constant', "),
+        ("--schedule=straight", "--schedule is 'straight'; expected one of 'constant', "),
         ("--schedule=cosine(totl=3)", "the schedule 'cosine' has no option 'totl'; expected"),
         ("--initializer=he", "initializer is 'he'; expected one of 'xavier_uniform', "),
-        ("--pooling=max", "pooling is 'max'; expected one of 'mean', "),
+        ("--pooling=largest", "pooling is 'largest'; expected one of 'mean', "),
         ("--output=focal", "output is 'focal'; expected one of 'softmax', "),
     ],
 )

@@ -22,14 +22,14 @@ PARTS = {
     "mean, causal": {"mixer": "mean", "causal": True},
     "gmlp": {"mixer": "gmlp(expansion=4)"},
     "one mixer a layer": {"mixer": ("mean(keep=0.5)", "gmlp")},
-    "max": {"pooling": "max"},
+    "largest": {"pooling": "largest"},
     "orthogonal": {"initializer": "orthogonal(gain=1.2)"},
     "focal": {"output": "focal(gamma=1.0)"},
     "all of it": {
         "activation": "swish",
         "mixer": ("gmlp", "mean(keep=0.5)"),
         "ffn": "swiglu",
-        "pooling": "max",
+        "pooling": "largest",
         "initializer": "orthogonal",
         "output": "focal",
         "share_layers": False,
@@ -73,8 +73,8 @@ def mixer(name, **settings):
         (lambda: mixer("gmlp"), None),
         (lambda: mixer("gmlp", padding="per_length"), MASK),
         (lambda: mixer("gmlp", padding="zero"), MASK),
-        (lambda: POOLINGS.make("max", 4, 0, "float64"), None),
-        (lambda: POOLINGS.make("max", 4, 0, "float64"), MASK),
+        (lambda: POOLINGS.make("largest", 4, 0, "float64"), None),
+        (lambda: POOLINGS.make("largest", 4, 0, "float64"), MASK),
     ],
 )
 def test_a_layer_has_the_right_gradients(make, mask, rng):
@@ -161,7 +161,7 @@ def test_the_initializer_reaches_feed_forward_networks_and_projections(small_mod
 
 
 def test_the_schedule_rises_and_falls_linearly():
-    factor = SCHEDULES.make("linear(total=10, warmup=2)")
+    factor = SCHEDULES.make("straight(total=10, warmup=2)")
     assert [factor(s) for s in (1, 2, 10, 11, 99)] == [0.5, 1.0, pytest.approx(1 / 9), 0.0, 0.0]
 
 
@@ -242,7 +242,7 @@ def test_it_learns_the_digits(digits, part):
     sizes = {"d_model": 32, "n_layers": 2, "n_heads": 4, "d_ff": 64, "max_len": 8}
     config = nf.EncoderConfig(**sizes, positions="learned", **fields)
     model = nf.SequenceClassifier(config, 10, n_features=8, **({"pooling": "flatten"} | arguments))
-    schedule = f"linear(total={5 * math.ceil(len(train[0]) / 32)}, warmup=10)"
+    schedule = f"straight(total={5 * math.ceil(len(train[0]) / 32)}, warmup=10)"
     options = {"epochs": 5, "lr": 3e-3, "schedule": schedule, "progress": False}
     history = nf.fit(model, train, validation=validation, **options)
     assert history.train_loss[-1] < 0.5 * history.train_loss[0]
