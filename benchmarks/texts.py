@@ -45,9 +45,8 @@ def run(words):
                 found["runs"][name].append(baseline_scores(baseline, *split))
             for mixer, name in names.items():
                 found["runs"][name].append(scores(mixer, chosen.members, seed, *split))
-            last = {name: runs[-1]["accuracy"] for name, runs in found["runs"].items() if runs}
-            print(f"{name_of_set(file)}, split {seed}: {last}", flush=True)
-        save(measured() | {name_of_set(file): found})
+            print(f"\n{name_of_set(file)}, split {seed}", flush=True)
+            save(measured() | {name_of_set(file): found})
     if not chosen.files:
         save(measured())
 
@@ -176,9 +175,9 @@ def verdicts(figures):
         for name in of_set["runs"]:
             if name in BASELINES or len(values(of_set, name)) == 0:
                 continue
-            gain = 100 * (
-                values(of_set, name) - values(of_set, TF_IDF)[: len(values(of_set, name))]
-            )
+            ours, theirs = values(of_set, name), values(of_set, TF_IDF)
+            n = min(len(ours), len(theirs))  # a run may have been ended in between
+            gain = 100 * (ours[:n] - theirs[:n])
             better = (gain > 0).sum()
             told.append(f"{name} {gain.mean():+.1f} ± {gain.std():.1f} ({better} of {len(gain)})")
         lines.append(
