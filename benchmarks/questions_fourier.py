@@ -52,7 +52,9 @@ def accuracy(task, mixer, changes, seed):
     """Return the test accuracy of a classifier with some settings changed."""
     if "scaled_fourier" not in nf.MIXERS:
         nf.MIXERS.register("scaled_fourier", ScaledFourier)
-    config, arguments, training = {}, {"seed": seed}, {}
+    config, arguments, training = {}, {"seed": seed, "members": 1}, {}
+    if task == "sentences":
+        arguments["ngrams"] = 0  # whole words
     chosen = {**CONFIG, **TRAINING, **OF_TASK[task], "mixer": mixer, **changes}
     for name, value in chosen.items():
         if name in nf.EncoderConfig.__dataclass_fields__:

@@ -77,7 +77,7 @@ class FastFeedForward(Fast, PositionwiseFeedForward):
     contract = Child()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        dropped = context.training and self.__dict__["dropout"] > 0.0  # runs as written
+        dropped = context.training and self.dropout > 0.0  # runs as written
         kernel = None if dropped else self._twins.kernel("feed_forward", x)
         found = None if kernel is None else self._fused()
         if kernel is None or found is None:

@@ -48,7 +48,7 @@ class FastAveraging(Fast):
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         own: Any = self
-        dropped = context.training and own.__dict__["attention_dropout"] > 0.0  # runs as written
+        dropped = context.training and own.attention_dropout > 0.0  # runs as written
         found = None if dropped else self.fused(x)
         if found is None:
             return super().heads(x, context)  # type: ignore[misc, no-any-return]

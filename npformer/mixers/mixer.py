@@ -37,8 +37,14 @@ class MixerSettings:
         checks.rate("attention_dropout", self.attention_dropout)
 
     def only(self, *names: str) -> dict[str, Any]:
-        """Return the settings of these names, as keywords; other names are ignored."""
-        return {name: value for name, value in vars(self).items() if name in names}
+        """Return the settings of these names, as keywords; other names are ignored.
+
+        An `attention_dropout` of 0 is left out: mixers from elsewhere need not know of it.
+        """
+        found = {name: value for name, value in vars(self).items() if name in names}
+        if self.attention_dropout == 0.0:
+            found.pop("attention_dropout", None)
+        return found
 
 
 class Mixer(Layer):

@@ -1,5 +1,6 @@
 """What `TextClassifier` does if nothing is said: settings that hold up on several sets of texts."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +47,10 @@ words, and attention's time grows with the square of the length."""
 FEW = 5000
 
 
+PASSES = 25_000
+"""How many texts a training sees at least, each as often as any other."""
+
+
 def ngrams(texts: Sequence[str]) -> int:
     """Return the size of parts of words for some texts; 0 if the texts would become long."""
     n_words = sum(len(text.split()) for text in texts)
@@ -62,10 +67,19 @@ def max_len(longest: int) -> int:
     return min(max(256, 2 * longest), LONGEST)
 
 
+def epochs(n_texts: int) -> int:
+    """Return how often all texts are seen: the fewer there are, the more often.
+
+    Embeddings begin small, and a word that is seldom seen needs many steps to say something.
+    """
+    least = 15 if n_texts < FEW else 10
+    return min(max(least, math.ceil(PASSES / n_texts)), 100)
+
+
 def training(n_texts: int) -> dict[str, Any]:
     """Return the arguments of `npformer.fit` for so many texts, and warmup as a share."""
     return {
-        "epochs": 15 if n_texts < FEW else 10,
+        "epochs": epochs(n_texts),
         "batch_size": 32,
         "lr": 1e-3,
         "schedule": "cosine",

@@ -103,3 +103,13 @@ def test_files_from_before_are_read(tmp_path, data):
     back = nf.load(tmp_path / "m")
     assert back.config.attention_dropout == 0.3
     assert back.loss_and_gradients(*data, seed=1)[0] == other.loss_and_gradients(*data, seed=1)[0]
+
+
+def test_a_mixer_of_ones_own_need_not_know_of_it():
+    class Own(nf.mixers.Attention):
+        def __init__(self, d_model, n_heads=1, *, causal, memory, initializer, seed, dtype):
+            drawn = {"initializer": initializer, "seed": seed, "dtype": dtype}
+            super().__init__(d_model, n_heads, causal=causal, memory=memory, **drawn)
+
+    settings = nf.mixers.MixerSettings(8, 2, 7)
+    assert Own.build(settings, seed=0, dtype="float64").attention_dropout == 0.0

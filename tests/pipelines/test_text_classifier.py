@@ -89,6 +89,8 @@ def test_what_is_not_said_depends_on_the_texts():
     assert long.tokenizer.ngrams == 0
     assert text_defaults.members(20_000) == 1
     assert text_defaults.training(20_000)["epochs"] < text_defaults.training(2_000)["epochs"]
+    assert text_defaults.training(400)["epochs"] > text_defaults.training(2_000)["epochs"]
+    assert text_defaults.training(2)["epochs"] == 100
 
 
 @pytest.mark.parametrize("tokenizer", ["word", "wordpiece", "bpe"])

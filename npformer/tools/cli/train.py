@@ -52,7 +52,9 @@ def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     tasks = "\n".join(f"  {recipe.name:<10} {recipe.summary}" for recipe in RECIPES.values())
     epilog = (
-        f"tasks:\n{tasks}\n\nfiles: npformer train reviews.csv --text review --label stars\n"
+        f"tasks:\n{tasks}\n"
+        "  sentences  3000 sentences of reviews, positive or negative: a file of texts\n\n"
+        "files: npformer train reviews.csv --text review --label stars\n"
         "       npformer train walks.csv --id walk --time second --label gait\n"
         "They part the samples, make a vocabulary or scale the features, train, and say how good\n"
         "the model is beside the simplest ones. A .npz file of series needs no columns."

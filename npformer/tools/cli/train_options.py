@@ -2,6 +2,7 @@
 
 import argparse
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES
 from npformer.training.metrics import METRICS
+
+EMBEDDED = {"sentences": "sentences.csv.gz"}
+"""Files of texts that come with the package, by the word that stands for them."""
 
 
 def add_model_options(group: Any) -> None:
@@ -68,16 +72,15 @@ def add_training_options(group: Any) -> None:
 
 def task_or_file(word: str) -> str:
     """Return a word that is a task, or names a file of a known kind."""
-    if (
-        word in RECIPES
-        or kind_of(Path(word)) is not None
-        or Path(word).exists()
-        or word.endswith(".npz")
-    ):
+    place = Path(word)
+    if word in EMBEDDED and not place.exists():
+        return str(resources.files("npformer.data").joinpath(EMBEDDED[word]))
+    if word in RECIPES or place.exists() or kind_of(place) or place.suffix.lower() == ".npz":
         return word
+    known = [*RECIPES, *EMBEDDED]
     raise argparse.ArgumentTypeError(
-        f"{word!r} is no task and no file; expected one of {', '.join(RECIPES)}, or a file that "
-        f"ends in {', '.join(SUFFIXES)}, .npz{checks.did_you_mean(word, RECIPES)}"
+        f"{word!r} is no task and no file; expected one of {', '.join(known)}, or a file that "
+        f"ends in {', '.join(SUFFIXES)}, .npz{checks.did_you_mean(word, known)}"
     )
 
 

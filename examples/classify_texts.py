@@ -1,0 +1,44 @@
+"""Is a review good or bad?
+========================
+
+Texts and labels go in, a classifier comes out: `TextClassifier` makes the vocabulary, the padding,
+the mask and the numbers of the classes, and says how good it is beside counting words. On the
+command line it is one line: ``npformer train sentences``.
+"""
+
+import tempfile
+from pathlib import Path
+
+import npformer as nf
+from npformer.pipelines import baselines
+
+sentences = nf.data.sentences(seed=0)
+texts, labels = sentences.train
+texts, labels = texts[:1200], labels[:1200]  # half of them, so that this takes some seconds
+print(f"{len(texts)} texts, such as {texts[0]!r}: {labels[0]}")
+
+classifier = nf.TextClassifier(members=1, seed=0)
+classifier.fit(texts, labels, epochs=10, progress=False)
+
+scores = classifier.evaluate(*sentences.test)
+print(scores)
+
+# The mistakes of which it was surest say what it has not understood.
+others, right = sentences.test
+for i, probability in scores.worst[:3]:
+    print(f"{right[i]}, with a probability of only {probability:.3f}: {others[i]}")
+
+# Does the order of words matter here? A classifier that counts them is the referee.
+y, y_test = classifier.names.numbers(labels), classifier.names.numbers(right)
+counted = baselines.tf_idf(classifier.classes, (texts, y), (others, y_test))
+if counted is None:
+    print('for the comparison: python -m pip install "npformer[sklearn]"')
+else:
+    print(f"accuracy {scores.accuracy:.3f}, by counting words {counted.accuracy:.3f}")
+
+# Tokenizer, class names and weights are one file.
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "reviews.safetensors"
+    nf.save(classifier, path)
+    again = nf.load(path)
+    print(again.predict(["The food was great.", "It never worked. A waste of money!"]))

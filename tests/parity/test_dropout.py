@@ -1,0 +1,93 @@
+"""A block with dropout in every place, beside PyTorch's layer that drops the same entries."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.parity.helpers import (
+    assert_close,
+    assert_gradients_agree,
+    block_as_torch,
+    leaf,
+    load,
+    normals,
+    randomise,
+    torch,
+    torch_block,
+)
+
+BATCH, LENGTH, D, D_FF, HEADS = 3, 5, 8, 16, 2
+RATES = {"dropout": 0.1, "attention_dropout": 0.3, "ffn_dropout": 0.2}
+MASK = np.arange(LENGTH) < np.array([5, 3, 1])[:, None]
+
+
+class Fixed(torch.nn.Module):
+    """Dropout with a mask that was drawn elsewhere."""
+
+    def __init__(self, keep, rate):
+        super().__init__()
+        self.scaled = torch.tensor(keep / (1.0 - rate))
+
+    def forward(self, x):
+        return x * self.scaled
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    module = sys.modules["npformer.functional.dropout"]
+    masks, draw = [], module.draw_kept
+
+    def draw_and_note(*arguments):
+        masks.append(draw(*arguments))
+        return masks[-1]
+
+    monkeypatch.setattr(module, "draw_kept", draw_and_note)
+    return masks
+
+
+@pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "padded"])
+@pytest.mark.parametrize("ffn", ["linear", "conv1d"])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_block_with_dropout_is_transformer_encoder_layer(norm, ffn, mask, drawn, monkeypatch):
+    sizes = {"d_model": D, "n_heads": HEADS, "d_ff": D_FF, "max_len": LENGTH, "norm": norm}
+    config = nf.EncoderConfig(**sizes, activation="gelu", ffn=ffn, **RATES)
+    block = nf.Encoder(config, dtype="float64").blocks[0]
+    randomise(block)
+    x, dy = normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
+    if mask is not None:
+        dy[~mask] = 0.0  # PyTorch has numbers of its own at padding
+    context = nf.Context(training=True, generator=np.random.default_rng(5), mask=mask)
+    gradients = nf.Gradients(block.parameters())
+    y, cache = block.forward(x, context)
+    dx = block.backward(dy, cache, gradients)
+
+    shapes = [keep.shape for keep in drawn]
+    features = (BATCH, LENGTH, D)
+    weights = (BATCH, HEADS, LENGTH, LENGTH)
+    assert shapes == [weights, features, (BATCH, LENGTH, D_FF), features]
+    of_weights, after_attention, inside, after_network = drawn
+    theirs = torch_block(config).train()
+    theirs.dropout1 = Fixed(after_attention, RATES["dropout"])
+    theirs.dropout = Fixed(inside, RATES["ffn_dropout"])
+    theirs.dropout2 = Fixed(after_network, RATES["dropout"])
+    drop = Fixed(of_weights, RATES["attention_dropout"])
+
+    def attention(query, key, value, allowed, *_, **__):
+        scores = query @ key.mT / query.shape[-1] ** 0.5
+        scores = scores if allowed is None else scores + allowed
+        return drop(torch.softmax(scores, -1)) @ value
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attention)
+    named = {name: np.squeeze(p, 0) if p.ndim == 3 else p for name, p in block.parameters().items()}
+    load(theirs, block_as_torch(named))
+    x_torch = leaf(x)
+    padding = None if mask is None else torch.tensor(~mask)
+    y_torch = theirs(x_torch, src_key_padding_mask=padding)
+    y_torch.backward(torch.tensor(dy))
+    kept = np.ones((BATCH, LENGTH), bool) if mask is None else mask
+    assert_close(y[kept], y_torch.detach().numpy()[kept])
+    assert_close(dx, x_torch.grad, "dx")
+    named = {name: np.squeeze(g, 0) if g.ndim == 3 else g for name, g in dict(gradients).items()}
+    assert_gradients_agree(block_as_torch(named), theirs)
