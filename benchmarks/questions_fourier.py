@@ -28,7 +28,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "`scale_embeddings=True`": {"scale_embeddings": True},
     "features not scaled": {"scale": False},
     "divided by sqrt(L d / 2)": {"mixer": "scaled_fourier"},
-    "divided, `positions='learned'`": {"mixer": "scaled_fourier", "positions": "learned"},
     "`padding='zero'`": {"padding": "zero"},
     "`pooling='first'`": {"pooling": "first"},
     "`n_layers=1`": {"n_layers": 1},
