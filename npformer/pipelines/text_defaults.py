@@ -36,7 +36,6 @@ FINE_TUNING: dict[str, Any] = {
 LONGEST = 512
 """Most tokens of a text; attention's time grows with the square."""
 
-
 NGRAMS = 4
 """Letters of the parts of words that follow the words of short texts."""
 
@@ -45,7 +44,6 @@ SHORT = 30
 words, and attention's time grows with the square of the length."""
 
 FEW = 5000
-
 
 PASSES = 25_000
 """How many texts a training sees at least, each as often as any other."""
