@@ -28,7 +28,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "`scale_embeddings=True`": {"scale_embeddings": True},
     "features not scaled": {"scale": False},
     "divided by sqrt(L d / 2)": {"mixer": "scaled_fourier"},
-    "divided, `positions='learned'`": {"mixer": "scaled_fourier", "positions": "learned"},
     "`padding='zero'`": {"padding": "zero"},
     "`pooling='first'`": {"pooling": "first"},
     "`n_layers=1`": {"n_layers": 1},
@@ -52,7 +51,9 @@ def accuracy(task, mixer, changes, seed):
     """Return the test accuracy of a classifier with some settings changed."""
     if "scaled_fourier" not in nf.MIXERS:
         nf.MIXERS.register("scaled_fourier", ScaledFourier)
-    config, arguments, training = {}, {"seed": seed}, {}
+    config, arguments, training = {}, {"seed": seed, "members": 1}, {}
+    if task == "sentences":
+        arguments["ngrams"] = 0  # whole words
     chosen = {**CONFIG, **TRAINING, **OF_TASK[task], "mixer": mixer, **changes}
     for name, value in chosen.items():
         if name in nf.EncoderConfig.__dataclass_fields__:
