@@ -137,8 +137,8 @@ class InputEmbedding(Layer):
         """Check that x has the shape of token ids, or of feature vectors of the right size."""
         if getattr(x, "dtype", None) is not None and x.dtype.kind in "OUST":
             raise TypeError(
-                f"x holds texts, or rows of different lengths (its dtype is {x.dtype}); expected an "
-                "array of numbers. For texts take npformer.TextClassifier, for series of different "
+                f"x holds texts, or rows of different lengths (its dtype is {x.dtype}); expected "
+                "numbers. For texts take npformer.TextClassifier, for series of different "
                 "lengths npformer.SeriesClassifier; or pad the rows and pass a mask"
             )
         if self.vocab_size is not None:
