@@ -11,8 +11,8 @@ from npformer.classifier import SequenceClassifier
 from npformer.core import checks
 from npformer.models import EncoderConfig
 from npformer.pipelines import series_defaults
+from npformer.pipelines.fitting_mixers import usual_pooling
 from npformer.pipelines.raw_classifier import RawClassifier
-from npformer.pipelines.usual_pooling import usual_pooling
 
 
 class SeriesClassifier(RawClassifier):

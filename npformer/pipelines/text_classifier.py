@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +15,8 @@ from npformer.core import checks, described
 from npformer.interop import PretrainedEncoder, from_pretrained
 from npformer.models import EncoderConfig
 from npformer.pipelines import text_defaults
+from npformer.pipelines.fitting_mixers import usual_pooling, usual_positions
 from npformer.pipelines.raw_classifier import RawClassifier
-from npformer.pipelines.usual_pooling import usual_pooling
 from npformer.text import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
 from npformer.text.tokenizer import checked_texts
 
@@ -198,7 +199,10 @@ class TextClassifier(RawClassifier):
         config = self.config
         if not isinstance(config, EncoderConfig):
             usual = text_defaults.CONFIG | {"max_len": self._max_len()}
-            config = EncoderConfig(**{**usual, **(config or {})})
+            given = dict(config or {})
+            config = EncoderConfig(**{**usual, **given})
+            if "positions" not in given:
+                config = replace(config, positions=usual_positions(config))
         model = SequenceClassifier(
             config,
             n_classes,

@@ -8,8 +8,6 @@ from npformer.optim import NORMS_AND_BIASES
 
 VOCABULARY: dict[str, Any] = {"vocab_size": 30_000}
 
-POOLING = "mean"
-
 CONFIG: dict[str, Any] = {
     "d_model": 64,
     "n_layers": 1,

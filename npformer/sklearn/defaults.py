@@ -8,6 +8,7 @@ import numpy as np
 from npformer.models import EncoderConfig
 from npformer.models.config import RATES
 from npformer.pipelines import text_defaults
+from npformer.pipelines.fitting_mixers import usual_pooling
 
 AUTO = "auto"
 
@@ -57,11 +58,9 @@ def encoder_for(kind: str, n: int) -> dict[str, Any]:
     return {**settings, **dict.fromkeys(RATES, 0.0), "dtype": "float64"}
 
 
-def pooling_for(kind: str, same_length: bool) -> str:
-    """Return "flatten" for series of one length, where a place has a meaning; otherwise "mean"."""
-    if kind == "text":
-        return text_defaults.POOLING
-    return "flatten" if kind == "series" and same_length else "mean"
+def pooling_for(kind: str, same_length: bool, config: EncoderConfig) -> str:
+    """Return "flatten" for series of one length, where a place has a meaning; else what fits."""
+    return "flatten" if kind == "series" and same_length else usual_pooling(config)
 
 
 def holds_out(kind: str, n: int) -> bool:

@@ -66,14 +66,14 @@ def build(
     dtype = settings.pop("dtype")
     reader = READERS[kind](estimator, dtype)
     reader.learn(data.samples, data.weights)
-    pooling = estimator.pooling
-    if pooling == AUTO:
-        pooling = defaults.pooling_for(kind, reader.same_length)
     known = {each.name for each in fields(EncoderConfig)}
     config = EncoderConfig(
         **{name: value for name, value in settings.items() if name in known}
         | {"max_len": reader.max_len, "padding": "per_length"}
     )
+    pooling = estimator.pooling
+    if pooling == AUTO:
+        pooling = defaults.pooling_for(kind, reader.same_length, config)
     model = SequenceClassifier(
         config, n_classes, pooling=pooling, seed=rng, dtype=dtype, **reader.arguments()
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.pipelines.usual_pooling import TRANSFORMS, usual_pooling
+from npformer.pipelines.fitting_mixers import TRANSFORMS, usual_pooling, usual_positions
 from tests.pipelines.conftest import SIZES
 
 EXPECTED = {
@@ -22,6 +22,21 @@ EXPECTED = {
 def test_the_number_of_transforms_decides(mixer, n_layers):
     config = nf.EncoderConfig(mixer=mixer, n_layers=n_layers)
     assert usual_pooling(config) == EXPECTED[mixer, n_layers]
+
+
+@pytest.mark.parametrize(
+    ("mixer", "n_layers", "expected"),
+    [("attention", 2, "sinusoidal"), ("fourier", 1, "sinusoidal"), ("fourier", 2, "learned")],
+)
+def test_positions_of_several_transforms_are_learned(mixer, n_layers, expected):
+    config = {"mixer": mixer, "n_layers": n_layers}
+    assert usual_positions(nf.EncoderConfig(**config)) == expected
+    texts, labels = ["a b", "c d"] * 6, ["x", "y"] * 6
+    settings = {"d_model": 8, "n_heads": 2, "d_ff": 8, **config}
+    for given, wanted in (({}, expected), ({"positions": "none"}, "none")):
+        made = nf.TextClassifier({**settings, **given}, members=1)
+        made.fit(texts, labels, epochs=1, progress=False)
+        assert made.model.config.positions == wanted
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
