@@ -45,7 +45,7 @@ class TextClassifier(RawClassifier):
         As in `npformer.text.train_tokenizer`; `ngrams` is for "word" alone, and 4 for short texts
         if it is not given: see `text_defaults`.
     max_len : int, optional
-        Most tokens of a text that are read. None: all of those in training, but at most 512.
+        Most tokens of a text that are read. None: 256.
     pooling : str, optional
         As in `SequenceClassifier`. None: "mean"; "first" after an odd number of Fourier layers.
     members : int, optional
@@ -132,7 +132,7 @@ class TextClassifier(RawClassifier):
         self._given = tokenizer
         self.tokenizer = tokenizer
         self.max_len = None if max_len is None else checks.positive("max_len", max_len)
-        self._longest = 0  # tokens of a text in training
+        self._learned = False
         self._told_of_cut = False
 
     def checked(self, samples: Any, name: str) -> list[str]:
@@ -152,13 +152,12 @@ class TextClassifier(RawClassifier):
                 usual["ngrams"] = text_defaults.ngrams(samples)
             settings = {**usual, **self.vocabulary}
             self.tokenizer = train_tokenizer(self._given, samples, **settings)
-        assert isinstance(self.tokenizer, Tokenizer)
-        self._longest = self.tokenizer.encode(samples)[0].shape[1]
+        self._learned = True
 
     @property
     def of_tokenizer(self) -> Tokenizer:
         """The tokenizer, which must have its vocabulary."""
-        if isinstance(self.tokenizer, str) or not (self._longest or self.models):
+        if isinstance(self.tokenizer, str) or not (self._learned or self.models):
             self.names  # noqa: B018 - it raises the error
         assert isinstance(self.tokenizer, Tokenizer)
         return self.tokenizer
@@ -188,7 +187,7 @@ class TextClassifier(RawClassifier):
             return self.config.max_len
         if isinstance(self.config, Mapping) and "max_len" in self.config:
             return int(self.config["max_len"])
-        return self.max_len or text_defaults.max_len(self._longest)
+        return self.max_len or text_defaults.MAX_LEN
 
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for the vocabulary."""

@@ -31,8 +31,8 @@ FINE_TUNING: dict[str, Any] = {
 }
 """For pretrained weights, as Devlin et al. (2019, appendix A.3) fine-tune BERT."""
 
-LONGEST = 512
-"""Most tokens of a text; attention's time grows with the square."""
+MAX_LEN = 256
+"""Most tokens of a text that are read; attention's time grows with the square."""
 
 NGRAMS = 4
 """Letters of the parts of words that follow the words of short texts."""
@@ -41,7 +41,8 @@ SHORT = 30
 """Most words of a text, on average, for such parts. Longer texts say what they mean in several
 words, and attention's time grows with the square of the length."""
 
-FEW = 5000
+FEW = 3000
+"""Up to so many texts, a second model costs little time."""
 
 PASSES = 25_000
 """How many texts a training sees at least, each as often as any other."""
@@ -58,18 +59,12 @@ def members(n_texts: int) -> int:
     return 2 if n_texts < FEW else 1
 
 
-def max_len(longest: int) -> int:
-    """Return how many tokens a model reads if the longest text to train on has so many."""
-    return min(max(256, 2 * longest), LONGEST)
-
-
 def epochs(n_texts: int) -> int:
     """Return how often all texts are seen: the fewer there are, the more often.
 
     Embeddings begin small, and a word that is seldom seen needs many steps to say something.
     """
-    least = 15 if n_texts < FEW else 10
-    return min(max(least, math.ceil(PASSES / n_texts)), 100)
+    return min(max(15, math.ceil(PASSES / n_texts)), 100)
 
 
 def training(n_texts: int) -> dict[str, Any]:

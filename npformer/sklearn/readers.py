@@ -182,7 +182,7 @@ class TextReader(Reader):
                 settings["vocab_size"] = self.vocab_size
             self.tokenizer = train_tokenizer(self.given, samples, **settings)
         longest = self.tokenizer.encode(samples)[0].shape[1]
-        self.max_len = self.given_max_len or text_defaults.max_len(longest)
+        self.max_len = self.given_max_len or text_defaults.MAX_LEN
 
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
         """Return ids and their mask; warns if texts have to be cut."""

@@ -68,7 +68,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option(group, "--pretrained DIR", folder, type=str)
     names = "parameters that are not trained: patterns such as 'embed.*,encoder.*'"
     option(group, "--freeze NAMES", names)
-    longest = "at most 512 for texts, twice the longest series"
+    longest = "256 for texts, twice the longest series"
     option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
     several = "models with different seeds, whose probabilities are averaged (default: by the size"
     option(group, "--members N", f"{several} of the data)")
