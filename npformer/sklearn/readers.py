@@ -178,10 +178,11 @@ class TextReader(Reader):
         self.tokenizer = self.given
         if not isinstance(self.given, Tokenizer):
             settings = dict(text_defaults.VOCABULARY)
+            if self.given == "word":
+                settings["ngrams"] = text_defaults.ngrams(list(samples))
             if self.vocab_size is not None:
                 settings["vocab_size"] = self.vocab_size
             self.tokenizer = train_tokenizer(self.given, samples, **settings)
-        longest = self.tokenizer.encode(samples)[0].shape[1]
         self.max_len = self.given_max_len or text_defaults.MAX_LEN
 
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
