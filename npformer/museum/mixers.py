@@ -139,7 +139,8 @@ def attention_over_an_axis_of_length_1(
     weights = F.softmax(scores[..., None])[0][..., 0]
     y = weights @ value
     softmax_cache = weights, -1, None
-    average_cache = weights, value, None, softmax_cache, scores.shape, value.shape, y.shape
+    shapes = weights.shape, scores.shape, value.shape, y.shape
+    average_cache = weights, value, None, None, softmax_cache, shapes
     return y, (scores_cache, average_cache)
 
 

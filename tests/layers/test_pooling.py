@@ -3,7 +3,15 @@ import pytest
 
 import npformer as nf
 from npformer import Context
-from npformer.layers import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling, Pooler
+from npformer.layers import (
+    POOLINGS,
+    EveryToken,
+    FirstToken,
+    Flatten,
+    MaxPooling,
+    MeanPooling,
+    Pooler,
+)
 from tests.passes import both_passes
 
 
@@ -41,6 +49,7 @@ def test_the_table_names_every_pooling():
         "mean": MeanPooling,
         "first": FirstToken,
         "flatten": Flatten,
+        "max": MaxPooling,
         "none": EveryToken,
         "pooler": Pooler,
     }
