@@ -44,6 +44,8 @@ words, and attention's time grows with the square of the length."""
 FEW = 3000
 """Up to so many texts, a second model costs little time."""
 
+VERY_FEW = 400
+
 PASSES = 25_000
 """How many texts a training sees at least, each as often as any other."""
 
@@ -71,7 +73,7 @@ def training(n_texts: int) -> dict[str, Any]:
     """Return the arguments of `npformer.fit` for so many texts, and warmup as a share."""
     return {
         "epochs": epochs(n_texts),
-        "batch_size": 32,
+        "batch_size": 32 if n_texts >= VERY_FEW else 8,  # smaller ones make more steps
         "lr": 1e-3,
         "schedule": "cosine",
         "warmup": 0.1,
