@@ -24,8 +24,8 @@ from npformer.layers import (
 )
 
 ROWS = 4
-"""If a table has so many rows for each token of a batch, or more, a CPU adds the gradient to the
-rows that occur. Otherwise it makes a gradient of the whole table, in one product."""
+"""If a table has so many rows for each token of a batch, or more, or if there are few numbers, a
+CPU adds the gradient to the rows that occur. Otherwise it makes that of the whole table at once."""
 
 
 class FastDropout(Fast, Dropout):
@@ -73,12 +73,13 @@ class FastEmbedding(Fast, Embedding):
         if self.scale != 1.0:
             dy = dy * self.scale
         ids, (n_rows, _) = cache.cache
-        if ROWS * ids.size <= n_rows and type(dy) is np.ndarray:
-            from npformer.engine.cpu.embedding import add_to_rows  # late, as in `kernels_of`
+        if type(dy) is np.ndarray:
+            from npformer.engine.cpu.embedding import FEW, add_to_rows  # late, as in `kernels_of`
 
-            add_to_rows(gradients.of(self.weight), ids, dy)
-        else:
-            gradients.add(self.weight, cache.backward(dy, cache.cache))
+            if dy.size <= FEW or ROWS * ids.size <= n_rows:
+                add_to_rows(gradients.of(self.weight), ids, dy)
+                return
+        gradients.add(self.weight, cache.backward(dy, cache.cache))
 
 
 class FastTokenTypes(FastEmbedding, TokenTypes):
