@@ -8,6 +8,7 @@ import pytest
 import npformer as nf
 from npformer.engine import fast_layers
 from npformer.engine.cpu import KERNELS
+from npformer.engine.cpu.embedding import add_to_rows
 from npformer.layers import ACTIVATIONS
 
 
@@ -114,7 +115,7 @@ USED = {
 @pytest.mark.parametrize("mixer", USED)
 def test_a_model_is_made_of_these_kernels(small_model, token_batch, monkeypatch, mixer, norm):
     monkeypatch.setattr(fast_layers, "ROWS", 1 << 30)  # always the gradient of the whole table
-    monkeypatch.setattr("npformer.engine.cpu.embedding.FEW", 0)
+    monkeypatch.setitem(add_to_rows.__globals__, "FEW", 0)
     kernels = {name: [Mock(wraps=kernel) for kernel in pair] for name, pair in KERNELS.items()}
     for name, pair in kernels.items():
         monkeypatch.setitem(KERNELS, name, tuple(pair))
