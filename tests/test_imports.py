@@ -15,6 +15,7 @@ ROOT = Path(npformer.__file__).parent
 
 FLOORS = [
     {"core"},
+    {"distributed"},
     {"functional"},
     {"data", "losses", "text"},
     {"layers"},

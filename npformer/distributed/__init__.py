@@ -1,0 +1,11 @@
+"""Several processes that train one model together: ranks, in the words of MPI.
+
+    npformer.fit(model, data, communicator=npformer.distributed.world())
+
+Started with ``mpiexec -n 4 python train.py``, each rank computes a part of each batch.
+"""
+
+from npformer.distributed.communicator import Communicator, RankFailed
+from npformer.distributed.world import as_communicator, launched_ranks, world
+
+__all__ = ["Communicator", "RankFailed", "as_communicator", "launched_ranks", "world"]

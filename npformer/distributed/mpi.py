@@ -1,0 +1,157 @@
+"""Ranks that are MPI's: `Communicator` by mpi4py.
+
+Each exchange begins with a meeting. A rank that waits there for the others asks again and again, so
+it can take a signal meanwhile; and a rank that has failed comes to say so, and leaves with all
+others. What follows a meeting takes no longer than moving the data.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, asarray, backend_of, to_numpy
+from npformer.distributed.communicator import Communicator, RankFailed, Value
+
+SPIN = 0.002
+"""Seconds for which a waiting rank asks without a pause, except to let other processes run."""
+
+PAUSE = 0.0002
+"""Seconds between two questions of a rank that has waited for longer."""
+
+PATIENCE = 5.0
+"""Seconds for which a rank that has failed waits for the others, before it ends them."""
+
+
+class MPICommunicator(Communicator):
+    """The ranks of an MPI communicator.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        Duplicated, so that messages of your own do not meet those of npformer.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        from mpi4py import MPI
+
+        self._mpi = MPI
+        self._comm = comm.Dup()
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        local = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
+        local.Free()
+
+    def agree(self, *values: float) -> np.ndarray:
+        self._meet()
+        found = np.empty((self.size, len(values)), dtype="float64")
+        self._comm.Allgather(np.array(values, dtype="float64"), found)
+        return found
+
+    def gather(self, value: Value) -> list[Value]:
+        self._meet()
+        found: list[Value] = self._comm.allgather(value)
+        return found
+
+    def first(self, value: Value) -> Value:
+        self._meet()
+        found: Value = self._comm.bcast(value)
+        return found
+
+    def broadcast(self, x: Array) -> None:
+        self._meet()
+        with _on_host(x) as host:
+            self._comm.Bcast(host)
+
+    def all_reduce(self, x: Array) -> None:
+        self._meet()
+        with _on_host(x) as host:
+            self._reduce_scatter(host)
+            self._all_gather(host)
+
+    def reduce_scatter(self, x: Array) -> None:
+        self._meet()
+        with _on_host(x) as host:
+            self._reduce_scatter(host)
+
+    def all_gather(self, x: Array) -> None:
+        self._meet()
+        with _on_host(x) as host:
+            self._all_gather(host)
+
+    def concatenate(self, x: np.ndarray) -> np.ndarray:
+        rows = self.gather(len(x))
+        found = np.empty((sum(rows), *x.shape[1:]), x.dtype)
+        of_row = found[:1].size
+        counts = [n * of_row for n in rows]
+        self._comm.Allgatherv(np.ascontiguousarray(x), [found, counts])
+        return found
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        try:
+            yield
+            self._meet()  # nobody leaves before it is known that none has failed
+        except RankFailed:
+            raise
+        except BaseException as error:
+            error.add_note(f"This is rank {self.rank} of {self.size}.")
+            if not getattr(error, "on_all_ranks", False):
+                self._tell()
+            raise
+
+    def _reduce_scatter(self, x: np.ndarray) -> None:
+        sums = np.empty_like(x[self.shard(len(x))])
+        self._comm.Reduce_scatter(x, sums, self._counts(len(x)))
+        x[self.shard(len(x))] = sums
+
+    def _all_gather(self, x: np.ndarray) -> None:
+        self._comm.Allgatherv(self._mpi.IN_PLACE, [x, self._counts(len(x))])
+
+    def _counts(self, n: int) -> list[int]:
+        shards = [self.shard(n, rank) for rank in range(self.size)]
+        return [each.stop - each.start for each in shards]
+
+    def _meet(self) -> None:
+        """Wait until all ranks are here, or one of them that has failed."""
+        failed = self._meeting(0, math.inf) - 1
+        if failed >= 0:
+            raise RankFailed(failed)
+
+    def _tell(self) -> None:
+        """Come to the next meeting of the other ranks as one that has failed."""
+        if self._meeting(self.rank + 1, PATIENCE) < 0:
+            # They compute for long, or never meet again. MPI's own end would wait for them.
+            atexit.register(self._comm.Abort, 1)
+
+    def _meeting(self, failed: int, patience: float) -> int:
+        """Return the largest `failed` of all ranks; -1 if they do not come within some seconds."""
+        own, largest = np.array([failed]), np.empty(1, dtype=int)
+        request = self._comm.Iallreduce(own, largest, self._mpi.MAX)
+        began = time.perf_counter()
+        while not request.Test():
+            if (waited := time.perf_counter() - began) > patience:
+                return -1
+            if waited < SPIN and hasattr(os, "sched_yield"):
+                os.sched_yield()
+            else:
+                time.sleep(PAUSE)
+        return int(largest[0])
+
+
+@contextmanager
+def _on_host(x: Array) -> Iterator[np.ndarray]:
+    """Lend an array's numbers on the host, and put them back where they came from."""
+    if type(x) is np.ndarray:
+        yield x
+        return
+    host = np.array(to_numpy(x))
+    yield host
+    x[...] = asarray(host, backend_of(x=x).name)
