@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -88,6 +88,9 @@ class Communicator:
         return x
 
     @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Tell the other ranks of an error in the body, so that none waits for this one."""
-        yield
+    def guard(self) -> Iterator[Self]:
+        """Tell the other ranks of an error in the body, so that none waits for this one.
+
+        They raise `RankFailed` then. If several ranks fail, the lowest of them raises its error.
+        """
+        yield self

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -95,16 +95,16 @@ class MPICommunicator(Communicator):
         return found
 
     @contextmanager
-    def guard(self) -> Iterator[None]:
+    def guard(self) -> Iterator[Self]:
         try:
-            yield
+            yield self
             self._meet()  # nobody leaves before it is known that none has failed
         except RankFailed:
             raise
         except BaseException as error:
             error.add_note(f"This is rank {self.rank} of {self.size}.")
-            if not getattr(error, "on_all_ranks", False):
-                self._tell()
+            if (first := self._tell()) != self.rank:
+                raise RankFailed(first) from error
             raise
 
     def _reduce_scatter(self, x: np.ndarray) -> None:
@@ -121,29 +121,31 @@ class MPICommunicator(Communicator):
 
     def _meet(self) -> None:
         """Wait until all ranks are here, or one of them that has failed."""
-        failed = self._meeting(0, math.inf) - 1
-        if failed >= 0:
+        failed = self._meeting(self.size, math.inf)
+        if failed is not None and failed < self.size:
             raise RankFailed(failed)
 
-    def _tell(self) -> None:
-        """Come to the next meeting of the other ranks as one that has failed."""
-        if self._meeting(self.rank + 1, PATIENCE) < 0:
-            # They compute for long, or never meet again. MPI's own end would wait for them.
-            atexit.register(self._comm.Abort, 1)
+    def _tell(self) -> int:
+        """Come to the next meeting as a rank that has failed; return the first rank that has."""
+        first = self._meeting(self.rank, PATIENCE)
+        if first is None:  # the others compute for long, or never meet again
+            atexit.register(self._comm.Abort, 1)  # MPI's own end would wait for them
+            return self.rank
+        return first
 
-    def _meeting(self, failed: int, patience: float) -> int:
-        """Return the largest `failed` of all ranks; -1 if they do not come within some seconds."""
-        own, largest = np.array([failed]), np.empty(1, dtype=int)
-        request = self._comm.Iallreduce(own, largest, self._mpi.MAX)
+    def _meeting(self, failed: int, patience: float) -> int | None:
+        """Return the smallest `failed` of all ranks; None if they do not come in some seconds."""
+        own, least = np.array([failed]), np.empty(1, dtype=int)
+        request = self._comm.Iallreduce(own, least, self._mpi.MIN)
         began = time.perf_counter()
         while not request.Test():
             if (waited := time.perf_counter() - began) > patience:
-                return -1
+                return None
             if waited < SPIN and hasattr(os, "sched_yield"):
                 os.sched_yield()
             else:
                 time.sleep(PAUSE)
-        return int(largest[0])
+        return int(least[0])
 
 
 @contextmanager
