@@ -59,15 +59,15 @@ def shuffled_by_length(
     return np.concatenate([batches[rng.permutation(whole)].ravel(), order[whole * batch_size :]])
 
 
-def cut(batch: Batch, *, per_token: bool) -> Batch:
+def cut(batch: Batch, *, per_token: bool, at_least: int = 1) -> Batch:
     """Return a batch on the host without the columns that are padding in all samples.
 
-    `per_token` says that y has an entry for each token.
+    `per_token` says that y has an entry for each token. So many columns are kept `at_least`.
     """
     if batch.padding is None or not len(batch):
         return batch
     mask = batch.padding.on_host()
-    longest = int(lengths_of(mask).max())
+    longest = max(int(lengths_of(mask).max()), at_least)
     if longest == mask.shape[1]:
         return batch
     y = batch.y[:, :longest] if per_token and batch.y is not None else batch.y

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from npformer.losses import Loss
 from npformer.models import Batch
 
 
@@ -29,6 +30,21 @@ class Plan(NamedTuple):
         return f"{self.workers} {'processes' if copies else 'threads'}"
 
 
+class Part(NamedTuple):
+    """Where a batch stands in a larger one, of which other processes compute the rest."""
+
+    first: int = 0
+    """Its first row in the larger one."""
+    total: float | None = None
+    """How much all samples of the larger one count together; None: those of the batch itself."""
+    length: int | None = None
+    """Tokens of a sample in the larger one, with padding; None: as many as in the batch."""
+
+
+WHOLE = Part()
+"""A batch that is no part of a larger one."""
+
+
 class Share(NamedTuple):
     """A worker's share of a training step: everything that the worker has to be told."""
 
@@ -42,6 +58,14 @@ class Share(NamedTuple):
     """Rows of `batch` that are computed at a time, and their weight in the loss."""
 
 
+def counts_of(batch: Batch, loss: Loss | None) -> np.ndarray:
+    """Return how much each sample counts in the loss. It may wait for labels on a GPU."""
+    if batch.counts is not None:
+        return np.asarray(batch.counts)
+    assert loss is not None
+    return np.asarray(batch.counts_for(loss))
+
+
 def share_of(
     k: int,
     plan: Plan,
@@ -49,17 +73,19 @@ def share_of(
     micro_batch: int | None,
     counts: np.ndarray | None,
     key: Any,
+    part: Part = WHOLE,
     masked: bool = True,
 ) -> Share:
     """Return the share of worker k; `counts` says how much samples count, None: not shared.
 
-    If not `masked`, a share in which no token is padding goes without its mask.
+    If not `masked`, a share in which no token is padding goes without its mask. `part` says where
+    the batch stands in a larger one.
     """
     slices = list(rows_of(k, plan.workers, len(batch), micro_batch))
     if counts is None:
         batch = batch if masked else without_full_mask(batch)
         return Share(batch, 0, key, plan.threads, [(slices[0], 1.0)])
-    total = float(counts.sum()) or 1.0
+    total = (float(counts.sum()) if part.total is None else part.total) or 1.0
     first = slices[0].start
     parts = [
         (slice(rows.start - first, rows.stop - first), float(counts[rows].sum()) / total)
@@ -67,7 +93,7 @@ def share_of(
     ]
     own = batch.of_rows(slice(first, slices[-1].stop))
     own = own if masked else without_full_mask(own)
-    return Share(own, first, key, plan.threads, parts)
+    return Share(own, part.first + first, key, plan.threads, parts)
 
 
 def without_full_mask(batch: Batch) -> Batch:

@@ -23,7 +23,7 @@ from npformer.core import (
     part_generator,
     step_key,
 )
-from npformer.engine.batch_shares import Plan, Share, rows_of, share_of
+from npformer.engine.batch_shares import WHOLE, Part, Plan, Share, counts_of, rows_of, share_of
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
@@ -125,12 +125,14 @@ class Team:
         *,
         generator: Any = None,
         snapshot: Snapshot | None = None,
+        part: Part = WHOLE,
     ) -> tuple[Array, Gradients]:
         """Return the loss of a batch, an array without axes, and its gradients.
 
         The batch is checked and on the model's backend; `snapshot` is the model's, if known. The
         next step overwrites the gradients. Dropout's masks depend on the `generator` alone, which
-        draws one number; how the batch is shared changes only the order of sums.
+        draws one number; how the batch is shared changes only the order of sums. `part` says where
+        the batch stands in a larger one: what is returned is its part of the mean loss of that.
         """
         snapshot = snapshot or snapshot_of(self.model)
         if not (self._insist or (snapshot.observable and observable(self.loss))):
@@ -139,18 +141,19 @@ class Team:
         plan = self._plan(snapshot, batch, self._processes)
         backend, n = plan.backend, plan.workers
         self._start(plan, snapshot)
-        counts, key = self._counts(batch, n), step_key(generator)
+        counts, key = self._counts(batch, n, part), step_key(generator)
+        masked = snapshot.needs_masks
 
         def share(k: int) -> Share:
-            return share_of(k, plan, batch, self.micro_batch, counts, key, snapshot.needs_masks)
+            return share_of(k, plan, batch, self.micro_batch, counts, key, part, masked)
 
         at_once = self.micro_batch or -(-len(batch) // n)
         with explained_memory_error(backend, len(batch), at_once):
-            if n > 1 and self._processes and self._start_copies(n - 1, snapshot):
-                losses, copies = self._run_copies([share(k) for k in range(n)]), True
+            copies = n > 1 and self._processes and self._start_copies(n - 1, snapshot)
+            if copies:
+                losses = self._run_copies([share(k) for k in range(n)])
             else:
                 losses = self._run(plan, lambda k: self._accumulate(k, share(k), backend))
-                copies = False
         self.shared_by = plan.in_words(copies)
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:
@@ -193,14 +196,10 @@ class Team:
             threads = choose_threads(self.workers, snapshot, backend, samples, length)
         return Plan(backend, n if threads == 1 else 1, threads, seconds)
 
-    def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
+    def _counts(self, batch: Batch, n: int, part: Part) -> np.ndarray | None:
         """Return how much each sample counts; None if the batch is computed as a whole."""
-        if n == 1 and (self.micro_batch is None or self.micro_batch >= len(batch)):
-            return None
-        if batch.counts is not None:
-            return np.asarray(batch.counts)
-        assert self.loss is not None  # this waits for the device if labels are on a GPU
-        return np.asarray(batch.counts_for(self.loss))
+        at_once = n == 1 and (self.micro_batch or len(batch)) >= len(batch)
+        return None if at_once and part is WHOLE else counts_of(batch, self.loss)
 
     def _accumulate(self, k: int, share: Share, backend: str = "numpy") -> Array:
         """Put the gradients of a share into worker k's; return the share's part of the loss."""
@@ -215,6 +214,8 @@ class Team:
         # An overflow still shows in the loss, where `fit` finds it and names the tensor.
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, weight in share.parts:
+                if rows.start == rows.stop:
+                    continue  # a part of a batch of fewer samples than parts
                 batch = share.batch if whole else share.batch.of_rows(rows)
                 drawn = part_generator(share.key, share.first + rows.start, len(batch))
                 context = EngineContext(True, drawn, workspace=memory, threads=share.threads)

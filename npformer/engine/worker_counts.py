@@ -82,7 +82,7 @@ def choose_workers(
             f"workers is {workers} on backend {backend!r}; expected 1, for workers are CPU "
             "threads. Use workers='auto' to leave the choice to npformer"
         )
-    return min(workers, samples)
+    return max(1, min(workers, samples))
 
 
 def choose_threads(

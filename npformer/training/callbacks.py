@@ -42,6 +42,9 @@ class TrainingState:
         The next step overwrites them. None outside of a step.
     evaluation, best_epoch : Evaluation and int, or None
         The latest evaluation on the validation data, and the best epoch so far.
+    rank, n_ranks : int
+        The number of this process among those that train the model together, from 0 on, and how
+        many there are: callbacks run on each of them. 0 and 1 without a communicator.
     """
 
     model: SequenceClassifier = field(repr=False)
@@ -56,6 +59,8 @@ class TrainingState:
     gradients: Gradients | None = field(default=None, repr=False)
     evaluation: Evaluation | None = None
     best_epoch: int | None = None
+    rank: int = 0
+    n_ranks: int = 1
     _loss: Array | float = field(default=math.nan, repr=False)
     _reason: str | None = field(default=None, repr=False)
 

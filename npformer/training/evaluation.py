@@ -9,6 +9,7 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import Array, to_numpy
+from npformer.distributed import Communicator, as_communicator
 from npformer.losses import Loss
 from npformer.models import Batch
 from npformer.training.metrics import Metric, balanced_accuracy, macro_f1, own_metric
@@ -52,21 +53,23 @@ def evaluate(
     loss: Loss | None = None,
     *,
     sample_weight: Any = None,
+    communicator: Any = None,
 ) -> Evaluation:
     """Return loss and accuracy of a model on labelled data.
 
-    `data`, `loss` and `sample_weight` are as in `fit`, `batch_size` and `processes` as in
-    `SequenceClassifier.predict_probabilities`. Weights weigh in the loss and in all metrics.
+    `data`, `loss`, `sample_weight` and `communicator` are as in `fit`, `batch_size` and `processes`
+    as in `SequenceClassifier.predict_probabilities`. Weights weigh in the loss and in all metrics.
 
     Raises
     ------
     ValueError
         There is no label, or the model's outputs for a sample are NaN or infinite.
     """
-    require_classifier(model)
-    loss = model.loss_with(loss)
-    samples = checked_data(model, "data", data, loss, sample_weight)
-    return measure(model, samples, loss, batch_size, processes, must_be_numbers=True)
+    with as_communicator(communicator).guard() as ranks:
+        require_classifier(model)
+        loss = model.loss_with(loss)
+        samples = checked_data(model, "data", data, loss, sample_weight)
+        return measure(model, samples, loss, batch_size, processes, True, ranks=ranks)
 
 
 def measure(
@@ -77,11 +80,15 @@ def measure(
     processes: bool | str,
     must_be_numbers: bool = False,
     metric: Metric = "accuracy",
+    ranks: Communicator | None = None,
 ) -> Evaluation:
-    """Evaluate a model on data that have been checked."""
-    mask = None if samples.padding is None else samples.padding.mask
-    x, types = samples.x, samples.types
-    outputs = model.in_batches(to_numpy, x, mask, batch_size, types, processes=processes)
+    """Evaluate a model on data that have been checked, each rank a part of them."""
+    ranks = ranks or Communicator()
+    own = samples.of_rows(ranks.shard(len(samples)))
+    mask = None if own.padding is None else own.padding.mask
+    outputs = ranks.concatenate(
+        model.in_batches(to_numpy, own.x, mask, batch_size, own.types, processes=processes)
+    )
     wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
     if must_be_numbers and wrong.any():
         raise ValueError(

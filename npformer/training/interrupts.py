@@ -18,6 +18,7 @@ class Terminated(SystemExit):
 
     def __init__(self, signum: int) -> None:
         super().__init__(128 + signum)
+        self.signum = signum
 
 
 class Interrupts:
@@ -37,6 +38,17 @@ class Interrupts:
     def waiting(self) -> bool:
         """Whether a signal has come."""
         return self._waiting is not None
+
+    @property
+    def signum(self) -> int:
+        """The number of the signal that has come; 0 if none has."""
+        if isinstance(self._waiting, Terminated):
+            return self._waiting.signum
+        return 0 if self._waiting is None else int(signal.SIGINT)
+
+    def receive(self, signum: int) -> None:
+        """Take over a signal that came to another rank."""
+        self._waiting = KeyboardInterrupt() if signum == signal.SIGINT else Terminated(signum)
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -74,7 +86,7 @@ class Interrupts:
 
     def _receive(self, signum: int, frame: FrameType | None) -> None:
         again = self._waiting is not None
-        self._waiting = KeyboardInterrupt() if signum == signal.SIGINT else Terminated(signum)
+        self.receive(signum)
         if again and not self._held:
             self.check()
 

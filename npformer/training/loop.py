@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any, cast
 
 from npformer.classifier import SequenceClassifier
-from npformer.core import Seed, checks, initializers
+from npformer.core import Seed, checks
+from npformer.distributed import as_communicator
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.optim import Adam, Schedule
@@ -22,6 +22,7 @@ from npformer.training.arguments import (
 from npformer.training.callback_list import CallbackList, Function, checked_callbacks
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.checkpoint_folder import checkpoint_folder, reserved
+from npformer.training.common_start import begin_with_the_same, check_common, common_generator
 from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import Data, checked_data, require_classifier
 from npformer.training.held_out import held_out_rows, validation_share
@@ -68,6 +69,7 @@ def fit(
     class_weight: Any = None,
     metric: Metric = "accuracy",
     accumulate: int = 1,
+    communicator: Any = None,
 ) -> History:
     """Train a classifier in place, and keep its best weights.
 
@@ -159,6 +161,12 @@ def fit(
     accumulate : int
         Batches an update: gradients are those of one batch of ``accumulate * batch_size`` samples,
         computed `batch_size` at a time. Steps, and so the schedule, count updates.
+    communicator : Communicator or mpi4py.MPI.Comm, optional
+        The ranks that train the model together, each a part of every batch, such as
+        ``npformer.distributed.world()``: those that mpiexec started. All call `fit` with the same
+        arguments and data, and end with the same weights, bit for bit. The result is that of one
+        process, up to the order of sums. Callbacks run on every rank; rank 0 writes checkpoints and
+        the progress bar. If one rank fails, the others raise `RankFailed`.
 
     Raises
     ------
@@ -172,103 +180,115 @@ def fit(
         Before the first step: the folder cannot be written or is in use, its checkpoint is damaged,
         or it is that of another training. Later, a checkpoint that cannot be written is a warning.
     """
-    # NumPy's small integers would overflow.
-    given = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
-    epochs, batch_size, accumulate = (checks.positive(name, n) for name, n in given.items())
-    optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
-    for name, value in optional.items():
-        if value is not None:
-            checks.positive(name, value)
-    if clip_norm is not None:
-        checks.number("clip_norm", clip_norm, above=0.0)
-    checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
-    checks.choice("masks", masks, ("host", "device"))
-    checks.choice("batches", batches, ("auto", "by_length", "shuffled"))
-    if patience is not None and validation is None:
-        raise ValueError(
-            f"patience is {patience} and there is no validation data; expected some, because "
-            "it decides which epoch is better. Pass validation=(x, y), or patience=None"
-        )
-    folder = checkpoint_folder(checkpoint, every, resume)
-    checked = checked_callbacks(callbacks)
-    require_classifier(model)
-    own_loss, loss = loss is not None, model.loss_with(loss, label_smoothing)
-    metric = checked_metric(metric, loss)
-    # All data are checked now, so that a wrong label in the last batch does not cost an epoch.
-    samples = checked_data(model, "data", data, loss, sample_weight)
-    note_padding(model, samples)
-    rng = initializers.generator(seed)
-    dropout = dropout_generator(model, masks, rng)
-    history, rows, part, held_out = History(metric=name_of(metric)), None, samples, None
-    if (share := validation_share(validation)) is not None:
-        rows, held = held_out_rows(samples, share, loss, *rng.spawn(1))
-        part, held_out = samples.of_rows(rows), samples.of_rows(held)
-        history.validation_rows = held.tolist()
-    elif validation is not None:
-        held_out = checked_data(model, "validation", cast(Data, validation), loss)
-    loss = weighted_loss(model, loss, own_loss, class_weight, part)
-    settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
-    optimizer = optimizer_for(model, optimizer, lr=lr, **settings)
-    if accumulate > 1:  # one batch, of which a worker computes so many samples at a time
-        micro_batch = min(batch_size, micro_batch or batch_size)
-        batch_size *= accumulate
+    with as_communicator(communicator).guard() as ranks:
+        # NumPy's small integers would overflow.
+        given = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
+        epochs, batch_size, accumulate = (checks.positive(name, n) for name, n in given.items())
+        optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
+        for name, value in optional.items():
+            if value is not None:
+                checks.positive(name, value)
+        if clip_norm is not None:
+            checks.number("clip_norm", clip_norm, above=0.0)
+        checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
+        checks.choice("masks", masks, ("host", "device"))
+        checks.choice("batches", batches, ("auto", "by_length", "shuffled"))
+        if patience is not None and validation is None:
+            raise ValueError(
+                f"patience is {patience} and there is no validation data; expected some, because "
+                "it decides which epoch is better. Pass validation=(x, y), or patience=None"
+            )
+        folder = checkpoint_folder(checkpoint, every, resume)
+        checked = checked_callbacks(callbacks)
+        require_classifier(model)
+        own_loss, loss = loss is not None, model.loss_with(loss, label_smoothing)
+        metric = checked_metric(metric, loss)
+        # All data are checked now, so that a wrong label in the last batch does not cost an epoch.
+        samples = checked_data(model, "data", data, loss, sample_weight)
+        note_padding(model, samples)
+        rng = common_generator(ranks, seed)
+        dropout = dropout_generator(model, masks, rng)
+        history, rows, part, held_out = History(metric=name_of(metric)), None, samples, None
+        if (share := validation_share(validation)) is not None:
+            rows, held = held_out_rows(samples, share, loss, *rng.spawn(1))
+            part, held_out = samples.of_rows(rows), samples.of_rows(held)
+            history.validation_rows = held.tolist()
+        elif validation is not None:
+            held_out = checked_data(model, "validation", cast(Data, validation), loss)
+        loss = weighted_loss(model, loss, own_loss, class_weight, part)
+        settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
+        optimizer = optimizer_for(model, optimizer, lr=lr, **settings)
+        check_common(ranks, data=samples, validation=held_out, model=model, batch_size=batch_size)
+        begin_with_the_same(ranks, model, optimizer)
+        if ranks.size > 1 and processes == "auto":
+            processes = False  # MPI does not promise to survive a copied process
+        if accumulate > 1:  # one batch, of which a worker computes so many samples at a time
+            micro_batch = min(batch_size, micro_batch or batch_size)
+            batch_size *= accumulate
 
-    state = TrainingState(model, optimizer, history, epochs, -(-len(part) // batch_size))
-    losses = LossWatch(samples, check_every or (1 if model.backend == "numpy" else 50))
-    early = EarlyStopping(patience, metric)
-    all_callbacks = CallbackList([early, ProgressBar(progress)], checked)
-    stop: BaseException | None = None
-    with Interrupts() as interrupts:
-        try:
-            with (
-                nullcontext() if folder is None else reserved(folder, n_bytes(model, samples)),
-                precision_of(model, precision),
-                feed_of(model.backend) as feed,
-                Team(model, workers, micro_batch, processes=processes, loss=loss) as team,
-            ):
-                training = Training(
-                    state=state,
-                    callbacks=all_callbacks,
-                    losses=losses,
-                    samples=samples,
-                    held_out=held_out,
-                    loss=loss,
-                    team=team,
-                    feed=feed,
-                    # In an evaluation each copy computes whole batches, so there are copies only if
-                    # the number of workers is free; and processes=True asks for copies that train.
-                    processes="auto" if processes and workers == "auto" else False,
-                    shuffle=rng,
-                    dropout=dropout,
-                    batch_size=batch_size,
-                    micro_batch=micro_batch,
-                    clip_norm=clip_norm,
-                    interrupts=interrupts,
-                    early_stopping=early,
-                    metric=metric,
-                    rows=rows,
-                    lengths=lengths_for(model, part, batches),
-                )
-                checkpoints = None
-                if folder is not None:
-                    checkpoints = Checkpoints(training, folder, every, seed)
-                    checkpoints.begin(resume)
-                all_callbacks.start(state)
-                training.run(checkpoints)
-            state.history.stopped = state.stopping or "finished"
-        except (KeyboardInterrupt, Terminated) as signal:
-            stop = signal
-            state.history.stopped = word_for(signal)
-        except BaseException:
-            state.history.stopped = "error"
-            raise
-        finally:
-            with interrupts.held():
-                state._set(rows=None, gradients=None)
-                all_callbacks.end(state)
-        if (late := interrupts.take()) is not None and stop is None:
-            stop = late
-            state.history.stopped = word_for(late)
-    if stop is not None and on_interrupt == "raise":
-        raise stop
-    return state.history
+        n_steps = -(-len(part) // batch_size)
+        state = TrainingState(
+            model, optimizer, history, epochs, n_steps, rank=ranks.rank, n_ranks=ranks.size
+        )
+        check_every = check_every or (1 if model.backend == "numpy" else 50)
+        losses = LossWatch(samples, check_every, ranks)
+        early = EarlyStopping(patience, metric)
+        all_callbacks = CallbackList([early, ProgressBar(progress and ranks.rank == 0)], checked)
+        stop: BaseException | None = None
+        with Interrupts() as interrupts:
+            try:
+                with (
+                    reserved(folder if ranks.rank == 0 else None, n_bytes(model, samples)),
+                    precision_of(model, precision),
+                    feed_of(model.backend) as feed,
+                    Team(model, workers, micro_batch, processes=processes, loss=loss) as team,
+                ):
+                    training = Training(
+                        state=state,
+                        callbacks=all_callbacks,
+                        losses=losses,
+                        samples=samples,
+                        held_out=held_out,
+                        loss=loss,
+                        team=team,
+                        feed=feed,
+                        # In an evaluation each copy computes whole batches, so there are copies
+                        # only if the number of workers is free; and processes=True asks for copies
+                        # that train.
+                        processes="auto" if processes and workers == "auto" else False,
+                        shuffle=rng,
+                        dropout=dropout,
+                        batch_size=batch_size,
+                        micro_batch=micro_batch,
+                        clip_norm=clip_norm,
+                        interrupts=interrupts,
+                        early_stopping=early,
+                        metric=metric,
+                        ranks=ranks,
+                        rows=rows,
+                        lengths=lengths_for(model, part, batches),
+                        counts=samples.counts_for(loss) if ranks.size > 1 else None,
+                    )
+                    checkpoints = None
+                    if folder is not None:
+                        checkpoints = Checkpoints(training, folder, every, seed)
+                        checkpoints.begin(resume)
+                    all_callbacks.start(state)
+                    training.run(checkpoints)
+                state.history.stopped = state.stopping or "finished"
+            except (KeyboardInterrupt, Terminated) as signal:
+                stop = signal
+                state.history.stopped = word_for(signal)
+            except BaseException:
+                state.history.stopped = "error"
+                raise
+            finally:
+                with interrupts.held():
+                    state._set(rows=None, gradients=None)
+                    all_callbacks.end(state)
+            if (late := interrupts.take()) is not None and stop is None:
+                stop = late
+                state.history.stopped = word_for(late)
+        if stop is not None and on_interrupt == "raise":
+            raise stop
+        return state.history

@@ -6,9 +6,13 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import Array, array_module, explained_memory_error, to_numpy
+from npformer.distributed import Communicator
 from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
 from npformer.models import Batch
 from npformer.training.callbacks import TrainingState
+
+LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
+"""What stands for a tensor where all are finite."""
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -41,8 +45,9 @@ class LossWatch:
         Those that have been read, of the steps of the current epoch.
     """
 
-    def __init__(self, samples: Batch, every: int) -> None:
+    def __init__(self, samples: Batch, every: int, ranks: Communicator | None = None) -> None:
         self.samples = samples
+        self.ranks = ranks or Communicator()
         self.every = every
         self._unread: list[tuple[Array, int, Array]] = []
         self.of_epoch: list[float] = []
@@ -94,10 +99,9 @@ class LossWatch:
         values = to_numpy(array_module(first).stack([loss for loss, _, _ in self._unread]))
         for value, (_, step, rows) in zip(values.tolist(), self._unread, strict=True):
             if not math.isfinite(value):
-                with explained_memory_error(state.model.backend, len(rows)):
-                    found = non_finite_tensor(state.model, self.samples.of_rows(rows))
+                found = self._non_finite_tensor(state.model, rows)
                 notes = _weights_after(state)
-                if updates >= step and found != "the input x":
+                if updates >= step and not found.startswith("the input x"):
                     notes += (
                         f". This was found {updates - step + 1} updates later, when NaN had "
                         "spread; check_every=1 finds the tensor where it began"
@@ -105,6 +109,13 @@ class LossWatch:
                 raise NonFiniteLossError(step, found, notes)
             self.of_epoch.append(value)
         self._unread.clear()
+
+    def _non_finite_tensor(self, model: SequenceClassifier, rows: np.ndarray) -> str:
+        """Return the name of the first tensor that is not finite, and of the rank that has it."""
+        with explained_memory_error(model.backend, len(rows)):
+            of_ranks = self.ranks.gather(non_finite_tensor(model, self.samples.of_rows(rows)))
+        rank = next((k for k, name in enumerate(of_ranks) if name != LOSS_ITSELF), 0)
+        return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]
 
 
 def _weights_after(state: TrainingState) -> str:
@@ -128,4 +139,4 @@ def non_finite_tensor(model: SequenceClassifier, samples: Batch) -> str:
             found = first_non_finite(model, *some)
         if found is not None:
             return found
-    return "the loss itself (every layer's output is finite at evaluation)"
+    return LOSS_ITSELF

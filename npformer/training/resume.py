@@ -39,7 +39,8 @@ class Checkpoints:
 
         Raises ValueError if the training is not the one that was begun.
         """
-        stored = folders.read(self.folder)
+        ranks = self.training.ranks
+        stored = ranks.first(folders.read(self.folder) if ranks.rank == 0 else None)
         if stored is None:
             return
         if not resume:
@@ -66,18 +67,25 @@ class Checkpoints:
         """Write a checkpoint. If that fails, the training goes on all the same: say so."""
         if self._position() == self._written:
             return
+        stored, ranks = _stored(self.training, self.settings), self.training.ranks
+        written = ranks.first(self._written_by_the_first(stored) if ranks.rank == 0 else None)
+        if written:
+            self._written = self._position()
+
+    def _written_by_the_first(self, stored: Stored) -> bool:
+        """Write a checkpoint, as the first rank, and say whether that was possible."""
         self._tell_other_workers()
         try:
-            folders.write(self.folder, _stored(self.training, self.settings))
+            folders.write(self.folder, stored)
         except OSError as error:
             last = "there is none yet" if self._written is None else f"of epoch {self._written[0]}"
             warnings.warn(
                 f"the checkpoint {error.filename} could not be written ({error.strerror}); the "
                 f"latest: {last}. The training goes on, and the next one is tried as usual",
-                stacklevel=2,
+                stacklevel=3,
             )
-        else:
-            self._written = self._position()
+            return False
+        return True
 
     def _tell_other_workers(self) -> None:
         """Warn, once, if steps are shared by another number of workers than before."""

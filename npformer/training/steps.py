@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from npformer.classifier.lengths import cut, shuffled_by_length
 from npformer.core import Feed, explained_memory_error
+from npformer.distributed import Communicator
+from npformer.engine.batch_shares import WHOLE, Part
 from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.team import Team
 from npformer.losses import Loss
@@ -58,10 +61,14 @@ class Training:
     interrupts: Interrupts
     early_stopping: EarlyStopping
     metric: Metric = "accuracy"  # chooses the best epoch
+    ranks: Communicator = field(default_factory=Communicator)  # those that train this model
     rows: np.ndarray | None = None  # of the samples to train on; None: all
     lengths: np.ndarray | None = None  # of these samples, if batches are made by length
     order: np.ndarray | None = None  # of the samples in the epoch; None between two epochs
     seconds_before: float = 0.0  # that the epoch has taken in earlier processes
+    counts: np.ndarray | None = (
+        None  # how much each sample counts in a loss, if ranks share batches
+    )
     _began: float = 0.0  # when the epoch began or went on, on time.perf_counter
     _checked: Snapshot | None = None  # the model's snapshot when its parameters were last checked
 
@@ -71,7 +78,7 @@ class Training:
         Whenever nothing is half done, a signal may end it; a checkpoint is written before.
         """
         state, self._began = self.state, time.perf_counter()
-        while not self.interrupts.waiting:
+        while not self._interrupted():
             if self.order is not None and state.step_in_epoch == state.n_steps:
                 self._end_epoch()
                 if checkpoints is not None:
@@ -90,6 +97,18 @@ class Training:
         if checkpoints is not None:
             checkpoints.write()
         self.interrupts.check()
+
+    def _interrupted(self) -> bool:
+        """Return whether a signal has come, to any rank; a rank's `stop` is made known, too."""
+        if self.ranks.size > 1:
+            state, signum = self.state, self.interrupts.signum
+            told = self.ranks.agree(signum, state.stopping is not None)
+            if not signum and told[:, 0].any():
+                self.interrupts.receive(int(told[:, 0].max()))
+            if told[:, 1].any() and not told[:, 1].all():
+                reasons = self.ranks.gather(state.stopping)
+                state._set(_reason=next(reason for reason in reasons if reason is not None))
+        return self.interrupts.waiting
 
     def seconds(self) -> float:
         """Return how long the epoch has taken so far."""
@@ -113,16 +132,24 @@ class Training:
     def take_step(self, step: int, order: np.ndarray) -> None:
         """Take one step of the optimizer, on its share of the samples."""
         state, size = self.state, self.batch_size
-        rows = order[(step - 1) * size : step * size]
+        rows, part = self._part_of(order[(step - 1) * size : step * size])
         snapshot = self._checked_snapshot()
         backend = snapshot.backend  # asked once: it takes time
         with self._computing(len(rows), backend):
             batch = self.samples.of_rows(rows)
             if self.lengths is not None:
-                batch = cut(batch, per_token=state.model.per_token)
+                batch = cut(batch, per_token=state.model.per_token, at_least=part.length or 1)
             batch = state.model.upload(batch, self.feed, loss=self.loss, backend=backend)
-            loss, gradients = self.team.step(batch, generator=self.dropout, snapshot=snapshot)
+            loss, gradients = self.team.step(
+                batch, generator=self.dropout, snapshot=snapshot, part=part
+            )
         by, workers = self.team.shared_by, state.history.workers
+        if part is not WHOLE:
+            by = f"{self.ranks.size} ranks, each {by}"
+            loss = loss.astype(gradients.flat.dtype).reshape(1)
+            self.ranks.all_reduce(loss)
+            self.ranks.all_reduce(gradients.flat)
+            loss = loss.reshape(())
         workers[by] = workers.get(by, 0) + 1
         state._set(
             step=state.optimizer.steps + 1,
@@ -149,13 +176,39 @@ class Training:
         self.callbacks.call("after_step", state)
         state._set(rows=None, gradients=None)
 
+    def _part_of(self, rows: np.ndarray) -> tuple[np.ndarray, Part]:
+        """Return this rank's rows of a batch, and their place in it."""
+        if self.counts is None:
+            return rows, WHOLE
+        own = self.ranks.shard(len(rows))
+        length = self.samples.x.shape[1]
+        if self.lengths is not None:
+            length = int(self.lengths_of_all[rows].max())
+        return rows[own], Part(own.start, float(self.counts[rows].sum()), length)
+
+    @cached_property
+    def lengths_of_all(self) -> np.ndarray:
+        """Lengths by the number of the sample in all data, 0 for those held out."""
+        assert self.lengths is not None
+        if self.rows is None:
+            return self.lengths
+        found = np.zeros(len(self.samples), dtype=self.lengths.dtype)
+        found[self.rows] = self.lengths
+        return found
+
     def _evaluate(self, held_out: Batch) -> None:
         """Evaluate the model, and record the result."""
         state = self.state
         at_once = batch_at_evaluation(self.batch_size, self.micro_batch)
         with np.errstate(over="ignore", invalid="ignore"):
             found = measure(
-                state.model, held_out, self.loss, at_once, self.processes, False, self.metric
+                state.model,
+                held_out,
+                self.loss,
+                at_once,
+                self.processes,
+                metric=self.metric,
+                ranks=self.ranks,
             )
         state._set(evaluation=found)
         self.losses.check_validation(state, found.loss, held_out)

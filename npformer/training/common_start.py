@@ -1,0 +1,77 @@
+"""What the ranks of a training have in common when it starts: arguments, data, weights, seeds."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from npformer.classifier import SequenceClassifier
+from npformer.core import Seed, initializers
+from npformer.distributed import Communicator
+from npformer.models import Batch
+from npformer.optim import Adam
+
+LOOKED_AT = 64
+"""Samples that are compared, besides all labels: those of another order or another file differ."""
+
+
+def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
+    """Return the generator of a training, in the same state on all ranks: that of rank 0."""
+    own = initializers.generator(seed)
+    if ranks.size == 1 or isinstance(seed, int | np.integer):
+        return own
+    of_first = ranks.first(own)
+    same = of_first.bit_generator.state == own.bit_generator.state
+    return own if same else of_first
+
+
+def check_common(ranks: Communicator, **values: Any) -> None:
+    """Check that all ranks were given the same; raises ValueError, which names what differs."""
+    if ranks.size == 1:
+        return
+    given = ranks.gather({name: _comparable(value) for name, value in values.items()})
+    for rank, of_rank in enumerate(given):
+        for name, value in of_rank.items():
+            if value != (first := given[0][name]):
+                raise ValueError(
+                    f"{name} on rank {rank}: {value}; on rank 0: {first}. Expected the same on all "
+                    "ranks: each takes its own part of every batch, and needs no part of the data "
+                    "made for it"
+                )
+
+
+def begin_with_the_same(ranks: Communicator, model: SequenceClassifier, optimizer: Adam) -> None:
+    """Give all ranks the weights of rank 0, and the moments of its optimizer."""
+    if ranks.size == 1:
+        return
+    for parameter in model.named_parameters().values():
+        ranks.broadcast(parameter.value)
+    if ranks.first(optimizer.steps):
+        values, arrays = ranks.first(optimizer.state() if ranks.rank == 0 else ({}, {}))
+        optimizer.restore(values, arrays)
+
+
+def _comparable(value: Any) -> Any:
+    """Return what stands for a value in a comparison, and can be read in a message."""
+    if isinstance(value, Batch):
+        return _in_short(value)
+    if isinstance(value, SequenceClassifier):
+        shapes = {name: p.shape for name, p in value.named_parameters().items()}
+        digest = hashlib.sha256(repr(shapes).encode()).hexdigest()[:8]
+        return f"{len(shapes)} parameters, {value.dtype} (digest of their shapes {digest})"
+    return value
+
+
+def _in_short(samples: Batch) -> str:
+    """Return shape and a digest of samples: of all labels, and of some of the rest."""
+    n = len(samples)
+    some = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int))
+    found = hashlib.sha256(np.ascontiguousarray(samples.y).data)
+    mask = None if samples.padding is None else samples.padding.on_host()
+    for array in (samples.x, mask, samples.types, samples.weights):
+        if array is not None:
+            found.update(f"{array.dtype}{array.shape}".encode())
+            found.update(np.ascontiguousarray(array[some]).data)
+    return f"{n} samples of shape {samples.x.shape[1:]} (digest {found.hexdigest()[:8]})"
