@@ -141,16 +141,15 @@ class Team:
         plan = self._plan(snapshot, batch, self._processes)
         backend, n = plan.backend, plan.workers
         self._start(plan, snapshot)
-        counts, key = self._counts(batch, n, part), step_key(generator)
-        masked = snapshot.needs_masks
+        counts, masked = self._counts(batch, n, part), snapshot.needs_masks
+        key = step_key(generator)
 
         def share(k: int) -> Share:
             return share_of(k, plan, batch, self.micro_batch, counts, key, part, masked)
 
         at_once = self.micro_batch or -(-len(batch) // n)
         with explained_memory_error(backend, len(batch), at_once):
-            copies = n > 1 and self._processes and self._start_copies(n - 1, snapshot)
-            if copies:
+            if copies := n > 1 and self._processes and self._start_copies(n - 1, snapshot):
                 losses = self._run_copies([share(k) for k in range(n)])
             else:
                 losses = self._run(plan, lambda k: self._accumulate(k, share(k), backend))
@@ -198,8 +197,8 @@ class Team:
 
     def _counts(self, batch: Batch, n: int, part: Part) -> np.ndarray | None:
         """Return how much each sample counts; None if the batch is computed as a whole."""
-        at_once = n == 1 and (self.micro_batch or len(batch)) >= len(batch)
-        return None if at_once and part is WHOLE else counts_of(batch, self.loss)
+        in_one = part is WHOLE and n == 1 and (self.micro_batch or len(batch)) >= len(batch)
+        return None if in_one else counts_of(batch, self.loss)
 
     def _accumulate(self, k: int, share: Share, backend: str = "numpy") -> Array:
         """Put the gradients of a share into worker k's; return the share's part of the loss."""
