@@ -31,11 +31,25 @@ def _numpy_fft() -> Module:
     return scipy.fft
 
 
-def cores() -> int:
-    """Return how many cores this thread may use; in a container, fewer than the machine has."""
+def own_cores() -> set[int]:
+    """Return the cores that this thread may use; in a container, fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def cores() -> int:
+    """Return how many cores this thread may use, if those who share them take their part."""
+    return max(1, len(own_cores()) // _sharing)
+
+
+def share_cores(n: int) -> None:
+    """Say how many processes, this one included, share this one's cores from now on."""
+    global _sharing
+    _sharing = n
+
+
+_sharing = 1
 
 
 NUMPY = Backend(

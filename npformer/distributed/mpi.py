@@ -17,7 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import Array, asarray, backend_of, to_numpy
+from npformer.core import Array, asarray, backend_of, cores, to_numpy
+from npformer.core.arrays import own_cores, share_cores
 from npformer.distributed.communicator import Communicator, RankFailed, Value
 
 SPIN = 0.002
@@ -41,13 +42,17 @@ class MPICommunicator(Communicator):
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI
+        from threadpoolctl import threadpool_limits
 
         self._mpi = MPI
         self._comm = comm.Dup()
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         local = comm.Split_type(MPI.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
+        # A launcher may have bound each rank to cores of its own. If not, ranks share them.
+        share_cores(sum(not own_cores().isdisjoint(its) for its in local.allgather(own_cores())))
         local.Free()
+        threadpool_limits(limits=cores(), user_api="blas")
 
     def agree(self, *values: float) -> np.ndarray:
         self._meet()
