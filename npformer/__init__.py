@@ -13,6 +13,7 @@ import sys
 from npformer import (
     core,
     data,
+    distributed,
     functional,
     inspection,
     interop,
@@ -116,6 +117,7 @@ __all__ = [
     "backends",
     "clip_by_global_norm",
     "data",
+    "distributed",
     "evaluate",
     "explain",
     "fast",

@@ -24,12 +24,12 @@ def samples(n=90, seed=0):
     return x, rng.integers(0, CLASSES, n), mask
 
 
-def model_of(mixer, **changes):
+def model_of(mixer, seed=1, **changes):
     """Return a small model in float64, with dropout."""
     sizes = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 32, "max_len": LENGTH}
     usual = {"mixer": mixer, "dropout": 0.2, "padding": "per_length"}
     config = nf.EncoderConfig(**(sizes | usual | changes))
-    return nf.SequenceClassifier(config, CLASSES, vocab_size=VOCABULARY, seed=1, dtype="float64")
+    return nf.SequenceClassifier(config, CLASSES, vocab_size=VOCABULARY, seed=seed, dtype="float64")
 
 
 def main(folder, settings):
@@ -39,8 +39,12 @@ def main(folder, settings):
     usual = {"batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
     if settings.pop("validate", True):
         usual["validation"] = samples(31, seed=1)
+    checkpoint = settings.pop("checkpoint", None)
     for mixer in settings.pop("mixers"):
-        model = model_of(mixer, **of_model)
+        if checkpoint is not None:
+            settings["checkpoint"] = folder.parent / f"{checkpoint}-{mixer}"
+        # Ranks begin with other weights than the first, whose weights all of them should get.
+        model = model_of(mixer, seed=1 + ranks.rank, **of_model)
         history = nf.fit(model, samples(), communicator=ranks, **(usual | settings))
         weights = {name: np.array(value) for name, value in model.parameters().items()}
         bits = ranks.gather(b"".join(value.tobytes() for value in weights.values()))
