@@ -14,6 +14,7 @@ BENCHMARKS = {
     "faults": "killed trainings, damaged files, wrong calls (an hour; `faults --help`)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
     "padding": "batches by length against all the padding, and PyTorch (10 minutes)",
+    "ranks": "two ranks against two workers, and exchanges beside products (5 minutes)",
     "series": "speakers of vowels named by SeriesClassifier with each mixer (5 minutes)",
     "sklearn": "EncoderClassifier beside scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",

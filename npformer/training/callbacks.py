@@ -36,7 +36,8 @@ class TrainingState:
     step : int
         Counted from 1; continues from the steps that the optimizer has taken before.
     rows : int array or None
-        Indices into the training data of the samples in the step's batch. None outside of a step.
+        Indices into the training data of the samples in the step's batch, with several ranks of
+        those that this rank computes. None outside of a step.
     gradients : Gradients or None
         Of the step: before clipping in `Callback.before_update`, after it in `Callback.after_step`.
         The next step overwrites them. None outside of a step.
