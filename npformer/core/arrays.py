@@ -26,8 +26,8 @@ def _numpy_erf(x: Array) -> Array:
 
 
 def _numpy_fft() -> Module:
-    # From 1.18 on, SciPy's transforms have threads of their own, idle here, which it ends and starts
-    # again around each fork. Seen once in some thousand forks: it waited for one of them for ever.
+    # From 1.18 on, SciPy's transforms have threads of their own, idle here, which it ends and
+    # starts again around each fork. Once in thousands of forks it waited for one of them for ever.
     os.environ.setdefault("DUCC0_NUM_THREADS", "1")
     import scipy.fft  # three times as fast as numpy.fft on two axes, and it keeps float32
 
