@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -145,17 +147,53 @@ def _number(value: Any) -> float:
         return float("nan")
 
 
+CLOCK = r"\d\d:\d\d(:\d\d(\.\d+)?)?"
+DATE_OR_TIME = re.compile(rf"(\d{{4}}-\d\d(-\d\d([T ]{CLOCK})?)?|{CLOCK})(Z|[+-]\d\d:?\d\d)?")
+"""As in ISO 8601, from the largest unit to the smallest: such words sort as they are."""
+
+NUMBERED = re.compile(r"(\D*)(\d+)(\D*)")
+"""A single whole number with the same words around it."""
+
+
 def _times(table: Table, name: str) -> np.ndarray:
-    """Return what rows are sorted by: numbers, or words such as dates that sort as they are."""
+    """Return what rows are sorted by: numbers, dates, or words that sort as they are."""
     column = table.column(name)
+    for i, value in enumerate(column):
+        if value is None or value != value or not str(value).strip():
+            raise ValueError(
+                f"{table.path}: row {i + 1} has no {name!r}, by which the rows of a series are "
+                "sorted; expected a time in every row. Complete it or remove the row"
+            )
+    if all(isinstance(value, date) for value in column):
+        return np.array(column, dtype="datetime64[us]")
     try:
         return np.array(column, dtype="float64")
     except (TypeError, ValueError):
-        return np.unique(np.array(table.texts(name)), return_inverse=True)[1]
+        pass
+    words = [str(value).strip() for value in column]
+    numbered = [NUMBERED.fullmatch(word) for word in words]
+    if all(numbered) and len({(m[1], m[3]) for m in numbered if m}) == 1:
+        return np.array([int(m[2]) for m in numbered if m])
+    wrong = next((i for i, word in enumerate(words) if not DATE_OR_TIME.fullmatch(word)), None)
+    if wrong is None:
+        other = (i for i, word in enumerate(words) if len(word) != len(words[0]))
+        wrong = next(other, None)
+    if wrong is not None:
+        raise ValueError(
+            f"{table.path}: row {wrong + 1} has the time {words[wrong]!r} in the column {name!r}, "
+            f"and row 1 {words[0]!r}: such words do not sort as times do. Expected numbers, or "
+            "dates and times of one form, such as 2024-02-01, 2024-02-01T09:30 or 09:30"
+        )
+    return np.unique(np.array(words), return_inverse=True)[1]
 
 
 def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list[str]:
-    column = table.texts(name)
+    column = [words.strip() for words in table.texts(name)]
+    if "" in column:
+        raise ValueError(
+            f"{table.path}: row {column.index('') + 1} has no {name!r}; expected a label in every "
+            "row. Complete it or remove the row"
+        )
     found: list[str | None] = [None] * len(ids)
     for row, (group, value) in enumerate(zip(groups, column, strict=True)):
         if found[group] is None:

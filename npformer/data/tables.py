@@ -55,11 +55,17 @@ class Table:
             )
         return self.columns[name]
 
-    def texts(self, name: str) -> list[str]:
-        """Return a column of strings; numbers are written out, and what is missing is an error."""
-        found = self.column(name)
+    def texts(self, name: str, missing: str | None = None) -> list[str]:
+        """Return a column of strings; numbers are written out.
+
+        `missing` stands for what is missing, which is an error if it is None.
+        """
+        found = list(self.column(name))
         for i, value in enumerate(found):
             if value is None or value != value:
+                if missing is not None:
+                    found[i] = missing
+                    continue
                 raise ValueError(
                     f"{self.path}: row {i + 1} has no {name!r}; expected a value in every row. "
                     "Complete it or remove the row"

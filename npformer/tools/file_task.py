@@ -15,6 +15,7 @@ from npformer.data.series import of_table, read_series
 from npformer.data.tables import Table, read_table
 from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.split import repeated, stratified
+from npformer.tools.doubts import doubt_case, doubt_known
 
 USUAL = {"text": ("text",), "label": ("label",)}
 """Names of columns that are taken if none is named."""
@@ -74,6 +75,10 @@ class FileTask(ABC):
         """Return what tells a sample from others."""
         return sample  # type: ignore[no-any-return]
 
+    def keys(self, part: Part) -> list[Hashable]:
+        """Return what tells the samples of a part from others."""
+        return [self.key(sample) for sample in part.samples]
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the checksums of the files."""
         files = [self.file, *(f for f in (self.validation, self.test) if as_share(f) is None)]
@@ -85,17 +90,19 @@ class FileTask(ABC):
         said = []
         whole = self.read(self.file)
         if not self.keep_repeated:
-            again = repeated([self.key(sample) for sample in whole.samples], whole.labels)
+            again = repeated(self.keys(whole), whole.labels)
             if again.any():
                 said.append(f"{again.sum():,} that repeat an earlier one are left out")
                 whole = whole.rows(np.flatnonzero(~again))
         ClassNames.of(whole.labels)  # a single class cannot be parted
         parts = {"train": whole}
+        doubt_case(parts["train"].labels)
         made = False
         for name, wanted in (("test", self.test), ("validation", self.validation)):
             share = as_share(wanted)
             if share is None:
                 parts[name] = self.read(wanted)
+                doubt_known(self.kind, self.keys(parts["train"]), self.keys(parts[name]), wanted)
             elif share > 0.0:
                 rest, made = parts["train"], True
                 larger, smaller = stratified(np.array(rest.labels), share, self.seed)
@@ -124,7 +131,7 @@ class TextTask(FileTask):
     text : str
         The column of the texts.
     skip_empty : bool
-        Whether rows without a text are left out; otherwise they are an error.
+        Whether rows without a text or label are left out; otherwise they are an error.
     """
 
     kind = "texts"
@@ -134,15 +141,20 @@ class TextTask(FileTask):
 
     def read(self, file: str) -> Part:
         """Return the texts and labels of a file."""
-        part = texts_of(read_table(file, encoding=self.encoding), self.text, self.label)
-        full = [i for i, text in enumerate(part.samples) if text.strip()]
-        if len(full) == len(part) or self.skip_empty:
+        table = read_table(file, encoding=self.encoding)
+        part = texts_of(table, self.text, self.label)
+        full = [i for i, text in enumerate(part.samples) if text.strip() and part.labels[i]]
+        if self.skip_empty and full:
             return part.rows(full)
-        first = next(i for i, text in enumerate(part.samples) if not text.strip())
-        raise ValueError(
-            f"{file}: {len(part) - len(full):,} of {len(part):,} texts are empty, the first is in "
-            f"row {first + 1}; expected words. Complete them, or leave them out with --skip-empty"
-        )
+        for what, found in (("texts", part.samples), ("labels", part.labels)):
+            empty = [i for i, words in enumerate(found) if not words.strip()]
+            if empty:
+                raise ValueError(
+                    f"{file}: {len(empty):,} of {len(part):,} {what} are empty, the first is in "
+                    f"row {empty[0] + 1}; expected words. Complete them, or leave them out with "
+                    "--skip-empty"
+                )
+        return part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +166,7 @@ class SeriesTask(FileTask):
     id, time : str or None
         The columns that say to which series a row belongs, and its place in it.
     features : list of str or None
-        The columns of the features; None: all others.
+        The columns of the features, by which they are found in every file; None: all others.
     """
 
     kind = "series"
@@ -204,10 +216,20 @@ def as_share(words: str) -> float | None:
 
 
 def texts_of(table: Table, text: str, label: str | None) -> Part:
-    """Return the texts of a table, with labels if their column is named."""
-    texts = table.texts(text)
-    labels = [None] * len(texts) if label is None else table.texts(label)
+    """Return the texts of a table, with labels if their column is named; "" is what is missing."""
+    texts = table.texts(text, missing="")
+    labels: list[Any] = [None] * len(texts)
+    if label is not None:
+        labels = [words.strip() for words in table.texts(label, missing="")]
     return Part(texts, labels, [str(i + 1) for i in range(len(texts))])
+
+
+def trained_on(values: dict[str, Any]) -> Part | None:
+    """Return what a task's model was trained on; None if its files are gone or have changed."""
+    try:
+        return task_of_notes(values).parts()[0]["train"]
+    except (OSError, ValueError):
+        return None
 
 
 def series_of(file: str, task: SeriesTask, *, labelled: bool) -> Part:
@@ -217,6 +239,12 @@ def series_of(file: str, task: SeriesTask, *, labelled: bool) -> Part:
     else:
         table = read_table(file, encoding=task.encoding)
         columns = task.features
+        for name in columns or ():
+            if name not in table.columns:
+                raise ValueError(
+                    f"{file} has no column {name!r}, which is a feature of the training; it has "
+                    f"{', '.join(map(repr, table.columns))}"
+                )
         if columns is None and not labelled:  # a column of labels is no feature
             columns = [c for c in table.columns if c not in (task.id, task.time, task.label)]
         found = of_table(

@@ -34,6 +34,42 @@ def test_times_may_be_dates(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "times",
+    [
+        ["9", "10", "100"],
+        ["t9", "t10", "t100"],
+        ["09:30", "10:00", "11:15"],
+        ["2024-01-31 09:30:00", "2024-02-01 00:00:00", "2024-10-01 00:00:00"],
+        ["2024-01-31T09:30Z", "2024-02-01T00:00Z", "2024-10-01T00:00Z"],
+    ],
+)
+def test_times_are_sorted_as_times(tmp_path, times):
+    path = tmp_path / "a.csv"
+    path.write_text("id,t,x\n" + "".join(f"a,{t},{i}\n" for i, t in enumerate(times)))
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], *lines[:0:-1]]))
+    (series,) = read_series(path, id="id", time="t").series
+    assert series.ravel().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("times", "problem"),
+    [
+        (["1", "", "2"], "row 2 has no 't', by which the rows of a series are sorted"),
+        (["1.2.2024", "10.1.2024"], "row 1 has the time '1.2.2024'.*do not sort as times do"),
+        (["01.02.2024", "10.01.2024"], "row 1 has the time '01.02.2024'"),
+        (["10:00", "9:30"], "row 2 has the time '9:30'.*Expected numbers, or dates"),
+        (["2024-01-01", "2024-01-01T09:30"], "row 2 has the time '2024-01-01T09:30'"),
+    ],
+)
+def test_times_that_do_not_sort(tmp_path, times, problem):
+    path = tmp_path / "a.csv"
+    path.write_text("id,t,x\n" + "".join(f"a,{t},1\n" for t in times))
+    with pytest.raises(ValueError, match=problem):
+        read_series(path, id="id", time="t")
+
+
+@pytest.mark.parametrize(
     ("words", "settings", "problem"),
     [
         (LONG, {}, "says to which series a row belongs"),

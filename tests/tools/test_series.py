@@ -92,3 +92,65 @@ def test_wrong_calls_are_explained(trained_on_series, tmp_path, fails, words, pr
 
 def test_nothing_to_predict(trained_on_series, fails):
     assert "expected one file" in fails("predict", trained_on_series / "run")
+
+
+def permuted(table, path, *changes):
+    """Write a table's columns in another order, with one more, and without some."""
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = [name for name in ("gait", "y", "second", "more", "x", "walk") if name not in changes]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows({**row, "more": "7"} for row in rows)
+    return path
+
+
+def test_features_are_found_by_name_in_every_file(trained_on_series, tmp_path, prints, fails):
+    new = write(tmp_path / "new.csv", *series_and_labels(12, seed=4))
+    other = permuted(new, tmp_path / "other.csv")
+    run_folder = trained_on_series / "run"
+    assert metrics_of(run_folder)["task"]["features"] == ["x", "y"]
+    assert prints("predict", run_folder, new) == prints("predict", run_folder, other)
+    assert prints("evaluate", run_folder, new) == prints("evaluate", run_folder, other)
+    out = prints(
+        *("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--test", other),
+        *("--validation=0", "--out", tmp_path / "run"),
+    )
+    expected = prints(
+        *("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--test", new),
+        *("--validation=0", "--out", tmp_path / "run2"),
+    )
+    assert out.split("\n\n")[0] == expected.split("\n\n")[0]
+    without = permuted(new, tmp_path / "without.csv", "y")
+    said = fails("predict", run_folder, without)
+    assert "has no column 'y', which is a feature of the training" in said
+
+
+def test_features_are_said_and_one_without_a_name_is_doubted(tmp_path, capsys):
+    table = write(tmp_path / "walks.csv", *series_and_labels(60))
+    lines = table.read_text().splitlines()
+    table.write_text(
+        "\n".join([f",{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))])
+    )
+    tiny = [word for word in TINY if word != "--quiet"]
+    assert run("train", table, *COLUMNS, *tiny, "--out", tmp_path / "run") == 0
+    out, err = capsys.readouterr()
+    assert "features: , x, y\n" in out
+    assert "the column '' is taken for a feature" in err
+
+
+def test_measuring_what_was_trained_on_is_doubted(trained_on_series, tmp_path, capsys):
+    assert run("evaluate", trained_on_series / "run", trained_on_series / "walks.csv") == 0
+    assert "72 of 100 series of" in capsys.readouterr().err
+    new = write(tmp_path / "new.csv", *series_and_labels(12, seed=4))
+    assert run("evaluate", trained_on_series / "run", new) == 0
+    assert "trained on" not in capsys.readouterr().err
+
+
+def test_a_series_without_a_label_is_an_error(tmp_path, fails):
+    table = write(tmp_path / "walks.csv", *series_and_labels(20))
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([*lines[:5], lines[5].rsplit(",", 1)[0] + ", ", *lines[6:]]))
+    said = fails("train", table, *COLUMNS, *TINY, "--out", tmp_path / "run")
+    assert "row 5 has no 'gait'; expected a label in every row" in said

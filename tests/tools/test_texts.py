@@ -133,6 +133,24 @@ def test_empty_texts_are_left_out_if_asked_for(tmp_path, prints):
     assert sum(metrics_of(tmp_path / "run")["samples"].values()) == 40
 
 
+def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_path, capsys):
+    assert run("evaluate", trained_on_texts, table) == 0
+    assert "144 of 200 texts of" in capsys.readouterr().err
+    texts, labels = texts_and_labels(40)
+    unique = [f"{text} no{i}" for i, text in enumerate(texts)]
+    copies = write(tmp_path / "copies.csv", unique[:6], labels[:6])
+    labels[0] = f" {labels[0]} "  # is stripped
+    labels[1] = labels[1].upper()
+    labels[2] = labels[1].upper()
+    mine = write(tmp_path / "a.csv", unique, labels)
+    words = ("--test", copies, "--validation=0", "--out", tmp_path / "run")
+    assert run("train", mine, *TINY, *words) == 0
+    said = capsys.readouterr().err
+    assert "6 of 6 texts of" in said
+    assert "differ only in case: one class?" in said
+    assert len(metrics_of(tmp_path / "run")["classes"]) == 3
+
+
 def test_an_ensemble_with_other_tokens_and_mixer(tmp_path, prints):
     pytest.importorskip("tokenizers", reason='it is of the extra "text"')
     table = write(tmp_path / "a.csv", *texts_and_labels(80))
@@ -151,7 +169,7 @@ def test_an_interrupted_training_goes_on(table, tmp_path, monkeypatch, prints):
 
     def interrupted(self, *arguments, **more):
         calls.append(1)
-        if len(calls) == 8:
+        if len(calls) == 20:
             raise KeyboardInterrupt
         return step(self, *arguments, **more)
 
@@ -200,7 +218,7 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
         ),
         (["{folder}/one.csv"], "only the class 'a'; expected at least 2 classes"),
         (["{folder}/empty.csv"], "2 of 4 texts are empty, the first is in row 1"),
-        (["{folder}/gap.jsonl"], "row 2 has no 'label'; expected a value in every row"),
+        (["{folder}/gap.jsonl"], "1 of 2 labels are empty, the first is in row 2; expected words"),
         (["digits", "--text", "words"], "--text is for files"),
         (["{folder}/latin.csv"], "latin.csv is not in utf-8"),
     ],
@@ -226,11 +244,16 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
         (["predict", "a", "--out", "none/x.csv"], "the folder none does not exist"),
         (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 times), which the training never"),
+        (["predict", "{folder}/notes.txt"], "is the name of a file or folder, and no table"),
+        (["predict", "{folder}"], "is the name of a file or folder, and no table"),
+        (["predict", "not_there.xlsx"], "In Excel: save as CSV UTF-8"),
+        (["predict", "{folder}/a.csv", "a text"], "expected one file, or texts, not both"),
         (["look", "--compare", "b"], "--compare and --split are for npformer's tasks"),
     ],
 )
 def test_wrong_calls_of_a_trained_model(trained_on_texts, tmp_path, fails, words, problem):
     write(tmp_path / "a.csv", ["a", "b"], ["sport", "sport"], "review", "stars")
+    (tmp_path / "notes.txt").write_text("soup")
     command, *rest = [word.replace("{folder}", str(tmp_path)) for word in words]
     assert problem in fails(command, trained_on_texts, *rest)
 

@@ -9,6 +9,7 @@ from typing import Any
 from npformer.data.tables import read_table
 from npformer.pipelines import RawClassifier, Scores, TextClassifier, baselines
 from npformer.tools.cli import common
+from npformer.tools.doubts import doubt_known
 from npformer.tools.file_task import (
     FileTask,
     Part,
@@ -18,6 +19,7 @@ from npformer.tools.file_task import (
     series_of,
     task_of_notes,
     texts_of,
+    trained_on,
 )
 
 
@@ -118,7 +120,11 @@ def labelled_part(
 ) -> Part:
     """Return the labelled samples of a file, or of the test part of the training."""
     if options.input is not None:
-        return part_of(options.input, options, file_task(notes), classifier, labelled=True)
+        part = part_of(options.input, options, file_task(notes), classifier, labelled=True)
+        task = file_task(notes)
+        if task is not None and (known := trained_on(notes["task"])) is not None:
+            doubt_known(task.kind, task.keys(known), task.keys(part), options.input)
+        return part
     if not isinstance(notes.get("task"), dict):
         raise ValueError(
             f"{options.model} does not say which file it was trained on; expected a file to "

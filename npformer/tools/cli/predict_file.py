@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core.files import write_whole
-from npformer.data.tables import kind_of, read_table
+from npformer.data.tables import SUFFIXES, kind_of, read_table
 from npformer.pipelines import RawClassifier, TextClassifier
 from npformer.tools.cli import common
 from npformer.tools.cli.file_results import part_of, shown
@@ -28,6 +28,8 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
     if options.mask is not None:
         raise ValueError(f"--mask is given and the model takes {kind}; expected none")
     columns: dict[str, list[Any]] = {}
+    if with_texts:
+        _refuse_files(options.input)
     if len(options.input) == 1 and (not with_texts or _is_table(options.input[0])):
         part = part_of(options.input[0], options, task, classifier, labelled=False)
         if with_texts:
@@ -59,6 +61,35 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
         else:
             print(f"{label}  {row.max():.4f}  {shown(part, i)}")
     return 0
+
+
+FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".html", ".xml"}
+"""Ends of names of files that no command reads."""
+
+
+def _refuse_files(words: list[str]) -> None:
+    """Raise ValueError for names of files where texts or a table are expected."""
+    for word in words:
+        if word == "-" or any(c.isspace() for c in word) or not word:
+            continue
+        if kind_of(Path(word)) is not None:
+            if len(words) > 1:
+                raise ValueError(
+                    f"{word} is a table, and there is more; expected one file, or texts, not both"
+                )
+        elif Path(word).suffix.lower() in FILES or _exists(word):
+            raise ValueError(
+                f"{word} is the name of a file or folder, and no table; expected texts in quotes, "
+                f"or one of {', '.join(SUFFIXES)}. In Excel: save as CSV UTF-8. If the word itself "
+                "is the text, put it into a table"
+            )
+
+
+def _exists(word: str) -> bool:
+    try:
+        return Path(word).exists()
+    except (OSError, ValueError):  # a long text, or a character that no name has
+        return False
 
 
 def _is_table(word: str) -> bool:

@@ -28,6 +28,7 @@ from npformer.tools.cli.common import option
 from npformer.tools.cli.file_results import compared, scores_of_baselines, worst_mistakes
 from npformer.tools.cli.run_files import draw_curves
 from npformer.tools.cli.run_folder import REPORT, RunFolder
+from npformer.tools.doubts import doubt_features
 from npformer.tools.file_task import (
     FileTask,
     Part,
@@ -103,6 +104,9 @@ def run(
     training = _training(options)
     say: Callable[[str], None] = (lambda words: None) if options.quiet else print
     say(f"npformer {npformer.__version__} on {common.device_of(options)}\n\n{task.file}: {how}\n")
+    if isinstance(task, SeriesTask) and task.features:
+        say(f"features: {', '.join(task.features)}\n")
+        doubt_features(task.features)
     held_out = parts["validation"]
     with folder.begun(chosen, plugins, resume=options.resume):
         classifier.fit(
@@ -148,13 +152,10 @@ def _task(options: argparse.Namespace) -> FileTask:
     if not series:
         text, label = (chosen_column(table, getattr(options, r), r) for r in ("text", "label"))
         return TextTask(text=text, label=label, **given)
-    return SeriesTask(
-        label=chosen_column(table, options.label, "label"),
-        id=options.id,
-        time=options.time,
-        features=list_of(options.features),
-        **given,
-    )
+    label = chosen_column(table, options.label, "label")
+    roles = (options.id, options.time, label)
+    features = list_of(options.features) or [name for name in table.columns if name not in roles]
+    return SeriesTask(label=label, id=options.id, time=options.time, features=features, **given)
 
 
 def _classifier(options: argparse.Namespace, task: FileTask) -> RawClassifier:
