@@ -226,7 +226,13 @@ def _of_parquet(path: Path) -> Table:
         ) from error
     except Exception as error:  # a damaged file may raise anything of pyarrow's
         raise ValueError(f"{path} is no Parquet file: {error}") from None
-    frame = pandas.read_parquet(path)
+    try:
+        frame = pandas.read_parquet(path)
+    except ImportError:  # pandas has no reader of its own
+        raise ImportError(
+            f"{path} is a Parquet file, which pandas reads with pyarrow, and that is not "
+            "installed: python -m pip install pyarrow"
+        ) from None
     return _checked(Table(path, {str(name): frame[name].tolist() for name in frame}))
 
 

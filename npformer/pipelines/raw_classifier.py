@@ -16,7 +16,7 @@ from npformer.models import EncoderConfig
 from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.scores import Scores, scores_of
 from npformer.pipelines.split import stratified
-from npformer.pipelines.training_settings import filled
+from npformer.pipelines.training_settings import check_without_validation, filled
 from npformer.reporting import report
 from npformer.training import Data, History, fit
 
@@ -141,6 +141,8 @@ class RawClassifier(ABC):
         """
         if wrong := [name for name in training if name in OWN]:
             raise TypeError(f"{wrong[0]} is given to fit; it is the classifier's own to decide")
+        if validation is None:
+            check_without_validation(training)
         listed = self.checked(samples, "samples")
         names = ClassNames.of(labels)
         y = names.numbers(labels)

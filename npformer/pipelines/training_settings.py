@@ -26,3 +26,14 @@ def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     if isinstance(arguments.get("schedule"), str):
         arguments["schedule"] = schedule_for(arguments["schedule"], steps, int(warmup * steps))
     return arguments
+
+
+def check_without_validation(training: Mapping[str, Any]) -> None:
+    """Raise ValueError if an argument of `fit` needs validation data; there are none."""
+    for name in ("patience", "metric"):
+        if training.get(name) is not None:
+            raise ValueError(
+                f"{name} is {training[name]!r} and there is no validation; expected some, because "
+                "that decides which epoch is better: validation=0.1, on the command line "
+                "--validation 0.1"
+            )

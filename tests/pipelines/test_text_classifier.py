@@ -49,7 +49,9 @@ def test_the_validation_part_gives_no_words_to_the_vocabulary():
 
 
 def test_without_validation_the_last_weights_are_kept():
-    found = small().fit(*texts_and_labels(), **QUICK | {"validation": None, "patience": 2})
+    with pytest.raises(ValueError, match="patience is 2 and there is no validation"):
+        small().fit(*texts_and_labels(), **QUICK | {"validation": None, "patience": 2})
+    found = small().fit(*texts_and_labels(), **QUICK | {"validation": None})
     assert found.history.validation_accuracy == []
     assert found.history.best_epoch == 6
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -256,6 +257,43 @@ def test_wrong_calls_of_a_trained_model(trained_on_texts, tmp_path, fails, words
     (tmp_path / "notes.txt").write_text("soup")
     command, *rest = [word.replace("{folder}", str(tmp_path)) for word in words]
     assert problem in fails(command, trained_on_texts, *rest)
+
+
+def test_an_empty_text_gets_no_label(trained_on_texts, tmp_path, capsys):
+    write(tmp_path / "a.csv", ["soup", " ", "rain"], ["", "", ""], "review", "other")
+    assert run("predict", trained_on_texts, tmp_path / "a.csv", "--out", tmp_path / "b.csv") == 0
+    assert "1 of 3 texts are empty: no label" in capsys.readouterr().err
+    with (tmp_path / "b.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["predicted"] != "" for row in rows] == [True, False, True]
+    assert run("predict", trained_on_texts, "") == 2
+    assert "the text is empty; expected words" in capsys.readouterr().err
+
+
+def test_the_file_that_is_read_is_not_written(trained_on_texts, tmp_path, capsys):
+    table = write(tmp_path / "a.csv", ["soup"], ["x"], "review", "other")
+    before = table.read_text()
+    assert run("predict", trained_on_texts, table, "--out", table) == 2
+    assert "is the file that is read; expected another name" in capsys.readouterr().err
+    assert table.read_text() == before
+
+
+@pytest.mark.parametrize("words", [["--patience", "3"], ["--metric", "macro_f1"]])
+def test_what_needs_validation(table, tmp_path, fails, words):
+    few = [word for word in TINY if not word.startswith("--validation")]
+    said = fails("train", table, "--text=review", "--label=stars", *few, *words, "--out", tmp_path)
+    assert "there is no validation; expected some" in said
+    assert "--validation 0.1" in said
+
+
+def test_a_missing_reader_of_parquet_is_named(tmp_path, fails, monkeypatch):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    said = fails("train", tmp_path / "a.parquet")
+    assert said.startswith("npformer train: ")
+    assert "python -m pip install pyarrow" in said
 
 
 def test_predictions_do_not_overwrite_a_column(trained_on_texts, tmp_path, capsys):

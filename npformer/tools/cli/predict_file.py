@@ -30,6 +30,8 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
     columns: dict[str, list[Any]] = {}
     if with_texts:
         _refuse_files(options.input)
+    if options.out is not None and any(_is_same(options.out, word) for word in options.input):
+        raise ValueError(f"--out {options.out} is the file that is read; expected another name")
     if len(options.input) == 1 and (not with_texts or _is_table(options.input[0])):
         part = part_of(options.input[0], options, task, classifier, labelled=False)
         if with_texts:
@@ -44,9 +46,15 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
             f"npformer predict {options.model} {own}"
         )
     if with_texts and (empty := sum(not text.strip() for text in part.samples)):
-        print(f"{empty:,} of {len(part):,} texts are empty", file=sys.stderr)
+        if empty == len(part):
+            raise ValueError(
+                f"{'all texts are' if empty > 1 else 'the text is'} empty; expected words"
+            )
+        print(f"{empty:,} of {len(part):,} texts are empty: no label", file=sys.stderr)
     found = classifier.predict_probabilities(part.samples, options.batch_size)
-    predicted = classifier.names.labels(found.argmax(axis=1))
+    known = [not isinstance(each, str) or bool(each.strip()) for each in part.samples]
+    labels = classifier.names.labels(found.argmax(axis=1)).tolist()
+    predicted = [label if words else "" for label, words in zip(labels, known, strict=True)]
     print(f"{len(part):,} {kind} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         columns = columns or ({"text": part.samples} if with_texts else {"id": part.ids})
@@ -85,6 +93,10 @@ def _refuse_files(words: list[str]) -> None:
             )
 
 
+def _is_same(path: Path, word: str) -> bool:
+    return path.exists() and _exists(word) and path.samefile(word)
+
+
 def _exists(word: str) -> bool:
     try:
         return Path(word).exists()
@@ -108,10 +120,10 @@ def _table(
     classifier: RawClassifier,
     columns: dict[str, list[Any]],
     found: np.ndarray,
-    predicted: np.ndarray,
+    predicted: list[Any],
 ) -> bytes:
     """Return the rows that were read, with what was predicted, as CSV."""
-    new = {PREDICTED: predicted.tolist(), PROBABILITY: [f"{p:.6f}" for p in found.max(axis=1)]}
+    new = {PREDICTED: predicted, PROBABILITY: [f"{p:.6f}" for p in found.max(axis=1)]}
     if options.probabilities:
         for i, name in enumerate(classifier.names.words()):
             new[f"p({name})"] = [f"{p:.6f}" for p in found[:, i]]

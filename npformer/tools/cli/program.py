@@ -52,7 +52,9 @@ def _run(options: argparse.Namespace) -> int:
     except BrokenPipeError:  # as in `npformer ... | head`
         drop(sys.stdout)
         return 0
-    except EXPLAINED as error:
+    except (*EXPLAINED, ImportError) as error:
+        if isinstance(error, ImportError) and error.name is not None:
+            raise  # Python's own: a library is broken, and the traceback says where
         print(f"npformer {options.command}: {_explanation(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
