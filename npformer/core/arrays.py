@@ -64,7 +64,7 @@ NUMPY = Backend(
     erf=_numpy_erf,
     fft=_numpy_fft,
     add_at=np.add.at,
-    device=lambda: f"CPU ({cores()} cores), NumPy {np.__version__}",
+    device=lambda: f"CPU ({cores()} core{'s' * (cores() != 1)}), NumPy {np.__version__}",
 )
 
 _backends: dict[str, Backend] = {"numpy": NUMPY}

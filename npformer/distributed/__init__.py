@@ -6,6 +6,13 @@ Started with ``mpiexec -n 4 python train.py``, each rank computes a part of each
 """
 
 from npformer.distributed.communicator import Communicator, RankFailed
-from npformer.distributed.world import as_communicator, launched_ranks, world
+from npformer.distributed.world import LauncherError, as_communicator, launched_ranks, world
 
-__all__ = ["Communicator", "RankFailed", "as_communicator", "launched_ranks", "world"]
+__all__ = [
+    "Communicator",
+    "LauncherError",
+    "RankFailed",
+    "as_communicator",
+    "launched_ranks",
+    "world",
+]

@@ -53,6 +53,7 @@ class MPICommunicator(Communicator):
         share_cores(sum(not own_cores().isdisjoint(its) for its in local.allgather(own_cores())))
         local.Free()
         threadpool_limits(limits=cores(), user_api="blas")
+        self._told: BaseException | None = None  # of which the others know, in a guard within this
 
     def agree(self, *values: float) -> np.ndarray:
         self._meet()
@@ -107,6 +108,9 @@ class MPICommunicator(Communicator):
         except RankFailed:
             raise
         except BaseException as error:
+            if error is self._told:
+                raise
+            self._told = error
             error.add_note(f"This is rank {self.rank} of {self.size}.")
             if (first := self._tell()) != self.rank:
                 raise RankFailed(first) from error

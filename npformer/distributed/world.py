@@ -24,11 +24,15 @@ def launched_ranks() -> int | None:
     return 0 if any(name in os.environ for name in RANKS) else None
 
 
+class LauncherError(RuntimeError):
+    """A launcher started several ranks, and they cannot find each other."""
+
+
 @cache
 def world() -> Communicator:
     """Return the ranks that mpiexec or another launcher of MPI started; without one, a single rank.
 
-    mpi4py is imported only if there is a launcher. Raises RuntimeError if it is missing, or if it
+    mpi4py is imported only if there is a launcher. Raises LauncherError if it is missing, or if it
     belongs to another MPI than the launcher.
     """
     launched = launched_ranks()
@@ -37,14 +41,14 @@ def world() -> Communicator:
     try:
         from mpi4py import MPI
     except ImportError as error:
-        raise RuntimeError(
+        raise LauncherError(
             f"this process was started by mpiexec, and mpi4py cannot be imported ({error}); "
             "expected mpi4py beside npformer. Install it: python -m pip install 'npformer[mpi]'"
         ) from error
     size = MPI.COMM_WORLD.Get_size()
     if size == 1 and launched > 1:
         library = MPI.Get_library_version().partition("\n")[0].strip(" \0")
-        raise RuntimeError(
+        raise LauncherError(
             f"mpiexec started {launched} ranks, and mpi4py sees 1; expected the mpiexec of "
             f"mpi4py's own library, {library}. Each rank would train by itself. `python -m mpi4py "
             "--mpi-lib-version` names the library"

@@ -94,3 +94,12 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
 def _listed(words: list[str]) -> str:
     shown = ", ".join(repr(word) for word in words[:8])
     return f"{shown} and {len(words) - 8} more" if len(words) > 8 else shown
+
+
+def check_as_many(samples: Sequence[Any], y: np.ndarray) -> None:
+    """Check that there is one label for each sample, and at least one sample."""
+    if len(y) != len(samples) or len(y) == 0:
+        raise ValueError(
+            f"there are {len(samples)} samples and {len(y)} labels; expected one for each, and at "
+            "least 1"
+        )

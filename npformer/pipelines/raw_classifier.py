@@ -12,8 +12,9 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import backends, checks, described
+from npformer.distributed import as_communicator
 from npformer.models import EncoderConfig
-from npformer.pipelines.class_names import ClassNames
+from npformer.pipelines.class_names import ClassNames, check_as_many
 from npformer.pipelines.scores import Scores, scores_of
 from npformer.pipelines.split import stratified
 from npformer.pipelines.training_settings import check_without_validation, filled
@@ -146,10 +147,7 @@ class RawClassifier(ABC):
         listed = self.checked(samples, "samples")
         names = ClassNames.of(labels)
         y = names.numbers(labels)
-        if len(y) != len(listed):
-            raise ValueError(
-                f"there are {len(listed)} samples and {len(y)} labels; expected one for each"
-            )
+        check_as_many(listed, y)
         held_out: tuple[Sequence[Any], np.ndarray] | None = None
         if isinstance(validation, tuple | list):
             if len(validation) != 2:
@@ -235,15 +233,21 @@ class RawClassifier(ABC):
             )
         return self.histories[0]
 
-    def predict_probabilities(self, samples: Any, batch_size: int = 256) -> np.ndarray:
-        """Return the probability of each class, (samples, classes), in the order of `classes`."""
-        n_classes = len(self.names)
-        listed = self.checked(samples, "samples")
-        if len(listed) == 0:
-            return np.zeros((0, n_classes), dtype=self.dtype)
-        x, mask = self.arrays(listed)
-        found = [each.predict_probabilities(x, mask, batch_size) for each in self.models]
-        return np.asarray(sum(found[1:], start=found[0]) / len(found))
+    def predict_probabilities(
+        self, samples: Any, batch_size: int = 256, communicator: Any = None
+    ) -> np.ndarray:
+        """Return the probability of each class, (samples, classes), in the order of `classes`.
+
+        The ranks of a `communicator` share the samples; all get the whole result.
+        """
+        with as_communicator(communicator).guard() as ranks:
+            found = np.zeros((0, len(self.names)), dtype=self.dtype)
+            listed = self.checked(samples, "samples")
+            if own := listed[ranks.shard(len(listed))]:
+                x, mask = self.arrays(own)
+                by_model = [each.predict_probabilities(x, mask, batch_size) for each in self.models]
+                found = np.asarray(sum(by_model[1:], start=by_model[0]) / len(by_model))
+            return ranks.concatenate(found)
 
     def predict(self, samples: Any, batch_size: int = 256) -> np.ndarray:
         """Return the most probable label of each sample."""
@@ -255,16 +259,15 @@ class RawClassifier(ABC):
             )
         return self.names.labels(probabilities.argmax(axis=1))
 
-    def evaluate(self, samples: Any, labels: Any, batch_size: int = 256) -> Scores:
+    def evaluate(
+        self, samples: Any, labels: Any, batch_size: int = 256, communicator: Any = None
+    ) -> Scores:
         """Return accuracy, macro F1, confusions and the worst mistakes on labelled samples."""
         y = self.names.numbers(labels)
         listed = self.checked(samples, "samples")
-        if len(y) != len(listed) or len(y) == 0:
-            raise ValueError(
-                f"there are {len(listed)} samples and {len(y)} labels; expected one for each, and "
-                "at least 1"
-            )
-        return scores_of(self.classes, y, self.predict_probabilities(listed, batch_size))
+        check_as_many(listed, y)
+        found = self.predict_probabilities(listed, batch_size, communicator)
+        return scores_of(self.classes, y, found)
 
     def report(
         self,

@@ -127,7 +127,7 @@ def test_a_missing_mpi4py_is_named():
         "import sys; sys.modules['mpi4py'] = None\nfrom npformer.distributed import world; world()"
     )
     done = run(code, PMI_SIZE="2", PMI_RANK="0")
-    assert "RuntimeError: this process was started by mpiexec" in done.stderr
+    assert "LauncherError: this process was started by mpiexec" in done.stderr
     assert "python -m pip install 'npformer[mpi]'" in done.stderr
 
 

@@ -82,6 +82,8 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
 def device_of(options: argparse.Namespace) -> str:
     """Return where a command computes, in words."""
     device = get_backend(options.backend).device()
+    if options.ranks.size > 1:
+        device = f"{options.ranks.size} ranks, the first on {device}"
     return device if options.precision == "float32" else f"{device}, products in TF32"
 
 

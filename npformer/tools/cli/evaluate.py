@@ -6,6 +6,7 @@ from typing import Any
 from npformer.core import checks, use_precision
 from npformer.pipelines import RawClassifier, TextClassifier
 from npformer.tools.cli import common
+from npformer.tools.cli.file_options import add_columns_of_series
 from npformer.tools.cli.file_results import labelled_part, worst_mistakes
 from npformer.tools.cli.load_model import (
     add_force,
@@ -14,7 +15,6 @@ from npformer.tools.cli.load_model import (
     load_trained,
     notes_of,
 )
-from npformer.tools.cli.train_file import add_columns_of_series
 from npformer.tools.plugins import load_plugins
 from npformer.training import evaluate
 from npformer.training.checkpoint import checkpoint_name
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
     x, labels = in_dtype_of(model, recipe.load(split, int(notes["seed"])).test)
     with use_precision(options.precision, options.backend):
-        found = evaluate(model, (x, labels), options.batch_size)
+        found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
         predicted = model.predict(x, batch_size=options.batch_size)
     print(f"{recipe.name}, {split} split, {found.labels:,} labels, on {common.device_of(options)}")
     if split != notes["split"]:
@@ -76,7 +76,9 @@ def _of_file(options: argparse.Namespace, classifier: RawClassifier) -> int:
     """Print how well a classifier of texts or series does on a file."""
     part = labelled_part(options, notes_of(options.model, force=options.force), classifier)
     with use_precision(options.precision, options.backend):
-        scores = classifier.evaluate(part.samples, part.labels, options.batch_size)
+        scores = classifier.evaluate(
+            part.samples, part.labels, options.batch_size, communicator=options.ranks
+        )
     kind = "texts" if isinstance(classifier, TextClassifier) else "series"
     print(f"{len(part):,} {kind} on {common.device_of(options)}\n{scores}\n")
     print(worst_mistakes(scores, part, classifier), end="")

@@ -9,6 +9,7 @@ from npformer.pipelines import RawClassifier
 from npformer.reporting import report
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
+from npformer.tools.cli.file_options import add_columns_of_series
 from npformer.tools.cli.file_results import labelled_part
 from npformer.tools.cli.load_model import (
     add_force,
@@ -18,7 +19,6 @@ from npformer.tools.cli.load_model import (
     notes_of,
 )
 from npformer.tools.cli.run_folder import REPORT
-from npformer.tools.cli.train_file import add_columns_of_series
 from npformer.tools.plugins import load_plugins
 from npformer.training.checkpoint import checkpoint_name
 

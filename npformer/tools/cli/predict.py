@@ -15,6 +15,7 @@ from npformer.core import checks, use_precision
 from npformer.pipelines import RawClassifier
 from npformer.tools.cli import common, predict_file
 from npformer.tools.cli.common import option
+from npformer.tools.cli.file_options import add_columns_of_series
 from npformer.tools.cli.file_results import file_task
 from npformer.tools.cli.load_model import (
     add_force,
@@ -23,7 +24,6 @@ from npformer.tools.cli.load_model import (
     notes_of,
     task_of,
 )
-from npformer.tools.cli.train_file import add_columns_of_series
 from npformer.tools.plugins import load_plugins
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
@@ -104,7 +104,11 @@ def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
         x, labels = in_dtype_of(model, recipe.load(notes["split"], int(notes["seed"])).test)
         x, labels = x[: options.samples], labels[: options.samples]
     predict = model.predict_probabilities if options.probabilities else model.predict
-    result = predict(x, mask, options.batch_size)
+    own = options.ranks.shard(len(x))
+    part = predict(x[own], None if mask is None else mask[own], options.batch_size)
+    result = options.ranks.concatenate(part)
+    if options.ranks.rank:
+        return 0  # the first writes and prints
     # To stderr, because standard output is for the labels.
     print(f"{len(result):,} samples on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:

@@ -51,7 +51,11 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
                 f"{'all texts are' if empty > 1 else 'the text is'} empty; expected words"
             )
         print(f"{empty:,} of {len(part):,} texts are empty: no label", file=sys.stderr)
-    found = classifier.predict_probabilities(part.samples, options.batch_size)
+    found = classifier.predict_probabilities(
+        part.samples, options.batch_size, communicator=options.ranks
+    )
+    if options.ranks.rank:
+        return 0  # the first writes and prints
     known = [not isinstance(each, str) or bool(each.strip()) for each in part.samples]
     labels = classifier.names.labels(found.argmax(axis=1)).tolist()
     predicted = [label if words else "" for label, words in zip(labels, known, strict=True)]

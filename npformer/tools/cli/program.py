@@ -8,9 +8,11 @@ from contextlib import nullcontext
 
 import npformer
 from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
+from npformer.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.engine.processes import CopyDiedError
 from npformer.tools.cli import bench, doctor, evaluate, exercises, gradcheck, look, predict, train
 from npformer.tools.cli.common import INTERRUPTED, warnings_in_words
+from npformer.tools.cli.ranks import check_together, only_the_first_speaks
 from npformer.tools.cli.streams import drop, forgiving, usable_streams
 from npformer.training import NonFiniteLossError
 
@@ -22,6 +24,7 @@ EXPLAINED = (
     MemoryError,
     CopyDiedError,
     NonFiniteLossError,
+    LauncherError,
 )
 """Errors shown by their message alone; any other is a bug and shows its traceback."""
 
@@ -45,7 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        with warnings_in_words(options.command):
+        options.ranks = Communicator()  # until it is known that there are more
+        options.ranks = world()
+        with (
+            options.ranks.guard(),
+            warnings_in_words(options.command),
+            only_the_first_speaks(options.ranks),
+        ):
+            check_together(options.ranks, options.command)
             status = int(options.run(options))
         sys.stdout.flush()
         return status
@@ -55,8 +65,12 @@ def _run(options: argparse.Namespace) -> int:
     except (*EXPLAINED, ImportError) as error:
         if isinstance(error, ImportError) and error.name is not None:
             raise  # Python's own: a library is broken, and the traceback says where
-        print(f"npformer {options.command}: {_explanation(error)}", file=sys.stderr)
+        rank = options.ranks.rank
+        on_rank = f"on rank {rank}, " if rank else ""
+        print(f"npformer {options.command}: {on_rank}{_explanation(error)}", file=sys.stderr)
         return 2
+    except RankFailed:  # that rank says why, and its status is that of the whole command
+        return 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

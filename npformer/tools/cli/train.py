@@ -20,7 +20,9 @@ from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES, schedule_for
 from npformer.tools.cli import common, train_file
 from npformer.tools.cli.common import option
+from npformer.tools.cli.file_options import add_file_options
 from npformer.tools.cli.load_model import in_dtype_of
+from npformer.tools.cli.ranks import own_folder
 from npformer.tools.cli.run_files import Results
 from npformer.tools.cli.run_folder import RunFolder
 from npformer.tools.cli.train_options import (
@@ -42,6 +44,7 @@ OF_THIS_CALL = (
     "resume",
     "overwrite",
     "quiet",
+    "ranks",
 )
 """What the command line sets and a run does not depend on."""
 
@@ -63,7 +66,7 @@ def add_to(commands: Any) -> None:
     train = common.add_command(commands, "train", run, summary, epilog)
     text = "one of the tasks below, or a table"
     train.add_argument("task", metavar="TASK|FILE", help=text, type=task_or_file)
-    train_file.add_to(train)
+    add_file_options(train)
     add_model_options(train.add_argument_group("model (defaults fit the task)"))
     add_training_options(train.add_argument_group("training (defaults fit the task)"))
     common.add_backend(train)
@@ -91,11 +94,23 @@ def run(options: argparse.Namespace) -> int:
     # mean(power=2) becomes mean_power=2 in the folder's name.
     named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
     task = options.task if recipe else Path(options.task).name.partition(".")[0] or "texts"
-    splits = recipe.splits if recipe else ()
-    folder = RunFolder(options.out or Path("runs") / f"{task}-{named}", splits)
+    with own_folder(options.ranks, options.out or Path("runs") / f"{task}-{named}") as path:
+        folder = RunFolder(path, recipe.splits if recipe else ())
+        return _run_in(folder, options, recipe, given, plugins)
+
+
+def _run_in(
+    folder: RunFolder,
+    options: argparse.Namespace,
+    recipe: Recipe | None,
+    given: dict[str, Any],
+    plugins: list[str],
+) -> int:
+    """Train in a folder."""
     chosen = folder.options(
         given, options.usual, resume=options.resume, overwrite=options.overwrite
     )
+    chosen = options.ranks.first(chosen)  # which alone knows the run that goes on
     if options.resume:
         folder.check_plugins(plugins)
     for name, value in chosen.items():
@@ -167,7 +182,8 @@ def _train(
                 return status
             at_once = batch_at_evaluation(training["batch_size"], options.micro_batch)
             with use_precision(options.precision, options.backend):
-                found = evaluate(model, in_dtype_of(model, dataset.test), at_once)
+                tested = in_dtype_of(model, dataset.test)
+                found = evaluate(model, tested, at_once, communicator=options.ranks)
             results.add_test(split, found)
         results.end()
         folder.forget_replaced()
@@ -231,6 +247,7 @@ def _fit(
         progress=not options.quiet and sys.stderr is not None and sys.stderr.isatty(),
         on_interrupt="return",
         checkpoint=checkpoint,
+        communicator=options.ranks,
         resume=True,  # `RunFolder` has set an earlier run aside if this one does not go on with it
         **{name: v for name, v in training.items() if name not in ("schedule", "warmup")},
     )

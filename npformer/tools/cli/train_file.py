@@ -24,7 +24,6 @@ from npformer.optim import SCHEDULES
 from npformer.pipelines import RawClassifier, Scores, SeriesClassifier, TextClassifier
 from npformer.text import TOKENIZERS
 from npformer.tools.cli import common
-from npformer.tools.cli.common import option
 from npformer.tools.cli.file_results import compared, scores_of_baselines, worst_mistakes
 from npformer.tools.cli.run_files import draw_curves
 from npformer.tools.cli.run_folder import REPORT, RunFolder
@@ -49,49 +48,11 @@ OF_BOTH = ("label", "test", "validation", "max_len", "members", "encoding", "fre
 OPTIONS = (*OF_TEXTS, *OF_SERIES, *OF_BOTH, "keep_repeated")
 """What only a file has."""
 
+LEFT_OUT = ("callbacks", "communicator")
+"""Arguments of `fit` that metrics.json does not repeat."""
+
 MOST_REPORTED = 1000
 """Samples of the test part in the report, which stays small enough to open."""
-
-
-def add_to(parser: argparse.ArgumentParser) -> None:
-    """Add the options for files."""
-    group = parser.add_argument_group("a file of texts or series: CSV, TSV, JSON lines or Parquet")
-    option(group, "--text COLUMN", "column of the texts (default: text)")
-    option(group, "--label COLUMN", "column of the labels (default: label)")
-    parts = "a share of the samples, of each class, or another file; 0 is none"
-    option(group, "--test PART", f"what the model is measured on: {parts} (default: 0.2)")
-    chooses = "what chooses the best epoch: likewise, a share of the rest"
-    option(group, "--validation PART", f"{chooses} (default: 0, the last)")
-    kinds = "word, wordpiece, bpe, or a tokenizer.json or vocab.txt (extra: text)"
-    option(group, "--tokenizer NAME", f"{kinds} (default: word)")
-    option(group, "--vocab-size N", "most token ids")
-    folder = "begin with the weights and the tokenizer of a folder in Hugging Face's layout"
-    option(group, "--pretrained DIR", folder, type=str)
-    names = "parameters that are not trained: patterns such as 'embed.*,encoder.*'"
-    option(group, "--freeze NAMES", names)
-    longest = "256 for texts, twice the longest series"
-    option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
-    several = "models with different seeds, whose probabilities are averaged (default: by the size"
-    option(group, "--members N", f"{several} of the data)")
-    option(
-        group, "--ngrams N", "letters of parts of words; 0 for none (default: 4 for short texts)"
-    )
-    option(group, "--patience N", "stop after so many epochs without a better one")
-    rare = "balanced: every class counts as much as any other, however rare"
-    option(group, "--class-weight", rare, choices=("balanced",))
-    option(group, "--encoding NAME", "of the file (default: utf-8)")
-    again = "keep samples that repeat an earlier one with the same label"
-    option(group, "--keep-repeated", again, action="store_true")
-    option(group, "--skip-empty", "leave out rows without a text", action="store_true")
-    add_columns_of_series(group)
-    parser.set_defaults(keep_repeated=None, skip_empty=None)  # not given
-
-
-def add_columns_of_series(group: Any) -> None:
-    """Add the options for a table of series, in which each row is a step."""
-    option(group, "--id COLUMN", "of series in a table: to which one a row belongs")
-    option(group, "--time COLUMN", "by what the rows of a series are sorted (default: the file)")
-    option(group, "--features LIST", "columns of the features, such as x,y (default: all others)")
 
 
 def run(
@@ -114,6 +75,7 @@ def run(
             parts["train"].labels,
             validation=(held_out.samples, held_out.labels) if len(held_out) else None,
             checkpoint=folder.checkpoint("model"),
+            communicator=options.ranks,
             resume=True,  # `RunFolder` has set an earlier run aside if this does not go on with it
             on_interrupt="return",
             progress=not options.quiet and sys.stderr is not None and sys.stderr.isatty(),
@@ -248,13 +210,15 @@ def _finish(
         "config": classifier.model.config.to_dict(),
         "classes": classifier.classes,
         "samples": {name: len(part) for name, part in parts.items()},
-        "training": {n: _plain(v) for n, v in classifier.settings.items() if n != "callbacks"},
+        "training": {n: _plain(v) for n, v in classifier.settings.items() if n not in LEFT_OUT},
         "best_epochs": [history["best_epoch"] for history in histories],
         "seconds": round(sum(sum(history["seconds"]) for history in histories), 2),
     }
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(test):
-        scores = classifier.evaluate(test.samples, test.labels)
+        scores = classifier.evaluate(test.samples, test.labels, communicator=options.ranks)
+        if options.ranks.rank:  # the first compares, writes and prints
+            return
         beside = scores_of_baselines(classifier, parts)
         metrics["test"] = scores.to_dict()
         metrics["baselines"] = {

@@ -1,0 +1,47 @@
+"""The options of commands that read a file of texts or series."""
+
+import argparse
+from typing import Any
+
+from npformer.tools.cli.common import option
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for files."""
+    group = parser.add_argument_group("a file of texts or series: CSV, TSV, JSON lines or Parquet")
+    option(group, "--text COLUMN", "column of the texts (default: text)")
+    option(group, "--label COLUMN", "column of the labels (default: label)")
+    parts = "a share of the samples, of each class, or another file; 0 is none"
+    option(group, "--test PART", f"what the model is measured on: {parts} (default: 0.2)")
+    chooses = "what chooses the best epoch: likewise, a share of the rest"
+    option(group, "--validation PART", f"{chooses} (default: 0, the last)")
+    kinds = "word, wordpiece, bpe, or a tokenizer.json or vocab.txt (extra: text)"
+    option(group, "--tokenizer NAME", f"{kinds} (default: word)")
+    option(group, "--vocab-size N", "most token ids")
+    folder = "begin with the weights and the tokenizer of a folder in Hugging Face's layout"
+    option(group, "--pretrained DIR", folder, type=str)
+    names = "parameters that are not trained: patterns such as 'embed.*,encoder.*'"
+    option(group, "--freeze NAMES", names)
+    longest = "256 for texts, twice the longest series"
+    option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
+    several = "models with different seeds, whose probabilities are averaged (default: by the size"
+    option(group, "--members N", f"{several} of the data)")
+    option(
+        group, "--ngrams N", "letters of parts of words; 0 for none (default: 4 for short texts)"
+    )
+    option(group, "--patience N", "stop after so many epochs without a better one")
+    rare = "balanced: every class counts as much as any other, however rare"
+    option(group, "--class-weight", rare, choices=("balanced",))
+    option(group, "--encoding NAME", "of the file (default: utf-8)")
+    again = "keep samples that repeat an earlier one with the same label"
+    option(group, "--keep-repeated", again, action="store_true")
+    option(group, "--skip-empty", "leave out rows without a text or label", action="store_true")
+    add_columns_of_series(group)
+    parser.set_defaults(keep_repeated=None, skip_empty=None)  # not given
+
+
+def add_columns_of_series(group: Any) -> None:
+    """Add the options for a table of series, in which each row is a step."""
+    option(group, "--id COLUMN", "of series in a table: to which one a row belongs")
+    option(group, "--time COLUMN", "by what the rows of a series are sorted (default: the file)")
+    option(group, "--features LIST", "columns of the features, such as x,y (default: all others)")
