@@ -45,6 +45,8 @@ def test_no_other_parts_are_better(n, in_order):
 def test_samples_of_one_length_are_shared_by_number():
     parts = parts_by_tokens(np.full(1000, 7), 16)
     assert max(part.stop - part.start for part in parts) == 63  # 1000 / 16 is 62.5
+    parts = parts_by_tokens(np.ones(1024, dtype=int), 16)
+    assert {part.stop - part.start for part in parts} == {64}
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5])
