@@ -6,16 +6,21 @@ part's own samples, so these do not depend on who computes what.
 
 from __future__ import annotations
 
+import math
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from npformer.core.arrays import is_numpy_generator
+from npformer.core.cut_masks import Cut, by_sample, corner
 
 JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """Words from one mask to the next: 2^128 over the golden ratio, as in `PCG64.jumped`. A power of 2
 would repeat the low bits of PCG64's state."""
+
+SKIPPED = 1 << 13
+"""Bytes in a row from which on to jump ahead takes less time than to draw and drop them."""
 
 
 def step_key(generator: Any) -> Any:
@@ -28,24 +33,28 @@ def step_key(generator: Any) -> Any:
     return generator.step_key() if hasattr(generator, "step_key") else generator
 
 
-def part_generator(key: Any, first: int, n_samples: int) -> Any:
+def part_generator(key: Any, first: int, n_samples: int, cut: Cut | None = None) -> Any:
     """Return the generator of a part of a step: `n_samples` samples of the batch from `first` on.
 
-    Dropout draws from it what it draws for these samples in the whole batch. All other draws differ
-    from part to part.
+    Dropout draws from it what it draws for these samples in the whole batch, also for those tokens
+    that are left if padding was `cut`. All other draws differ from part to part.
     """
     if not isinstance(key, int):
-        return key.part(first, n_samples) if hasattr(key, "part") else key
+        where = (first, n_samples) if cut is None else (first, n_samples, cut)
+        return key.part(*where) if hasattr(key, "part") else key
     own = np.random.PCG64(np.random.SeedSequence(key, spawn_key=(first,)))
-    return _type()(own, np.random.PCG64(key), key, first, n_samples)
+    return _type()(own, np.random.PCG64(key), key, first, n_samples, cut)
 
 
 @cache
 def _type() -> Any:
     class PartGenerator(np.random.Generator):  # in here, because importing numpy.random takes time
-        def __init__(self, own: Any, masks: Any, key: int, first: int, n_samples: int) -> None:
+        def __init__(
+            self, own: Any, masks: Any, key: int, first: int, n_samples: int, cut: Cut | None
+        ) -> None:
             super().__init__(own)
             self.masks, self.key, self.first, self.n_samples = masks, key, first, n_samples
+            self.cut = cut
 
         def __reduce__(self) -> Any:
             return _copied, (self.bit_generator, vars(self))
@@ -57,24 +66,60 @@ def _type() -> Any:
         def shared(self) -> np.random.Generator:
             return np.random.default_rng(np.random.SeedSequence(self.key, spawn_key=(0, 0)))
 
-        def mask_words(self, rows: int, words: int) -> tuple[float, np.ndarray]:
-            """Return a number from [0, 1) for the whole batch, and `words` words for each row.
+        def mask_bytes(self, shape: tuple[int, ...]) -> tuple[float, np.ndarray]:
+            """Return a number from [0, 1) for the whole batch, and a byte for each entry of a mask.
 
-            The part's samples have as many rows each; else the rows are those of all parts.
+            The part's samples have as many rows each; else the rows are those of all parts. A row
+            begins with a word of its own.
             """
-            of_sample, rest = divmod(rows, self.n_samples)
-            before = 0 if rest else self.first * of_sample * words
+            part = by_sample(shape, self.n_samples)
+            whole = part if self.cut is None else self.cut.undone(part)
+            n, of_sample, *rest = whole
+            rows, entries = n * of_sample, math.prod(rest)
+            words = -(-entries // 8)  # of a row
+            before = self.first * of_sample * words if n == self.n_samples else 0
             uniform = (self.masks.random_raw() >> 11) * 2.0**-53
             if before:
                 self.masks.advance(before)
-            drawn = self.masks.random_raw(rows * words)
+            if whole == part:
+                drawn = self._rows(rows, words, entries)
+            else:
+                drawn = corner(self._some(rows, words, entries, whole, part), part)
             self.masks.advance(JUMP - 1 - before - rows * words)
             return uniform, drawn
+
+        def _rows(self, rows: int, words: int, entries: int) -> np.ndarray:
+            """Return the bytes of rows, (rows, entries)."""
+            drawn: np.ndarray = self.masks.random_raw(rows * words).view("uint8")
+            return drawn.reshape(rows, 8 * words)[:, :entries]
+
+        def _some(
+            self, rows: int, words: int, entries: int, whole: tuple[int, ...], part: tuple[int, ...]
+        ) -> np.ndarray:
+            """Return the bytes of rows without those that are easily skipped.
+
+            The first axis that was cut divides a row into blocks, of which the first bytes count.
+            """
+            axis = next(i for i in range(len(whole)) if whole[i] != part[i])
+            blocks, after = math.prod(whole[2:axis]), math.prod(whole[axis + 1 :])
+            block, count = whole[axis] * after, part[axis] * after
+            if axis == 1 or block - count < SKIPPED:
+                return self._rows(rows, words, entries).reshape(whole)
+            drawn, at = np.empty((rows * blocks, count), "uint8"), 0
+            for i, bytes_of_block in enumerate(drawn):
+                row, j = divmod(i, blocks)
+                skipped, odd = divmod(j * block, 8)
+                self.masks.advance(row * words + skipped - at)
+                found = self.masks.random_raw(-(-(odd + count) // 8))
+                bytes_of_block[:] = found.view("uint8")[odd : odd + count]
+                at = row * words + skipped + len(found)
+            self.masks.advance(rows * words - at)
+            return drawn.reshape(*whole[:axis], part[axis], *whole[axis + 1 :])
 
     return PartGenerator
 
 
 def _copied(own: Any, state: dict[str, Any]) -> Any:
-    copy = _type()(own, None, 0, 0, 1)
+    copy = _type()(own, None, 0, 0, 1, None)
     vars(copy).update(state)
     return copy

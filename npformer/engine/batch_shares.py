@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from npformer.core.cut_masks import Cut
 from npformer.losses import Loss
 from npformer.models import Batch
 
@@ -38,7 +39,8 @@ class Part(NamedTuple):
     total: float | None = None
     """How much all samples of the larger one count together; None: those of the batch itself."""
     length: int | None = None
-    """Tokens of a sample in the larger one, with padding; None: as many as in the batch."""
+    """Tokens of a sample in the larger one, with padding; None: as many as in the batch. It may be
+    more if `Snapshot.length_of_part` says so."""
 
 
 WHOLE = Part()
@@ -56,6 +58,8 @@ class Share(NamedTuple):
     threads: int
     parts: Sequence[tuple[slice, float]]
     """Rows of `batch` that are computed at a time, and their weight in the loss."""
+    cut: Cut | None = None
+    """Padding that the larger batch has and this one has not."""
 
 
 def counts_of(batch: Batch, loss: Loss | None) -> np.ndarray:
@@ -93,7 +97,9 @@ def share_of(
     ]
     own = batch.of_rows(slice(first, slices[-1].stop))
     own = own if masked else without_full_mask(own)
-    return Share(own, part.first + first, key, plan.threads, parts)
+    length = batch.x.shape[1]
+    cut = None if part.length in (None, length) else Cut(length, part.length)
+    return Share(own, part.first + first, key, plan.threads, parts, cut)
 
 
 def without_full_mask(batch: Batch) -> Batch:

@@ -4,12 +4,13 @@ Finding out takes about as long as a small layer computes. Seeing that nothing h
 comparison for each layer.
 """
 
+from functools import cached_property
 from typing import Any
 
 from npformer.core import Layer, Parameter, backend_of
 from npformer.engine.cost import cost_of
 from npformer.engine.kept_with_model import kept_of
-from npformer.engine.twin_classes import is_exactly
+from npformer.engine.twin_classes import has_own_pass, is_exactly
 from npformer.mixers import (
     Attention,
     AveragingMixer,
@@ -49,11 +50,31 @@ class Snapshot:
         self.in_parts = all(map(_in_parts, layers))  # whether threads can share its mixers' calls
         self.observable = all(map(observable, layers))  # by `fits` and the values of `constants`
         self.needs_masks = any(map(_needs_masks, layers))  # that keep every token, too
+        self.cuts_parts = all(map(_is_own, layers))  # nobody knows what masks others draw
 
     @property
     def backend(self) -> str:
         """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
         return "numpy" if self._first is None else backend_of(x=self._first._buffer.flat).name
+
+    def length_of_part(self, longest: int, whole: int) -> int:
+        """Return how many tokens a part of a batch must have, if its longest sample has `longest`.
+
+        In the `whole` batch samples have so many, and dropout's masks are still those of it. Which
+        axis of a mask is that of the tokens must show in its length.
+        """
+        if not self.cuts_parts:
+            return whole
+        while longest < whole and longest in self._axes:
+            longest += 1
+        return longest
+
+    @cached_property
+    def _axes(self) -> set[int]:
+        """Lengths that axes of activations may have, if they are not axes of tokens."""
+        settings = [self._settings, *(settings for _, _, settings in self._inner)]
+        numbers = {n for of_layer in settings for n in of_layer.values() if type(n) is int}
+        return numbers.union({1}, *(parameter.value.shape for parameter, _ in self._trainable))
 
     def fits(self, model: Layer) -> bool:
         """Return whether the model has the same layers, settings and trained parameters."""
@@ -140,6 +161,10 @@ def _needs_masks(layer: Layer) -> bool:
     """
     refuses = isinstance(layer, WholeSequenceMixer) and layer.padding == "refuse"
     return refuses or not type(layer).__module__.startswith("npformer.")
+
+
+def _is_own(layer: Layer) -> bool:
+    return type(layer).__module__.startswith("npformer.") and not has_own_pass(layer)
 
 
 def _in_parts(layer: Layer) -> bool:

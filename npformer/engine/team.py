@@ -216,7 +216,7 @@ class Team:
                 if rows.start == rows.stop:
                     continue  # a part of a batch of fewer samples than parts
                 batch = share.batch if whole else share.batch.of_rows(rows)
-                drawn = part_generator(share.key, share.first + rows.start, len(batch))
+                drawn = part_generator(share.key, share.first + rows.start, len(batch), share.cut)
                 context = EngineContext(True, drawn, workspace=memory, threads=share.threads)
                 total = total + accumulate(model, loss, batch, context, gradients, weight)
         return total

@@ -96,17 +96,17 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     if not is_numpy_generator(generator):
         kept: Array = generator.random(shape, dtype="float32") >= rate
         return kept
-    rows, entries = (shape[0], math.prod(shape[1:])) if shape else (1, 1)
-    each = -(-entries // 8)  # a row begins with a word of its own, so that others can be left out
-    if hasattr(generator, "mask_words"):
-        uniform, words = generator.mask_words(rows, each)
+    if hasattr(generator, "mask_bytes"):
+        uniform, drawn = generator.mask_bytes(shape)
     else:
         uniform = generator.random()
+        rows, entries = (shape[0], math.prod(shape[1:])) if shape else (1, 1)
+        each = -(-entries // 8)  # a row begins with a word of its own, as it does in a part
         words = generator.integers(0, ALL_BITS, rows * each, dtype="uint64", endpoint=True)
+        drawn = words.view("uint8").reshape(rows, 8 * each)[:, :entries]
     low = int(256.0 * rate)
     threshold = low + int(uniform < 256.0 * rate - low)
-    kept = words.view("uint8").reshape(rows, 8 * each)[:, :entries] >= threshold
-    return kept.reshape(shape)
+    return (drawn >= threshold).reshape(shape)
 
 
 def check_dropout(x: Array, rate: float, generator: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from npformer.classifier.lengths import cut, shuffled_by_length
 from npformer.core import Feed, explained_memory_error
 from npformer.distributed import Communicator
+from npformer.distributed.parts import parts_by_tokens
 from npformer.engine.batch_shares import WHOLE, Part
 from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.team import Team
@@ -132,13 +133,13 @@ class Training:
     def take_step(self, step: int, order: np.ndarray) -> None:
         """Take one step of the optimizer, on its share of the samples."""
         state, size = self.state, self.batch_size
-        rows, part = self._part_of(order[(step - 1) * size : step * size])
         snapshot = self._checked_snapshot()
+        rows, part, least = self._part_of(order[(step - 1) * size : step * size], snapshot)
         backend = snapshot.backend  # asked once: it takes time
         with self._computing(len(rows), backend):
             batch = self.samples.of_rows(rows)
             if self.lengths is not None:
-                batch = cut(batch, per_token=state.model.per_token, at_least=part.length or 1)
+                batch = cut(batch, per_token=state.model.per_token, at_least=least)
             batch = state.model.upload(batch, self.feed, loss=self.loss, backend=backend)
             loss, gradients = self.team.step(
                 batch, generator=self.dropout, snapshot=snapshot, part=part
@@ -176,15 +177,18 @@ class Training:
         self.callbacks.call("after_step", state)
         state._set(rows=None, gradients=None)
 
-    def _part_of(self, rows: np.ndarray) -> tuple[np.ndarray, Part]:
-        """Return this rank's rows of a batch, and their place in it."""
+    def _part_of(self, rows: np.ndarray, snapshot: Snapshot) -> tuple[np.ndarray, Part, int]:
+        """Return this rank's rows of a batch, their place in it, and to what length to cut them."""
         if self.counts is None:
-            return rows, WHOLE
-        own = self.ranks.shard(len(rows))
-        length = self.samples.x.shape[1]
+            return rows, WHOLE, 1
+        own, length, least = self.ranks.shard(len(rows)), self.samples.x.shape[1], 1
         if self.lengths is not None:
-            length = int(self.lengths_of_all[rows].max())
-        return rows[own], Part(own.start, float(self.counts[rows].sum()), length)
+            lengths = self.lengths_of_all[rows]
+            length = int(lengths.max())
+            if snapshot.cuts_parts:
+                own = parts_by_tokens(lengths, self.ranks.size)[self.ranks.rank]
+            least = snapshot.length_of_part(int(lengths[own].max(initial=1)), length)
+        return rows[own], Part(own.start, float(self.counts[rows].sum()), length), least
 
     @cached_property
     def lengths_of_all(self) -> np.ndarray:

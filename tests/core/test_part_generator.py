@@ -2,12 +2,14 @@
 
 import copy
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 from npformer import functional as F
 from npformer.core import Context, part_generator, step_key
+from npformer.core.cut_masks import Cut
 from npformer.functional.dropout import draw_kept
 
 KEY, TOTAL = 5, 7
@@ -128,3 +130,63 @@ def test_children_are_plain_generators():
     children = part_generator(KEY, 2, 3).spawn(2)
     assert [type(child) for child in children] == 2 * [np.random.Generator]
     assert children[0].random() != children[1].random()
+
+
+CUT, WHOLE = 6, 11
+
+MASKS = {
+    "embedded": (WHOLE, 5),
+    "of tokens": (WHOLE,),
+    "of weights": (3, WHOLE, WHOLE),
+    "pooled": (5,),
+    "wide, and pooled": (40, 7),
+}
+"""Shapes of a sample in the whole batch."""
+
+
+def cut_off(shape):
+    return tuple(CUT if size == WHOLE else size for size in shape)
+
+
+@pytest.mark.parametrize("skipped", [1 << 13, 8], ids=["few bytes", "skipped"])
+@pytest.mark.parametrize("share", SHARES, ids=str)
+def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(
+    share, skipped, monkeypatch
+):
+    monkeypatch.setattr(sys.modules["npformer.core.part_generator"], "SKIPPED", skipped)
+    whole, first = part_generator(KEY, 0, TOTAL), 0
+    masks = [draw_kept((TOTAL, *shape), 0.4, whole) for shape in MASKS.values()]
+    for n in share:
+        part = part_generator(KEY, first, n, Cut(CUT, WHOLE))
+        for shape, mask in zip(MASKS.values(), masks, strict=True):
+            found = draw_kept((n, *cut_off(shape)), 0.4, part)
+            kept = mask[(slice(first, first + n), *map(slice, cut_off(shape)))]
+            np.testing.assert_array_equal(found, kept)
+        first += n
+
+
+@pytest.mark.parametrize("skipped", [1 << 13, 8])
+def test_rows_that_are_tokens_are_left_out_as_well(skipped, monkeypatch):
+    monkeypatch.setattr(sys.modules["npformer.core.part_generator"], "SKIPPED", skipped)
+    mask = draw_kept((TOTAL * WHOLE, 5), 0.4, part_generator(KEY, 0, TOTAL))
+    part = part_generator(KEY, 3, 4, Cut(CUT, WHOLE))
+    found = draw_kept((4 * CUT, 5), 0.4, part).reshape(4, CUT, 5)
+    np.testing.assert_array_equal(found, mask.reshape(TOTAL, WHOLE, 5)[3:, :CUT])
+
+
+def test_long_rows_are_skipped_and_not_drawn():
+    shape = 2, 300, 200
+    mask = draw_kept(shape, 0.4, part_generator(KEY, 0, 2))
+    part, drawn = part_generator(KEY, 1, 1, Cut(3, 300)), []
+
+    class Counting:
+        def __init__(self, bits):
+            self.advance, self.bits = bits.advance, bits
+
+        def random_raw(self, *size):
+            drawn.append(sum(size))
+            return self.bits.random_raw(*size)
+
+    part.masks = Counting(part.masks)
+    np.testing.assert_array_equal(draw_kept((1, 3, 200), 0.4, part), mask[1:, :3])
+    assert sum(drawn) == 3 * 200 // 8

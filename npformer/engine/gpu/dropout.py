@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from npformer.core import Array, array_module, checks, get_backend, like
+from npformer.core.cut_masks import Cut, by_sample, corner
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
 from npformer.functional.dropout import check_dropout, draw_kept
@@ -41,6 +42,7 @@ class DeviceGenerator:
         self.backend = backend
         self.n_draws = 0
         self._first, self._n_samples = 0, 1  # of the part
+        self._cut: Cut | None = None
 
     def state(self) -> dict[str, int]:
         """Return what `restore` takes, in plain numbers."""
@@ -55,9 +57,11 @@ class DeviceGenerator:
         self.n_draws += 1
         return self._at(self.n_draws << 32, 0, 1)
 
-    def part(self, first: int, n_samples: int) -> DeviceGenerator:
-        """Return the generator of some samples of the step."""
-        return self._at(self.n_draws, first, n_samples)
+    def part(self, first: int, n_samples: int, cut: Cut | None = None) -> DeviceGenerator:
+        """Return the generator of some samples of the step, of which padding may be `cut`."""
+        made = self._at(self.n_draws, first, n_samples)
+        made._cut = cut
+        return made
 
     @cached_property
     def shared(self) -> DeviceGenerator:
@@ -71,9 +75,11 @@ class DeviceGenerator:
 
     def kept(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
         """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""
-        kept = array_module(reference).empty(shape, dtype=bool)
+        part = by_sample(shape, self._n_samples)
+        whole = part if self._cut is None else self._cut.undone(part)
+        kept = array_module(reference).empty(whole, dtype=bool)
         self._draw("draw_kept", reference, kept, round(float(rate) * (1 << 32)))
-        return kept
+        return contiguous(corner(kept, part)).reshape(shape)
 
     def random(self, shape: tuple[int, ...], dtype: str = "float32") -> Array:
         """Return uniform numbers in [0, 1), with 24 bits each."""

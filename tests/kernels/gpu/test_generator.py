@@ -8,8 +8,13 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
+from npformer.classifier.lengths import lengths_of
 from npformer.core import part_generator, step_key
+from npformer.core.cut_masks import Cut
 from npformer.engine import gpu
+from npformer.engine.batch_shares import Part
+from npformer.engine.snapshot import snapshot_of
+from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
 from tests import fake_device
 from tests.device import cases
@@ -128,6 +133,40 @@ def test_masks_of_a_part_are_those_of_its_samples_in_the_whole_batch(share, sing
         np.testing.assert_array_equal(found, expected)
     words = reference(105, 1 << 32, 5)
     np.testing.assert_array_equal(whole[0].ravel(), words >= round(0.4 * 2**32))
+
+
+def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(single) -> None:
+    key, whole, cut = step_key(gpu.DeviceGenerator(5)), 11, 6
+    everything = part_generator(key, 0, 7)
+    masks = [down(everything.kept(shape, 0.4, single)) for shape in [(7, 11, 5), (7, 3, 11, 11)]]
+    folded = down(everything.kept((7 * whole, 5), 0.4, single)).reshape(7, whole, 5)
+    for first, n in ((0, 3), (3, 1), (4, 3)):
+        part, own = part_generator(key, first, n, Cut(cut, whole)), slice(first, first + n)
+        found = [down(part.kept(shape, 0.4, single)) for shape in [(n, 6, 5), (n, 3, 6, 6)]]
+        np.testing.assert_array_equal(found[0], masks[0][own, :cut])
+        np.testing.assert_array_equal(found[1], masks[1][own, :, :cut, :cut])
+        found = [down(part.kept((n * cut, 5), 0.4, single)).reshape(n, cut, 5)]
+        np.testing.assert_array_equal(found[0], folded[own, :cut])
+
+
+@in_emulation
+def test_parts_of_a_step_are_together_the_batch() -> None:
+    model = cases.classifier("float64", dropout=0.3).to("cupy")
+    x, y = cases.batch(model)
+    mask, lengths = cases.MASK, np.sort(lengths_of(cases.MASK))
+    mask = np.arange(mask.shape[1]) < lengths[:, None]
+    (n, length), found = mask.shape, []
+    for part in (slice(0, n), slice(0, n - 1), slice(n - 1, n)):
+        least = snapshot_of(model).length_of_part(int(lengths[part].max()), length)
+        batch = model.batch(x[part, :least], y[part], mask[part, :least])
+        with Team(model) as team:
+            generator, place = gpu.DeviceGenerator(5), Part(part.start, float(n), length)
+            loss, gradients = team.step(batch, generator=generator, part=place)
+            found.append((least, float(loss), down(gradients.flat)))
+    whole, first, second = found
+    assert first[0] < whole[0]
+    np.testing.assert_allclose(first[1] + second[1], whole[1], rtol=1e-12)
+    np.testing.assert_allclose(first[2] + second[2], whole[2], rtol=0, atol=1e-12)
 
 
 def test_what_is_shared_is_drawn_alike_in_all_parts(single) -> None:

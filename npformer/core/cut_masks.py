@@ -1,0 +1,39 @@
+"""Masks of a part of a batch of which padding was cut: where their entries are in the batch's.
+
+A part may have shorter samples than the whole batch. Its dropout is still that of the whole batch,
+so a mask is drawn as large as it would be there, and its first entries along each axis are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Cut(NamedTuple):
+    """Samples of a part have `length` tokens, and `whole` in the batch: the rest is padding.
+
+    An axis of a mask is that of the tokens if it has this length. So nothing else that is dropped
+    from may have it, and it is not 1.
+    """
+
+    length: int
+    whole: int
+
+    def undone(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return a shape, (samples, rows of a sample, ...), as it is in the batch."""
+        return shape[0], *(self.whole if size == self.length else size for size in shape[1:])
+
+
+def by_sample(shape: tuple[int, ...], n_samples: int) -> tuple[int, ...]:
+    """Return a shape as (samples, rows of a sample, ...).
+
+    Rows that are not as many for each sample belong to none: (1, rows, ...).
+    """
+    rows, *rest = shape or (1,)
+    n = 1 if rows % n_samples else n_samples
+    return n, rows // n, *rest
+
+
+def corner(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return the first entries of an array along each axis, as many as a shape says."""
+    return x if x.shape == shape else x[tuple(map(slice, shape))]
