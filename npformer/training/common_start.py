@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 
 from npformer.classifier import SequenceClassifier
-from npformer.core import Seed, initializers
+from npformer.core import Seed, described, initializers
 from npformer.distributed import Communicator
 from npformer.models import Batch
 from npformer.optim import Adam
+from npformer.training.fingerprint import factors_of
+
+ADAM = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps")
+"""Settings of Adam that are compared, beside its schedule."""
+
+FACTORS_UP_TO = 10_000
+"""Steps for which schedules are compared."""
 
 LOOKED_AT = 64
 """Samples that are compared, besides all labels: those of another order or another file differ."""
@@ -36,9 +43,9 @@ def check_common(ranks: Communicator, **values: Any) -> None:
         for name, value in of_rank.items():
             if value != (first := given[0][name]):
                 raise ValueError(
-                    f"{name} on rank {rank}: {value}; on rank 0: {first}. Expected the same on all "
-                    "ranks: each takes its own part of every batch, and needs no part of the data "
-                    "made for it"
+                    f"{name} is {value} on rank {rank}, and {first} on rank 0; expected the same "
+                    "on all ranks. Each takes its own part of every batch, so none needs a part of "
+                    "the data made for it"
                 )
 
 
@@ -61,7 +68,10 @@ def _comparable(value: Any) -> Any:
         shapes = {name: p.shape for name, p in value.named_parameters().items()}
         digest = hashlib.sha256(repr(shapes).encode()).hexdigest()[:8]
         return f"{len(shapes)} parameters, {value.dtype} (digest of their shapes {digest})"
-    return value
+    if isinstance(value, Adam):
+        settings = {name: getattr(value, name) for name in ADAM}
+        return f"Adam({settings}, schedule={factors_of(value, FACTORS_UP_TO)})"
+    return value if isinstance(value, str | int | float | None) else described(value)
 
 
 def _in_short(samples: Batch) -> str:

@@ -218,7 +218,19 @@ def fit(
         loss = weighted_loss(model, loss, own_loss, class_weight, part)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
         optimizer = optimizer_for(model, optimizer, lr=lr, **settings)
-        check_common(ranks, data=samples, validation=held_out, model=model, batch_size=batch_size)
+        check_common(
+            ranks,
+            data=samples,
+            validation=held_out,
+            model=model,
+            epochs=epochs,
+            batch_size=batch_size,
+            seed=seed,
+            optimizer=optimizer,
+            clip_norm=clip_norm,
+            patience=patience,
+            batches=batches,
+        )
         begin_with_the_same(ranks, model, optimizer)
         if ranks.size > 1 and processes == "auto":
             processes = False  # MPI does not promise to survive a copied process

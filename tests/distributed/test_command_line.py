@@ -1,6 +1,7 @@
 """`mpiexec -n 2 npformer ...`: ranks are found, the first prints and writes."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -33,6 +34,7 @@ def test_a_task_is_trained_evaluated_and_predicted(tmp_path):
     out = npformer(2, "train", "digits", *TINY, "--out", run).stdout
     assert out.count("test accuracy") == 1
     assert "2 ranks, the first on CPU" in out
+    assert re.search(r"^2 ranks: 0 is process \d+ on .*, 1 is process \d+ on ", out, re.MULTILINE)
     npformer(0, "train", "digits", *TINY, "--out", alone)
     accuracies = [
         json.loads((each / "metrics.json").read_text())["splits"]["ordered"]["test_accuracy"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -22,6 +23,18 @@ def check_together(ranks: Communicator, command: str) -> None:
             f"mpiexec started {ranks.size} processes, and this command is for one; expected "
             f"{', '.join(TOGETHER)}. Leave mpiexec out"
         )
+
+
+def who_is_who(ranks: Communicator) -> str:
+    """Return which process on which machine each rank is; "" for a single one.
+
+    If one is killed, the launcher ends all at once, and names only the process.
+    """
+    if ranks.size == 1:
+        return ""
+    found = ranks.gather((os.getpid(), platform.node()))
+    listed = (f"{k} is process {pid} on {node}" for k, (pid, node) in enumerate(found))
+    return f"{ranks.size} ranks: {', '.join(listed)}"
 
 
 @contextmanager

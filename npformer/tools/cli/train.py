@@ -22,7 +22,7 @@ from npformer.tools.cli import common, train_file
 from npformer.tools.cli.common import option
 from npformer.tools.cli.file_options import add_file_options
 from npformer.tools.cli.load_model import in_dtype_of
-from npformer.tools.cli.ranks import own_folder
+from npformer.tools.cli.ranks import own_folder, who_is_who
 from npformer.tools.cli.run_files import Results
 from npformer.tools.cli.run_folder import RunFolder
 from npformer.tools.cli.train_options import (
@@ -94,6 +94,8 @@ def run(options: argparse.Namespace) -> int:
     # mean(power=2) becomes mean_power=2 in the folder's name.
     named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
     task = options.task if recipe else Path(options.task).name.partition(".")[0] or "texts"
+    if (words := who_is_who(options.ranks)) and not options.quiet:
+        print(words)
     with own_folder(options.ranks, options.out or Path("runs") / f"{task}-{named}") as path:
         folder = RunFolder(path, recipe.splits if recipe else ())
         return _run_in(folder, options, recipe, given, plugins)
