@@ -7,6 +7,7 @@ from functools import reduce
 import numpy as np
 
 from npformer.core import Array, Gradients, Parameters, array_module, backend_of, checks
+from npformer.distributed import Communicator
 from npformer.engine.updates import update as kernel_of
 
 
@@ -62,17 +63,44 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     if kernel is not None:
         return kernel(arrays[0], float(max_norm))
     norm = _norm(arrays)
-    xp = array_module(norm)
     if _on_host(norm) and not norm < math.inf:
         wrong = [name for name, g in gradients.items() if not np.isfinite(g).all()]
         name = wrong[0] if wrong else max(gradients, key=lambda name: np.abs(gradients[name]).max())
         raise non_finite_gradient(name, gradients[name], "the norm of all gradients")
-    # The small number, which is PyTorch's, keeps the factor finite for a norm of 0.
-    factor = xp.minimum(float(max_norm) / (norm + 1e-6), 1.0)
-    factor = xp.where(norm < math.inf, factor, math.nan)
+    factor = _factor(norm, max_norm)
     for array in arrays:
         array *= factor
     return norm
+
+
+def clip_over_ranks(
+    gradients: Gradients, max_norm: float, ranks: Communicator, *, own_shard: bool
+) -> None:
+    """Do what `clip_by_global_norm` does if several ranks have the gradients.
+
+    Each rank computes the norm of its own shard, and the norm of these norms is the global one. It
+    has the same bits whether gradients are whole on each rank or, with `own_shard`, only there.
+    """
+    flat = gradients.flat
+    shard = flat[ranks.shard(flat.size)]
+    norms = array_module(flat).zeros(ranks.size, dtype=flat.dtype)
+    norms[ranks.rank] = _norm([shard])
+    ranks.all_reduce(norms)
+    norm = _norm([norms])
+    if _on_host(norm) and not norm < math.inf:
+        wrong = next((name for name, g in gradients.items() if not np.isfinite(g).all()), None)
+        name = next((n for n in ranks.gather(wrong) if n is not None), next(iter(gradients)))
+        raise non_finite_gradient(name, gradients[name], "the norm of all gradients")
+    target = shard if own_shard else flat
+    target *= _factor(norm, max_norm)
+
+
+def _factor(norm: Array, max_norm: float) -> Array:
+    """Return what gradients are multiplied by; NaN if their norm is not finite."""
+    xp = array_module(norm)
+    # The small number, which is PyTorch's, keeps the factor finite for a norm of 0.
+    factor = xp.minimum(float(max_norm) / (norm + 1e-6), 1.0)
+    return xp.where(norm < math.inf, factor, math.nan)
 
 
 def _norm(arrays: list[Array]) -> Array:

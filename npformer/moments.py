@@ -50,9 +50,14 @@ class Moments:
         found: dict[str, np.ndarray] = {}
         for place, theta in places(self._parameters):
             for kind, x in zip("mv", self.of(place, theta), strict=True):
-                on_host = parts(self._parameters, place, np.array(to_numpy(x)))
-                found.update({f"{kind}.{name}": part for name, part in on_host.items()})
+                if (whole := self._whole(x)) is not None:
+                    on_host = parts(self._parameters, place, whole)
+                    found.update({f"{kind}.{name}": part for name, part in on_host.items()})
         return found
+
+    def _whole(self, x: Array) -> np.ndarray | None:
+        """Return m or v of a place as a copy on the host; None where another rank has that."""
+        return np.array(to_numpy(x))
 
     def misfit(self, arrays: Any) -> str:
         """Return why `load` cannot take these arrays; "" if it can."""

@@ -190,7 +190,7 @@ class Adam:
         for name, theta, g in pieces:
             m, v = self._moments.of(name, theta)
             if self.no_decay and shrink != 1.0:
-                shrink_some(parts(self.parameters, name, theta), self.no_decay, shrink)
+                shrink_some(self._parts(name, theta), self.no_decay, shrink)
             update = kernel_of("adam_update", theta) or adam_update
             update(theta, g, m, v, step_size=size, betas=self.betas, eps=eps, shrink=for_all)
 
@@ -237,6 +237,10 @@ class Adam:
         self._check(gradients)
         return [(FLAT, flat, self.parameters.gather(gradients))]
 
+    def _parts(self, place: str, x: Array) -> dict[str, Array]:
+        """Return what a piece of an array holds for each parameter."""
+        return parts(self.parameters, place, x)
+
     def _check_finite(self, pieces: list[tuple[str, Array, Array]]) -> None:
         """Check that gradients on the host are finite, and what their squares make of v."""
         on_host = [piece for piece in pieces if type(piece[2]) is np.ndarray]
@@ -244,8 +248,8 @@ class Adam:
         if all(math.isfinite(np.vdot(g, g)) for _, _, g in on_host):
             return
         for place, theta, g in on_host:
-            of_v = parts(self.parameters, place, self._moments.of(place, theta)[1])
-            for name, part in parts(self.parameters, place, g).items():
+            of_v = self._parts(place, self._moments.of(place, theta)[1])
+            for name, part in self._parts(place, g).items():
                 beta2 = self.betas[1]
                 with np.errstate(over="ignore", invalid="ignore"):
                     v = beta2 * of_v[name] + (math.sqrt(1.0 - beta2) * part) ** 2

@@ -24,7 +24,7 @@ FLOORS = [
     {"engine"},
     {"clipping", "moments", "schedules", "weight_decay"},
     {"inspection", "optim"},
-    {"classifier", "text_encoder"},
+    {"classifier", "sharded_adam", "text_encoder"},
     {"interop", "proof", "training"},
     {"reporting"},
     {"pipelines"},

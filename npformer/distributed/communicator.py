@@ -83,6 +83,10 @@ class Communicator:
     def all_gather(self, x: Array) -> None:
         """Fill a vector: each rank gives its `shard` of it."""
 
+    def join_shards(self, x: Array, n: int) -> Array | None:
+        """Return the vector of n entries whose `shard` each rank gives: rank 0 alone gets it."""
+        return x
+
     def concatenate(self, x: np.ndarray) -> np.ndarray:
         """Return the rows of all ranks' arrays, in the order of ranks."""
         return x

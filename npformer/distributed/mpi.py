@@ -92,6 +92,13 @@ class MPICommunicator(Communicator):
         with _on_host(x) as host:
             self._all_gather(host)
 
+    def join_shards(self, x: Array, n: int) -> Array | None:
+        self._meet()
+        own = np.ascontiguousarray(to_numpy(x))
+        found = np.empty(n, own.dtype) if self.rank == 0 else None
+        self._comm.Gatherv(own, None if found is None else [found, self._counts(n)])
+        return found
+
     def concatenate(self, x: np.ndarray) -> np.ndarray:
         rows = self.gather(len(x))
         found = np.empty((sum(rows), *x.shape[1:]), x.dtype)

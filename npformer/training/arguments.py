@@ -18,6 +18,15 @@ from npformer.models import Batch
 from npformer.optim import Adam
 
 
+def check_patience(patience: int | None, validation: Any) -> None:
+    """Raise ValueError for patience without validation data."""
+    if patience is not None and validation is None:
+        raise ValueError(
+            f"patience is {patience} and there is no validation data; expected some, because "
+            "it decides which epoch is better. Pass validation=(x, y), or patience=None"
+        )
+
+
 def weighted_loss(
     model: SequenceClassifier, loss: Loss, given: bool, class_weight: Any, samples: Batch
 ) -> Loss:

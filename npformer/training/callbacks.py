@@ -53,6 +53,8 @@ class TrainingState:
     history: History = field(repr=False)
     epochs: int
     n_steps: int
+    rank: int = 0
+    n_ranks: int = 1
     epoch: int = 0
     step: int = 0
     step_in_epoch: int = 0
@@ -60,9 +62,8 @@ class TrainingState:
     gradients: Gradients | None = field(default=None, repr=False)
     evaluation: Evaluation | None = None
     best_epoch: int | None = None
-    rank: int = 0
-    n_ranks: int = 1
     _loss: Array | float = field(default=math.nan, repr=False)
+    _over: bool = field(default=False, repr=False)  # no further step follows, on any rank
     _reason: str | None = field(default=None, repr=False)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from npformer.core import Seed, described, initializers
 from npformer.distributed import Communicator
 from npformer.models import Batch
 from npformer.optim import Adam
+from npformer.sharded_adam import ShardedAdam
+from npformer.training.callbacks import Callback
 from npformer.training.fingerprint import factors_of
 
 ADAM = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps")
@@ -34,30 +37,43 @@ def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     return own if same else of_first
 
 
-def check_common(ranks: Communicator, **values: Any) -> None:
-    """Check that all ranks were given the same; raises ValueError, which names what differs."""
+def begin_together(
+    ranks: Communicator, model: SequenceClassifier, optimizer: Adam, **given: Any
+) -> None:
+    """Check that all ranks were given the same; give them the weights and moments of rank 0.
+
+    Raises ValueError, which names what differs.
+    """
     if ranks.size == 1:
         return
-    given = ranks.gather({name: _comparable(value) for name, value in values.items()})
-    for rank, of_rank in enumerate(given):
-        for name, value in of_rank.items():
-            if value != (first := given[0][name]):
+    compared = {"model": model, "optimizer": optimizer, **given}
+    of_ranks = ranks.gather({name: _comparable(value) for name, value in compared.items()})
+    for rank, found in enumerate(of_ranks):
+        for name, value in found.items():
+            if value != (first := of_ranks[0][name]):
                 raise ValueError(
                     f"{name} is {value} on rank {rank}, and {first} on rank 0; expected the same "
                     "on all ranks. Each takes its own part of every batch, so none needs a part of "
                     "the data made for it"
                 )
-
-
-def begin_with_the_same(ranks: Communicator, model: SequenceClassifier, optimizer: Adam) -> None:
-    """Give all ranks the weights of rank 0, and the moments of its optimizer."""
-    if ranks.size == 1:
-        return
     for parameter in model.named_parameters().values():
         ranks.broadcast(parameter.value)
     if ranks.first(optimizer.steps):
-        values, arrays = ranks.first(optimizer.state() if ranks.rank == 0 else ({}, {}))
-        optimizer.restore(values, arrays)
+        optimizer.restore(*ranks.first(optimizer.state()))
+
+
+def sharded(optimizer: Adam, ranks: Communicator, callbacks: Iterable[Callback]) -> Adam:
+    """Return an optimizer whose moments are shared out over ranks; the same one for a single rank.
+
+    Raises ValueError for a callback that would see, or change, gradients which no rank has whole.
+    """
+    for each in callbacks:
+        if type(each).before_update is not Callback.before_update:
+            raise ValueError(
+                f"shard_moments is True and {described(each)} has before_update, for which no rank "
+                "has the gradients; expected one of the two. Leave shard_moments out"
+            )
+    return optimizer if ranks.size == 1 else ShardedAdam(optimizer, ranks)
 
 
 def _comparable(value: Any) -> Any:

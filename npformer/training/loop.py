@@ -10,7 +10,9 @@ from npformer.distributed import as_communicator
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.optim import Adam, Schedule
+from npformer.sharded_adam import ShardedAdam
 from npformer.training.arguments import (
+    check_patience,
     dropout_generator,
     feed_of,
     lengths_for,
@@ -22,7 +24,7 @@ from npformer.training.arguments import (
 from npformer.training.callback_list import CallbackList, Function, checked_callbacks
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.checkpoint_folder import checkpoint_folder, reserved
-from npformer.training.common_start import begin_with_the_same, check_common, common_generator
+from npformer.training.common_start import begin_together, common_generator, sharded
 from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import Data, checked_data, require_classifier
 from npformer.training.held_out import held_out_rows, validation_share
@@ -70,6 +72,7 @@ def fit(
     metric: Metric = "accuracy",
     accumulate: int = 1,
     communicator: Any = None,
+    shard_moments: bool = False,
 ) -> History:
     """Train a classifier in place, and keep its best weights.
 
@@ -167,6 +170,9 @@ def fit(
         arguments and data, and end with the same weights, bit for bit. The result is that of one
         process, up to the order of sums. Callbacks run on every rank; rank 0 writes checkpoints and
         the progress bar. If one rank fails, the others raise `RankFailed`.
+    shard_moments : bool
+        Each rank has Adam's moments of its own part of the parameters alone (ZeRO, stage 1): the
+        same numbers with less memory. Callbacks see no gradients then.
 
     Raises
     ------
@@ -192,12 +198,9 @@ def fit(
             checks.number("clip_norm", clip_norm, above=0.0)
         checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
         checks.choice("masks", masks, ("host", "device"))
+        checks.flag("shard_moments", shard_moments)
         checks.choice("batches", batches, ("auto", "by_length", "shuffled"))
-        if patience is not None and validation is None:
-            raise ValueError(
-                f"patience is {patience} and there is no validation data; expected some, because "
-                "it decides which epoch is better. Pass validation=(x, y), or patience=None"
-            )
+        check_patience(patience, validation)
         folder = checkpoint_folder(checkpoint, every, resume)
         checked = checked_callbacks(callbacks)
         require_classifier(model)
@@ -217,33 +220,19 @@ def fit(
             held_out = checked_data(model, "validation", cast(Data, validation), loss)
         loss = weighted_loss(model, loss, own_loss, class_weight, part)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
+        own_optimizer = optimizer is not None
         optimizer = optimizer_for(model, optimizer, lr=lr, **settings)
-        check_common(
-            ranks,
-            data=samples,
-            validation=held_out,
-            model=model,
-            epochs=epochs,
-            batch_size=batch_size,
-            seed=seed,
-            optimizer=optimizer,
-            clip_norm=clip_norm,
-            patience=patience,
-            batches=batches,
-        )
-        begin_with_the_same(ranks, model, optimizer)
+        alike = {"seed": seed, "clip_norm": clip_norm, "batches": batches, **given}
+        begin_together(ranks, model, optimizer, data=samples, validation=held_out, **alike)
+        used = sharded(optimizer, ranks, checked) if shard_moments else optimizer
         if ranks.size > 1 and processes == "auto":
             processes = False  # MPI does not promise to survive a copied process
         if accumulate > 1:  # one batch, of which a worker computes so many samples at a time
             micro_batch = min(batch_size, micro_batch or batch_size)
             batch_size *= accumulate
-
         n_steps = -(-len(part) // batch_size)
-        state = TrainingState(
-            model, optimizer, history, epochs, n_steps, rank=ranks.rank, n_ranks=ranks.size
-        )
-        check_every = check_every or (1 if model.backend == "numpy" else 50)
-        losses = LossWatch(samples, check_every, ranks)
+        state = TrainingState(model, used, history, epochs, n_steps, ranks.rank, ranks.size)
+        losses = LossWatch(samples, check_every or (1 if model.backend == "numpy" else 50), ranks)
         early = EarlyStopping(patience, metric)
         all_callbacks = CallbackList([early, ProgressBar(progress and ranks.rank == 0)], checked)
         stop: BaseException | None = None
@@ -264,9 +253,8 @@ def fit(
                         loss=loss,
                         team=team,
                         feed=feed,
-                        # In an evaluation each copy computes whole batches, so there are copies
-                        # only if the number of workers is free; and processes=True asks for copies
-                        # that train.
+                        # A copy evaluates whole batches, if the number of workers is free for it;
+                        # and processes=True asks for copies that train.
                         processes="auto" if processes and workers == "auto" else False,
                         shuffle=rng,
                         dropout=dropout,
@@ -277,6 +265,7 @@ def fit(
                         early_stopping=early,
                         metric=metric,
                         ranks=ranks,
+                        shard_moments=used is not optimizer,
                         rows=rows,
                         lengths=lengths_for(model, part, batches),
                         counts=samples.counts_for(loss) if ranks.size > 1 else None,
@@ -289,6 +278,8 @@ def fit(
                     training.run(checkpoints)
                 state.history.stopped = state.stopping or "finished"
             except (KeyboardInterrupt, Terminated) as signal:
+                if ranks.size > 1 and not state._over:
+                    raise  # of this rank alone, while the others are in the middle of a step
                 stop = signal
                 state.history.stopped = word_for(signal)
             except BaseException:
@@ -301,6 +292,8 @@ def fit(
             if (late := interrupts.take()) is not None and stop is None:
                 stop = late
                 state.history.stopped = word_for(late)
+        if isinstance(used, ShardedAdam) and own_optimizer:
+            used.give_back()
         if stop is not None and on_interrupt == "raise":
             raise stop
         return state.history

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from npformer.classifier.lengths import cut, shuffled_by_length
-from npformer.core import Feed, explained_memory_error
+from npformer.clipping import clip_over_ranks
+from npformer.core import Feed, Gradients, explained_memory_error
 from npformer.distributed import Communicator
 from npformer.distributed.parts import parts_by_tokens
 from npformer.engine.batch_shares import WHOLE, Part
@@ -62,6 +63,7 @@ class Training:
     interrupts: Interrupts
     early_stopping: EarlyStopping
     metric: Metric = "accuracy"  # chooses the best epoch
+    shard_moments: bool = False  # whether each rank has moments of Adam of its own shard alone
     ranks: Communicator = field(default_factory=Communicator)  # those that train this model
     rows: np.ndarray | None = None  # of the samples to train on; None: all
     lengths: np.ndarray | None = None  # of these samples, if batches are made by length
@@ -94,6 +96,7 @@ class Training:
                 state._set(epoch=state.epoch + 1, step_in_epoch=0)
             else:
                 break
+        state._set(_over=True)
         self.losses.finish(state)
         if checkpoints is not None:
             checkpoints.write()
@@ -149,22 +152,24 @@ class Training:
             by = f"{self.ranks.size} ranks, each {by}"
             loss = loss.astype(gradients.flat.dtype).reshape(1)
             self.ranks.all_reduce(loss)
-            self.ranks.all_reduce(gradients.flat)
+            if self.shard_moments:
+                self.ranks.reduce_scatter(gradients.flat)
+            else:
+                self.ranks.all_reduce(gradients.flat)
             loss = loss.reshape(())
         workers[by] = workers.get(by, 0) + 1
         state._set(
             step=state.optimizer.steps + 1,
             step_in_epoch=step,
             rows=rows,
-            gradients=gradients,
+            gradients=None if self.shard_moments else gradients,
             _loss=loss,
         )
         self.losses.note(state)
         self.callbacks.call("before_update", state)
         with self._computing(len(rows), backend), self.interrupts.held():
             try:
-                if self.clip_norm is not None:
-                    clip_by_global_norm(gradients, self.clip_norm)
+                self._clip(gradients, part)
                 state.optimizer.step(gradients)
             except NonFiniteGradientError:
                 self.losses.read(state)  # if a loss is not finite, that says where it began
@@ -176,6 +181,14 @@ class Training:
             history.seconds.append(self.seconds())
         self.callbacks.call("after_step", state)
         state._set(rows=None, gradients=None)
+
+    def _clip(self, gradients: Gradients, part: Part) -> None:
+        if self.clip_norm is None:
+            return
+        if part is WHOLE:
+            clip_by_global_norm(gradients, self.clip_norm)
+        else:
+            clip_over_ranks(gradients, self.clip_norm, self.ranks, own_shard=self.shard_moments)
 
     def _part_of(self, rows: np.ndarray, snapshot: Snapshot) -> tuple[np.ndarray, Part, int]:
         """Return this rank's rows of a batch, their place in it, and to what length to cut them."""
