@@ -261,7 +261,7 @@ def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(
 def test_weights_are_saved_before_they_are_tested(tmp_path, capsys, monkeypatch):
     sizes = []
 
-    def interrupted(model, data, batch_size):
+    def interrupted(model, data, batch_size, **more):
         sizes.append(batch_size)
         raise KeyboardInterrupt
 
