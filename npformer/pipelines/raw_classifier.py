@@ -15,6 +15,7 @@ from npformer.core import backends, checks, described
 from npformer.distributed import as_communicator
 from npformer.models import EncoderConfig
 from npformer.pipelines.class_names import ClassNames, check_as_many
+from npformer.pipelines.raw_report import settings_of_report
 from npformer.pipelines.scores import Scores, scores_of
 from npformer.pipelines.split import stratified
 from npformer.pipelines.training_settings import check_without_validation, filled
@@ -161,8 +162,7 @@ class RawClassifier(ABC):
             if weights is not None:
                 training["sample_weight"] = np.asarray(weights)[rows]
             listed, y = [listed[i] for i in rows], y[rows]
-        if isinstance(training.get("class_weight"), Mapping):
-            given = training["class_weight"]
+        if isinstance(given := training.get("class_weight"), Mapping):
             of = names.numbers(given, "the keys of class_weight")
             training["class_weight"] = dict(zip(of.tolist(), given.values(), strict=True))
         self.learn(listed)
@@ -177,9 +177,8 @@ class RawClassifier(ABC):
         for member in range(members):
             model = self.build(len(names), self.seed + member).to(self.backend)
             self.models.append(model)  # now, so that weights are kept if the training is stopped
-            place = None if checkpoint is None else Path(checkpoint)
-            if place is not None and members > 1:
-                place = place / f"member-{member + 1}"
+            of_member = [f"member-{member + 1}"] if members > 1 else []
+            place = None if checkpoint is None else Path(checkpoint, *of_member)
             self.histories.append(
                 fit(
                     model,
@@ -228,8 +227,7 @@ class RawClassifier(ABC):
         """The history of the training; of an ensemble that of its first member."""
         if not self.histories:
             raise NotTrainedError(
-                "there is no history: it is not saved with a classifier. npformer train writes "
-                "it to history.json"
+                "there is no history: it is not saved with a model, and npformer train writes it"
             )
         return self.histories[0]
 
@@ -275,21 +273,23 @@ class RawClassifier(ABC):
         labels: Any,
         /,
         path: str | os.PathLike[str] = "report.html",
+        *,
+        scores: Scores | None = None,
+        beside: Mapping[str, Scores | None] | None = None,
         **more: Any,
     ) -> Path:
         """Write an HTML file that shows what the model does with labelled samples.
 
-        Of an ensemble it shows each member. `more` are arguments of `npformer.report`, where
-        `samples` says which are looked at closely.
+        It begins with the scores and, `beside` them, those of others, by name; of an ensemble it
+        shows each member. `more` are arguments of `npformer.report`, such as `samples`.
         """
         y = self.names.numbers(labels)
-        x, mask = self.arrays(self.checked(samples, "samples"))
+        scores = scores or self.evaluate(samples, labels)
         models = {f"member {i + 1}": model for i, model in enumerate(self.models)}
-        settings: dict[str, Any] = {
-            "token_names": self.token_names(),
-            "class_names": self.names.words(),
-            **more,
-        }
+        listed = self.checked(samples, "samples")
+        x, mask = self.arrays(listed)
+        shown = settings_of_report(self.names, listed, scores, beside or {})
+        settings = {"token_names": self.token_names(), **shown, **more}
         return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
 
     def to(self, backend: str) -> Self:

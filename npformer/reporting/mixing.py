@@ -16,7 +16,7 @@ from npformer.reporting.elements import e
 from npformer.reporting.judged import Judged
 from npformer.reporting.names import Called
 from npformer.reporting.png import data_address, shrunk
-from npformer.reporting.views import SIDE, answer, sample_view, size_class, target
+from npformer.reporting.views import SIDE, answer, sample_view, shown_length, size_class, target
 
 MOST_PICTURES = 600
 """Heads are left out if there would be more pictures of matrices, but for one of each layer."""
@@ -59,6 +59,7 @@ def mixing_section(
             e(
                 "article",
                 e("h3", f"Sample {i}{': ' if label else ''}{label}"),
+                e("p", called.sample(i), class_="text") if called.sample(i) else None,
                 e(
                     "div",
                     e("div", sample_view(first.samples, i, called), class_="sample"),
@@ -100,6 +101,9 @@ def _pictures(
             mask = None if call.context.mask is None else to_numpy(call.context.mask)
             for place, i in enumerate(chosen):
                 kept, matrices = None if mask is None else mask[place], _matrices(call, place)
+                if kept is not None:
+                    n = shown_length(kept)
+                    kept, matrices = kept[:n], matrices[:, :n, :n]
                 figures = [
                     _figure(head, matrix, kept, side, looked.judged, i, called)
                     for head, matrix in enumerate(matrices[:most])

@@ -9,6 +9,9 @@ from npformer.core import checks, described
 LONGEST = 40
 """Characters of a name that are shown."""
 
+LONGEST_SAMPLE = 400
+"""Characters of a sample's name that are shown."""
+
 Names = Mapping[int, str] | Sequence[str]
 
 
@@ -18,6 +21,12 @@ class Called:
 
     tokens: Mapping[int, str] = field(default_factory=dict)
     classes: Mapping[int, str] = field(default_factory=dict)
+    samples: Mapping[int, str] = field(default_factory=dict)
+
+    def sample(self, i: int) -> str:
+        """Return what a sample is called, at most its beginning; "" if it has no name."""
+        name = self.samples.get(int(i), "")
+        return name if len(name) <= LONGEST_SAMPLE else f"{name[: LONGEST_SAMPLE - 1]}…"
 
     def token(self, number: Any) -> str:
         """Return what a token id is called."""

@@ -10,7 +10,12 @@ from npformer.reporting.judged import judge
 from npformer.reporting.mixing import Looked, mixing_section
 from npformer.reporting.names import Called
 from npformer.reporting.style import STYLE
-from npformer.reporting.tables import mistakes_section, models_section, tensors_section
+from npformer.reporting.tables import (
+    mistakes_section,
+    models_section,
+    opening_section,
+    tensors_section,
+)
 
 CONTENTS = {
     "models": "models",
@@ -28,6 +33,7 @@ def page(
     called: Called,
     notes: dict[str, str],
     batch_size: int,
+    opening: Sequence[str | Sequence[Sequence[str]]] = (),
 ) -> bytes:
     """Return the HTML file: samples and models have been checked."""
     looked = []
@@ -44,10 +50,13 @@ def page(
         tensors_section(looked, chosen),
         mistakes_section(looked, called, left_out),
     ]
+    if opening:
+        sections.insert(0, opening_section(opening))
     if left_out:
         items = [e("li", words) for words in left_out]
         sections.append(e("section", e("h2", "Not shown"), e("ul", items), id="not-shown"))
-    links = CONTENTS | ({"not-shown": "not shown"} if left_out else {})
+    links = ({"results": "results"} if opening else {}) | CONTENTS
+    links |= {"not-shown": "not shown"} if left_out else {}
     return document(
         title,
         STYLE,

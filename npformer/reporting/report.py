@@ -33,6 +33,8 @@ def report(
     title: str = "A look inside",
     notes: Mapping[str, str] | None = None,
     batch_size: int = 256,
+    sample_names: Sequence[str] | None = None,
+    opening: Sequence[str | Sequence[Sequence[str]]] = (),
 ) -> Path:
     """Write one HTML file that shows what a model does with labelled data, and return its path.
 
@@ -57,6 +59,10 @@ def report(
         Remarks on models, by their names; that of a single one is "model".
     batch_size : int
         As in `evaluate`.
+    sample_names : list of str, optional
+        What the samples are called, such as the texts that they were made of.
+    opening : list of str or tables, optional
+        What the report begins with: paragraphs, and tables as lists of rows, the heading first.
 
     Notes
     -----
@@ -80,13 +86,15 @@ def report(
     called = Called(
         checked_names("token_names", token_names, first.vocab_size, "token id"),
         checked_names("class_names", class_names, first.n_classes, "class"),
+        checked_names("sample_names", sample_names, len(x), "sample"),
     )
     notes = {} if notes is None else notes
     checks.instance("notes", notes, Mapping)
     for name, words in notes.items():
         checks.choice("a name in notes", name, models)
         checks.text(f"notes[{name!r}]", words)
-    write_whole(path, page(title, batches, models, chosen, called, dict(notes), batch_size))
+    made = page(title, batches, models, chosen, called, dict(notes), batch_size, opening)
+    write_whole(path, made)
     return path
 
 

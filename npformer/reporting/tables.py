@@ -26,6 +26,14 @@ DECADES = 6
 """Of the bars of gradient norms, from the largest norm down."""
 
 
+def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element:
+    """Return the paragraphs and tables that a report begins with."""
+    parts = [
+        e("p", each) if isinstance(each, str) else table(each[0], each[1:]) for each in opening
+    ]
+    return e("section", e("h2", "Results"), parts, id="results")
+
+
 def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
     """Return a table of the models and of how well they do."""
     rows = []
@@ -175,6 +183,11 @@ def _count(count: int, total: int, right: bool) -> Element | str:
     return e("b", str(count), style=f"background: rgba({colour}, {0.15 + 0.5 * count / total:.2f})")
 
 
+def _text(i: int, called: Called) -> Element | None:
+    text = called.sample(i)
+    return e("p", text, class_="text") if text else None
+
+
 def _worst(judged: Judged, called: Called) -> list[Element]:
     worst = judged.worst(WORST)
     of = "largest losses" if judged.predicted is None else "worst mistakes"
@@ -186,6 +199,7 @@ def _worst(judged: Judged, called: Called) -> list[Element]:
         items.append(
             e(
                 "li",
+                _text(i, called),
                 sample_view(judged.samples, i, called, judged),
                 e("p", "; ".join(word for word in words if word)),
             )

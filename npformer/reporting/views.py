@@ -13,6 +13,9 @@ from npformer.reporting.png import data_address, shrunk
 MOST_TOKENS = 128
 """Tokens of a sequence that are written out."""
 
+MOST_PADDING = 8
+"""Tokens of padding that are shown at the end of a sample."""
+
 SIDE = 128
 """Rows and columns of the largest picture."""
 
@@ -48,7 +51,7 @@ def _tokens(
 ) -> Element:
     ids, y = samples.x[i], np.asarray(samples.y)[i]
     items = []
-    for place in range(min(len(ids), MOST_TOKENS)):
+    for place in range(min(shown_length(kept), MOST_TOKENS)):
         kind, label = "token", None
         if not kept[place]:
             kind = "token padding"
@@ -69,8 +72,15 @@ def _tokens(
             )
         )
     left = len(ids) - len(items)
-    more = e("p", f"and {left} more tokens", class_="note") if left else None
+    of_padding = " of padding" if not kept[len(items) :].any() else ""
+    more = e("p", f"and {left} more tokens{of_padding}", class_="note") if left else None
     return e("div", e("ol", items, class_="tokens"), more, class_="tokens-box")
+
+
+def shown_length(kept: np.ndarray) -> int:
+    """Return how many tokens of a sample are shown: all but the rest of a long padding."""
+    last = int(np.flatnonzero(kept).max(initial=-1)) + 1
+    return min(len(kept), last + MOST_PADDING)
 
 
 def answer(judged: Judged, i: int, called: Called) -> str:

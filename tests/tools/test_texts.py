@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 
 import numpy as np
@@ -49,7 +50,11 @@ def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
     assert metrics["baselines"]["majority class"]["accuracy"] == 0.5
     (history,) = json.loads((trained_on_texts / "history.json").read_text())
     assert len(history["train_loss"]) == 4
-    assert "bread" in (trained_on_texts / "report.html").read_text("utf-8")
+    report = (trained_on_texts / "report.html").read_text("utf-8")
+    assert "<h1>reviews.csv: 40 texts of the test</h1>" in report
+    assert "majority class" in report
+    assert ">precision<" in report
+    assert re.search(r'<p class="text">[a-z ]* no\d+</p>', report)
 
 
 def test_the_model_is_the_one_that_was_measured(trained_on_texts, prints):

@@ -21,7 +21,7 @@ from npformer.data.tables import read_table
 from npformer.inspection.summary import summary
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES
-from npformer.pipelines import RawClassifier, Scores, SeriesClassifier, TextClassifier
+from npformer.pipelines import RawClassifier, SeriesClassifier, TextClassifier
 from npformer.text import TOKENIZERS
 from npformer.tools.cli import common
 from npformer.tools.cli.file_results import compared, scores_of_baselines, worst_mistakes
@@ -230,7 +230,11 @@ def _finish(
             f"{len(test):,} {metrics['kind']} of the test: {scores}\n\n{compared(scores, beside)}\n"
         )
         print(worst_mistakes(scores, test, classifier))
-        _report(folder, classifier, test, beside)
+        some = test.rows(range(min(len(test), MOST_REPORTED)))
+        title = f"{Path(options.task).name}: {len(test):,} {metrics['kind']} of the test"
+        classifier.report(
+            some.samples, some.labels, path / REPORT, title=title, scores=scores, beside=beside
+        )
         files.append(REPORT)
     for name, values in (("history", histories), ("metrics", metrics)):
         write_whole(path / f"{name}.json", (json.dumps(values, indent=2) + "\n").encode())
@@ -243,20 +247,6 @@ def _finish(
     print(f"{path}: {', '.join(files)}; {curves}")
     own = '"a text of your own"' if isinstance(classifier, TextClassifier) else "FILE"
     print(f"npformer predict {shlex.quote(str(path))} {own}")
-
-
-def _report(
-    folder: RunFolder, classifier: RawClassifier, test: Part, beside: dict[str, Scores | None]
-) -> None:
-    some = test.rows(range(min(len(test), MOST_REPORTED)))
-    notes = "; ".join(
-        f"{name} has accuracy {each.accuracy:.4f} and macro F1 {each.macro_f1:.4f}"
-        for name, each in beside.items()
-        if each is not None
-    )
-    path = folder.path / REPORT
-    first = "model" if len(classifier.models) == 1 else "member 1"
-    classifier.report(some.samples, some.labels, path, title="A look inside", notes={first: notes})
 
 
 def _plain(value: Any) -> Any:

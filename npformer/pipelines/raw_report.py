@@ -1,0 +1,42 @@
+"""What a report on raw samples shows beside the models: scores, baselines, and the samples."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from npformer.pipelines.class_names import ClassNames
+from npformer.pipelines.scores import Scores
+
+Table = list[list[str]]
+"""Rows of cells; the first is the heading."""
+
+
+def settings_of_report(
+    names: ClassNames,
+    samples: Sequence[Any],
+    scores: Scores,
+    beside: Mapping[str, Scores | None],
+) -> dict[str, Any]:
+    """Return arguments of `npformer.report`: names of classes and samples, and its opening."""
+    texts = list(samples) if all(isinstance(each, str) for each in samples) else None
+    opening = _opening(scores, beside)
+    return {"class_names": names.words(), "sample_names": texts, "opening": opening}
+
+
+def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | Table]:
+    """Return a sentence, a table of the model and the baselines, and one of the classes."""
+    compared: Table = [["", "accuracy", "macro F1"]]
+    for name, each in {"this model": scores, **beside}.items():
+        if each is not None:
+            compared.append([name, f"{each.accuracy:.4f}", f"{each.macro_f1:.4f}"])
+    classes: Table = [["class", "labels", "precision", "recall", "F1"]]
+    of_class = zip(
+        scores.classes,
+        scores.confusion.sum(axis=1),
+        scores.precision,
+        scores.recall,
+        scores.f1,
+        strict=True,
+    )
+    for name, n, *shares in of_class:
+        classes.append([str(name), f"{n:,}", *(f"{share:.4f}" for share in shares)])
+    return [f"Measured on {scores.n:,} samples.", compared, classes]
