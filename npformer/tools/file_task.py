@@ -269,8 +269,9 @@ def chosen_column(table: Table, given: str | None, role: str) -> str:
     if len(found) == 1:
         return found[0]
     raise ValueError(
-        f"which column of {table.path} is it? It has {', '.join(map(repr, table.columns))}. Name "
-        f"one with --{role} COLUMN"
+        f"which column of {table.path} holds the {role}s? It has "
+        f"{', '.join(map(repr, table.columns))}. Name it with --{role} COLUMN; a table of texts "
+        "needs --text and --label, one of series --id, --time and --label"
     )
 
 
