@@ -47,6 +47,13 @@ def test_a_task_is_trained_evaluated_and_predicted(tmp_path):
     assert npformer(4, "predict", run).stdout == npformer(0, "predict", run).stdout
 
 
+def test_the_doctor_sees_all_ranks():
+    said = npformer(2, "doctor").stdout
+    assert said.count("npformer     ") == 1
+    assert re.search(r"^ok +rank 0 +on .*, \d+ cores?$", said, re.MULTILINE)
+    assert "rank 1" in said
+
+
 def test_a_run_goes_on_with_another_number_of_ranks(tmp_path):
     npformer(2, "train", "digits", *TINY, "--out", tmp_path / "run")
     said = npformer(3, "train", "digits", "--epochs=5", "--resume", "--out", tmp_path / "run")

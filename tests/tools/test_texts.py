@@ -205,7 +205,10 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
     ("words", "problem"),
     [
         (["{folder}/none.csv"], "none.csv does not exist"),
-        (["{folder}/a.csv"], "which column of {folder}/a.csv holds the texts? It has 'id', 'words', 'kind'"),
+        (
+            ["{folder}/a.csv"],
+            "which column of {folder}/a.csv holds the texts? It has 'id', 'words', 'kind'",
+        ),
         (["{folder}/a.csv", "--text", "word"], "no column 'word'; it has 'id', 'words', 'kind'."),
         (["{folder}/a.csv", "--text", "words"], "Name it with --label COLUMN"),
         (["{folder}/a.csv", "--text=words", "--label=id"], "too few to set 0.2 of them aside"),

@@ -21,6 +21,7 @@ from npformer.core import (
     to_numpy,
     use_precision,
 )
+from npformer.distributed import Communicator
 from npformer.models import EncoderConfig
 from npformer.tools.cli import common
 
@@ -33,7 +34,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a line for each finding."""
     healthy = True
-    for line in diagnose():
+    for line in diagnose(options.ranks):
         mark = {True: "ok", False: "PROBLEM", None: "--"}[line.ok]
         print(f"{mark:<8} {line.what:<12} {line.found}")
         healthy = healthy and line.ok is not False
@@ -49,7 +50,7 @@ class Finding:
     ok: bool | None = True
 
 
-def diagnose() -> Iterator[Finding]:
+def diagnose(ranks: Communicator) -> Iterator[Finding]:
     """Yield what is installed, and whether each backend works."""
     yield Finding("npformer", npformer.__version__)
     yield Finding("Python", f"{platform.python_version()}, {platform.platform()}")
@@ -61,6 +62,7 @@ def diagnose() -> Iterator[Finding]:
     version = _version("matplotlib")
     missing = 'not installed; python -m pip install "npformer[plot]"'
     yield Finding("matplotlib", version or missing, ok=bool(version) or None)
+    yield from _ranks(ranks)
     yield _self_test("numpy")
     try:
         gpu = get_backend("cupy")
@@ -74,6 +76,17 @@ def diagnose() -> Iterator[Finding]:
     for what, description in gpu.details():
         yield Finding(what, description)
     yield from _examine("cupy")
+
+
+def _ranks(ranks: Communicator) -> Iterator[Finding]:
+    """Yield what several ranks are and may use; of a single one, whether there could be more."""
+    if ranks.size == 1:
+        version = _version("mpi4py")
+        missing = 'not installed; python -m pip install "npformer[mpi]"'
+        yield Finding("mpi4py", version or missing, ok=bool(version) or None)
+        return
+    for rank, (node, n) in enumerate(ranks.gather((platform.node(), cores()))):
+        yield Finding(f"rank {rank}", f"on {node}, {n} core{'s' * (n != 1)}")
 
 
 def _version(package: str) -> str | None:
