@@ -9,6 +9,7 @@ a round in the order in which they are ready.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import binom
 
 from benchmarks.network.schedules import SCHEDULES, doubling, halving, meeting
 
@@ -27,11 +28,17 @@ class Noise:
     factor: float = 1.0
     """How much longer it then takes."""
 
-    def factors(self, rng, n):
-        """Return by how much longer than usual each rank takes."""
-        return rng.lognormal(0.0, self.sigma, n) * np.where(
-            rng.random(n) < self.slow, self.factor, 1.0
-        )
+    def draw(self, rng, steps, n):
+        """Return by how much longer than usual each rank takes in each step.
+
+        How many are slow is drawn in strata, so that the mean over few steps is near that over
+        many.
+        """
+        found = rng.lognormal(0.0, self.sigma, (steps, n))
+        strata = (rng.permutation(steps) + rng.random()) / steps
+        for row, count in zip(found, binom.ppf(strata, n, self.slow), strict=True):
+            row[rng.choice(n, int(count), replace=False)] *= self.factor
+        return found
 
 
 QUIET = Noise()
@@ -76,7 +83,7 @@ class Simulation:
     def __init__(self, cluster, work, schedule="as MPICH does", noise=QUIET, seed=0):
         self.cluster, self.work, self.noise = cluster, work, noise
         self.schedule = SCHEDULES[schedule]
-        self.rng = np.random.default_rng(seed)
+        self.seed, self.late = seed, np.random.default_rng((seed, 1))
         self.polls = noise is not QUIET
         n, k = cluster.ranks, cluster.on_machine
         self._machine, self._shape = np.arange(n) // k, (n // k, k)
@@ -84,17 +91,18 @@ class Simulation:
 
     def seconds(self, steps):
         """Return the mean seconds of a step."""
-        clock = np.zeros(self.cluster.ranks)
-        for _ in range(steps):
-            clock = self.step(clock)
-        return clock.max() / steps
+        n = self.cluster.ranks
+        clock = np.zeros(n)
+        for factors in self.noise.draw(np.random.default_rng(self.seed), steps, n):
+            clock = self.step(clock, factors)
+        return float(clock.max()) / steps
 
-    def step(self, clock):
-        """Return the clocks after a step."""
+    def step(self, clock, factors):
+        """Return the clocks after a step in which computing takes so many times as long."""
         cluster, work = self.cluster, self.work
         n = cluster.ranks
         update = work.update / n if work.shard_moments else work.update
-        taken = work.compute * self.noise.factors(self.rng, n)
+        taken = work.compute * factors
         if n == 1:
             return clock + taken + update
         if work.meets:
@@ -128,7 +136,7 @@ class Simulation:
         for each in meeting(self.cluster.ranks):
             there = self.exchange(now, *each)
             if self.polls:
-                late = self.rng.uniform(0.0, PAUSE, len(there))
+                late = self.late.uniform(0.0, PAUSE, len(there))
                 there = there + np.where((there > now) & (there - came > SPIN), late, 0.0)
             now = there
         return now
