@@ -32,7 +32,7 @@ def run(words):
     figures = simulate(Predictions(measured, chosen.seed))
     blocks = {
         "ranks-model inputs": report.inputs(measured),
-        "ranks-model scaling": report.scaling(figures["efficiencies"]),
+        "ranks-model scaling": report.scaling(measured, figures["efficiencies"]),
         "ranks-model breaks": report.breaks(figures["breaks"], figures["losses"]),
         "ranks-model remedies": report.remedies(figures["remedies"], REMEDIED),
         "ranks-model layouts": report.layouts(figures["layouts"]),

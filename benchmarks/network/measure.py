@@ -29,7 +29,7 @@ SECONDS = {"S": 2.0, "M": 5.0, "X": 6.0, "BERT": 9.0}
 
 FITTED = 1 << 18
 """Numbers in the vector from which bandwidth and sums are taken: 1 MB, because the shards of many
-ranks are small. Larger vectors pay for memory that is taken anew in each exchange."""
+ranks are small."""
 
 VECTORS = (1, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 """Numbers in the vectors on which the formula is compared with two ranks."""
@@ -89,8 +89,10 @@ def pieces(model):
     blocks = [part for part in sizes if "blocks" in part]
     first = [part for part in sizes if part.startswith("embed")]
     last = [part for part in sizes if part not in {*blocks, *first}]
-    return [sum(sizes[part] for part in last), *(sizes[part] for part in reversed(blocks))] + [
-        sum(sizes[part] for part in first)
+    return [
+        sum(sizes[part] for part in last),
+        *(sizes[part] for part in reversed(blocks)),
+        sum(sizes[part] for part in first),
     ]
 
 
@@ -123,13 +125,19 @@ def exchanges():
     moved = x.nbytes / 2
     gather = (best(lambda: ranks.all_gather(x)) - meeting) / moved
     scatter = (best(lambda: ranks.reduce_scatter(x)) - meeting) / moved
-    summed = {n: best(lambda x=np.ones(n, "float32"): ranks.all_reduce(x)) for n in VECTORS}
+    summed = {}
+    for n in VECTORS:
+        vector = np.ones(n, "float32")
+        summed[4 * n] = best(partial(ranks.all_reduce, vector))
+    two = np.ones((2, FITTED), "float32")
+    add_alone = fastest(lambda: np.add(*two, out=two[0]), 1.0, time.process_time) / x.nbytes
     return {
         "latency": latency,
         "call": significant(max(0.0, meeting - latency)),
         "bandwidth": significant(1.0 / gather),
         "add": significant(max(0.0, scatter - gather)),
-        "all_reduce": {4 * n: seconds for n, seconds in summed.items()},
+        "add_alone": significant(add_alone),
+        "all_reduce": summed,
     }
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.network import formulas
 from benchmarks.network.networks import NETWORKS, Cluster, Link
 from benchmarks.network.simulator import QUIET, USUAL, Simulation, Work, seconds
 
@@ -11,7 +12,8 @@ RANKS = tuple(1 << k for k in range(11))
 CORES = (1, 16)
 GLOBAL_BATCH = 1024
 """Samples of a step in strong scaling: the 1,024 ranks have one each."""
-STEPS = 20
+STEPS, RANK_STEPS = 20, 1024
+"""At least so many steps are simulated, and so many of single ranks, of which few are slow."""
 FORWARD = 1 / 3
 """Of a step: its matrix products are a third of all. Gradients come after it."""
 ENOUGH = 0.8
@@ -76,7 +78,8 @@ class Predictions:
 
     def seconds(self, cluster, work, schedule="as MPICH does", noise=USUAL):
         """Return the mean seconds of a simulated step."""
-        return seconds(cluster, work, schedule, noise, self.seed, STEPS)
+        steps = max(STEPS, RANK_STEPS // cluster.ranks)
+        return seconds(cluster, work, schedule, noise, self.seed, steps)
 
     def efficiency(self, scaling, size, cores, link):
         """Return by how much n ranks come near to n times the speed of one."""
@@ -84,13 +87,25 @@ class Predictions:
         whole = RANKS if scaling == "strong" else (1,) * len(RANKS)
         return [taken[0] / (n * t) for n, t in zip(whole, taken, strict=True)]
 
+    def undisturbed(self, scaling, size, cores, link):
+        """Return the efficiency of the most ranks if none is ever slow, by the formula."""
+        taken = []
+        for n in (1, RANKS[-1]):
+            cluster, work = self.case(scaling, size, cores, link, n)
+            taken.append(formulas.step(cluster, work.size, work.compute, work.update))
+        return taken[0] / taken[1] / (RANKS[-1] if scaling == "strong" else 1)
+
     def efficiencies(self):
-        """Return all of them, by scaling, size, cores and network."""
+        """Return all of them, by scaling, size, cores and network; `undisturbed` comes last."""
         return {
             scaling: {
                 size: {
                     cores: {
-                        link.name: self.efficiency(scaling, size, cores, link) for link in NETWORKS
+                        link.name: [
+                            *self.efficiency(scaling, size, cores, link),
+                            self.undisturbed(scaling, size, cores, link),
+                        ]
+                        for link in NETWORKS
                     }
                     for cores in CORES
                 }
@@ -127,7 +142,7 @@ class Predictions:
                 for cores, by_link in by_cores.items():
                     for link in NETWORKS:
                         row = by_link[link.name]
-                        low = [n for n, e in zip(RANKS, row, strict=True) if e < ENOUGH]
+                        low = [n for n, e in zip(RANKS, row, strict=False) if e < ENOUGH]
                         n = low[0] if low else RANKS[-1]
                         losses = self.losses(scaling, size, cores, link, n)
                         found[f"{scaling}, {size}, {cores}, {link.name}"] = {

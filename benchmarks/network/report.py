@@ -2,7 +2,7 @@
 
 from benchmarks.network import formulas
 from benchmarks.network.networks import NETWORKS, Cluster
-from benchmarks.network.predictions import CORES, ENOUGH, GLOBAL_BATCH, MACHINE, RANKS
+from benchmarks.network.predictions import CORES, ENOUGH, GLOBAL_BATCH, MACHINE, RANKS, Predictions
 from benchmarks.network.simulator import USUAL
 
 SHORT = {link.name: link.name.split(",")[0] for link in NETWORKS}
@@ -55,9 +55,10 @@ def inputs(measured):
         "processor, the fastest step. Two ranks of this machine: an empty message takes "
         f"{1e6 * memory['latency']:.1f} us through shared memory, a byte "
         f"{1e9 / memory['bandwidth']:.2f} ns, adding it {1e9 * memory['add']:.2f} ns, and the "
-        f"Python of a meeting {1e6 * memory['call']:.1f} us. Their real all-reduce of 64 KB to "
-        f"64 MB takes {min(ratios):.1f} to {max(ratios):.1f} times what the formula says: long "
-        "vectors pay for memory that is taken anew in each exchange, which the model leaves out.",
+        f"Python of a meeting {1e6 * memory['call']:.1f} us. Adding includes the memory that MPI "
+        f"and npformer take for it; the sum alone takes {1e9 * memory['add_alone']:.2f} ns. Their "
+        f"real all-reduce of 64 KB to 64 MB takes {min(ratios):.1f} to {max(ratios):.1f} times "
+        "what the formula says.",
         "",
         row("network", "latency, us", "GB/s", "source"),
         "|---|---:|---:|---|",
@@ -71,8 +72,6 @@ def inputs(measured):
 
 def compared(measured):
     """Return the all-reduces of two ranks of this machine: as measured, and by the formula."""
-    from benchmarks.network.predictions import Predictions
-
     it = Predictions(measured)
     cluster = Cluster(2, it.memory, **it.costs)
     meeting = cluster.call + it.memory.latency
@@ -84,7 +83,8 @@ def compared(measured):
 
 def efficiency(efficiencies, scaling):
     """Return the efficiencies of one way to scale: of 1 core, and of 16, in per cent."""
-    lines = [row("model", "network", *(f"{n:,}" for n in RANKS[1:])), rule(2, len(RANKS) - 1)]
+    lines = [row("model", "network", *(f"{n:,}" for n in RANKS[1:]), "none slow")]
+    lines.append(rule(2, len(RANKS)))
     for size, by_cores in efficiencies[scaling].items():
         for link in NETWORKS:
             pairs = zip(*(by_cores[cores][link.name][1:] for cores in CORES), strict=True)
@@ -93,14 +93,17 @@ def efficiency(efficiencies, scaling):
     return "\n".join(lines)
 
 
-def scaling(efficiencies):
+def scaling(measured, efficiencies):
     """Return both tables of efficiencies."""
+    batches = {name: model["workload"]["batch"] for name, model in measured["models"].items()}
+    largest = ", ".join(f"{NAMES[name]} {RANKS[-1] * b:,}" for name, b in batches.items())
     return "\n".join(
         [
             f"{SIMULATED} Efficiency in per cent, by the number of ranks: with one core for each "
             f"rank, as measured, / with {CORES[1]} cores that share its work without a loss.",
             "",
-            "Weak scaling: each rank keeps its batch, so that the batch of all grows with them.",
+            "Weak scaling: each rank keeps its batch, and the batch of all grows with them. With "
+            f"{RANKS[-1]:,} ranks a step has so many samples: {largest}.",
             "",
             efficiency(efficiencies, "weak"),
             "",
@@ -110,7 +113,8 @@ def scaling(efficiencies):
             "",
             f"One rank on each machine; steps of ranks vary by {100 * USUAL.sigma:.0f} % "
             f"(log-normal), and 1 in {1 / USUAL.slow:,.0f} takes {USUAL.factor} times as long. "
-            "These two are assumptions.",
+            f"These two are assumptions; the last column has {RANKS[-1]:,} ranks without them, by "
+            "the formula.",
         ]
     )
 
@@ -207,7 +211,8 @@ def plot(efficiencies, path):
         for ax, size in zip(axes, ("M", "BERT"), strict=True):
             for link, colour in zip(NETWORKS, colours, strict=True):
                 for cores, style in zip(CORES, (":", "-"), strict=True):
-                    values = [100 * e for e in efficiencies[scaling][size][cores][link.name]]
+                    values = efficiencies[scaling][size][cores][link.name][: len(RANKS)]
+                    values = [100 * e for e in values]
                     ax.plot(RANKS, values, style, color=colour, marker="o", markersize=3)
             ax.set_title(f"{NAMES[size]}, {scaling} scaling", loc="left", fontsize=10.5)
             ax.grid(axis="y", color="0.92")

@@ -59,7 +59,7 @@ class Work:
     """What is summed: after which share of `compute` it is ready, and its bytes."""
     shard_moments: bool = False
     meets: bool = True
-    """Whether ranks meet before they exchange, as npformer's do; without, to see what that costs."""
+    """Whether ranks meet before they exchange, as npformer's do."""
 
     @property
     def size(self):
