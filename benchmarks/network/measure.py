@@ -31,6 +31,9 @@ FITTED = 1 << 18
 """Numbers in the vector from which bandwidth and sums are taken: 1 MB, because the shards of many
 ranks are small."""
 
+RUNS = 4
+"""Of the exchanges, each by processes of its own, whose memory may lie better or worse."""
+
 VECTORS = (1, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 """Numbers in the vectors on which the formula is compared with two ranks."""
 
@@ -97,11 +100,7 @@ def pieces(model):
 
 
 def exchanges():
-    """Return what messages cost between two ranks of this machine, run by each of them.
-
-    Bandwidth and sums are those of the exchanges themselves, with the copies that MPI and npformer
-    make: an all-gather moves half of a vector, a reduce-scatter moves and adds as much.
-    """
+    """Return the seconds of exchanges between two ranks of this machine, run by each of them."""
     from mpi4py import MPI
 
     from npformer.distributed import world
@@ -115,44 +114,59 @@ def exchanges():
         call()
         return time.perf_counter() - began
 
-    def best(call, seconds=2.5):
+    def best(call, seconds=1.0):
         tries = int(comm.allreduce(max(5, seconds / comm.allreduce(timed(call))), MPI.MIN))
-        return significant(comm.allreduce(min(timed(call) for _ in range(tries)), MPI.MAX))
+        return comm.allreduce(min(timed(call) for _ in range(tries)), MPI.MAX)
 
-    latency = best(lambda: comm.Sendrecv(one, other, recvbuf=there, source=other))
-    meeting = best(ranks._meet)
     x = np.ones(FITTED, "float32")
-    moved = x.nbytes / 2
-    gather = (best(lambda: ranks.all_gather(x)) - meeting) / moved
-    scatter = (best(lambda: ranks.reduce_scatter(x)) - meeting) / moved
-    summed = {}
-    for n in VECTORS:
-        vector = np.ones(n, "float32")
-        summed[4 * n] = best(partial(ranks.all_reduce, vector))
     two = np.ones((2, FITTED), "float32")
-    add_alone = fastest(lambda: np.add(*two, out=two[0]), 1.0, time.process_time) / x.nbytes
-    return {
-        "latency": latency,
-        "call": significant(max(0.0, meeting - latency)),
-        "bandwidth": significant(1.0 / gather),
-        "add": significant(max(0.0, scatter - gather)),
-        "add_alone": significant(add_alone),
-        "all_reduce": summed,
+    found = {
+        "message": best(lambda: comm.Sendrecv(one, other, recvbuf=there, source=other)),
+        "meeting": best(ranks._meet),
+        "gather": best(lambda: ranks.all_gather(x)),
+        "scatter": best(lambda: ranks.reduce_scatter(x)),
+        "sum": fastest(lambda: np.add(*two, out=two[0]), 1.0, time.process_time),
     }
+    for n in VECTORS:
+        found[str(4 * n)] = best(partial(ranks.all_reduce, np.ones(n, "float32")))
+    return found
 
 
-def measure():
-    """Return all that is measured, each in processes of its own."""
+def memory(runs):
+    """Return what messages cost within a machine, from several runs of `exchanges`.
+
+    Bandwidth and sums are those of the exchanges themselves, with the copies that MPI and npformer
+    make: an all-gather moves half of a vector, a reduce-scatter moves and adds as much.
+    """
+    best = {name: min(run[name] for run in runs) for name in runs[0]}
+    moved = 4 * FITTED / 2
+    gather = (best["gather"] - best["meeting"]) / moved
+    scatter = (best["scatter"] - best["meeting"]) / moved
+    alone = best["sum"] / (2 * moved)
+    found = {
+        "latency": best["message"],
+        "call": max(0.0, best["meeting"] - best["message"]),
+        "bandwidth": 1.0 / gather,
+        "add": max(alone, scatter - gather),
+        "add_alone": alone,
+    }
+    found = {name: significant(value) for name, value in found.items()}
+    return found | {"all_reduce": {str(4 * n): significant(best[str(4 * n)]) for n in VECTORS}}
+
+
+def measure(before=None):
+    """Return all that is measured, each in processes of its own; `before`: keep its models."""
     from benchmarks.ranks import mpiexec
 
     if mpiexec() is None:
         raise SystemExit("there is no mpiexec; install one: python -m pip install 'npformer[mpi]'")
     this = [sys.executable, "-m", "benchmarks.network.measure"]
-    found = {"machine": machine(), "models": {}}
-    for name in SIZES:
+    found = dict(before or {"machine": machine(), "models": {}})
+    for name in () if before else SIZES:
         found["models"][name] = answer([*this, name])
         print(name, found["models"][name], flush=True)
-    found["memory"] = answer([mpiexec(), "-n", "2", *this, "memory"])
+    runs = [answer([mpiexec(), "-n", "2", *this, "memory"]) for _ in range(RUNS)]
+    found["memory"] = memory(runs)
     print(found["memory"], flush=True)
     return found
 

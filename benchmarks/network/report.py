@@ -55,8 +55,8 @@ def inputs(measured):
         "processor, the fastest step. Two ranks of this machine: an empty message takes "
         f"{1e6 * memory['latency']:.1f} us through shared memory, a byte "
         f"{1e9 / memory['bandwidth']:.2f} ns, adding it {1e9 * memory['add']:.2f} ns, and the "
-        f"Python of a meeting {1e6 * memory['call']:.1f} us. Adding includes the memory that MPI "
-        f"and npformer take for it; the sum alone takes {1e9 * memory['add_alone']:.2f} ns. Their "
+        f"Python of a meeting {1e6 * memory['call']:.1f} us. Adding includes what MPI copies "
+        f"for it; the sum alone takes {1e9 * memory['add_alone']:.2f} ns. Their "
         f"real all-reduce of 64 KB to 64 MB takes {min(ratios):.1f} to {max(ratios):.1f} times "
         "what the formula says.",
         "",

@@ -151,23 +151,24 @@ class Simulation:
         """Return the clocks after a round."""
         cluster = self.cluster
         link = cluster.link
-        arrived = np.empty_like(clock)
+        left, arrived = clock + size * link.per_byte, np.empty_like(clock)
         if cluster.on_machine == 1:
-            arrived[to] = clock + (link.latency + size * link.per_byte)
+            arrived[to] = left + link.latency
         else:
-            memory = cluster.memory
-            arrived[to] = clock + (memory.latency + size * memory.per_byte)
-            crosses = self._machine[to] != self._machine
+            memory, crosses = cluster.memory, self._machine[to] != self._machine
+            left = clock + size * memory.per_byte
+            arrived[to] = left + memory.latency
             if crosses.any():
-                left = self._one_by_one(clock, crosses, self._out_free, size * link.per_byte)
-                arrived[to[crosses]] = left[crosses] + link.latency
+                passed = self._one_by_one(clock, crosses, self._out_free, size * link.per_byte)
+                left[crosses] = passed[crosses]
+                arrived[to[crosses]] = passed[crosses] + link.latency
                 into = np.zeros_like(crosses)
                 into[to[crosses]] = True
                 begun = arrived - size * link.per_byte
                 there = self._one_by_one(begun, into, self._in_free, size * link.per_byte)
                 arrived[into] = there[into]
         added = cluster.add * size if adds else 0.0
-        return np.maximum(clock, arrived) + added
+        return np.maximum(left, arrived) + added
 
     def _one_by_one(self, ready, which, free, service):
         """Return when each message has passed its machine's link, which serves one at a time."""

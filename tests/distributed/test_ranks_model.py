@@ -2,15 +2,18 @@
 
 import heapq
 import itertools
+import json
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.network import formulas, schedules
+from benchmarks.network import formulas, report, schedules
 from benchmarks.network.networks import NETWORKS, Cluster, Link
+from benchmarks.network.predictions import RANKS, Predictions
 from benchmarks.network.simulator import QUIET, USUAL, Noise, Simulation, Work, seconds
+from benchmarks.results_files import RESULTS, ROOT
 
 SLOW = Link("slow", 3e-5, 1e9)
 MEMORY = Link("memory", 1e-6, 8e9)
@@ -72,10 +75,12 @@ def events(cluster, rounds, clock):
             continue
         to, size, adds = rounds[turn]
         if what == "ready":
-            arrives = time + link.latency + size / link.bandwidth
-            heapq.heappush(queue, (arrives, to[rank], turn, "message"))
+            left = time + size / link.bandwidth
+            heapq.heappush(queue, (left, rank, turn, "sent"))
+            heapq.heappush(queue, (left + link.latency, to[rank], turn, "received"))
+            continue
         happened[rank, turn] += 1
-        if happened[rank, turn] == 2:  # it was ready, and the message has come
+        if happened[rank, turn] == 2:  # sent and received
             end = time + (cluster.add * size if adds else 0.0)
             heapq.heappush(queue, (end, rank, turn + 1, "ready"))
     return clock
@@ -97,9 +102,9 @@ def test_messages_of_a_machine_follow_each_other_on_its_link():
     simulation = Simulation(cluster, work())
     to = np.arange(8) ^ 4  # each rank to the other machine
     arrived = simulation.exchange(np.array([0.0, 0, 0, 0, 9, 5, 0, 0]), to, 2.0)
-    np.testing.assert_allclose(arrived[:4], [12, 8, 3, 5])
-    # They come at 3, 5, 7 and 9, and nobody goes on before it has sent its own.
-    np.testing.assert_allclose(arrived[4:], [9, 5, 7, 9])
+    # They leave at 2, 4, 6, 8 there, at 11, 7, 2, 4 here, and come one second later.
+    np.testing.assert_allclose(arrived[:4], [12, 8, 6, 8])
+    np.testing.assert_allclose(arrived[4:], [11, 7, 7, 9])
 
 
 def test_a_seed_repeats_and_noise_only_adds():
@@ -132,3 +137,17 @@ def test_only_powers_of_two_are_simulated():
         Cluster(2, SLOW, 4, MEMORY)
     with pytest.raises(ValueError, match="expected memory="):
         Cluster(4, SLOW, 2)
+
+
+MEASURED = json.loads((RESULTS / "ranks-model.json").read_text())["figures"]
+
+
+def test_the_page_shows_what_the_simulation_gives():
+    predictions = Predictions(MEASURED["measured"], MEASURED["seed"])
+    for link, n in itertools.product(NETWORKS, (1, 16, 64)):
+        case = predictions.case("weak", "M", 16, link, n)
+        rate = predictions.seconds(*predictions.case("weak", "M", 16, link, 1))
+        shown = MEASURED["efficiencies"]["weak"]["M"]["16"][link.name][RANKS.index(n)]
+        np.testing.assert_allclose(rate / predictions.seconds(*case), shown, rtol=0.01)
+    page = (ROOT / "docs" / "ranks.md").read_text("utf-8")
+    assert report.inputs(MEASURED["measured"]) in page
