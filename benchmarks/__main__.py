@@ -15,13 +15,14 @@ BENCHMARKS = {
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
     "padding": "batches by length against all the padding, and PyTorch (10 minutes)",
     "ranks": "two ranks against two workers, and exchanges beside products (5 minutes)",
+    "ranks-model": "2 to 1,024 ranks over a network, simulated (a minute; `ranks-model --help`)",
     "series": "speakers of vowels named by SeriesClassifier with each mixer (5 minutes)",
     "sklearn": "EncoderClassifier beside scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "texts": "TextClassifier without tuning against a bag of words (minutes; see `texts --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }
-WITH_OPTIONS = ("cpu", "gpu", "faults", "mutants", "questions", "texts")
+WITH_OPTIONS = ("cpu", "gpu", "faults", "mutants", "questions", "ranks-model", "texts")
 
 
 def main():
@@ -29,7 +30,7 @@ def main():
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:<10} {text}" for name, text in BENCHMARKS.items()),
+        epilog="\n".join(f"  {name:<11} {text}" for name, text in BENCHMARKS.items()),
     )
     parser.add_argument(
         "name", choices=BENCHMARKS, metavar="NAME", help="one of the benchmarks below"
@@ -38,7 +39,7 @@ def main():
     chosen = parser.parse_args()
     if chosen.options and chosen.name not in WITH_OPTIONS:
         parser.error(f"{chosen.name} takes no options; got {' '.join(chosen.options)}")
-    run = importlib.import_module(f"benchmarks.{chosen.name}").run
+    run = importlib.import_module(f"benchmarks.{chosen.name.replace('-', '_')}").run
     run(chosen.options) if chosen.name in WITH_OPTIONS else run()
 
 

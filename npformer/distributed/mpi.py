@@ -45,6 +45,7 @@ class MPICommunicator(Communicator):
         from threadpoolctl import threadpool_limits
 
         self._mpi = MPI
+        self._sums: dict[tuple[int, str], np.ndarray] = {}  # memory of exchanges, by their size
         self._comm = comm.Dup()
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         local = comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -124,9 +125,12 @@ class MPICommunicator(Communicator):
             raise
 
     def _reduce_scatter(self, x: np.ndarray) -> None:
-        sums = np.empty_like(x[self.shard(len(x))])
-        self._comm.Reduce_scatter(x, sums, self._counts(len(x)))
-        x[self.shard(len(x))] = sums
+        own = x[self.shard(len(x))]
+        key = (len(own), x.dtype.str)
+        if key not in self._sums:  # fresh memory would take longer than the exchange
+            self._sums[key] = np.empty_like(own)
+        self._comm.Reduce_scatter(x, self._sums[key], self._counts(len(x)))
+        own[...] = self._sums[key]
 
     def _all_gather(self, x: np.ndarray) -> None:
         self._comm.Allgatherv(self._mpi.IN_PLACE, [x, self._counts(len(x))])
