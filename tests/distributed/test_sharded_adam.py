@@ -273,7 +273,7 @@ def test_what_cannot_be_sharded_is_refused():
         pass
 
     model = model_in("float64")
-    with pytest.raises(TypeError, match="optimizer is a Mine; expected an npformer.Adam itself"):
+    with pytest.raises(TypeError, match=r"optimizer is a Mine; expected an npformer\.Adam itself"):
         ShardedAdam(Mine(model.parameters()), Communicator())
     with pytest.raises(ValueError, match="do not lie in one buffer"):
         ShardedAdam(Adam(dict(model.parameters())), Communicator())
