@@ -64,9 +64,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
         return kernel(arrays[0], float(max_norm))
     norm = _norm(arrays)
     if _on_host(norm) and not norm < math.inf:
-        wrong = [name for name, g in gradients.items() if not np.isfinite(g).all()]
-        name = wrong[0] if wrong else max(gradients, key=lambda name: np.abs(gradients[name]).max())
-        raise non_finite_gradient(name, gradients[name], "the norm of all gradients")
+        raise _largest(gradients)[1]
     factor = _factor(norm, max_norm)
     for array in arrays:
         array *= factor
@@ -82,17 +80,27 @@ def clip_over_ranks(
     has the same bits whether gradients are whole on each rank or, with `own_shard`, only there.
     """
     flat = gradients.flat
-    shard = flat[ranks.shard(flat.size)]
+    own = ranks.shard(flat.size)
+    shard = flat[own]
     norms = array_module(flat).zeros(ranks.size, dtype=flat.dtype)
     norms[ranks.rank] = _norm([shard])
     ranks.all_reduce(norms)
     norm = _norm([norms])
     if _on_host(norm) and not norm < math.inf:
-        wrong = next((name for name, g in gradients.items() if not np.isfinite(g).all()), None)
-        name = next((n for n in ranks.gather(wrong) if n is not None), next(iter(gradients)))
-        raise non_finite_gradient(name, gradients[name], "the norm of all gradients")
+        of_ranks = ranks.gather(_largest(gradients.parts_in(own)))
+        raise max(of_ranks, key=lambda found: found[0])[1]
     target = shard if own_shard else flat
     target *= _factor(norm, max_norm)
+
+
+def _largest(gradients: Mapping[str, Array]) -> tuple[float, NonFiniteGradientError]:
+    """Return how large gradients are, infinity if one is NaN, and the error for the largest."""
+    sizes = {name: float(np.abs(g).max(initial=0.0)) for name, g in gradients.items()}
+    sizes = {name: size if size < math.inf else math.inf for name, size in sizes.items()}
+    name = max(sizes, key=lambda name: sizes[name], default="")
+    if not name:
+        return 0.0, NonFiniteGradientError("this rank has no gradients")
+    return sizes[name], non_finite_gradient(name, gradients[name], "the norm of all gradients")
 
 
 def _factor(norm: Array, max_norm: float) -> Array:

@@ -13,28 +13,58 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Parameters, to_numpy
+from npformer.core import Array, Parameters, array_module
 from npformer.distributed import Communicator
 from npformer.moments import FLAT, Moments
 from npformer.optim import Adam
 
 
 class ShardedMoments(Moments):
-    """m and v of this rank's shard of the flat buffer."""
+    """m and v of this rank's shard of the flat buffer. No rank ever makes room for all of them."""
 
     def __init__(self, parameters: Parameters, ranks: Communicator) -> None:
         super().__init__(parameters)
-        self._ranks = ranks
+        self._named_parameters, self._ranks = parameters, ranks
+
+    def gathered(self) -> Moments:
+        """Return the moments of all ranks, on each of them."""
+        whole, flat = Moments(self._parameters), _flat(self._parameters)
+        if self._pairs:
+            m, v = (array_module(flat).zeros_like(flat) for _ in "mv")
+            for of_all, x in zip((m, v), self.of(FLAT, flat), strict=True):
+                of_all[self._ranks.shard(flat.size)] = x
+                self._ranks.all_gather(of_all)
+            whole._pairs[FLAT] = m, v
+        return whole
 
     def _whole(self, x: Array) -> np.ndarray | None:
         found = self._ranks.join_shards(x, _flat(self._parameters).size)
-        return None if found is None else np.array(to_numpy(found))
+        return super()._whole(found) if found is x else found
 
     def _lay_out(self, named: Mapping[str, tuple[Array, Array]]) -> None:
-        super()._lay_out(named)
-        own = self._ranks.shard(_flat(self._parameters).size)
-        m, v = self._pairs[FLAT]
-        self._pairs[FLAT] = m[own].copy(), v[own].copy()
+        flat = _flat(self._parameters)
+        own = self._ranks.shard(flat.size)
+        like = next(iter(named.values()))[0] if named else flat
+        pair = tuple(array_module(like).zeros(own.stop - own.start, flat.dtype) for _ in "mv")
+        if named:
+            for name, entries, at in self._named_parameters.overlaps(own):
+                for x, whole in zip(pair, named[name], strict=True):
+                    x[at] = whole.reshape(-1)[entries]
+        self._pairs[FLAT] = pair[0], pair[1]
+
+
+class LentMoments(Moments):
+    """Moments that a training has shared out over its ranks, until it gives them back."""
+
+    def _named(self) -> dict[str, tuple[Array, Array]]:
+        if not self._pairs:
+            raise RuntimeError(
+                "this optimizer's moments are shared out over the ranks of a training with "
+                "shard_moments, which gives them back at its end; expected state.optimizer, which "
+                "has them until then. If the training ended with an error, they are lost: make a "
+                "new Adam, or restore this one from a checkpoint"
+            )
+        return super()._named()
 
 
 class ShardedAdam(Adam):
@@ -47,27 +77,30 @@ class ShardedAdam(Adam):
     ----------
     optimizer : Adam
         Its settings, steps and moments are taken over, as they are now; its parameters must lie in
-        one flat buffer. `give_back` gives them back.
+        one flat buffer. It cannot be used until `give_back`.
     ranks : Communicator
     """
 
     def __init__(self, optimizer: Adam, ranks: Communicator) -> None:
+        if type(optimizer) is not Adam:
+            raise TypeError(
+                f"optimizer is a {type(optimizer).__name__}; expected an npformer.Adam itself, "
+                "because a step of its own would not be taken with shard_moments"
+            )
         _flat(optimizer.parameters)
         self.__dict__.update(optimizer.__dict__)
         self._ranks, self._taken_from = ranks, optimizer
-        self._moments = ShardedMoments(self.parameters, ranks)  # type: ignore[arg-type]
-        if optimizer.steps:
-            self._moments.load(optimizer._moments.save())
-        optimizer._moments = Moments(self.parameters)  # their memory is free
+        self._sharded = ShardedMoments(self.parameters, ranks)  # type: ignore[arg-type]
+        self._sharded._lay_out(optimizer._moments._named())
+        self._moments = self._sharded
+        optimizer._moments = LentMoments(self.parameters)  # the memory is free
 
     def give_back(self) -> None:
         """Give steps, settings and whole moments back to the optimizer that they came from."""
-        ranks, of_self = self._ranks, {**self.__dict__}
-        for name in ("_ranks", "_taken_from", "_moments"):
+        of_self = {**self.__dict__, "_moments": self._sharded.gathered()}
+        for name in ("_ranks", "_taken_from", "_sharded"):
             of_self.pop(name)
         self._taken_from.__dict__.update(of_self)
-        if self.steps:
-            self._taken_from._moments.load(ranks.first(self._moments.save()))
 
     def step(self, gradients: Mapping[str, Array]) -> None:
         """Update the own shard of all parameters, and get the other ranks' shards."""
@@ -82,14 +115,7 @@ class ShardedAdam(Adam):
     def _parts(self, place: str, x: Array) -> dict[str, Array]:
         """Return what a vector of the shard holds for each parameter, as vectors."""
         assert isinstance(self.parameters, Parameters)
-        own, found = self._own(), {}
-        for (name, p), at in zip(
-            self.parameters.named.items(), self.parameters.offsets, strict=True
-        ):
-            first, last = max(at, own.start), min(at + p.size, own.stop)
-            if first < last:
-                found[name] = x[first - own.start : last - own.start]
-        return found
+        return {name: x[at] for name, _, at in self.parameters.overlaps(self._own())}
 
     def _check_finite(self, pieces: list[tuple[str, Array, Array]]) -> None:
         """Check gradients on the host; if one rank's are not finite, all raise the same error."""

@@ -103,6 +103,10 @@ class Gradients(Mapping[str, Array]):
                 "the model around it, that you call backward on"
             ) from None
 
+    def parts_in(self, part: slice) -> dict[str, Array]:
+        """Return what a part of the buffer holds of each gradient, as vectors."""
+        return {name: self.flat[part][at] for name, _, at in self._parameters.overlaps(part)}
+
     def zero(self) -> None:
         """Set every gradient to 0, in place."""
         self.flat[...] = 0.0

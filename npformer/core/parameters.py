@@ -133,6 +133,20 @@ class Parameters(Mapping[str, Array]):
         placed = zip(self.named.items(), self.offsets, strict=True)
         return {n: flat[at : at + p.size].reshape(p.shape) for (n, p), at in placed}
 
+    def overlaps(self, part: slice) -> Iterator[tuple[str, slice, slice]]:
+        """Yield each parameter with entries in a part of a buffer: its name, its entries, where.
+
+        The first slice is of the parameter's own entries, the second of those of the part.
+        """
+        for (name, p), at in zip(self.named.items(), self.offsets, strict=True):
+            first, last = max(at, part.start), min(at + p.size, part.stop)
+            if first < last:
+                yield (
+                    name,
+                    slice(first - at, last - at),
+                    slice(first - part.start, last - part.start),
+                )
+
     @property
     def flat(self) -> Array | None:
         """The buffer that holds all of these and nothing else; None if there is none."""

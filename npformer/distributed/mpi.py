@@ -31,6 +31,20 @@ PATIENCE = 5.0
 """Seconds for which a rank that has failed waits for the others, before it ends them."""
 
 
+CALLS = (
+    "guard",
+    "agree",
+    "gather",
+    "first",
+    "broadcast",
+    "all_reduce",
+    "reduce_scatter",
+    "all_gather",
+    "join_shards",
+)
+"""What ranks meet for: if not all come for the same, none of them does it."""
+
+
 class MPICommunicator(Communicator):
     """The ranks of an MPI communicator.
 
@@ -57,44 +71,44 @@ class MPICommunicator(Communicator):
         self._told: BaseException | None = None  # of which the others know, in a guard within this
 
     def agree(self, *values: float) -> np.ndarray:
-        self._meet()
+        self._meet("agree")
         found = np.empty((self.size, len(values)), dtype="float64")
         self._comm.Allgather(np.array(values, dtype="float64"), found)
         return found
 
     def gather(self, value: Value) -> list[Value]:
-        self._meet()
+        self._meet("gather")
         found: list[Value] = self._comm.allgather(value)
         return found
 
     def first(self, value: Value) -> Value:
-        self._meet()
+        self._meet("first")
         found: Value = self._comm.bcast(value)
         return found
 
     def broadcast(self, x: Array) -> None:
-        self._meet()
+        self._meet("broadcast")
         with _on_host(x) as host:
             self._comm.Bcast(host)
 
     def all_reduce(self, x: Array) -> None:
-        self._meet()
+        self._meet("all_reduce")
         with _on_host(x) as host:
             self._reduce_scatter(host)
             self._all_gather(host)
 
     def reduce_scatter(self, x: Array) -> None:
-        self._meet()
+        self._meet("reduce_scatter")
         with _on_host(x) as host:
             self._reduce_scatter(host)
 
     def all_gather(self, x: Array) -> None:
-        self._meet()
+        self._meet("all_gather")
         with _on_host(x) as host:
             self._all_gather(host)
 
     def join_shards(self, x: Array, n: int) -> Array | None:
-        self._meet()
+        self._meet("join_shards")
         own = np.ascontiguousarray(to_numpy(x))
         found = np.empty(n, own.dtype) if self.rank == 0 else None
         self._comm.Gatherv(own, None if found is None else [found, self._counts(n)])
@@ -112,7 +126,7 @@ class MPICommunicator(Communicator):
     def guard(self) -> Iterator[Self]:
         try:
             yield self
-            self._meet()  # nobody leaves before it is known that none has failed
+            self._meet("guard")  # nobody leaves before it is known that none has failed
         except RankFailed:
             raise
         except BaseException as error:
@@ -139,23 +153,37 @@ class MPICommunicator(Communicator):
         shards = [self.shard(n, rank) for rank in range(self.size)]
         return [each.stop - each.start for each in shards]
 
-    def _meet(self) -> None:
-        """Wait until all ranks are here, or one of them that has failed."""
-        failed = self._meeting(self.size, math.inf)
-        if failed is not None and failed < self.size:
+    def _meet(self, call: str) -> None:
+        """Wait until all ranks are here for the same call, or one of them that has failed."""
+        own = CALLS.index(call)
+        met = self._meeting(self.size, math.inf, own)
+        if met is None:
+            return
+        failed, first, last = met
+        if failed < self.size:
             raise RankFailed(failed)
+        if first != last:
+            other = CALLS[last if own == first else first]
+            raise RuntimeError(
+                f"ranks call different methods of their communicator: this one {call}, and another "
+                f"one {other}; expected the same calls in the same order. Let all ranks do what "
+                "asks them all: state.optimizer.state() does, with shard_moments"
+            )
 
     def _tell(self) -> int:
         """Come to the next meeting as a rank that has failed; return the first rank that has."""
-        first = self._meeting(self.rank, PATIENCE)
-        if first is None:  # the others compute for long, or never meet again
+        met = self._meeting(self.rank, PATIENCE)
+        if met is None:  # the others compute for long, or never meet again
             atexit.register(self._comm.Abort, 1)  # MPI's own end would wait for them
             return self.rank
-        return first
+        return met[0]
 
-    def _meeting(self, failed: int, patience: float) -> int | None:
-        """Return the smallest `failed` of all ranks; None if they do not come in some seconds."""
-        own, least = np.array([failed]), np.empty(1, dtype=int)
+    def _meeting(self, failed: int, patience: float, call: int = 0) -> tuple[int, int, int] | None:
+        """Return the smallest `failed` of all ranks, and their smallest and largest `call`.
+
+        None if they do not come in some seconds.
+        """
+        own, least = np.array([failed, call, -call]), np.empty(3, dtype=int)
         request = self._comm.Iallreduce(own, least, self._mpi.MIN)
         began = time.perf_counter()
         while not request.Test():
@@ -165,7 +193,7 @@ class MPICommunicator(Communicator):
                 os.sched_yield()
             else:
                 time.sleep(PAUSE)
-        return int(least[0])
+        return int(least[0]), int(least[1]), -int(least[2])
 
 
 @contextmanager

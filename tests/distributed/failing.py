@@ -32,6 +32,14 @@ def spoil(state):
     state.gradients["classify.bias"][...] = np.nan
 
 
+class Alone(nf.Callback):
+    """Asks for the optimizer's state on rank 0, which all ranks should do together."""
+
+    def after_epoch(self, state):
+        if state.rank == 0:
+            state.optimizer.state()
+
+
 def end_disk(state):
     import resource
 
@@ -46,6 +54,7 @@ def send(signum):
 LAST = world().size - 1
 
 CALLBACKS = {
+    "alone": Alone(),
     "callback": On(LAST, 8, raise_error),
     "gradient": On(LAST, 8, spoil),
     "stop": On(LAST, 8, lambda state: state.stop("enough")),
@@ -81,6 +90,7 @@ def main(folder, way):
         callbacks=[CALLBACKS[way]] if way in CALLBACKS else [],
         communicator=ranks,
         progress=False,
+        shard_moments=way == "alone",
         **settings,
     )
     end = {"stopped": history.stopped, "steps": sum(history.workers.values())}

@@ -1,6 +1,8 @@
 """Moments of Adam that are shared out over ranks: the same bits, and a part of the memory."""
 
 import json
+import sys
+import time
 
 import pytest
 
@@ -48,6 +50,31 @@ def test_memory_of_the_moments_is_divided(n, tmp_path):
     assert {each["given_back"] for each in found} == {2 * 8 * found[0]["parameters"]}
     assert all(each["as_before"] for each in found)
     assert all("holds NaN" in each["error"] for each in found)
+
+
+@needs_mpi
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from Linux")
+@pytest.mark.parametrize("n", [2, 4])
+def test_the_peak_of_memory_falls(n, tmp_path):
+    peaks = []
+    for shard in (0, 1):
+        (tmp_path / str(shard)).mkdir()
+        print(run_ranks(n, "memory", tmp_path / str(shard), shard).stdout)
+        files = [tmp_path / str(shard) / f"{k}.json" for k in range(n)]
+        found = [json.loads(file.read_text()) for file in files]
+        peaks.append(max(each["peak"] for each in found))
+    saved = 2 * found[0]["parameters"] * (1 - 1 / n)
+    assert peaks[0] - peaks[1] > 0.75 * saved, (peaks, saved)
+
+
+@needs_mpi
+@pytest.mark.parametrize("n", [2, 4])
+def test_a_rank_that_asks_for_the_state_alone_is_told(n, tmp_path):
+    began = time.monotonic()
+    done = run_ranks(n, "failing", tmp_path, "alone", fails=True)
+    assert time.monotonic() - began < 10
+    assert done.stderr.count("Error: ") == 1
+    assert "this one join_shards, and another one " in done.stderr
 
 
 def test_a_callback_that_needs_gradients_is_refused(small_model, token_batch):
