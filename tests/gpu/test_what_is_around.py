@@ -168,6 +168,6 @@ def test_steps_take_no_more_memory_than_the_first_ones() -> None:
 
 
 def test_the_doctor_is_content() -> None:
-    lines = list(diagnose(npformer.distributed.Communicator()))
+    lines = list(diagnose(nf.distributed.Communicator()))
     assert [line for line in lines if line.ok is False] == []
     assert {"GPU", "memory", "driver", "gradients", "products"} <= {line.what for line in lines}
