@@ -87,7 +87,6 @@ class ShardedAdam(Adam):
                 f"optimizer is a {type(optimizer).__name__}; expected an npformer.Adam itself, "
                 "because a step of its own would not be taken with shard_moments"
             )
-        _flat(optimizer.parameters)
         self.__dict__.update(optimizer.__dict__)
         self._ranks, self._taken_from = ranks, optimizer
         self._sharded = ShardedMoments(self.parameters, ranks)  # type: ignore[arg-type]
