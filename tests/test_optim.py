@@ -283,3 +283,17 @@ def test_defaults_are_those_of_the_paper():
     found = (optimizer.lr, optimizer.betas, optimizer.eps, optimizer.weight_decay)
     assert found == (1e-3, (0.9, 0.999), 1e-8, 0.0)
     assert optimizer.schedule == constant()
+
+
+def test_a_gradient_that_only_the_earlier_ones_make_too_large():
+    """Half of each square: 2.4e38 first, 3.6e38 then; float32 ends at 3.4e38."""
+    x = np.ones(3, dtype="float32")
+    optimizer = nf.Adam({"x": x}, betas=(0.9, 0.5))
+    g = {"x": np.array([2.2e19, 0.0, 0.0], dtype="float32")}
+    optimizer.step(g)
+    before = x.copy(), optimizer.state()[1]["v.x"]
+    with pytest.raises(nf.NonFiniteGradientError, match=r"the gradient of x reaches 2\.2e"):
+        optimizer.step(g)
+    np.testing.assert_array_equal(x, before[0])
+    np.testing.assert_array_equal(optimizer.state()[1]["v.x"], before[1])
+    assert optimizer.steps == 1
