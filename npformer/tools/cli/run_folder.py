@@ -22,7 +22,7 @@ REPORT = "report.html"
 
 KNOWN = {"format", "npformer", "options", "plugins"}
 
-MAY_DIFFER = ("epochs", "workers", "micro_batch", "backend", "precision")
+MAY_DIFFER = ("epochs", "workers", "shard_moments", "micro_batch", "backend", "precision")
 """Options that may be others when a run goes on; `fit` says what that means for the numbers."""
 
 

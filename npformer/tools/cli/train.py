@@ -250,6 +250,7 @@ def _fit(
         on_interrupt="return",
         checkpoint=checkpoint,
         communicator=options.ranks,
+        shard_moments=bool(options.shard_moments),
         resume=True,  # `RunFolder` has set an earlier run aside if this one does not go on with it
         **{name: v for name, v in training.items() if name not in ("schedule", "warmup")},
     )

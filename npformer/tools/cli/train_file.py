@@ -48,7 +48,7 @@ OF_BOTH = ("label", "test", "validation", "max_len", "members", "encoding", "fre
 OPTIONS = (*OF_TEXTS, *OF_SERIES, *OF_BOTH, "keep_repeated")
 """What only a file has."""
 
-LEFT_OUT = ("callbacks", "communicator")
+LEFT_OUT = ("callbacks", "communicator", "shard_moments")
 """Arguments of `fit` that metrics.json does not repeat."""
 
 MOST_REPORTED = 1000
@@ -76,6 +76,7 @@ def run(
             validation=(held_out.samples, held_out.labels) if len(held_out) else None,
             checkpoint=folder.checkpoint("model"),
             communicator=options.ranks,
+            shard_moments=bool(options.shard_moments),
             resume=True,  # `RunFolder` has set an earlier run aside if this does not go on with it
             on_interrupt="return",
             progress=not options.quiet and sys.stderr is not None and sys.stderr.isatty(),

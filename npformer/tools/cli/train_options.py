@@ -65,7 +65,9 @@ def add_training_options(group: Any) -> None:
     best = "what the best epoch is best by on the validation data (default: accuracy)"
     add("--metric NAME", best, choices=METRICS)
     add("--seed N", "of weights, batches, dropout and generated data", 0)
-    add("--workers N", "CPU cores that share a batch, or auto", "auto", type=_workers)
+    add("--workers N", "CPU cores that share a batch of a rank, or auto", "auto", type=_workers)
+    own = "by mpiexec: each rank has Adam's moments of its own part of the parameters alone"
+    add("--shard-moments", own, action="store_const", const=True)
     masks = "where dropout's masks are drawn: host gives the same run on every backend, device is"
     add("--masks", f"{masks} faster on a GPU", "host", choices=("host", "device"))
 
