@@ -5,8 +5,8 @@ from benchmarks.network.networks import NETWORKS, Cluster
 from benchmarks.network.predictions import CORES, ENOUGH, GLOBAL_BATCH, MACHINE, RANKS, Predictions
 from benchmarks.network.simulator import USUAL
 
-SHORT = {link.name: link.name.split(",")[0] for link in NETWORKS}
-NAMES = {"S": "S", "M": "M", "X": "X", "BERT": "BERT-base-like"}
+SHORT = {link.name: " ".join(link.name.split()[:2]) for link in NETWORKS}
+NAMES = {"S": "S", "M": "M", "X": "X", "BERT": "BERT"}
 COSTS = ("slow ranks", "meetings", "latency", "bandwidth", "sums", "update", "small batch")
 REMEDIES = ("halving", "overlap", "sharded", "all")
 SIMULATED = "**Simulated, not measured.**"
@@ -39,7 +39,8 @@ def inputs(measured):
         w = model["workload"]
         lines.append(
             row(
-                f"{NAMES[name]}: d_model {w['d_model']}, {w['layers']} layers",
+                f"{name.replace('BERT', 'BERT-base-like')}: d_model {w['d_model']}, "
+                f"{w['layers']} layers",
                 f"{model['parameters']:,}",
                 w["length"],
                 w["batch"],
@@ -88,7 +89,7 @@ def efficiency(efficiencies, scaling):
     for size, by_cores in efficiencies[scaling].items():
         for link in NETWORKS:
             pairs = zip(*(by_cores[cores][link.name][1:] for cores in CORES), strict=True)
-            cells = [" / ".join(f"{100 * e:.0f}" for e in pair) for pair in pairs]
+            cells = ["/".join(f"{100 * e:.0f}" for e in pair) for pair in pairs]
             lines.append(row(NAMES[size], SHORT[link.name], *cells))
     return "\n".join(lines)
 
@@ -133,7 +134,8 @@ def breaks(found, losses):
         for size, name in NAMES.items():
             for cores in CORES:
                 each = [found[f"{scaling}, {size}, {cores}, {link.name}"] for link in NETWORKS]
-                cells = [f"{e['ranks'] or 'above 1,024'}: {e['most']}" for e in each]
+                where = [f"{e['ranks']:,}" if e["ranks"] else f"> {RANKS[-1]:,}" for e in each]
+                cells = [f"{n}: {e['most']}" for n, e in zip(where, each, strict=True)]
                 lines.append(row(scaling, name, cores, *cells))
     lines += [
         "",
