@@ -12,7 +12,7 @@ RANKS = tuple(1 << k for k in range(11))
 CORES = (1, 16)
 GLOBAL_BATCH = 1024
 """Samples of a step in strong scaling: the 1,024 ranks have one each."""
-STEPS, RANK_STEPS = 8, 1024
+STEPS, RANK_STEPS = 16, 1024
 """At least so many steps are simulated, and so many of single ranks, of which few are slow."""
 FORWARD = 1 / 3
 """Of a step: its matrix products are a third of all. Gradients come after it."""

@@ -5,7 +5,8 @@ from benchmarks.network.networks import NETWORKS, Cluster
 from benchmarks.network.predictions import CORES, ENOUGH, GLOBAL_BATCH, MACHINE, RANKS, Predictions
 from benchmarks.network.simulator import USUAL
 
-SHORT = {link.name: " ".join(link.name.split()[:2]) for link in NETWORKS}
+SPEED = {link.name: link.name.split()[0] for link in NETWORKS}
+SHORT = {name: f"{speed} Gbit/s" for name, speed in SPEED.items()}
 NAMES = {"S": "S", "M": "M", "X": "X", "BERT": "BERT"}
 COSTS = ("slow ranks", "meetings", "latency", "bandwidth", "sums", "update", "small batch")
 REMEDIES = ("halving", "overlap", "sharded", "all")
@@ -84,13 +85,13 @@ def compared(measured):
 
 def efficiency(efficiencies, scaling):
     """Return the efficiencies of one way to scale: of 1 core, and of 16, in per cent."""
-    lines = [row("model", "network", *(f"{n:,}" for n in RANKS[1:]), "none slow")]
+    lines = [row("model", "Gbit/s", *(f"{n:,}" for n in RANKS[1:]), "none slow")]
     lines.append(rule(2, len(RANKS)))
     for size, by_cores in efficiencies[scaling].items():
         for link in NETWORKS:
             pairs = zip(*(by_cores[cores][link.name][1:] for cores in CORES), strict=True)
             cells = ["/".join(f"{100 * e:.0f}" for e in pair) for pair in pairs]
-            lines.append(row(NAMES[size], SHORT[link.name], *cells))
+            lines.append(row(NAMES[size], SPEED[link.name], *cells))
     return "\n".join(lines)
 
 
@@ -159,7 +160,7 @@ def remedies(found, n_ranks):
         "",
         row(
             "model",
-            "network",
+            "Gbit/s",
             *(f"{n:,} ranks: {each}" for n in n_ranks for each in REMEDIES),
         ),
         rule(2, len(n_ranks) * len(REMEDIES)),
@@ -171,7 +172,7 @@ def remedies(found, n_ranks):
                 for n in n_ranks
                 for each in REMEDIES
             ]
-            lines.append(row(name, SHORT[link.name], *cells))
+            lines.append(row(name, SPEED[link.name], *cells))
     lines += [
         "",
         "`halving`: recursive halving and doubling instead of n - 1 rounds. `overlap`: the "
@@ -187,13 +188,13 @@ def layouts(found):
     lines = [
         f"{SIMULATED} An all-reduce in ms, {MACHINE} ranks on each machine:",
         "",
-        row("model", "network", "ranks", *schedules),
+        row("model", "Gbit/s", "ranks", *schedules),
         rule(2, 1 + len(schedules)),
     ]
     for key, by_schedule in found.items():
         size, name, n = key.split("; ")
         cells = [f"{1e3 * by_schedule[each]:.0f}" for each in schedules]
-        lines.append(row(NAMES[size], SHORT[name], f"{int(n):,}", *cells))
+        lines.append(row(NAMES[size], SPEED[name], f"{int(n):,}", *cells))
     return "\n".join(lines)
 
 
