@@ -12,8 +12,9 @@ RANKS = tuple(1 << k for k in range(11))
 CORES = (1, 16)
 GLOBAL_BATCH = 1024
 """Samples of a step in strong scaling: the 1,024 ranks have one each."""
-STEPS, RANK_STEPS = 8, 1024
-"""At least so many steps are simulated, and so many of single ranks, of which few are slow."""
+STEPS, COMPARED, RANK_STEPS = 16, 6, 1024
+"""At least so many steps are simulated, fewer where the same noise is compared with itself, and so
+many of single ranks, of which few are slow."""
 FORWARD = 1 / 3
 """Of a step: its matrix products are a third of all. Gradients come after it."""
 ENOUGH = 0.8
@@ -76,14 +77,15 @@ class Predictions:
         cluster = Cluster(n, link, **self.costs)
         return cluster, self.work(size, self.batch_of_rank(scaling, size, n), cores)
 
-    def seconds(self, cluster, work, schedule="as MPICH does", noise=USUAL):
+    def seconds(self, cluster, work, schedule="as MPICH does", noise=USUAL, steps=COMPARED):
         """Return the mean seconds of a simulated step."""
-        steps = max(STEPS, RANK_STEPS // cluster.ranks)
+        steps = max(steps, RANK_STEPS // cluster.ranks)
         return seconds(cluster, work, schedule, noise, self.seed, steps)
 
     def efficiency(self, scaling, size, cores, link):
         """Return by how much n ranks come near to n times the speed of one."""
-        taken = [self.seconds(*self.case(scaling, size, cores, link, n)) for n in RANKS]
+        cases = [self.case(scaling, size, cores, link, n) for n in RANKS]
+        taken = [self.seconds(*case, steps=STEPS) for case in cases]
         whole = RANKS if scaling == "strong" else (1,) * len(RANKS)
         return [taken[0] / (n * t) for n, t in zip(whole, taken, strict=True)]
 

@@ -5,8 +5,9 @@ from benchmarks.network.networks import NETWORKS, Cluster
 from benchmarks.network.predictions import CORES, ENOUGH, GLOBAL_BATCH, MACHINE, RANKS, Predictions
 from benchmarks.network.simulator import USUAL
 
-SHORT = {link.name: link.name.split(",")[0] for link in NETWORKS}
-NAMES = {"S": "S", "M": "M", "X": "X", "BERT": "BERT-base-like"}
+SPEED = {link.name: link.name.split()[0] for link in NETWORKS}
+SHORT = {name: f"{speed} Gbit/s" for name, speed in SPEED.items()}
+NAMES = {"S": "S", "M": "M", "X": "X", "BERT": "BERT"}
 COSTS = ("slow ranks", "meetings", "latency", "bandwidth", "sums", "update", "small batch")
 REMEDIES = ("halving", "overlap", "sharded", "all")
 SIMULATED = "**Simulated, not measured.**"
@@ -39,7 +40,8 @@ def inputs(measured):
         w = model["workload"]
         lines.append(
             row(
-                f"{NAMES[name]}: d_model {w['d_model']}, {w['layers']} layers",
+                f"{name.replace('BERT', 'BERT-base-like')}: d_model {w['d_model']}, "
+                f"{w['layers']} layers",
                 f"{model['parameters']:,}",
                 w["length"],
                 w["batch"],
@@ -83,13 +85,13 @@ def compared(measured):
 
 def efficiency(efficiencies, scaling):
     """Return the efficiencies of one way to scale: of 1 core, and of 16, in per cent."""
-    lines = [row("model", "network", *(f"{n:,}" for n in RANKS[1:]), "none slow")]
+    lines = [row("model", "Gbit/s", *(f"{n:,}" for n in RANKS[1:]), "none slow")]
     lines.append(rule(2, len(RANKS)))
     for size, by_cores in efficiencies[scaling].items():
         for link in NETWORKS:
             pairs = zip(*(by_cores[cores][link.name][1:] for cores in CORES), strict=True)
-            cells = [" / ".join(f"{100 * e:.0f}" for e in pair) for pair in pairs]
-            lines.append(row(NAMES[size], SHORT[link.name], *cells))
+            cells = ["/".join(f"{100 * e:.0f}" for e in pair) for pair in pairs]
+            lines.append(row(NAMES[size], SPEED[link.name], *cells))
     return "\n".join(lines)
 
 
@@ -133,7 +135,8 @@ def breaks(found, losses):
         for size, name in NAMES.items():
             for cores in CORES:
                 each = [found[f"{scaling}, {size}, {cores}, {link.name}"] for link in NETWORKS]
-                cells = [f"{e['ranks'] or 'above 1,024'}: {e['most']}" for e in each]
+                where = [f"{e['ranks']:,}" if e["ranks"] else f"> {RANKS[-1]:,}" for e in each]
+                cells = [f"{n}: {e['most']}" for n, e in zip(where, each, strict=True)]
                 lines.append(row(scaling, name, cores, *cells))
     lines += [
         "",
@@ -157,7 +160,7 @@ def remedies(found, n_ranks):
         "",
         row(
             "model",
-            "network",
+            "Gbit/s",
             *(f"{n:,} ranks: {each}" for n in n_ranks for each in REMEDIES),
         ),
         rule(2, len(n_ranks) * len(REMEDIES)),
@@ -169,7 +172,7 @@ def remedies(found, n_ranks):
                 for n in n_ranks
                 for each in REMEDIES
             ]
-            lines.append(row(name, SHORT[link.name], *cells))
+            lines.append(row(name, SPEED[link.name], *cells))
     lines += [
         "",
         "`halving`: recursive halving and doubling instead of n - 1 rounds. `overlap`: the "
@@ -185,13 +188,13 @@ def layouts(found):
     lines = [
         f"{SIMULATED} An all-reduce in ms, {MACHINE} ranks on each machine:",
         "",
-        row("model", "network", "ranks", *schedules),
+        row("model", "Gbit/s", "ranks", *schedules),
         rule(2, 1 + len(schedules)),
     ]
     for key, by_schedule in found.items():
         size, name, n = key.split("; ")
         cells = [f"{1e3 * by_schedule[each]:.0f}" for each in schedules]
-        lines.append(row(NAMES[size], SHORT[name], f"{int(n):,}", *cells))
+        lines.append(row(NAMES[size], SPEED[name], f"{int(n):,}", *cells))
     return "\n".join(lines)
 
 

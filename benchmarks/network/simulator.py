@@ -35,7 +35,7 @@ class Noise:
         many.
         """
         found = rng.lognormal(0.0, self.sigma, (steps, n))
-        strata = (rng.permutation(steps) + rng.random()) / steps
+        strata = (rng.permutation(steps) + 0.5) / steps
         for row, count in zip(found, binom.ppf(strata, n, self.slow), strict=True):
             row[rng.choice(n, int(count), replace=False)] *= self.factor
         return found
