@@ -85,13 +85,13 @@ def compared(measured):
 
 def efficiency(efficiencies, scaling):
     """Return the efficiencies of one way to scale: of 1 core, and of 16, in per cent."""
-    lines = [row("model", "Gbit/s", *(f"{n:,}" for n in RANKS[1:]), "none slow")]
-    lines.append(rule(2, len(RANKS)))
+    lines = [row("model, Gbit/s", *(f"{n:,}" for n in RANKS[1:]), "quiet")]
+    lines.append(rule(1, len(RANKS)))
     for size, by_cores in efficiencies[scaling].items():
         for link in NETWORKS:
             pairs = zip(*(by_cores[cores][link.name][1:] for cores in CORES), strict=True)
             cells = ["/".join(f"{100 * e:.0f}" for e in pair) for pair in pairs]
-            lines.append(row(NAMES[size], SPEED[link.name], *cells))
+            lines.append(row(f"{NAMES[size]}, {SPEED[link.name]}", *cells))
     return "\n".join(lines)
 
 
@@ -115,7 +115,7 @@ def scaling(measured, efficiencies):
             "",
             f"One rank on each machine; steps of ranks vary by {100 * USUAL.sigma:.0f} % "
             f"(log-normal), and 1 in {1 / USUAL.slow:,.0f} takes {USUAL.factor} times as long. "
-            f"These two are assumptions; the last column has {RANKS[-1]:,} ranks without them, by "
+            f"These two are assumptions; the last column, quiet, has {RANKS[-1]:,} ranks without them, by "
             "the formula.",
         ]
     )

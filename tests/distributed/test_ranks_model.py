@@ -124,10 +124,11 @@ def test_one_slow_rank_holds_up_all():
 def test_pieces_hide_behind_the_backward_pass():
     cluster = Cluster(16, SLOW, **COSTS)
     whole = Work(0.02, 0.001, ((1.0, 4 * NUMBER),))
-    parts = Work(0.02, 0.001, tuple((0.5 + 0.1 * i, NUMBER) for i in range(4)))
+    parts = Work(0.02, 0.001, tuple((0.1 + 0.3 * i, NUMBER) for i in range(4)))
     plain, overlapped = (seconds(cluster, each) for each in (whole, parts))
     exchange = formulas.mpich(cluster, 4 * NUMBER)
     assert plain - exchange < overlapped < plain
+    assert overlapped > 0.021 + formulas.mpich(cluster, NUMBER)  # the last one waits for its turn
 
 
 def test_only_powers_of_two_are_simulated():
