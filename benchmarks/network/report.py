@@ -115,8 +115,8 @@ def scaling(measured, efficiencies):
             "",
             f"One rank on each machine; steps of ranks vary by {100 * USUAL.sigma:.0f} % "
             f"(log-normal), and 1 in {1 / USUAL.slow:,.0f} takes {USUAL.factor} times as long. "
-            f"These two are assumptions; the last column, quiet, has {RANKS[-1]:,} ranks without them, by "
-            "the formula.",
+            f"These two are assumptions; the last column, quiet, has {RANKS[-1]:,} ranks without "
+            "them, by the formula.",
         ]
     )
 

@@ -128,7 +128,7 @@ def test_pieces_hide_behind_the_backward_pass():
     plain, overlapped = (seconds(cluster, each) for each in (whole, parts))
     exchange = formulas.mpich(cluster, 4 * NUMBER)
     assert plain - exchange < overlapped < plain
-    assert overlapped > 0.021 + formulas.mpich(cluster, NUMBER)  # the last one waits for its turn
+    assert overlapped > 0.021 + formulas.mpich(cluster, NUMBER)  # the last one comes at the end
 
 
 def test_only_powers_of_two_are_simulated():
