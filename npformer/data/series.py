@@ -133,9 +133,12 @@ def _numbers(table: Table, name: str) -> np.ndarray:
         row = int(wrong.argmax())
         value = column[row]
         what = "nothing" if value is None or value == "" else repr(value)
+        advice = "Fill the gap, remove the row, or leave the column out"
+        if isinstance(value, str) and np.isfinite(_number(value.replace(",", ".", 1))):
+            advice = f"With a decimal comma? Write {value.replace(',', '.', 1)}"
         raise ValueError(
             f"{table.path}: row {row + 1} has {what} in the column {name!r}; expected a number in "
-            "every row. Fill the gap, remove the row, or leave the column out"
+            f"every row. {advice}"
         )
     return found
 

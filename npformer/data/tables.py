@@ -103,9 +103,11 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     if str(place) == "-":
         return _of_csv(place, sys.stdin)
     kind = kind_of(place)
-    if kind is None:
+    if kind is None and not place.is_dir():
+        sheet = place.suffix.lower() in (".xlsx", ".xls", ".ods")
+        hint = ". In Excel or LibreOffice: save as CSV UTF-8" if sheet else ""
         raise ValueError(
-            f"{place} ends in {place.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz"
+            f"{place} ends in {place.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz{hint}"
         )
     if not place.is_file():
         what = "is a folder" if place.is_dir() else "does not exist"
@@ -126,9 +128,12 @@ def _opened(path: Path, encoding: str) -> Iterator[IO[str]]:
         raise ValueError(f"{error}; expected an encoding such as utf-8 or latin-1") from None
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
+        with _binary(path) as file:
+            marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        likely = "encoding='utf-16'" if marked else "encoding='latin-1' or 'cp1252'"
         raise ValueError(
             f"{path} is not in {encoding}: byte 0x{byte:02x} in {_place_of(path, encoding)}. Name "
-            "its encoding: encoding='latin-1' or 'cp1252', on the command line --encoding"
+            f"its encoding: {likely}, on the command line --encoding"
         ) from None
     except (gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{path} is no complete .gz file: {error}") from None
@@ -158,6 +163,8 @@ def _of_csv(path: Path, file: IO[str]) -> Table:
     limit = csv.field_size_limit(2**31 - 1)
     try:
         first = file.readline()
+        if not first:
+            raise ValueError(f"{path} is empty; expected the names of the columns, and rows")
         if not first.strip():
             raise ValueError(f"{path} has no heading; expected the names of the columns first")
         delimiter = _delimiter(path, first)

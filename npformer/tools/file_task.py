@@ -193,7 +193,10 @@ def task_of_notes(values: dict[str, Any], *, check: bool = True) -> FileTask:
     kind, sums = KINDS[given.pop("kind")], given.pop("sha256")
     for file, stated in sums.items() if check else ():
         if not Path(file).is_file():
-            raise FileNotFoundError(f"{file}, on which the model was trained, is not there")
+            raise FileNotFoundError(
+                f"{file}, on which the model was trained, is not there (looked in {Path.cwd()}); "
+                "run this where it was trained, or name a file to measure it on"
+            )
         if _sum(Path(file)) != stated:
             raise ValueError(
                 f"{file} has changed since the training, so its test part cannot be told from "

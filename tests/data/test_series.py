@@ -76,6 +76,11 @@ def test_times_that_do_not_sort(tmp_path, times, problem):
         (LONG, {"id": "wlk"}, "no column 'wlk'.*Did you mean 'walk'"),
         (LONG, {"id": "walk"}, "row 1 has 'slow' in the column 'gait'; expected a number"),
         (LONG.replace("5,6", ",6"), {"id": "walk", "label": "gait"}, "row 1 has nothing in the"),
+        (
+            LONG.replace("5,6", '"0,5",6'),
+            {"id": "walk", "label": "gait"},
+            "row 1 has '0,5' in .*With a decimal comma. Write 0.5",
+        ),
         (LONG.replace("5,6", "nan,6"), {"id": "walk", "label": "gait"}, "row 1 has 'nan' in"),
         (
             LONG.replace("b,1,3", "b,2,3"),

@@ -86,6 +86,19 @@ def test_another_encoding(tmp_path):
         read_table(path, encoding="utf-9")
 
 
+def test_utf_16_is_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("text,label\na,b\n".encode("utf-16"))
+    with pytest.raises(ValueError, match="encoding='utf-16'"):
+        read_table(path)
+    assert read_table(path, encoding="utf-16").texts("label") == ["b"]
+
+
+def test_a_folder_is_no_table(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is a folder; expected a file"):
+        read_table(tmp_path)
+
+
 def test_a_field_of_ten_million_letters(tmp_path):
     path = write(tmp_path / "a.csv", f"text,label\n{'x' * 10_000_000},a\n")
     limit = csv.field_size_limit()
@@ -96,7 +109,9 @@ def test_a_field_of_ten_million_letters(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words", "problem"),
     [
-        ("a.csv", "", "has no heading"),
+        ("a.csv", "", "a.csv is empty; expected the names of the columns"),
+        ("a.csv", "\n1,2\n", "has no heading"),
+        ("a.xlsx", "PK", "In Excel or LibreOffice: save as CSV UTF-8"),
         ("a.csv", "text,label\n", "has no rows"),
         ("a.csv", "text,text\na,b\n", "several columns 'text'"),
         ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
