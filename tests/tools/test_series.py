@@ -81,7 +81,7 @@ def test_ragged_arrays(tmp_path, prints):
         (["--features", "x"], "--features is given; it is for"),
         (["--id", "walk", "--label", "gait", "--features", "x,z"], "no column 'z'"),
         (["--id", "wlk", "--label", "gait"], "no column 'wlk'"),
-        (["--id", "walk"], "Name one with --label COLUMN"),
+        (["--id", "walk"], "Name it with --label COLUMN"),
     ],
 )
 def test_wrong_calls_are_explained(trained_on_series, tmp_path, fails, words, problem):
