@@ -1,5 +1,5 @@
 """Which settings does Fourier mixing need?
-=======================================
+===========================================
 
 Attention hardly notices whether the norm comes before or after a sublayer. Fourier mixing does.
 Both are trained here on speakers who say two vowels; the reason is then measured.

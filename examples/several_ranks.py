@@ -1,4 +1,7 @@
-"""One training by several processes, on one machine or on many.
+"""One training by several processes
+====================================
+
+On one machine or on many::
 
     mpiexec -n 2 python several_ranks.py
 

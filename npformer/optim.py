@@ -110,7 +110,7 @@ class Adam:
         Independently of the gradient, each step multiplies theta by 1 - lr weight_decay (Loshchilov
         and Hutter, 2019).
     no_decay : sequence of str
-        Patterns such as "*.bias": parameters whose name fits one have no weight decay.
+        Patterns such as ``"*.bias"``: parameters whose name fits one have no weight decay.
         `NORMS_AND_BIASES` has those that BERT leaves out.
     schedule : callable or str, optional
         A `Schedule`, or a name in `SCHEDULES` with its options: "cosine(total=1000, warmup=100)".
