@@ -56,7 +56,7 @@ class MPICommunicator(Communicator):
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import ThreadpoolController
 
         self._mpi = MPI
         self._sums: dict[tuple[int, str], np.ndarray] = {}  # memory of exchanges, by their size
@@ -67,7 +67,8 @@ class MPICommunicator(Communicator):
         # A launcher may have bound each rank to cores of its own. If not, ranks share them.
         share_cores(sum(not own_cores().isdisjoint(its) for its in local.allgather(own_cores())))
         local.Free()
-        threadpool_limits(limits=cores(), user_api="blas")
+        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+            library.set_num_threads(min(library.num_threads, cores()))  # never more than was set
         self._told: BaseException | None = None  # of which the others know, in a guard within this
 
     def agree(self, *values: float) -> np.ndarray:

@@ -58,8 +58,8 @@ def begin_together(
                 )
     for parameter in model.named_parameters().values():
         ranks.broadcast(parameter.value)
-    if ranks.first(optimizer.steps):
-        optimizer.restore(*ranks.first(optimizer.state()))
+    if optimizer.steps:  # as many on each
+        optimizer.restore(*ranks.first(optimizer.state() if ranks.rank == 0 else ({}, {})))
 
 
 def sharded(optimizer: Adam, ranks: Communicator, callbacks: Iterable[Callback]) -> Adam:

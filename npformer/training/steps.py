@@ -69,9 +69,7 @@ class Training:
     lengths: np.ndarray | None = None  # of these samples, if batches are made by length
     order: np.ndarray | None = None  # of the samples in the epoch; None between two epochs
     seconds_before: float = 0.0  # that the epoch has taken in earlier processes
-    counts: np.ndarray | None = (
-        None  # how much each sample counts in a loss, if ranks share batches
-    )
+    counts: np.ndarray | None = None  # of each sample in a loss, if ranks share batches
     _began: float = 0.0  # when the epoch began or went on, on time.perf_counter
     _checked: Snapshot | None = None  # the model's snapshot when its parameters were last checked
 

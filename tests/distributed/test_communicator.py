@@ -116,6 +116,16 @@ def run(code, **variables):
     )
 
 
+@needs_mpi
+def test_no_more_blas_threads_than_were_set():
+    code = (
+        "from mpi4py import MPI; from threadpoolctl import threadpool_info\n"
+        "import npformer; from npformer.distributed.mpi import MPICommunicator\n"
+        "MPICommunicator(MPI.COMM_WORLD); print({i['num_threads'] for i in threadpool_info()} - {1})"
+    )
+    assert run(code).stdout.strip() == "set()"  # one, as `environment` says
+
+
 def test_without_a_launcher_mpi4py_is_not_imported():
     code = "import sys, npformer; npformer.distributed.world(); assert 'mpi4py' not in sys.modules"
     done = run(code)
