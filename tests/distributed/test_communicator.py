@@ -121,7 +121,8 @@ def test_no_more_blas_threads_than_were_set():
     code = (
         "from mpi4py import MPI; from threadpoolctl import threadpool_info\n"
         "import npformer; from npformer.distributed.mpi import MPICommunicator\n"
-        "MPICommunicator(MPI.COMM_WORLD); print({i['num_threads'] for i in threadpool_info()} - {1})"
+        "MPICommunicator(MPI.COMM_WORLD)\n"
+        "print({i['num_threads'] for i in threadpool_info()} - {1})"
     )
     assert run(code).stdout.strip() == "set()"  # one, as `environment` says
 
