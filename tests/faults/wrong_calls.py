@@ -166,6 +166,8 @@ def outcome_of(call: WrongCall) -> Outcome:
     try:
         with warnings.catch_warnings(), within(LONGEST):
             warnings.simplefilter("error")
+            # Of matplotlib before 3.10.7, beside a newer pyparsing, when it first draws.
+            warnings.filterwarnings("ignore", ".*deprecated - use", module="matplotlib")
             result = target.call(arguments)
     except TooLong:
         return Outcome("hang", f"after {LONGEST:g} s")
