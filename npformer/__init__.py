@@ -61,6 +61,7 @@ from npformer.training import (
     TrainingState,
     evaluate,
     fit,
+    predict_to_file,
 )
 from npformer.training.checkpoint import load, read_notes, save
 from npformer.training.model_file import CheckpointError, CheckpointWarning
@@ -132,6 +133,7 @@ __all__ = [
     "losses",
     "mixers",
     "optim",
+    "predict_to_file",
     "published",
     "read_notes",
     "report",

@@ -1,6 +1,6 @@
 """Sample weights, as a user gives them, made into weights of targets; and class weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,12 @@ def target_weights(
 
 
 def class_weights(
-    class_weight: Any, loss: Loss, n_classes: int, y: Array, weights: np.ndarray | None
+    class_weight: Any, loss: Loss, n_classes: int, of_labels: Callable[[], np.ndarray]
 ) -> tuple[float, ...]:
     """Return how much each class weighs.
 
     "balanced" makes all classes that occur weigh as much as if they were equally frequent: a class
-    gets n / (number of classes k), for k of n labels, each counted `weights` times. A class without
+    gets n / (number of classes k), for k of n labels, as `of_labels` counts them. A class without
     labels, and one that a mapping does not name, gets 1.
     """
     if not isinstance(loss, Classification) or not loss.takes_weights:
@@ -57,7 +57,7 @@ def class_weights(
         )
     if isinstance(class_weight, str):
         checks.choice("class_weight", class_weight, ("balanced",))
-        return _balanced(n_classes, np.asarray(y), weights)
+        return _balanced(of_labels())
     if isinstance(class_weight, Mapping):
         found = np.ones(n_classes)
         for label, weight in class_weight.items():
@@ -88,10 +88,15 @@ def class_weights(
     return tuple(numbers.tolist())
 
 
-def _balanced(n_classes: int, y: np.ndarray, weights: np.ndarray | None) -> tuple[float, ...]:
-    counted = y != NO_LABEL
+def label_weights(y: Array, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
+    """Return how often each class is a label, each label counted `weights` times: (n_classes,)."""
+    labels = np.asarray(y)
+    counted = labels != NO_LABEL
     each = None if weights is None else weights[counted].astype("float64")
-    of_class = np.bincount(y[counted], each, n_classes).astype("float64")
+    return np.bincount(labels[counted], each, n_classes).astype("float64")
+
+
+def _balanced(of_class: np.ndarray) -> tuple[float, ...]:
     occurs = of_class > 0.0
     share = of_class.sum() / max(int(occurs.sum()), 1)
     return tuple(np.where(occurs, share / np.where(occurs, of_class, 1.0), 1.0).tolist())

@@ -19,32 +19,45 @@ def write_whole(path: Path, *parts: bytes | memoryview) -> None:
     Data and folder are forced to disk. What earlier writes of this file left behind when they were
     interrupted is removed first. An OSError names the file.
     """
-    with _naming(path):
+    with naming(path), being_written(path) as file:
+        for part in parts:
+            file.write(part)
+
+
+@contextmanager
+def being_written(path: Path) -> Iterator[IO[bytes]]:
+    """Lend a file that becomes `path` when the body ends; after an error there is no such file.
+
+    It has another name until then, which other processes may use to write into it, too.
+    """
+    with naming(path):
         remove_unfinished(path)
-        while not _written(path, parts):
-            pass
-        _sync_folder(path.parent)
-
-
-def _written(path: Path, parts: tuple[bytes | memoryview, ...]) -> bool:
-    """Try to write a file; False if another process took what was just begun for a leftover."""
-    # The name is random because another process may be writing the same file.
-    unfinished = path.with_name(f"{path.name}.{token_hex(4)}.part")
+        file = _begun(path)
+    unfinished = Path(file.name)
     try:
-        with unfinished.open("wb") as file:
-            if not (_try_lock(file) and unfinished.exists()):
-                return False
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-            if os.name == "posix":  # while locked; Windows renames closed files only
-                unfinished.replace(path)
+        with file:
+            yield file
+            with naming(path):
+                file.flush()
+                os.fsync(file.fileno())
+                if os.name == "posix":  # while locked; Windows renames closed files only
+                    unfinished.replace(path)
         if os.name != "posix":
             unfinished.replace(path)
-        return True
     finally:
         unfinished.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _begun(path: Path) -> IO[bytes]:
+    """Return a new file beside another one, locked, so that nobody takes it for a leftover."""
+    while True:
+        # The name is random because another process may be writing the same file.
+        file = path.with_name(f"{path.name}.{token_hex(4)}.part").open("wb")
+        if _try_lock(file) and Path(file.name).exists():
+            return file
+        file.close()  # somebody has just removed it
+        Path(file.name).unlink(missing_ok=True)
 
 
 def remove_unfinished(path: Path) -> None:
@@ -60,10 +73,10 @@ def check_writable(folder: Path, n_bytes: int = 0) -> None:
 
     Call it before work whose result is written there.
     """
-    with _naming(folder):
+    with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
     probe = folder / f"probe.{token_hex(4)}.part"
-    with _naming(folder):
+    with naming(folder):
         remove_unfinished(folder / "probe")
         try:
             with probe.open("wb") as file:
@@ -87,7 +100,7 @@ def check_place(path: Path, example: str) -> None:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Make OSErrors name this path, and not the name under which a file is being written."""
     try:
         yield

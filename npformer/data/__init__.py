@@ -1,16 +1,21 @@
-"""Datasets in the package or generated from a seed: nothing is downloaded."""
+"""Datasets in the package or generated from a seed, and arrays that stay in files.
+
+Nothing is downloaded.
+"""
 
 from npformer.data.dataset import Dataset
 from npformer.data.digits import SPLITS, digits
 from npformer.data.generated import majority, parity, pointer, recall, reverse
 from npformer.data.raw_data import RawData
 from npformer.data.sentences import sentences
+from npformer.data.stored import ShardedArray, sharded
 from npformer.data.vowels import vowels
 
 __all__ = [
     "SPLITS",
     "Dataset",
     "RawData",
+    "ShardedArray",
     "digits",
     "majority",
     "parity",
@@ -18,5 +23,6 @@ __all__ = [
     "recall",
     "reverse",
     "sentences",
+    "sharded",
     "vowels",
 ]

@@ -23,6 +23,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.x)
 
+    @property
+    def length(self) -> int:
+        """The number of tokens of each sample, padding included."""
+        return int(self.x.shape[1])
+
     def of_rows(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
         y, types, weights, counts = (
@@ -31,6 +36,10 @@ class Batch:
         )
         padding = None if self.padding is None else self.padding.of_rows(rows)
         return Batch(self.x[rows], y, padding, types, weights, counts)
+
+    def subset(self, rows: Any) -> Batch:
+        """Return some samples, as `of_rows`: samples that stay in files tell the two apart."""
+        return self.of_rows(rows)
 
     def counts_for(self, loss: Loss) -> Any:
         """Return how much each sample counts in the mean loss: a NumPy array, (batch,)."""

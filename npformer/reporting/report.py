@@ -115,7 +115,8 @@ def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
 
 def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
     try:
-        return evaluation.checked_data(model, "data", data, model.loss)
+        samples = evaluation.checked_data(model, "data", data, model.loss)
+        return samples.of_rows(slice(None))
     except (TypeError, ValueError) as error:
         if name == "model":
             raise

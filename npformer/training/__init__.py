@@ -5,6 +5,7 @@ from npformer.training.evaluation import Data, Evaluation, batch_at_evaluation, 
 from npformer.training.history import History
 from npformer.training.loop import fit
 from npformer.training.loss_watch import NonFiniteLossError
+from npformer.training.predictions import predict_to_file
 
 __all__ = [
     "Callback",
@@ -16,4 +17,5 @@ __all__ = [
     "batch_at_evaluation",
     "evaluate",
     "fit",
+    "predict_to_file",
 ]

@@ -10,12 +10,12 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.classifier.lengths import lengths_of, sees_padding
-from npformer.classifier.weights import class_weights
+from npformer.classifier.weights import class_weights, label_weights
 from npformer.core import PRECISIONS, Feed, Layer, checks, get_backend, use_precision
 from npformer.engine.updates import device_generator
 from npformer.losses import Loss
-from npformer.models import Batch
 from npformer.optim import Adam
+from npformer.training.stored_samples import Samples, Seen, StoredSamples
 
 
 def check_patience(patience: int | None, validation: Any) -> None:
@@ -28,7 +28,7 @@ def check_patience(patience: int | None, validation: Any) -> None:
 
 
 def weighted_loss(
-    model: SequenceClassifier, loss: Loss, given: bool, class_weight: Any, samples: Batch
+    model: SequenceClassifier, loss: Loss, given: bool, class_weight: Any, samples: Samples
 ) -> Loss:
     """Return a loss in which classes weigh what `class_weight` says of some samples.
 
@@ -42,7 +42,13 @@ def weighted_loss(
             "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
         )
     weighted = copy.copy(loss)
-    numbers = class_weights(class_weight, loss, model.n_classes, samples.y, samples.weights)
+
+    def of_labels() -> np.ndarray:
+        if isinstance(samples, StoredSamples):
+            return samples.label_weights(model.n_classes)
+        return label_weights(samples.y, samples.weights, model.n_classes)
+
+    numbers = class_weights(class_weight, loss, model.n_classes, of_labels)
     weighted.class_weight = numbers  # type: ignore[attr-defined]
     if not samples.counts_for(weighted).any():
         raise ValueError(
@@ -99,26 +105,32 @@ def dropout_generator(model: SequenceClassifier, masks: str, rng: np.random.Gene
     return own
 
 
-def note_padding(model: SequenceClassifier, samples: Batch) -> None:
+def note_padding(model: SequenceClassifier, samples: Samples) -> None:
     """Make a model remember how padding is marked in its training data.
 
     The id at all padding is the model's `padding_id`, if no token has it and it has none yet.
     """
-    if samples.padding is None:
-        return
-    mask = samples.padding.on_host()
-    if mask.all():
+    if isinstance(samples, StoredSamples):
+        seen = samples.seen
+    else:
+        asks = samples.padding is not None and model.padding_id is None
+        seen = Seen().note(samples, model.vocab_size if asks else None)
+    if not seen.masked:
         return
     model.expects_mask = True
-    if model.vocab_size is not None and model.padding_id is None:
-        ids = np.unique(samples.x[~mask])
-        if len(ids) == 1 and not (samples.x[mask] == ids[0]).any():
-            model.padding_id = int(ids[0])
+    if model.padding_id is None:
+        model.padding_id = seen.padding_id()
 
 
-def lengths_for(model: SequenceClassifier, samples: Batch, batches: str) -> np.ndarray | None:
+def lengths_for(model: SequenceClassifier, samples: Samples, batches: str) -> np.ndarray | None:
     """Return the lengths by which samples are put into batches; None to shuffle all of them."""
-    if batches == "shuffled" or samples.padding is None:
+    if isinstance(samples, StoredSamples):
+        lengths, length = samples.lengths, samples.length
+    elif samples.padding is not None:
+        lengths, length = lengths_of(samples.padding.on_host()), samples.x.shape[1]
+    else:
+        lengths = None
+    if batches == "shuffled" or lengths is None:
         return None
     if sees_padding(model):
         if batches == "by_length":
@@ -127,8 +139,7 @@ def lengths_for(model: SequenceClassifier, samples: Batch, batches: str) -> np.n
                 "computes (padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
             )
         return None
-    lengths = lengths_of(samples.padding.on_host())
-    return None if (lengths == samples.x.shape[1]).all() else lengths
+    return None if (lengths == length).all() else lengths
 
 
 def feed_of(backend: str) -> AbstractContextManager[Feed | None]:

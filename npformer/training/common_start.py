@@ -16,6 +16,7 @@ from npformer.optim import Adam
 from npformer.sharded_adam import ShardedAdam
 from npformer.training.callbacks import Callback
 from npformer.training.fingerprint import factors_of
+from npformer.training.stored_samples import Samples, StoredSamples
 
 ADAM = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps")
 """Settings of Adam that are compared, beside its schedule."""
@@ -78,7 +79,7 @@ def sharded(optimizer: Adam, ranks: Communicator, callbacks: Iterable[Callback])
 
 def _comparable(value: Any) -> Any:
     """Return what stands for a value in a comparison, and can be read in a message."""
-    if isinstance(value, Batch):
+    if isinstance(value, Batch | StoredSamples):
         return _in_short(value)
     if isinstance(value, SequenceClassifier):
         shapes = {name: p.shape for name, p in value.named_parameters().items()}
@@ -90,14 +91,14 @@ def _comparable(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else described(value)
 
 
-def _in_short(samples: Batch) -> str:
+def _in_short(samples: Samples) -> str:
     """Return shape and a digest of samples: of all labels, and of some of the rest."""
     n = len(samples)
-    some = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int))
-    found = hashlib.sha256(np.ascontiguousarray(samples.y).data)
-    mask = None if samples.padding is None else samples.padding.on_host()
-    for array in (samples.x, mask, samples.types, samples.weights):
+    some = samples.of_rows(np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int)))
+    mask = None if some.padding is None else some.padding.on_host()
+    found = hashlib.sha256()
+    for array in (samples.y, some.x, some.y, mask, some.types, some.weights):
         if array is not None:
             found.update(f"{array.dtype}{array.shape}".encode())
-            found.update(np.ascontiguousarray(array[some]).data)
-    return f"{n} samples of shape {samples.x.shape[1:]} (digest {found.hexdigest()[:8]})"
+            found.update(np.ascontiguousarray(array).data)
+    return f"{n} samples of shape {some.x.shape[1:]} (digest {found.hexdigest()[:8]})"

@@ -1,7 +1,7 @@
 """evaluate: the loss and accuracy of a model on labelled data; and checks of such data."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +9,15 @@ import numpy as np
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import Array, to_numpy
+from npformer.data.stored import ShardedArray, is_stored
 from npformer.distributed import Communicator, as_communicator
-from npformer.losses import Loss
+from npformer.losses import Loss, Measured
 from npformer.models import Batch
 from npformer.training.metrics import Metric, balanced_accuracy, macro_f1, own_metric
+from npformer.training.stored_samples import Samples, StoredSamples
 
 Data = Sequence[Any]
-"""(x, y), (x, y, mask) or (x, y, mask, types), host arrays; mask may be None."""
+"""(x, y), (x, y, mask) or (x, y, mask, types), on the host or in files; mask may be None."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,13 @@ def evaluate(
     with as_communicator(communicator).guard() as ranks:
         require_classifier(model)
         loss = model.loss_with(loss)
-        samples = checked_data(model, "data", data, loss, sample_weight)
+        samples = checked_data(model, "data", data, loss, sample_weight, ranks)
         return measure(model, samples, loss, batch_size, processes, True, ranks=ranks)
 
 
 def measure(
     model: SequenceClassifier,
-    samples: Batch,
+    samples: Samples,
     loss: Loss,
     batch_size: int,
     processes: bool | str,
@@ -84,23 +86,30 @@ def measure(
 ) -> Evaluation:
     """Evaluate a model on data that have been checked, each rank a part of them."""
     ranks = ranks or Communicator()
-    own = samples.of_rows(ranks.shard(len(samples)))
-    mask = None if own.padding is None else own.padding.mask
-    outputs = ranks.concatenate(
-        model.in_batches(to_numpy, own.x, mask, batch_size, own.types, processes=processes)
-    )
-    wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
-    if must_be_numbers and wrong.any():
-        raise ValueError(
-            f"the outputs for sample {int(np.argwhere(wrong)[0, 0])} are NaN or infinite; expected "
-            "numbers. Its x holds NaN or infinity, or the weights do: npformer.trace(model, x) "
-            "shows where they begin"
+    of_user = None if isinstance(metric, str) else metric
+    own, answers = [], []
+    for start, some in _parts_of(samples, ranks):
+        mask = None if some.padding is None else some.padding.mask
+        outputs = model.in_batches(
+            to_numpy, some.x, mask, batch_size, some.types, processes=processes
         )
-    targets: Any = [np.asarray(samples.y)]
-    if samples.weights is not None:
-        targets.append(np.asarray(samples.weights))
-    found = loss.measure(outputs, *targets)
+        wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
+        if must_be_numbers and wrong.any():
+            raise ValueError(
+                f"the outputs for sample {start + int(np.argwhere(wrong)[0, 0])} are NaN or "
+                "infinite; expected numbers. Its x holds NaN or infinity, or the weights do: "
+                "npformer.trace(model, x) shows where they begin"
+            )
+        targets: Any = [np.asarray(each) for each in (some.y, some.weights) if each is not None]
+        own.append(loss.measure(outputs, *targets))
+        if of_user is not None:
+            answers.append((outputs, targets[0]))
+    found = _summed([each for of_rank in ranks.gather(own) for each in of_rank])
     n = max(found.n, 1) if found.weight is None else found.weight or 1.0
+    value = None
+    if of_user is not None:
+        of_all = [each for of_rank in ranks.gather(answers) for each in of_rank]
+        value = own_metric(of_user, loss, *map(np.concatenate, zip(*of_all, strict=True)))
     by_class = found.by_class
     return Evaluation(
         loss=found.total / n,
@@ -108,8 +117,23 @@ def measure(
         labels=found.n,
         macro_f1=math.nan if by_class is None else macro_f1(by_class),
         balanced_accuracy=math.nan if by_class is None else balanced_accuracy(by_class),
-        metric=None if isinstance(metric, str) else own_metric(metric, loss, outputs, samples.y),
+        metric=value,
     )
+
+
+def _parts_of(samples: Samples, ranks: Communicator) -> Iterator[tuple[int, Batch]]:
+    """Yield this rank's samples: at once, or a few at a time if they are in files."""
+    rows = ranks.shard(len(samples))
+    size = len(samples) if isinstance(samples, Batch) else samples.at_once
+    for start in range(rows.start, rows.stop, size):
+        yield start, samples.of_rows(slice(start, min(start + size, rows.stop)))
+
+
+def _summed(parts: list[Measured]) -> Measured:
+    """Return the loss of the data of several parts."""
+    by_field: Any = zip(*(vars(part).values() for part in parts), strict=True)
+    summed: list[Any] = [None if each[0] is None else sum(each) for each in by_field]
+    return Measured(*summed)
 
 
 def value_of(metric: Metric, found: Evaluation) -> float:
@@ -124,18 +148,30 @@ def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
 
 
 def checked_data(
-    model: SequenceClassifier, name: str, data: Data, loss: Loss, sample_weight: Any = None
-) -> Batch:
-    """Return all samples as one batch on the host, after checking each of them."""
-    x, y, mask, types = _parts(name, data)
+    model: SequenceClassifier,
+    name: str,
+    data: Data,
+    loss: Loss,
+    sample_weight: Any = None,
+    ranks: Communicator | None = None,
+) -> Samples:
+    """Return all samples, on the host or in files, after checking each of them.
+
+    If they are in files, each rank checks its part.
+    """
+    x, y, mask, types = arrays = _parts(name, data)
     if len(x) == 0:
         raise ValueError(f"{name} has no samples; expected at least 1")
+    samples: Samples
     try:
-        samples = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
+        if any(map(is_stored, arrays)):
+            samples = StoredSamples(model, arrays, loss, sample_weight, ranks)
+        else:
+            samples = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
     except (TypeError, ValueError) as error:
         raise type(error)(f"in {name}, {error}") from error
     if not samples.counts_for(loss).any():
-        if sample_weight is not None and loss.counts(samples.y).any():
+        if sample_weight is not None and (samples.y is None or loss.counts(samples.y).any()):
             raise ValueError(
                 f"sample_weight is 0 for every sample of {name} that has a label; expected at "
                 "least one above 0"
@@ -169,7 +205,8 @@ def _parts(name: str, data: Data) -> tuple[Array, Array, Array | None, Array | N
     for part, array in (("x", x), ("y", y), ("mask", mask), ("types", types)):
         if isinstance(array, np.ndarray) and array.ndim == 0:
             raise ValueError(f"{part} in {name} is a single number; expected one entry per sample")
-        if not isinstance(array, np.ndarray) and (part in "xy" or array is not None):
+        known = isinstance(array, np.ndarray | ShardedArray)
+        if not known and (part in "xy" or array is not None):
             raise TypeError(
                 f"{part} in {name} is a {type(array).__name__}; expected a NumPy array. Write "
                 f"numpy.asarray({part}), or npformer.to_numpy({part}) if it is on a GPU: batches "

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from npformer.models import Batch
 from npformer.optim import Adam
+from npformer.training.stored_samples import Samples, StoredSamples
 
 
-def digest_of(samples: Batch | None) -> str | None:
+def digest_of(samples: Samples | None) -> str | None:
     """Return a digest of all samples: labels, masks, types, weights, their shapes and dtypes."""
     if samples is None:
         return None
+    if isinstance(samples, StoredSamples):
+        return samples.digest
     found = hashlib.sha256()
     mask = None if samples.padding is None else samples.padding.mask
     for array in (samples.x, samples.y, mask):

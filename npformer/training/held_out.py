@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.losses import Classification, Loss
-from npformer.models import Batch
+from npformer.training.stored_samples import Samples
 
 
 def validation_share(validation: Any) -> float | None:
@@ -23,14 +23,14 @@ def validation_share(validation: Any) -> float | None:
 
 
 def held_out_rows(
-    samples: Batch, share: float, loss: Loss, rng: np.random.Generator
+    samples: Samples, share: float, loss: Loss, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to train on and those held out, both in the order of the data.
 
     If each sample has one label, as many of each class are held out as its share is, up to one
     sample, and at least one of each class is left; otherwise any samples.
     """
-    n = len(samples)
+    n, counts = len(samples), samples.counts_for(loss)
     y: Any = np.asarray(samples.y)
     by_class = isinstance(loss, Classification) and y.ndim == 1
     held = round(share * n)
@@ -49,7 +49,7 @@ def held_out_rows(
     is_held[chosen] = True
     parts = np.flatnonzero(~is_held), np.flatnonzero(is_held)
     for rows, purpose in zip(parts, ("to train on", "held out"), strict=True):
-        if not samples.of_rows(rows).counts_for(loss).any():
+        if not counts[rows].any():
             raise ValueError(
                 f"of the samples {purpose} with validation={share}, none has a label and a weight "
                 "above 0; expected at least one. Pass another share or seed, or validation=(x, y)"

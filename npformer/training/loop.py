@@ -207,17 +207,18 @@ def fit(
         own_loss, loss = loss is not None, model.loss_with(loss, label_smoothing)
         metric = checked_metric(metric, loss)
         # All data are checked now, so that a wrong label in the last batch does not cost an epoch.
-        samples = checked_data(model, "data", data, loss, sample_weight)
+        samples = checked_data(model, "data", data, loss, sample_weight, ranks)
         note_padding(model, samples)
         rng = common_generator(ranks, seed)
         dropout = dropout_generator(model, masks, rng)
         history, rows, part, held_out = History(metric=name_of(metric)), None, samples, None
         if (share := validation_share(validation)) is not None:
             rows, held = held_out_rows(samples, share, loss, *rng.spawn(1))
-            part, held_out = samples.of_rows(rows), samples.of_rows(held)
+            part, held_out = samples.subset(rows), samples.subset(held)
             history.validation_rows = held.tolist()
         elif validation is not None:
-            held_out = checked_data(model, "validation", cast(Data, validation), loss)
+            given_data = cast(Data, validation)
+            held_out = checked_data(model, "validation", given_data, loss, ranks=ranks)
         loss = weighted_loss(model, loss, own_loss, class_weight, part)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
         own_optimizer = optimizer is not None

@@ -8,8 +8,8 @@ from npformer.classifier import SequenceClassifier
 from npformer.core import Array, array_module, explained_memory_error, to_numpy
 from npformer.distributed import Communicator
 from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
-from npformer.models import Batch
 from npformer.training.callbacks import TrainingState
+from npformer.training.stored_samples import Samples
 
 LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
 """What stands for a tensor where all are finite."""
@@ -45,7 +45,7 @@ class LossWatch:
         Those that have been read, of the steps of the current epoch.
     """
 
-    def __init__(self, samples: Batch, every: int, ranks: Communicator | None = None) -> None:
+    def __init__(self, samples: Samples, every: int, ranks: Communicator | None = None) -> None:
         self.samples = samples
         self.ranks = ranks or Communicator()
         self.every = every
@@ -73,7 +73,7 @@ class LossWatch:
         self.of_epoch.clear()
         return mean
 
-    def check_validation(self, state: TrainingState, loss: float, held_out: Batch) -> None:
+    def check_validation(self, state: TrainingState, loss: float, held_out: Samples) -> None:
         """Check a validation loss."""
         if not math.isfinite(loss):
             tensor = non_finite_tensor(state.model, held_out)
@@ -125,18 +125,20 @@ def _weights_after(state: TrainingState) -> str:
     return f"The model has the best weights so far, those of epoch {state.best_epoch}"
 
 
-def non_finite_tensor(model: SequenceClassifier, samples: Batch) -> str:
+def non_finite_tensor(model: SequenceClassifier, samples: Samples) -> str:
     """Return the name of the first tensor with NaN or infinity when a model evaluates samples."""
-    x, mask = samples.x, None if samples.padding is None else samples.padding.mask
-    types = samples.types
-    kept = x if mask is None else x[mask]  # padding may hold anything
-    if x.dtype.kind == "f" and not np.isfinite(kept).all():
-        return "the input x"
-    for start in range(0, len(x), 256):
-        rows = slice(start, start + 256)
+    pieces = [slice(start, start + 256) for start in range(0, len(samples), 256)]
+    if model.vocab_size is None:
+        for piece in pieces:
+            some = samples.of_rows(piece)
+            kept = some.x if some.padding is None else some.x[some.padding.mask]  # or anything
+            if not np.isfinite(kept).all():
+                return "the input x"
+    for piece in pieces:
+        some = samples.of_rows(piece)
+        mask = None if some.padding is None else some.padding.mask
         with np.errstate(all="ignore"):
-            some = (None if array is None else array[rows] for array in (x, mask, types))
-            found = first_non_finite(model, *some)
+            found = first_non_finite(model, some.x, mask, some.types)
         if found is not None:
             return found
     return LOSS_ITSELF

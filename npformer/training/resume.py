@@ -12,7 +12,6 @@ import npformer.training.checkpoint_folder as folders
 from npformer import engine
 from npformer.classifier import SequenceClassifier
 from npformer.core import asarray, checks, described, precision
-from npformer.models import Batch
 from npformer.training.callbacks import Callback
 from npformer.training.checkpoint import model_description, tensors_of
 from npformer.training.checkpoint_folder import Stored
@@ -21,6 +20,7 @@ from npformer.training.generator_state import check_state, generator_state, rest
 from npformer.training.history import History
 from npformer.training.model_file import CheckpointError
 from npformer.training.steps import Training
+from npformer.training.stored_samples import Samples
 
 
 class Checkpoints:
@@ -107,7 +107,7 @@ class Checkpoints:
         return state.epoch, state.step_in_epoch, self.training.order is None
 
 
-def n_bytes(model: SequenceClassifier, samples: Batch) -> int:
+def n_bytes(model: SequenceClassifier, samples: Samples) -> int:
     """Return about how large a checkpoint is: weights, two moments, best weights, order."""
     sizes = (p.size * np.dtype(p.dtype).itemsize for p in model.named_parameters().values())
     return 4 * int(sum(sizes)) + 8 * len(samples) + (1 << 16)

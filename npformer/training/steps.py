@@ -20,7 +20,6 @@ from npformer.engine.batch_shares import WHOLE, Part
 from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.team import Team
 from npformer.losses import Loss
-from npformer.models import Batch
 from npformer.optim import NonFiniteGradientError, clip_by_global_norm
 from npformer.training.arguments import trains
 from npformer.training.callback_list import CallbackList
@@ -30,6 +29,7 @@ from npformer.training.evaluation import batch_at_evaluation, measure, value_of
 from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
 from npformer.training.metrics import Metric
+from npformer.training.stored_samples import Samples
 
 
 class WritesCheckpoints(Protocol):
@@ -49,8 +49,8 @@ class Training:
     state: TrainingState
     callbacks: CallbackList
     losses: LossWatch
-    samples: Batch  # all data to train on, on the host
-    held_out: Batch | None  # all validation data
+    samples: Samples  # all data to train on, on the host
+    held_out: Samples | None  # all validation data
     loss: Loss
     team: Team
     feed: Feed | None  # uploads batches to a device
@@ -192,7 +192,7 @@ class Training:
         """Return this rank's rows of a batch, their place in it, and to what length to cut them."""
         if self.counts is None:
             return rows, WHOLE, 1
-        own, length, least = self.ranks.shard(len(rows)), self.samples.x.shape[1], 1
+        own, length, least = self.ranks.shard(len(rows)), self.samples.length, 1
         if self.lengths is not None:
             lengths = self.lengths_of_all[rows]
             length = int(lengths.max())
@@ -211,7 +211,7 @@ class Training:
         found[self.rows] = self.lengths
         return found
 
-    def _evaluate(self, held_out: Batch) -> None:
+    def _evaluate(self, held_out: Samples) -> None:
         """Evaluate the model, and record the result."""
         state = self.state
         at_once = batch_at_evaluation(self.batch_size, self.micro_batch)

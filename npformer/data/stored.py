@@ -1,0 +1,186 @@
+"""Arrays that stay in files: memory-mapped ones, and those whose rows lie in several files."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.core import described
+
+AT_ONCE = 64
+"""Files of an array that are open at a time: a process may have few, and an array many."""
+
+
+class ShardedArray:
+    """An array whose rows lie in several .npy files, one after the other.
+
+    ``array[rows]`` reads rows, a slice or numbers, and returns a NumPy array. `sharded` makes one.
+
+    Attributes
+    ----------
+    files : tuple of Path
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self.files = tuple(files)
+        heads = [(each.shape, each.dtype) for each in map(_mapped, self.files)]
+        first, dtype = heads[0]
+        for file, (shape, its_dtype) in zip(self.files, heads, strict=True):
+            if shape[1:] != first[1:] or its_dtype != dtype:
+                raise ValueError(
+                    f"{file} has rows of shape {shape[1:]} and dtype {its_dtype}, and "
+                    f"{self.files[0]} has {first[1:]} and {dtype}; expected the same in all files"
+                )
+        self.dtype = dtype
+        self._stops = np.cumsum([shape[0] for shape, _ in heads])
+        self.shape = (int(self._stops[-1]), *first[1:])
+        self._open: OrderedDict[int, np.ndarray] = OrderedDict()
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __repr__(self) -> str:
+        return f"ShardedArray({len(self.files)} files, shape={self.shape}, dtype={self.dtype})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        if isinstance(rows, slice):
+            wanted = np.arange(*rows.indices(len(self)))
+        elif not isinstance(rows, list | np.ndarray | int | np.integer) or isinstance(rows, bool):
+            raise TypeError(
+                f"a ShardedArray is read by {described(rows)}; expected rows, a slice or whole "
+                "numbers: array[rows]. Take columns of what it returns: array[rows][:, columns]"
+            )
+        else:
+            wanted = np.asarray(rows)
+            if wanted.dtype == bool and wanted.shape == (len(self),):
+                wanted = wanted.nonzero()[0]
+            if wanted.size == 0:
+                wanted = np.zeros(wanted.shape, dtype=int)
+            if wanted.ndim > 1 or wanted.dtype.kind not in "iu":
+                raise TypeError(
+                    f"rows have shape {wanted.shape} and dtype {wanted.dtype}; expected a slice, "
+                    f"whole numbers, or {len(self)} booleans"
+                )
+        if wanted.ndim == 0:
+            found: np.ndarray = self[wanted.reshape(1)][0]
+            return found
+        outside = (wanted < -len(self)) | (wanted >= len(self))
+        if outside.any():
+            raise IndexError(
+                f"row {wanted[outside][0]} is outside of {self!r}; expected rows from 0 to "
+                f"{len(self) - 1}"
+            )
+        wanted = np.where(wanted < 0, wanted + len(self), wanted)
+        found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
+        of_file = np.searchsorted(self._stops, wanted, side="right")
+        for k in np.unique(of_file).tolist():
+            at, stop = of_file == k, int(self._stops[k])
+            rows_of_file = self._file(k)
+            found[at] = rows_of_file[wanted[at] - (stop - len(rows_of_file))]
+        return found
+
+    def _file(self, k: int) -> np.ndarray:
+        """Return a file's rows, memory-mapped; the file that was used longest ago is closed."""
+        if k not in self._open:
+            mapped = _mapped(self.files[k])
+            before = int(self._stops[k - 1]) if k else 0
+            expected = (int(self._stops[k]) - before, *self.shape[1:])
+            if mapped.shape != expected or mapped.dtype != self.dtype:
+                raise ValueError(
+                    f"{self.files[k]} has shape {mapped.shape} and dtype {mapped.dtype}, and had "
+                    f"{expected} and {self.dtype} before; expected a file that does not change"
+                )
+            self._open[k] = mapped
+            if len(self._open) > AT_ONCE:
+                self._open.popitem(last=False)
+        self._open.move_to_end(k)
+        return self._open[k]
+
+
+def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> ShardedArray:
+    """Return the rows of several .npy files as one array, which is read when rows are asked for.
+
+        x, y = npformer.data.sharded("train/x-*.npy"), npformer.data.sharded("train/y-*.npy")
+        npformer.fit(model, (x, y))
+
+    Parameters
+    ----------
+    files : str, or list of paths
+        A pattern as in `glob.glob`, whose files are put in the order of their names, in which
+        numbers count as such: x-2 before x-10. Or the files themselves, in the order given. All
+        have the same dtype and the same shape but for the number of rows.
+
+    Raises
+    ------
+    FileNotFoundError
+        No file fits the pattern, or one of the list does not exist.
+    ValueError
+        A file is not a .npy file, or its rows have another shape or dtype than those of the first.
+    """
+    if isinstance(files, str | os.PathLike):
+        pattern = os.fspath(files)
+        found = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - pathlib takes no absolute pattern
+        if not found:
+            raise FileNotFoundError(
+                f"no file fits {pattern!r}; expected .npy files. The pattern counts from "
+                f"{Path.cwd()}"
+            )
+        return ShardedArray(sorted(found, key=_by_number))
+    if not isinstance(files, Sequence) or not all(isinstance(f, str | os.PathLike) for f in files):
+        raise TypeError(
+            f"files is {described(files)}; expected a pattern such as 'train/x-*.npy', or a list "
+            "of paths"
+        )
+    if not files:
+        raise ValueError("files is an empty list; expected at least one .npy file")
+    return ShardedArray([Path(file) for file in files])
+
+
+def is_stored(array: object) -> bool:
+    """Return whether an array stays in files, and is to be read a few rows at a time."""
+    return isinstance(array, np.memmap | ShardedArray)
+
+
+def read(array: Any, rows: Any) -> np.ndarray:
+    """Return rows of an array, in files or not, as a plain NumPy array."""
+    return np.asarray(array[rows])
+
+
+def _by_number(path: Path) -> list[Any]:
+    """Return what a file is sorted by: its name, in which numbers count as such."""
+    parts = re.split(r"(\d+)", str(path))
+    return [int(part) if k % 2 else part for k, part in enumerate(parts)]
+
+
+def _mapped(file: Path) -> np.ndarray:
+    """Return the array of a .npy file, memory-mapped, with at least one axis."""
+    try:
+        found = np.load(file, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{file} does not exist; expected a .npy file") from None
+    except (ValueError, EOFError) as error:
+        raise ValueError(
+            f"{file} cannot be read as a .npy file of numbers ({error}); expected one that "
+            "numpy.save wrote"
+        ) from error
+    if not isinstance(found, np.ndarray) or found.ndim == 0:
+        what = "a single number" if isinstance(found, np.ndarray) else "an archive of arrays"
+        raise ValueError(f"{file} holds {what}; expected a .npy file with an entry per sample")
+    return found
