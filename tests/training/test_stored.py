@@ -104,6 +104,8 @@ def test_balanced_classes_of_tokens_with_weights(tmp_path):
     expected, _ = trained(data, model_of("token"), **settings)
     found, _ = trained(mapped(tmp_path, data), model_of("token"), **settings)
     for name in expected:
+        if name.endswith("key.bias"):  # its gradient is rounding, which Adam makes large
+            continue
         np.testing.assert_allclose(found[name], expected[name], atol=1e-12)
 
 
@@ -275,7 +277,8 @@ def test_predictions_are_those_in_memory(tmp_path, kind, labels, files):
     x, mask, types = mapped(tmp_path, (x, mask, types), files)
     path = tmp_path / "predictions.npy"
     found = nf.predict_to_file(path, model, x, mask, types, kind=kind)
-    assert isinstance(found, np.memmap) and found.dtype == in_memory.dtype
+    assert isinstance(found, np.memmap)
+    assert found.dtype == in_memory.dtype
     np.testing.assert_allclose(found, in_memory, rtol=1e-12)
     np.testing.assert_array_equal(np.load(path), found)
     assert not list(tmp_path.glob("*.part"))
@@ -287,7 +290,7 @@ def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
     nf.predict_to_file(path, model, x, mask, types)
     before = path.read_bytes()
     x[70, 0] = VOCABULARY
-    with pytest.raises(ValueError, match="samples from 70 to 79, .*x holds 30"):
+    with pytest.raises(ValueError, match=r"samples from 70 to 79, .*x holds 30"):
         nf.predict_to_file(path, model, x, mask, types)
     assert path.read_bytes() == before
     assert not list(tmp_path.glob("*.part"))
