@@ -84,9 +84,9 @@ def fit(
     ----------
     model : SequenceClassifier
     data : (x, y), (x, y, mask) or (x, y, mask, types)
-        Host arrays; mask and types may be None. With a mask, the model remembers that it was
-        trained with one, and the token id of padding if there is only one: see
-        `SequenceClassifier`.
+        Host arrays, or arrays in files, memory-mapped or `npformer.data.sharded`, of which a batch
+        is read at a time; mask and types may be None. With a mask, the model remembers that it was
+        trained with one, and the token id of padding if there is only one: `SequenceClassifier`.
     validation : data as above, or float, optional
         Evaluated after each epoch. The model ends with the weights of the epoch that had the best
         `metric`, and the lowest loss among equals. Without it, the model keeps its last weights. A
@@ -217,8 +217,7 @@ def fit(
             part, held_out = samples.subset(rows), samples.subset(held)
             history.validation_rows = held.tolist()
         elif validation is not None:
-            given_data = cast(Data, validation)
-            held_out = checked_data(model, "validation", given_data, loss, ranks=ranks)
+            held_out = checked_data(model, "validation", cast(Data, validation), loss, None, ranks)
         loss = weighted_loss(model, loss, own_loss, class_weight, part)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
         own_optimizer = optimizer is not None

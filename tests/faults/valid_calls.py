@@ -1097,6 +1097,23 @@ def training() -> None:
     )
     weights = or_none(Slot(lambda: np.arange(6.0), of_samples))
     call("evaluate", nf.evaluate, **short, loss=loss, sample_weight=weights, **many)
+    call(
+        "predict_to_file",
+        nf.predict_to_file,
+        path=path(lambda: Path("predicted.npy").absolute()),
+        model=model,
+        x=ids(x),
+        mask=mask(keep),
+        kind=choice("probabilities", "labels", "outputs"),
+        **many,
+    )
+
+    def shards() -> str:
+        for k in range(2):
+            np.save(f"shard-{k}.npy", np.arange(3))
+        return str(Path("shard-*.npy").absolute())
+
+    call("data.sharded", data.sharded, files=Slot(shards, lambda v, _: False))
     call("History.plot", nf.History([1.0], lr=[0.1]).plot, path=or_none(path(picture)))
 
     def froze(do: str, pattern: Any) -> Any:

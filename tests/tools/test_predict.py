@@ -87,6 +87,46 @@ def test_it_writes_npy(trained, model, prints, tmp_path, held_out, probabilities
     assert printed.startswith(f"{out}: {expected.dtype} {expected.shape}")
 
 
+def test_several_files_are_one(trained, model, prints, tmp_path, held_out):
+    x = held_out[0].astype(model.dtype)[:50]
+    for k, part in enumerate(np.array_split(x, 3)):
+        np.save(tmp_path / f"x-{k}.npy", part)
+    expected = labels_of(model, x)
+    assert prints("predict", trained, tmp_path / "x-*.npy").split() == expected
+    out = tmp_path / "out.npy"
+    assert prints("predict", trained, tmp_path / "x-*.npy", "--out", out).startswith(f"{out}: int")
+    assert [str(label) for label in np.load(out)] == expected
+
+
+def test_with_a_mask_in_several_files(tokens, prints, tmp_path, token_batch):
+    path, model = tokens
+    ids, _, mask = token_batch
+    for name, array in (("x", ids), ("mask", mask)):
+        for k, part in enumerate(np.array_split(array, 2)):
+            np.save(tmp_path / f"{name}-{k}.npy", part)
+    out = tmp_path / "out.npy"
+    words = ("--mask", tmp_path / "mask-*.npy", "--out", out, "--probabilities")
+    prints("predict", path, tmp_path / "x-*.npy", *words)
+    expected = model.predict_probabilities(ids, mask)
+    np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
+
+
+def test_a_large_file_is_not_read_at_once(trained, model, prints, tmp_path, held_out, monkeypatch):
+    monkeypatch.setattr("npformer.training.stored_samples.MOST_AT_ONCE", 7)
+    seen = []
+    predict = nf.SequenceClassifier.predict
+
+    def noted(self, x, *arguments):
+        seen.append(len(x))
+        return predict(self, x, *arguments)
+
+    monkeypatch.setattr(nf.SequenceClassifier, "predict", noted)
+    x = held_out[0].astype(model.dtype)[:20]
+    np.save(tmp_path / "x.npy", x)
+    prints("predict", trained, tmp_path / "x.npy", "--out", tmp_path / "out.npy")
+    assert seen == [1, 7, 7, 6]  # the first tells the shape
+
+
 def test_batches_are_chosen(trained, fails, prints, monkeypatch):
     sizes = []
     forward = nf.SequenceClassifier.forward

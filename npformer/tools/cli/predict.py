@@ -1,6 +1,7 @@
 """npformer predict: predict labels with a trained model, for data from a file."""
 
 import argparse
+import glob
 import math
 import os
 import sys
@@ -12,6 +13,7 @@ from numpy.lib import format
 
 from npformer.classifier import SequenceClassifier
 from npformer.core import checks, use_precision
+from npformer.data.stored import read, sharded
 from npformer.pipelines import RawClassifier
 from npformer.tools.cli import common, predict_file
 from npformer.tools.cli.common import option
@@ -25,6 +27,7 @@ from npformer.tools.cli.load_model import (
     task_of,
 )
 from npformer.tools.plugins import load_plugins
+from npformer.training import predict_to_file
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
 """What reads the header of a .npy file, by the version of the format."""
@@ -37,7 +40,9 @@ def add_to(commands: Any) -> None:
         "npformer predict RUN questions.csv --out answers.csv\n\n"
         "For other models INPUT holds what the model was built for: token ids (samples,\n"
         "length) or feature vectors (samples, length, features). A .csv file has one sample per\n"
-        "line: all its numbers, one after another. Numbers are converted to the model's dtype."
+        "line: all its numbers, one after another. Numbers are converted to the model's dtype.\n"
+        "'x-*.npy', in quotes, is several files, one after another. With --out a few samples\n"
+        "are read and written at a time, so neither file has to fit into memory."
     )
     summary = "predict labels with a trained model"
     parser = common.add_command(commands, "predict", run, summary, epilog)
@@ -103,16 +108,12 @@ def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
         )
         x, labels = in_dtype_of(model, recipe.load(notes["split"], int(notes["seed"])).test)
         x, labels = x[: options.samples], labels[: options.samples]
-    predict = model.predict_probabilities if options.probabilities else model.predict
-    own = options.ranks.shard(len(x))
-    part = predict(x[own], None if mask is None else mask[own], options.batch_size)
-    result = options.ranks.concatenate(part)
+    result = _predicted(options, model, x, mask)
     if options.ranks.rank:
         return 0  # the first writes and prints
     # To stderr, because standard output is for the labels.
     print(f"{len(result):,} samples on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
-        np.save(options.out, result)
         print(f"{options.out}: {result.dtype} {result.shape}")
         return 0
     for i, row in enumerate(result):
@@ -121,20 +122,39 @@ def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
     return 0
 
 
+def _predicted(
+    options: argparse.Namespace, model: SequenceClassifier, x: Any, mask: Any
+) -> np.ndarray:
+    """Return what all ranks predict together; with --out, it is in a file, and so may be x."""
+    ranks, kind = options.ranks, "probabilities" if options.probabilities else "labels"
+    if options.out is not None and len(x):
+        of_file = {"kind": kind, "batch_size": options.batch_size, "communicator": ranks}
+        return predict_to_file(options.out, model, x, mask, **of_file)
+    predict = model.predict_probabilities if options.probabilities else model.predict
+    own = ranks.shard(len(x))
+    part = predict(read(x, own), None if mask is None else read(mask, own), options.batch_size)
+    result: np.ndarray = ranks.concatenate(part)
+    if options.out is not None and not ranks.rank:
+        np.save(options.out, result)
+    return result
+
+
 def _words(row: np.ndarray) -> str:
     flat = np.asarray(row).reshape(-1)
     return " ".join(f"{v:.4f}" if flat.dtype.kind == "f" else str(v) for v in flat.tolist())
 
 
-def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
-    readers = {".npy": _read_npy, ".csv": _read_csv}
+def _read_input(path: Path, model: SequenceClassifier) -> Any:
+    readers: dict[str, Any] = {".npy": _read_npy, ".csv": _read_csv}
     if path.suffix not in readers:
         raise ValueError(f"{path} ends in {path.suffix!r}; expected .npy or .csv")
     x = readers[path.suffix](path)
     features = model.n_features
     if features is None:
-        whole = x.dtype.kind == "f" and (x == np.floor(x)).all()
-        return np.asarray(x.astype("int64")) if whole else x  # a .csv file is read as floats
+        if x.dtype.kind != "f":
+            return x
+        x = np.asarray(x)
+        return x.astype("int64") if (x == np.floor(x)).all() else x  # .csv is read as floats
     if path.suffix == ".csv":
         if x.shape[1] % features:
             raise ValueError(
@@ -142,16 +162,20 @@ def _read_input(path: Path, model: SequenceClassifier) -> np.ndarray:
                 f"{features} features"
             )
         x = x.reshape(len(x), -1, features)
-    return np.asarray(x.astype(model.dtype)) if x.dtype.kind in "fiu" else x
+    fits = x.dtype == model.dtype or x.dtype.kind not in "fiu"
+    return x if fits else np.asarray(x).astype(model.dtype)
 
 
-def _read_npy(path: Path) -> np.ndarray:
+def _read_npy(path: Path) -> Any:
+    """Return the array of a file, or of several if the name is a pattern, left where it is."""
+    if not path.exists() and glob.has_magic(str(path)):
+        return sharded(str(path))
     try:
         with path.open("rb") as file:
             shape, _, dtype = HEADERS[format.read_magic(file)](file)
             left = os.fstat(file.fileno()).st_size - file.tell()
         if 0 <= math.prod(shape) * dtype.itemsize <= left:  # else NumPy could ask for any memory
-            return np.asarray(np.load(path, allow_pickle=False))
+            return np.load(path, allow_pickle=False, mmap_mode="r" if left else None)
     except OSError:
         raise
     except Exception:  # empty, text, Python objects, or whatever NumPy's parser stumbled upon
