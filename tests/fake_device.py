@@ -22,14 +22,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import scipy.fft
 import scipy.special
 
-from npformer.core import Backend
+from npformer.core import Backend, Link
 
 try:
     with warnings.catch_warnings():
@@ -392,6 +392,11 @@ class FakeArray:
     def __len__(self) -> int:
         return len(self._host)
 
+    @property
+    def data(self) -> Any:
+        """Where the array lies: what a library takes that knows no arrays."""
+        return SimpleNamespace(ptr=self._host.ctypes.data)
+
     T, mT, real, imag = (
         property(lambda self, name=name: FakeArray(getattr(self._host, name)))
         for name in ("T", "mT", "real", "imag")
@@ -570,8 +575,8 @@ for _name, _compute in {
     _waiting(_name, _compute)
 
 
-def backend() -> Backend:
-    """Return the fake device as a backend of the name "fake"."""
+def backend(link: Callable[[], Link] | None = None) -> Backend:
+    """Return the fake device as a backend of the name "fake"; `link` joins those of processes."""
     return Backend(
         name="fake",
         module=module,
@@ -584,6 +589,7 @@ def backend() -> Backend:
         device=lambda: "a strict fake device: the CPU, behind CuPy's rules",
         details=lambda: [("GPU", "a strict fake device"), ("memory", "that of the CPU")],
         feed=FakeFeed,
+        link=link,
         free_memory=free_memory,
         set_tf32=set_tf32,
     )

@@ -16,7 +16,7 @@ from npformer.core.arrays import (
     like,
     to_numpy,
 )
-from npformer.core.backend import Array, Backend, BackendUnavailableError, Feed, Module
+from npformer.core.backend import Array, Backend, BackendUnavailableError, Feed, Link, Module
 from npformer.core.builders import described, same_definition
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
@@ -44,6 +44,7 @@ __all__ = [
     "FlatBuffer",
     "Gradients",
     "Layer",
+    "Link",
     "Module",
     "Padding",
     "Parameter",

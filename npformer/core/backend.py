@@ -32,6 +32,15 @@ class Feed(Protocol):
 
 
 @dataclass(frozen=True)
+class Link:
+    """What joins this process's device to those of other processes."""
+
+    nccl: Module  # cupy.cuda.nccl, whose `available` is False without the library
+    stream: Callable[[], int]  # a pointer to the stream on which work is launched now
+    device: Callable[[], str]  # which device of this machine is in use: its address on the bus
+
+
+@dataclass(frozen=True)
 class Backend:
     """An array library: where its arrays live, and where it differs from NumPy."""
 
@@ -47,4 +56,5 @@ class Backend:
     details: Callable[[], list[tuple[str, str]]] = list  # about the device: (what, found)
     feed: Callable[[], Feed] | None = None  # None if arrays need no upload
     free_memory: Callable[[], None] = lambda: None  # gives unused memory back
+    link: Callable[[], Link] | None = None  # None if arrays of several processes meet on the host
     set_tf32: Callable[[bool], None] | None = None  # ValueError if the device has no TF32

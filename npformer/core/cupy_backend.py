@@ -1,13 +1,25 @@
 """The backend of CuPy, which is imported here only, when it is first asked for."""
 
+import os
 from typing import Any
 
-from npformer.core.backend import Backend, BackendUnavailableError, Module
+from npformer.core.backend import Backend, BackendUnavailableError, Link, Module
 from npformer.core.pinned_feed import PinnedFeed
+
+LOCAL_RANKS = (
+    "MPI_LOCALRANKID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "SLURM_LOCALID",
+)
+"""What launchers set in the environment: the number of a rank among those of its machine."""
 
 
 def load_cupy() -> Backend:
-    """Return the backend; BackendUnavailableError says which part of CUDA or CuPy is missing."""
+    """Return the backend; BackendUnavailableError says which part of CUDA or CuPy is missing.
+
+    Of several ranks on a machine, each takes a GPU of its own, as long as there is one.
+    """
     install = (
         'python -m pip install "npformer[cuda13]"  (or "npformer[cuda12]" for a CUDA 12 driver)'
     )
@@ -20,7 +32,8 @@ def load_cupy() -> Backend:
             f"install it with  {install}"
         ) from error
     try:
-        problem = "" if cupy.cuda.runtime.getDeviceCount() else "finds no device"
+        devices = cupy.cuda.runtime.getDeviceCount()
+        problem = "" if devices else "finds no device"
     except cupy.cuda.runtime.CUDARuntimeError as error:
         problem = f"CUDA reports: {error}"
     if problem:
@@ -29,6 +42,7 @@ def load_cupy() -> Backend:
             f"installed and {problem}. Check that `nvidia-smi` lists a device, "
             "or stay on backend 'numpy'"
         )
+    _choose_device(cupy, devices)  # before anything is allocated there
     try:  # CuPy loads the libraries and headers of CUDA only now
         square = cupy.ones((2, 2), dtype="float32")
         cupy.tanh(square @ square)
@@ -60,7 +74,28 @@ def load_cupy() -> Backend:
         details=lambda: _details(cupy),
         feed=lambda: PinnedFeed(cupy, cupyx.empty_pinned),
         free_memory=free_memory,
+        link=lambda: _link(cupy),
         set_tf32=lambda on: _set_tf32(cupy, on),
+    )
+
+
+def _choose_device(cupy: Module, devices: int) -> None:
+    """Use the GPU of this rank's number among those that are visible, unless one was chosen.
+
+    A launcher may also show each rank a GPU of its own, by CUDA_VISIBLE_DEVICES: that is number 0.
+    """
+    number = next((os.environ[name] for name in LOCAL_RANKS if name in os.environ), "")
+    if number.isdigit() and int(number) % devices and cupy.cuda.Device().id == 0:
+        cupy.cuda.Device(int(number) % devices).use()
+
+
+def _link(cupy: Module) -> Link:
+    from cupy.cuda import nccl
+
+    return Link(
+        nccl=nccl,
+        stream=lambda: cupy.cuda.get_current_stream().ptr,
+        device=lambda: cupy.cuda.Device().pci_bus_id,
     )
 
 
@@ -76,13 +111,19 @@ def _details(cupy: Module) -> list[tuple[str, str]]:
     properties = _properties(cupy)
     free, total = cupy.cuda.Device().mem_info
     return [
-        ("GPU", f"{properties['name'].decode()}, {cupy.cuda.runtime.getDeviceCount()} in all"),
+        ("GPU", _which(cupy, properties["name"].decode())),
         ("capability", f"{properties['major']}.{properties['minor']}"),
         ("memory", f"{free / 2**30:.1f} GiB free of {total / 2**30:.1f} GiB"),
         ("driver", f"for CUDA {version(cupy.cuda.runtime.driverGetVersion())}"),
         ("CUDA", f"{version(cupy.cuda.get_local_runtime_version())}, the runtime's"),
         ("cupy", str(cupy.__version__)),
     ]
+
+
+def _which(cupy: Module, name: str) -> str:
+    """Return the name of the GPU in use, and which one it is if there are several."""
+    number, n = cupy.cuda.Device().id, cupy.cuda.runtime.getDeviceCount()
+    return f"{name}, number {number} of {n}, counted from 0" if n > 1 else f"{name}, 1 in all"
 
 
 def _set_tf32(cupy: Module, on: bool) -> None:

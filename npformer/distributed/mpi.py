@@ -20,6 +20,7 @@ import numpy as np
 from npformer.core import Array, asarray, backend_of, cores, to_numpy
 from npformer.core.arrays import own_cores, share_cores
 from npformer.distributed.communicator import Communicator, RankFailed, Value
+from npformer.distributed.nccl import NCCL, connect
 
 SPIN = 0.002
 """Seconds for which a waiting rank asks without a pause, except to let other processes run."""
@@ -60,6 +61,7 @@ class MPICommunicator(Communicator):
 
         self._mpi = MPI
         self._sums: dict[tuple[int, str], np.ndarray] = {}  # memory of exchanges, by their size
+        self._joined: dict[str, NCCL | None] = {}  # the GPUs of the ranks, by their backend
         self._comm = comm.Dup()
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         local = comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -89,22 +91,35 @@ class MPICommunicator(Communicator):
 
     def broadcast(self, x: Array) -> None:
         self._meet("broadcast")
+        if (gpus := self._gpus(x)) is not None:
+            gpus.broadcast(x)
+            return
         with _on_host(x) as host:
             self._comm.Bcast(host)
 
     def all_reduce(self, x: Array) -> None:
         self._meet("all_reduce")
+        if (gpus := self._gpus(x)) is not None:
+            gpus.reduce_scatter(x, self._shards(x.size))
+            gpus.all_gather(x, self._shards(x.size))
+            return
         with _on_host(x) as host:
             self._reduce_scatter(host)
             self._all_gather(host)
 
     def reduce_scatter(self, x: Array) -> None:
         self._meet("reduce_scatter")
+        if (gpus := self._gpus(x)) is not None:
+            gpus.reduce_scatter(x, self._shards(x.size))
+            return
         with _on_host(x) as host:
             self._reduce_scatter(host)
 
     def all_gather(self, x: Array) -> None:
         self._meet("all_gather")
+        if (gpus := self._gpus(x)) is not None:
+            gpus.all_gather(x, self._shards(x.size))
+            return
         with _on_host(x) as host:
             self._all_gather(host)
 
@@ -139,6 +154,14 @@ class MPICommunicator(Communicator):
                 raise RankFailed(first) from error
             raise
 
+    def _gpus(self, x: Array) -> NCCL | None:
+        """Return what exchanges an array between GPUs; None if the host does."""
+        if type(x) is np.ndarray:
+            return None
+        if (backend := backend_of(x=x)).name not in self._joined:  # all ranks come here together
+            self._joined[backend.name] = connect(backend, self)
+        return self._joined[backend.name]
+
     def _reduce_scatter(self, x: np.ndarray) -> None:
         own = x[self.shard(len(x))]
         key = (len(own), x.dtype.str)
@@ -151,8 +174,10 @@ class MPICommunicator(Communicator):
         self._comm.Allgatherv(self._mpi.IN_PLACE, [x, self._counts(len(x))])
 
     def _counts(self, n: int) -> list[int]:
-        shards = [self.shard(n, rank) for rank in range(self.size)]
-        return [each.stop - each.start for each in shards]
+        return [each.stop - each.start for each in self._shards(n)]
+
+    def _shards(self, n: int) -> list[slice]:
+        return [self.shard(n, rank) for rank in range(self.size)]
 
     def _meet(self, call: str) -> None:
         """Wait until all ranks are here for the same call, or one of them that has failed."""

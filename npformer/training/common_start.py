@@ -84,7 +84,8 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, SequenceClassifier):
         shapes = {name: p.shape for name, p in value.named_parameters().items()}
         digest = hashlib.sha256(repr(shapes).encode()).hexdigest()[:8]
-        return f"{len(shapes)} parameters, {value.dtype} (digest of their shapes {digest})"
+        kind = f"{value.dtype} on {value.backend}"
+        return f"{len(shapes)} parameters, {kind} (digest of their shapes {digest})"
     if isinstance(value, Adam):
         settings = {name: getattr(value, name) for name in ADAM}
         return f"Adam({settings}, schedule={factors_of(value, FACTORS_UP_TO)})"

@@ -75,6 +75,10 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
         return
     for what, description in gpu.details():
         yield Finding(what, description)
+    if gpu.link is not None:
+        there = gpu.link().nccl.available
+        missing = 'not installed, for several GPUs; python -m pip install "npformer[nccl13]"'
+        yield Finding("NCCL", "available" if there else missing, ok=there or None)
     yield from _examine("cupy")
 
 
@@ -85,8 +89,18 @@ def _ranks(ranks: Communicator) -> Iterator[Finding]:
         missing = 'not installed; python -m pip install "npformer[mpi]"'
         yield Finding("mpi4py", version or missing, ok=bool(version) or None)
         return
-    for rank, (node, n) in enumerate(ranks.gather((platform.node(), cores()))):
-        yield Finding(f"rank {rank}", f"on {node}, {n} core{'s' * (n != 1)}")
+    found = ranks.gather((platform.node(), cores(), _gpu()))
+    for rank, (node, n, gpu) in enumerate(found):
+        yield Finding(f"rank {rank}", f"on {node}, {n} core{'s' * (n != 1)}{gpu}")
+
+
+def _gpu() -> str:
+    """Return which GPU this rank has, for a list; "" without one."""
+    try:
+        gpu = get_backend("cupy")
+    except BackendUnavailableError:
+        return ""
+    return "" if gpu.link is None else f", GPU {gpu.link().device()}"
 
 
 def _version(package: str) -> str | None:

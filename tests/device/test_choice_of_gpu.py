@@ -1,0 +1,51 @@
+"""Ranks of one machine take a GPU each: the number that the launcher gave them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from npformer.core import cupy_backend
+
+
+class Device:
+    """cupy.cuda.Device: without a number, the one in use."""
+
+    used = 0
+
+    def __init__(self, number=None):
+        self.id = Device.used if number is None else number
+
+    def use(self):
+        Device.used = self.id
+
+
+CUPY = SimpleNamespace(cuda=SimpleNamespace(Device=Device))
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch):
+    monkeypatch.setattr(Device, "used", 0)
+    for name in cupy_backend.LOCAL_RANKS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("name", cupy_backend.LOCAL_RANKS)
+@pytest.mark.parametrize(
+    ("rank", "devices", "expected"), [(0, 4, 0), (3, 4, 3), (5, 4, 1), (2, 1, 0), (1, 2, 1)]
+)
+def test_each_rank_takes_its_number(monkeypatch, name, rank, devices, expected):
+    monkeypatch.setenv(name, str(rank))
+    cupy_backend._choose_device(CUPY, devices)
+    assert Device.used == expected
+
+
+def test_without_a_launcher_nothing_is_chosen(monkeypatch):
+    cupy_backend._choose_device(CUPY, 4)
+    assert Device.used == 0
+
+
+def test_a_device_that_the_user_has_chosen_stays(monkeypatch):
+    monkeypatch.setattr(Device, "used", 2)
+    monkeypatch.setenv("MPI_LOCALRANKID", "1")
+    cupy_backend._choose_device(CUPY, 4)
+    assert Device.used == 2

@@ -1,0 +1,40 @@
+"""A rank on each GPU, joined by NCCL; and two ranks that share one, joined by the host."""
+
+import numpy as np
+import pytest
+
+from npformer.core import asarray, get_backend, to_numpy
+from npformer.distributed import Communicator
+from npformer.distributed.nccl import connect
+from tests.distributed.ranks import needs_mpi
+from tests.distributed.test_devices import assert_equal, trained
+from tests.gpu import require_gpu
+
+require_gpu()
+
+
+def test_nccl_leaves_the_arrays_of_a_single_rank_as_they_are() -> None:
+    backend = get_backend("cupy")
+    if not backend.link().nccl.available:
+        pytest.skip("NCCL is not installed: python -m pip install 'npformer[nccl13]'")
+    gpus = connect(backend, Communicator())
+    for dtype in ("float32", "float64"):
+        x = np.random.default_rng(0).normal(size=1001).astype(dtype)
+        there = asarray(x, "cupy")
+        gpus.broadcast(there)
+        gpus.reduce_scatter(there, [slice(0, 1001)])
+        gpus.all_gather(there, [slice(0, 1001)])
+        np.testing.assert_array_equal(to_numpy(there), x)
+
+
+@needs_mpi
+@pytest.mark.parametrize("shard", [False, True])
+def test_two_ranks_end_as_one_process(tmp_path, shard) -> None:
+    cupy = pytest.importorskip("cupy")
+    few = {"mixers": ["attention", "fourier"], "validation": 0.2}
+    expected = trained(0, tmp_path / "alone", "numpy", **few)
+    found = trained(2, tmp_path / "both", "cupy", shard_moments=shard, **few)
+    assert_equal(found, expected, bound=1e-9)
+    (first, _) = found["attention"][1]["warnings"]
+    several = cupy.cuda.runtime.getDeviceCount() > 1
+    assert [each for each in first if "share the GPU" in each] == ([] if several else first)
