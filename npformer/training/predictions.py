@@ -90,7 +90,7 @@ def predict_to_file(
                     f"is number 0 here: {error}"
                 ) from error
 
-        _write(path, len(x), rows_at_once(x), of_rows, ranks)
+        _write(path, len(x), rows_at_once(x, model), of_rows, ranks)
         found: np.memmap = np.load(path, mmap_mode="r")
         return found
 

@@ -25,16 +25,18 @@ from npformer.losses import Loss
 from npformer.models import Batch
 
 BYTES_AT_ONCE = 1 << 24
-"""About how many bytes of x are in memory while all samples are looked at."""
+"""About how many bytes of x, and of what a model makes of it, are in memory at a time."""
 
 MOST_AT_ONCE = 4096
 """The most samples that are read at a time."""
 
 
-def rows_at_once(x: Any) -> int:
+def rows_at_once(x: Any, model: SequenceClassifier) -> int:
     """Return how many samples of an array are read at a time, whatever the number of ranks."""
-    of_row = math.prod(x.shape[1:]) * np.dtype(x.dtype).itemsize
-    return max(1, min(MOST_AT_ONCE, BYTES_AT_ONCE // (of_row or 1)))
+    answers = math.prod(x.shape[1:2]) if model.per_token else 1
+    of_outputs = 8 * answers * model.loss.n_outputs(model.n_classes)
+    of_row: int = max(math.prod(x.shape[1:]) * np.dtype(x.dtype).itemsize, of_outputs)
+    return max(1, min(MOST_AT_ONCE, BYTES_AT_ONCE // of_row))
 
 
 @dataclass
@@ -123,15 +125,17 @@ class StoredSamples:
         self._ranks = ranks or Communicator()
         self._rows: np.ndarray | None = None  # of the samples of a `subset`
         x, y, mask, types = arrays
-        self.at_once = rows_at_once(x)
+        self.at_once = rows_at_once(x, model)
         self.length = int(x.shape[1]) if len(x.shape) > 1 else 0
         weights = sample_weight
         if weights is not None and not (model.per_token and is_stored(weights)):
             by_token = model.per_token and np.ndim(weights) > 1
             answers = tuple(x.shape[: 1 + by_token])
             weights = target_weights(np.asarray(weights), answers, loss, model.dtype)
-        if not model.per_token:  # small, and often asked for
-            y = np.array(y)
+        if not model.per_token:
+            if y.ndim > 1:  # not what a model of classes takes, and then perhaps too large
+                self._loss.check(read(y, slice(0, 1)), (1,), model.n_classes)
+            y = np.array(y)  # small, and often asked for
         self._arrays = x, y, mask, types, weights
         self.y = None if model.per_token else y
         self.weights = None if model.per_token else weights

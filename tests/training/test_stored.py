@@ -337,3 +337,26 @@ def test_memory_does_not_grow_with_the_data(tmp_path):
     nf.evaluate(model, (x, y, mask, types))
     nf.predict_to_file(tmp_path / "p.npy", model, x, mask, types)
     assert max(read) <= 16
+
+
+def test_few_rows_are_read_at_a_time_if_each_is_large(monkeypatch):
+    monkeypatch.undo()
+    model, by_token = model_of(), model_of("token")
+    ids, vectors = np.zeros((9, LENGTH), int), np.zeros((9, LENGTH, 1 << 20), "float32")
+    assert stored_samples.rows_at_once(ids, model) == stored_samples.MOST_AT_ONCE
+    assert stored_samples.rows_at_once(vectors, model) == 1
+    monkeypatch.setattr(stored_samples, "BYTES_AT_ONCE", 100 * 8 * LENGTH * CLASSES)
+    assert stored_samples.rows_at_once(ids, by_token) == 100
+
+
+def test_labels_of_another_shape_are_not_read(tmp_path):
+    x, y, mask, types = mapped(tmp_path, samples("token"), 3)
+    read = []
+    whole = type(y).__getitem__
+    type(y).__getitem__ = lambda self, rows: read.append(rows) or whole(self, rows)
+    try:
+        with pytest.raises(ValueError, match=r"y has shape \(1, 9\); expected \(1,\)"):
+            trained((x, y, mask, types), model_of())
+    finally:
+        type(y).__getitem__ = whole
+    assert read == [slice(0, 1)]
