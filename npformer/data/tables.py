@@ -173,7 +173,9 @@ def _of_csv(path: Path, file: IO[str]) -> Table:
         _check_names(path, names)
         columns: list[list[str]] = [[] for _ in names]
         reader = csv.reader(file, delimiter=delimiter, strict=True)
+        ended = 0  # the line in which the last row ended, after the heading
         for row in reader:
+            ended = reader.line_num
             if not row:
                 continue
             if len(row) != len(names):
@@ -185,6 +187,12 @@ def _of_csv(path: Path, file: IO[str]) -> Table:
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
     except csv.Error as error:
+        if "unexpected end of data" in str(error):
+            raise ValueError(
+                f"{path}: a quotation mark that opens in line {ended + 2} is never closed; "
+                "expected one at the end of the field, too. A mark that belongs to the "
+                'text is written twice, "", in a field in quotation marks'
+            ) from None
         raise ValueError(f"{path}: line {reader.line_num + 1}: {error}") from None
     finally:
         csv.field_size_limit(limit)

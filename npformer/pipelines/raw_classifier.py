@@ -76,6 +76,10 @@ class RawClassifier(ABC):
         self.settings: dict[str, Any] = {}
         self._names: ClassNames | None = None
 
+    def __repr__(self) -> str:
+        known = "not trained yet" if self._names is None else f"{len(self._names)} classes"
+        return f"{type(self).__name__}({known})"
+
     @abstractmethod
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
         """Return samples as a sequence, after checking each of them."""
@@ -177,18 +181,10 @@ class RawClassifier(ABC):
         for member in range(members):
             model = self.build(len(names), self.seed + member).to(self.backend)
             self.models.append(model)  # now, so that weights are kept if the training is stopped
-            of_member = [f"member-{member + 1}"] if members > 1 else []
-            place = None if checkpoint is None else Path(checkpoint, *of_member)
-            self.histories.append(
-                fit(
-                    model,
-                    data,
-                    validation=validation_data,
-                    seed=self.seed + member,
-                    checkpoint=place,
-                    **settings,
-                )
-            )
+            folder = [f"member-{member + 1}"] if members > 1 else []
+            place = None if checkpoint is None else Path(checkpoint, *folder)
+            of_member = {"seed": self.seed + member, "checkpoint": place, **settings}
+            self.histories.append(fit(model, data, validation=validation_data, **of_member))
             if self.histories[-1].stopped in ("interrupted", "terminated"):
                 break
         return self

@@ -179,6 +179,17 @@ class TextClassifier(RawClassifier):
                 )
         return ids, mask
 
+    def unknown(self, samples: Sequence[str]) -> list[int]:
+        """Return the numbers of those texts of which no token is in the vocabulary."""
+        tokenizer = self.of_tokenizer
+        if tokenizer.unknown_id is None:
+            return []
+        return [
+            i
+            for i, text in enumerate(samples)
+            if set(tokenizer.ids(text)) <= {tokenizer.unknown_id}
+        ]
+
     def _max_len(self) -> int:
         """Return the most tokens that a new model will read."""
         if self.pretrained is not None:

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
+FEW = 10
+"""Of fewer samples, labels that hardly ever occur again say nothing."""
+
 
 def doubt_case(labels: Sequence[Any]) -> None:
     """Warn of labels that differ only in case: most likely they are one class."""
@@ -18,6 +21,42 @@ def doubt_case(labels: Sequence[Any]) -> None:
         if len(names) > 1:
             listed = " and ".join(f"{name!r} ({counts[name]:,})" for name in sorted(names))
             warnings.warn(f"{listed} differ only in case: one class?", stacklevel=2)
+
+
+def check_few_classes(column: str, labels: Sequence[Any]) -> None:
+    """Raise ValueError for labels that hardly ever occur again: most likely of another column."""
+    n, classes = len(labels), len(set(labels))
+    if n >= FEW and 2 * classes > n:
+        raise ValueError(
+            f"the column {column!r} has {classes:,} different labels for {n:,} samples; expected "
+            "a few classes, with several samples each. Is another column meant? --label COLUMN"
+        )
+
+
+def doubt_labels(kind: str, keys: Sequence[Hashable], labels: Sequence[Any]) -> None:
+    """Warn of samples that occur with several labels: nobody could tell which is right."""
+    of_sample: dict[Hashable, set[Any]] = {}
+    for key, label in zip(keys, labels, strict=True):
+        of_sample.setdefault(key, set()).add(label)
+    unclear = {key: found for key, found in of_sample.items() if len(found) > 1}
+    if unclear:
+        key, found = next(iter(unclear.items()))
+        example = f", such as {key[:40]!r}" if isinstance(key, str) else ""
+        listed = " and ".join(repr(label) for label in sorted(map(str, found)))
+        warnings.warn(
+            f"{len(unclear):,} of {len(of_sample):,} different {kind} have more than one "
+            f"label{example}: {listed}. No model can be right for all of them",
+            stacklevel=2,
+        )
+
+
+def doubt_gaps(left_out: int, n: int, file: str) -> None:
+    """Warn of rows that are left out, as --skip-empty asks."""
+    if left_out:
+        warnings.warn(
+            f"{left_out:,} of {n:,} rows of {file} have no text or no label: they are left out",
+            stacklevel=2,
+        )
 
 
 def doubt_known(

@@ -15,7 +15,7 @@ from npformer.data.series import of_table, read_series
 from npformer.data.tables import Table, read_table
 from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.split import repeated, stratified
-from npformer.tools.doubts import doubt_case, doubt_known
+from npformer.tools import doubts
 
 USUAL = {"text": ("text",), "label": ("label",)}
 """Names of columns that are taken if none is named."""
@@ -95,14 +95,18 @@ class FileTask(ABC):
                 said.append(f"{again.sum():,} that repeat an earlier one are left out")
                 whole = whole.rows(np.flatnonzero(~again))
         ClassNames.of(whole.labels)  # a single class cannot be parted
+        doubts.check_few_classes(self.label, whole.labels)
         parts = {"train": whole}
-        doubt_case(parts["train"].labels)
+        doubts.doubt_case(whole.labels)
+        doubts.doubt_labels(self.kind, self.keys(whole), whole.labels)
         made = False
         for name, wanted in (("test", self.test), ("validation", self.validation)):
             share = as_share(wanted)
             if share is None:
                 parts[name] = self.read(wanted)
-                doubt_known(self.kind, self.keys(parts["train"]), self.keys(parts[name]), wanted)
+                doubts.doubt_known(
+                    self.kind, self.keys(parts["train"]), self.keys(parts[name]), wanted
+                )
             elif share > 0.0:
                 rest, made = parts["train"], True
                 larger, smaller = stratified(np.array(rest.labels), share, self.seed)
@@ -145,6 +149,7 @@ class TextTask(FileTask):
         part = texts_of(table, self.text, self.label)
         full = [i for i, text in enumerate(part.samples) if text.strip() and part.labels[i]]
         if self.skip_empty and full:
+            doubts.doubt_gaps(len(part) - len(full), len(part), file)
             return part.rows(full)
         for what, found in (("texts", part.samples), ("labels", part.labels)):
             empty = [i for i, words in enumerate(found) if not words.strip()]
@@ -274,7 +279,8 @@ def chosen_column(table: Table, given: str | None, role: str) -> str:
     raise ValueError(
         f"which column of {table.path} holds the {role}s? It has "
         f"{', '.join(map(repr, table.columns))}. Name it with --{role} COLUMN; a table of texts "
-        "needs --text and --label, one of series --id, --time and --label"
+        "needs --text and --label, one of series --id, --time and --label. The first line "
+        "has to hold the names of the columns"
     )
 
 

@@ -116,7 +116,7 @@ def test_a_field_of_ten_million_letters(tmp_path):
         ("a.csv", "text,text\na,b\n", "several columns 'text'"),
         ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
         ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
-        ("a.csv", 'text,label\n"a,c\n', "unexpected end of data"),
+        ("a.csv", 'text,label\n"a,c\n', "a quotation mark that opens in line 2 is never closed"),
         ("a.jsonl", '{"text": 1}\n{', "line 2 is no JSON"),
         ("a.jsonl", "[1]\n", "line 1 is a list; expected an object"),
         ("a.txt", "text", r"ends in '\.txt'; expected \.csv"),

@@ -131,12 +131,25 @@ def test_repeated_texts_are_left_out_and_said(tmp_path, prints):
     assert sum(metrics_of(tmp_path / "run")["samples"].values()) == 40
 
 
-def test_empty_texts_are_left_out_if_asked_for(tmp_path, prints):
+def test_empty_texts_are_left_out_if_asked_for(tmp_path, capsys):
     texts, labels = texts_and_labels(40)
     table = write(tmp_path / "a.csv", [*texts, "", " "], [*labels, "food", "food"])
     words = ("--skip-empty", "--keep-repeated", "--out", tmp_path / "run")
-    prints("train", table, *TINY, *words)
+    assert run("train", table, *TINY, *words) == 0
+    said = capsys.readouterr().err
+    assert f"2 of 42 rows of {table} have no text or no label: they are left out" in said
     assert sum(metrics_of(tmp_path / "run")["samples"].values()) == 40
+
+
+def test_texts_with_several_labels_are_doubted(tmp_path, capsys):
+    texts, labels = texts_and_labels(40)
+    texts = [f"{text} no{i}" for i, text in enumerate(texts)]
+    other = "weather" if labels[3] == "food" else "food"
+    table = write(tmp_path / "a.csv", [*texts, texts[3]], [*labels, other])
+    assert run("train", table, *TINY, "--out", tmp_path / "run") == 0
+    said = capsys.readouterr().err
+    assert "1 of 40 different texts have more than one label, such as" in said
+    assert f"'{texts[3]}': 'food' and 'weather'. No model can be right for all" in said
 
 
 def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_path, capsys):
@@ -211,7 +224,10 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
         ),
         (["{folder}/a.csv", "--text", "word"], "no column 'word'; it has 'id', 'words', 'kind'."),
         (["{folder}/a.csv", "--text", "words"], "Name it with --label COLUMN"),
-        (["{folder}/a.csv", "--text=words", "--label=id"], "too few to set 0.2 of them aside"),
+        (
+            ["{folder}/a.csv", "--text=words", "--label=id"],
+            "the column 'id' has 20 different labels",
+        ),
         (["{folder}/a.csv", "--text=words", "--label=kind", "--test=1"], "the share is 1"),
         (
             ["{folder}/a.csv", "--text=words", "--label=kind", "--test=b.csv"],
@@ -230,12 +246,17 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
         (["{folder}/gap.jsonl"], "1 of 2 labels are empty, the first is in row 2; expected words"),
         (["digits", "--text", "words"], "--text is for files"),
         (["{folder}/latin.csv"], "latin.csv is not in utf-8"),
+        (["{folder}/a.csv", "--text=words", "--label=words"], "for the texts and for the labels"),
+        (["{folder}/ids.csv"], "the column 'label' has 20 different labels for 20 samples"),
+        (["{folder}/bare.csv"], "The first line has to hold the names of the columns"),
     ],
 )
 def test_wrong_files_are_explained(tmp_path, fails, words, problem):
     write(tmp_path / "a.csv", *texts_and_labels(20), "words", "kind")
     write(tmp_path / "one.csv", ["x", "y"], ["a", "a"])
     write(tmp_path / "empty.csv", ["", " ", "x", "y"], list("abab"))
+    write(tmp_path / "ids.csv", texts_and_labels(20)[0], [f"no{i}" for i in range(20)])
+    (tmp_path / "bare.csv").write_text("soup,food\nrain,weather\n")
     (tmp_path / "gap.jsonl").write_text('{"text": "a", "label": "x"}\n{"text": "b"}\n')
     (tmp_path / "latin.csv").write_bytes("text,label\ncafé,a\nthé,b\n".encode("latin-1"))
     words = [word.replace("{folder}", str(tmp_path)) for word in words]
@@ -276,6 +297,14 @@ def test_an_empty_text_gets_no_label(trained_on_texts, tmp_path, capsys):
     assert [row["predicted"] != "" for row in rows] == [True, False, True]
     assert run("predict", trained_on_texts, "") == 2
     assert "the text is empty; expected words" in capsys.readouterr().err
+
+
+def test_texts_without_a_known_word_are_said(trained_on_texts, capsys):
+    assert run("predict", trained_on_texts, "soup", "zxqv zzz") == 0
+    said = capsys.readouterr().err
+    assert "1 of 2 texts have no word that the model knows, the first is 'zxqv zzz'" in said
+    assert run("predict", trained_on_texts, "soup") == 0
+    assert "no word that the model knows" not in capsys.readouterr().err
 
 
 def test_the_file_that_is_read_is_not_written(trained_on_texts, tmp_path, capsys):

@@ -51,6 +51,14 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
                 f"{'all texts are' if empty > 1 else 'the text is'} empty; expected words"
             )
         print(f"{empty:,} of {len(part):,} texts are empty: no label", file=sys.stderr)
+    if isinstance(classifier, TextClassifier):
+        unknown = [i for i in classifier.unknown(part.samples) if part.samples[i].strip()]
+        if unknown:
+            print(
+                f"{len(unknown):,} of {len(part):,} texts have no word that the model knows, the "
+                f"first is {shown(part, unknown[0])!r}: their label is a guess",
+                file=sys.stderr,
+            )
     found = classifier.predict_probabilities(
         part.samples, options.batch_size, communicator=options.ranks
     )

@@ -114,6 +114,11 @@ def _task(options: argparse.Namespace) -> FileTask:
     table = read_table(options.task, encoding=options.encoding or "utf-8")
     if not series:
         text, label = (chosen_column(table, getattr(options, r), r) for r in ("text", "label"))
+        if text == label:
+            raise ValueError(
+                f"the column {text!r} is named for the texts and for the labels; expected two. "
+                f"{options.task} has {', '.join(map(repr, table.columns))}"
+            )
         return TextTask(text=text, label=label, **given)
     label = chosen_column(table, options.label, "label")
     roles = (options.id, options.time, label)
