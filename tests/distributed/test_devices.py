@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from tests.distributed.ranks import needs_mpi, run_ranks
+from tests.distributed.test_equal import assert_weights_equal
 
 pytestmark = needs_mpi
 
@@ -31,11 +32,7 @@ def trained(n, folder, way, fails=False, **changes):
 
 def assert_equal(found, expected, bound=1e-12):
     for mixer, (weights, noted) in expected.items():
-        for name, value in weights.items():
-            if not name.endswith("key.bias"):
-                np.testing.assert_allclose(
-                    found[mixer][0][name], value, rtol=0, atol=bound, err_msg=f"{mixer}: {name}"
-                )
+        assert_weights_equal(found[mixer][0], weights, bound, mixer)
         for name in ("train_loss", "validation_loss"):
             of_both = (each["history"][name] for each in (noted, found[mixer][1]))
             np.testing.assert_allclose(*of_both, rtol=0, atol=bound)

@@ -31,13 +31,17 @@ def trained(n, folder, **changes):
     }
 
 
+def assert_weights_equal(found, expected, bound=1e-12, of=""):
+    for name, value in expected.items():
+        if not name.endswith(ROUNDING_ALONE):
+            np.testing.assert_allclose(
+                found[name], value, rtol=0, atol=bound, err_msg=f"{of}: {name}"
+            )
+
+
 def assert_equal(found, expected, bound=1e-12):
     for mixer, (weights, history) in expected.items():
-        for name, value in weights.items():
-            if not name.endswith(ROUNDING_ALONE):
-                np.testing.assert_allclose(
-                    found[mixer][0][name], value, rtol=0, atol=bound, err_msg=f"{mixer}: {name}"
-                )
+        assert_weights_equal(found[mixer][0], weights, bound, mixer)
         for name in ("train_loss", "validation_loss", "validation_accuracy"):
             np.testing.assert_allclose(found[mixer][1][name], history[name], rtol=0, atol=bound)
 

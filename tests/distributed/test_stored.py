@@ -9,6 +9,7 @@ import pytest
 import npformer as nf
 from tests.distributed.large import FEATURES, LENGTH, N
 from tests.distributed.ranks import needs_mpi, run_ranks
+from tests.distributed.test_equal import assert_weights_equal
 from tests.distributed.train import model_of, samples
 
 pytestmark = needs_mpi
@@ -42,10 +43,7 @@ def read_by(n, folder, which):
 
 
 def assert_equal(folder, model, history, found):
-    weights = np.load(folder / "weights.npz")
-    for name, value in model.parameters().items():
-        if not name.endswith("key.bias"):
-            np.testing.assert_allclose(weights[name], value, rtol=0, atol=1e-12, err_msg=name)
+    assert_weights_equal(np.load(folder / "weights.npz"), model.parameters())
     told = json.loads((folder / "history.json").read_text())
     np.testing.assert_allclose(told["train_loss"], history.train_loss, atol=1e-12)
     np.testing.assert_allclose(told["validation_loss"], history.validation_loss, atol=1e-12)
