@@ -6,6 +6,7 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
@@ -67,6 +68,14 @@ def test_every_argument_can_be_searched(small):
         estimator.set_params(depth=3)
 
 
+@pytest.fixture
+def no_idle_processes():
+    """End joblib's processes, which would wait for more work beside the tests that follow."""
+    yield
+    get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.mark.usefixtures("no_idle_processes")
 def test_a_search_in_processes(small, table):
     distributions = {"learning_rate": [1e-3, 1e-2], "pooling": ["mean", "flatten"]}
     search = RandomizedSearchCV(
