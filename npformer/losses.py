@@ -105,7 +105,8 @@ class Loss(ABC):
         if weights is None:
             return Measured(float(self.forward(outputs, y)[0]) * n, None, n)
         given, weight = [outputs, y, weights], float(self.counts(y, weights).sum())
-        return Measured(float(self.forward(*given)[0]) * weight, None, n, weight)
+        mean = float(self.forward(*given)[0]) if weight else 0.0  # of nothing, it is NaN
+        return Measured(mean * weight, None, n, weight)
 
     def probabilities(self, outputs: Array) -> np.ndarray:
         """Return the probability of each class, (..., n_classes), on the host.
@@ -274,7 +275,7 @@ class MeanSquaredError(Loss):
 def _of_samples(weights: Array) -> np.ndarray:
     """Return how much each sample weighs: the sum of its targets."""
     on_host = to_numpy(weights).astype("float64")
-    return np.asarray(on_host.reshape(len(on_host), -1).sum(axis=1))
+    return np.asarray(on_host.sum(axis=tuple(range(1, on_host.ndim))))
 
 
 def _check_logits(outputs: Array, n: int | str = "n_classes") -> None:

@@ -69,6 +69,7 @@ def test_every_mixer_ends_as_in_one_process(n, alone, tmp_path):
         {"workers": 2, "processes": False},
         {"validation": 0.2, "validate": False},
         {"class_weight": "balanced"},
+        {"sample_weight": [k % 5 for k in range(90)], "batch_size": 3},
         {"model": {"attention_dropout": 0.1, "ffn_dropout": 0.1, "token_dropout": 0.1}},
     ],
     ids=lambda changes: next(iter(changes)),

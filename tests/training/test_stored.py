@@ -174,6 +174,17 @@ def test_evaluation(tmp_path, metric):
         np.testing.assert_allclose(*values, rtol=1e-13)
 
 
+def test_pieces_without_weight_count_nothing(tmp_path):
+    x, _, mask, types = samples()
+    y = np.random.default_rng(5).normal(size=(N, CLASSES))
+    model, weight = model_of(output="mean_squared_error"), np.zeros(N)
+    weight[[25, 96]] = 1.0, 3.0
+    data = x, y, mask, types
+    expected = nf.evaluate(model, data, sample_weight=weight)
+    found = nf.evaluate(model, mapped(tmp_path, data), sample_weight=weight)
+    assert found.loss == pytest.approx(expected.loss, rel=1e-13)
+
+
 def test_a_checkpoint_goes_on(tmp_path):
     data = mapped(tmp_path, samples(), 4)
     settings = {"validation": 0.2, "checkpoint": tmp_path / "run"}
