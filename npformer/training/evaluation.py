@@ -154,6 +154,7 @@ def checked_data(
     loss: Loss,
     sample_weight: Any = None,
     ranks: Communicator | None = None,
+    progress: bool = False,
 ) -> Samples:
     """Return all samples, on the host or in files, after checking each of them.
 
@@ -165,7 +166,7 @@ def checked_data(
     samples: Samples
     try:
         if any(map(is_stored, arrays)):
-            samples = StoredSamples(model, arrays, loss, sample_weight, ranks)
+            samples = StoredSamples(model, arrays, loss, sample_weight, ranks, progress)
         else:
             samples = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
     except (TypeError, ValueError) as error:

@@ -207,7 +207,7 @@ def fit(
         own_loss, loss = loss is not None, model.loss_with(loss, label_smoothing)
         metric = checked_metric(metric, loss)
         # All data are checked now, so that a wrong label in the last batch does not cost an epoch.
-        samples = checked_data(model, "data", data, loss, sample_weight, ranks)
+        samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
         note_padding(model, samples)
         rng = common_generator(ranks, seed)
         dropout = dropout_generator(model, masks, rng)

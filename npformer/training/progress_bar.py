@@ -1,13 +1,10 @@
 """The progress bar of a training, on stderr."""
 
 import math
-import sys
-import warnings
-from contextlib import redirect_stderr
 from typing import Any
 
 from npformer.core import checks
-from npformer.core.streams import Forgiving
+from npformer.training.bar import bar
 from npformer.training.callbacks import Callback, TrainingState
 
 
@@ -21,14 +18,9 @@ class ProgressBar(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Draw the bar."""
-        from tqdm import TqdmMonitorWarning, tqdm
-
         total = state.epochs * state.n_steps
         done = max(state.epoch - 1, 0) * state.n_steps + state.step_in_epoch
-        shown = self.shown and sys.stderr is not None  # closed (`2>&-`), or a program of windows
-        with redirect_stderr(Forgiving(sys.stderr)), warnings.catch_warnings():
-            warnings.simplefilter("ignore", TqdmMonitorWarning)  # where there are no threads
-            self._bar = tqdm(total=total, initial=done, disable=not shown, unit="step", leave=True)
+        self._bar = bar(self.shown, total=total, initial=done, unit="step", leave=True)
 
     def after_step(self, state: TrainingState) -> None:
         """Move the bar."""

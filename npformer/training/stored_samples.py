@@ -23,12 +23,16 @@ from npformer.data.stored import is_stored, read
 from npformer.distributed import Communicator
 from npformer.losses import Loss
 from npformer.models import Batch
+from npformer.training.bar import bar
 
 BYTES_AT_ONCE = 1 << 24
 """About how many bytes of x, and of what a model makes of it, are in memory at a time."""
 
 MOST_AT_ONCE = 4096
 """The most samples that are read at a time."""
+
+SOON = 3.0
+"""Seconds after which a bar shows how many samples have been looked at."""
 
 
 def rows_at_once(x: Any, model: SequenceClassifier) -> int:
@@ -97,6 +101,8 @@ class StoredSamples:
     loss : Loss
     sample_weight : array, optional
     ranks : Communicator
+    progress : bool
+        Whether a bar is shown while all samples are looked at, if that takes long.
 
     Attributes
     ----------
@@ -120,6 +126,7 @@ class StoredSamples:
         loss: Loss,
         sample_weight: Any = None,
         ranks: Communicator | None = None,
+        progress: bool = False,
     ) -> None:
         self._model, self._loss = model, loss
         self._ranks = ranks or Communicator()
@@ -140,7 +147,15 @@ class StoredSamples:
         self.y = None if model.per_token else y
         self.weights = None if model.per_token else weights
         self._check_alike()
-        self._look()
+        with bar(
+            progress and self._ranks.rank == 0,
+            total=sum(piece.stop - piece.start for piece in self._pieces()),
+            desc="checking the data",
+            unit=" samples",
+            delay=SOON,
+            leave=False,
+        ) as shown:
+            self._look(shown)
 
     def __len__(self) -> int:
         return len(self._arrays[0]) if self._rows is None else len(self._rows)
@@ -187,7 +202,7 @@ class StoredSamples:
         total: np.ndarray = self._ranks.agree(*own.tolist()).sum(axis=0)
         return total
 
-    def _look(self) -> None:
+    def _look(self, shown: Any) -> None:
         """Read and check all samples, each rank its part, and note what is asked for later."""
         model, ranks = self._model, self._ranks
         lengths, counts, digests = [], [], []
@@ -212,6 +227,7 @@ class StoredSamples:
                 if array is not None:
                     found.update(np.ascontiguousarray(array).data)
             digests.append(found.digest())
+            shown.update(len(batch))
         for of_rank in ranks.gather(self.seen):
             self.seen.join(of_rank)
         of_all = self._joined(lengths, "int64")

@@ -185,6 +185,13 @@ def test_pieces_without_weight_count_nothing(tmp_path):
     assert found.loss == pytest.approx(expected.loss, rel=1e-13)
 
 
+@pytest.mark.parametrize("progress", [True, False])
+def test_a_long_look_at_the_data_is_shown(tmp_path, monkeypatch, capsys, progress):
+    monkeypatch.setattr(stored_samples, "SOON", 0.0)
+    trained(mapped(tmp_path, samples()), model_of(), epochs=1, progress=progress)
+    assert ("checking the data" in capsys.readouterr().err) == progress
+
+
 def test_a_checkpoint_goes_on(tmp_path):
     data = mapped(tmp_path, samples(), 4)
     settings = {"validation": 0.2, "checkpoint": tmp_path / "run"}
