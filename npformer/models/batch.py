@@ -24,7 +24,7 @@ class Batch:
         return len(self.x)
 
     @property
-    def length(self) -> int:
+    def padded_length(self) -> int:
         """The number of tokens of each sample, padding included."""
         return int(self.x.shape[1])
 

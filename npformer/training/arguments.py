@@ -125,7 +125,7 @@ def note_padding(model: SequenceClassifier, samples: Samples) -> None:
 def lengths_for(model: SequenceClassifier, samples: Samples, batches: str) -> np.ndarray | None:
     """Return the lengths by which samples are put into batches; None to shuffle all of them."""
     if isinstance(samples, StoredSamples):
-        lengths, length = samples.lengths, samples.length
+        lengths, length = samples.lengths, samples.padded_length
     elif samples.padding is not None:
         lengths, length = lengths_of(samples.padding.on_host()), samples.x.shape[1]
     else:

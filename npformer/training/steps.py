@@ -192,7 +192,7 @@ class Training:
         """Return this rank's rows of a batch, their place in it, and to what length to cut them."""
         if self.counts is None:
             return rows, WHOLE, 1
-        own, length, least = self.ranks.shard(len(rows)), self.samples.length, 1
+        own, length, least = self.ranks.shard(len(rows)), self.samples.padded_length, 1
         if self.lengths is not None:
             lengths = self.lengths_of_all[rows]
             length = int(lengths.max())

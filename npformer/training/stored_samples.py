@@ -110,7 +110,7 @@ class StoredSamples:
         One entry for each sample, in memory; None if tokens have labels of their own.
     at_once : int
         How many samples are read at a time, where all are.
-    length : int
+    padded_length : int
         Tokens of a sample, padding included.
     lengths : int array, shape (n,), or None
         Of the samples without the padding at their ends; None if there is no padding.
@@ -133,7 +133,7 @@ class StoredSamples:
         self._rows: np.ndarray | None = None  # of the samples of a `subset`
         x, y, mask, types = arrays
         self.at_once = rows_at_once(x, model)
-        self.length = int(x.shape[1]) if len(x.shape) > 1 else 0
+        self.padded_length = int(x.shape[1]) if len(x.shape) > 1 else 0
         weights = sample_weight
         if weights is not None and not (model.per_token and is_stored(weights)):
             by_token = model.per_token and np.ndim(weights) > 1
@@ -220,7 +220,9 @@ class StoredSamples:
                 ) from error
             self.seen.note(batch, model.vocab_size if asks else None)
             mask = None if batch.padding is None else batch.padding.on_host()
-            lengths.append(np.full(len(batch), self.length) if mask is None else lengths_of(mask))
+            lengths.append(
+                np.full(len(batch), self.padded_length) if mask is None else lengths_of(mask)
+            )
             counts.append(batch.counts_for(self._loss))
             found = hashlib.sha256()
             for array in given:
