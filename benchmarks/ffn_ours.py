@@ -5,9 +5,9 @@ import numpy as np
 import npformer as nf
 from benchmarks import workloads
 from benchmarks.timing import timed
+from npformer.data.batch import Batch
 from npformer.engine.team import Team
 from npformer.losses import BinaryCrossEntropy
-from npformer.models import Batch
 
 
 class Ours:

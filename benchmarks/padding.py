@@ -10,8 +10,8 @@ import numpy as np
 
 import npformer as nf
 from benchmarks.results_files import ROOT, write
-from npformer.classifier.lengths import lengths_of, shuffled_by_length
 from npformer.core import cores
+from npformer.data.lengths import lengths_of, shuffled_by_length
 
 BATCH, STEPS, LONGEST, VOCABULARY = 32, 120, 30, 5000
 SIZES = {

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npformer.core.cut_masks import Cut
+from npformer.data.batch import Batch
 from npformer.losses import Loss
-from npformer.models import Batch
 
 
 class Plan(NamedTuple):

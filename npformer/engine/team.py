@@ -23,6 +23,7 @@ from npformer.core import (
     part_generator,
     step_key,
 )
+from npformer.data.batch import Batch
 from npformer.engine.batch_shares import WHOLE, Part, Plan, Share, counts_of, rows_of, share_of
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
@@ -43,7 +44,7 @@ from npformer.engine.worker_counts import (
 )
 from npformer.engine.workspace import Workspace
 from npformer.losses import Loss
-from npformer.models import Batch, accumulate
+from npformer.models import accumulate
 
 Result = TypeVar("Result")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import Layer, Seed, checks, initializers
 from npformer.interop.architecture import Architecture, Head, parameter_names, transposed
 from npformer.interop.huggingface import with_newer_name
 from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
+from npformer.trainable import SequenceClassifier
 
 REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
 """What ``problem_type`` in config.json may be besides one label a text."""

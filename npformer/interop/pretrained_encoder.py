@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
-from npformer.classifier.lengths import Batches
 from npformer.core import Array, Seed, asarray, checks, initializers, to_numpy
+from npformer.data.lengths import Batches
 from npformer.interop.architecture import Architecture
 from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
 from npformer.interop.huggingface import values_of
@@ -21,6 +20,7 @@ from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
 from npformer.text import LibraryTokenizer
 from npformer.text_encoder import TextEncoder
+from npformer.trainable import SequenceClassifier
 
 
 class PretrainedEncoder:

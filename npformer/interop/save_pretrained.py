@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks
-from npformer.core.files import check_writable, write_whole
 from npformer.interop.architecture import POSITIONS, Architecture, Head
 from npformer.interop.architectures import ARCHITECTURES
 from npformer.interop.dense_head import dense_files
@@ -22,8 +20,10 @@ from npformer.interop.huggingface import laid_out, values_of
 from npformer.interop.huggingface_config import foreign_settings, to_hf_config
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
+from npformer.storage.files import check_writable, write_whole
 from npformer.text import LibraryTokenizer
 from npformer.text_encoder import TextEncoder
+from npformer.trainable import SequenceClassifier
 
 OF_A_HEAD = ("architectures", "id2label", "label2id", "problem_type")
 OF_A_FILE = ("torch_dtype", "_name_or_path", "quantization_config", "transformers_version")

@@ -1,6 +1,5 @@
 """The encoder and the models around it, forward and backward."""
 
-from npformer.models.batch import Batch, accumulate
 from npformer.models.block import (
     EncoderBlock,
     post_norm,
@@ -12,10 +11,10 @@ from npformer.models.config import POSITIONS, EncoderConfig
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
 from npformer.models.sequence_model import SequenceModel
+from npformer.models.step import accumulate
 
 __all__ = [
     "POSITIONS",
-    "Batch",
     "Encoder",
     "EncoderBlock",
     "EncoderConfig",

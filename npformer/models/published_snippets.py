@@ -9,6 +9,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Layer, Seed, asarray, checks, initializers
+from npformer.data.batch import Batch
 from npformer.layers import (
     GELU,
     Dropout,
@@ -22,7 +23,7 @@ from npformer.layers import (
 from npformer.layers.feed_forward import MAPS
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.losses import BinaryCrossEntropy
-from npformer.models.batch import Batch, accumulate
+from npformer.models.step import accumulate
 
 
 class KerasFeedForward(Layer):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from npformer.classifier import SequenceClassifier
 from npformer.layers import GELU, Dropout, LayerNorm, Sequential
 from npformer.mixers import Mixer
 from npformer.models import Encoder, EncoderBlock
@@ -15,6 +14,7 @@ from npformer.museum.mixers import AttentionBy, with_softmax
 from npformer.museum.probes import N_HEADS, WIDTH, small
 from npformer.proof.cases.case import SEEDED, draw
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.trainable import SequenceClassifier
 
 REFEREES = ("differences", "complex step", "protocol")
 """How `gradcheck` may notice a bug: by two ways to a derivative, or by a rule of the protocol."""

@@ -15,7 +15,7 @@ from npformer.museum.referee import RefereeThatSkipsNan
 from npformer.optim import Adam
 from npformer.proof.cases.case import SEEDED, draw
 from npformer.proof.gradcheck import GradcheckReport
-from npformer.training.checkpoint import save
+from npformer.storage.models import save
 
 GRADIENT = "differences", "complex step"
 
@@ -143,7 +143,7 @@ ROWS = (
     _plain(
         15,
         files.save_by_pickle,
-        "training.checkpoint.save",
+        "storage.models.save",
         save,
         "weights_open_without_running_code",
     ),

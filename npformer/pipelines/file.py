@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-import npformer.training.checkpoint as checkpoint
+import npformer.storage.models as checkpoint
 from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.raw_classifier import RawClassifier
 from npformer.pipelines.series_classifier import SeriesClassifier
 from npformer.pipelines.text_classifier import TextClassifier
-from npformer.training.checkpoint import OTHERS, Kind
-from npformer.training.model_file import CheckpointError, check_keys
+from npformer.storage.model_file import CheckpointError, check_keys
+from npformer.storage.models import OTHERS, Kind
 
 CLASSIFIERS: dict[str, type[RawClassifier]] = {
     "TextClassifier": TextClassifier,

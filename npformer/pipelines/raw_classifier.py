@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import backends, checks, described
 from npformer.distributed import as_communicator
 from npformer.models import EncoderConfig
@@ -20,6 +19,7 @@ from npformer.pipelines.scores import Scores, scores_of
 from npformer.pipelines.split import stratified
 from npformer.pipelines.training_settings import check_without_validation, filled
 from npformer.reporting import report
+from npformer.trainable import SequenceClassifier
 from npformer.training import Data, History, fit
 
 OWN = ("model", "data", "seed")

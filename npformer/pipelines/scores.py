@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.training.metrics import macro_f1
+from npformer.trainable.metrics import macro_f1
 
 
 @dataclass(frozen=True, eq=False)

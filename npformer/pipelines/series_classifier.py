@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks
 from npformer.models import EncoderConfig
 from npformer.pipelines import series_defaults
 from npformer.pipelines.fitting_mixers import usual_pooling
 from npformer.pipelines.raw_classifier import RawClassifier
+from npformer.trainable import SequenceClassifier
 
 
 class SeriesClassifier(RawClassifier):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.training.held_out import chosen_by_class
+from npformer.data.held_out import chosen_by_class
 
 
 def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray, np.ndarray]:

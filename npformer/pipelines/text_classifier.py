@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks, described
 from npformer.interop import PretrainedEncoder, from_pretrained
 from npformer.models import EncoderConfig
@@ -19,6 +18,7 @@ from npformer.pipelines.fitting_mixers import usual_pooling, usual_positions
 from npformer.pipelines.raw_classifier import RawClassifier
 from npformer.text import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
 from npformer.text.tokenizer import checked_texts
+from npformer.trainable import SequenceClassifier
 
 
 class TextClassifier(RawClassifier):

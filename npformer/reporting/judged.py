@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import to_numpy
+from npformer.data.batch import Batch
 from npformer.losses import Classification
-from npformer.models import Batch
+from npformer.trainable import SequenceClassifier
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from npformer.classifier import SequenceClassifier
+from npformer.data.batch import Batch
 from npformer.inspection.trace import trace
-from npformer.models import Batch
 from npformer.reporting.elements import document, e
 from npformer.reporting.judged import judge
 from npformer.reporting.mixing import Looked, mixing_section
@@ -16,6 +15,7 @@ from npformer.reporting.tables import (
     opening_section,
     tensors_section,
 )
+from npformer.trainable import SequenceClassifier
 
 CONTENTS = {
     "models": "models",

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import npformer.training.evaluation as evaluation
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks, described
-from npformer.core.files import check_place, write_whole
-from npformer.models import Batch
+from npformer.data.batch import Batch
 from npformer.reporting.names import Names, checked_names
+from npformer.storage.files import check_place, write_whole
+from npformer.trainable import SequenceClassifier
 
 MOST_SAMPLES = 16
 """Samples whose matrices are shown."""

@@ -4,7 +4,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from npformer.models import Batch
+from npformer.data.batch import Batch
 from npformer.reporting.elements import e
 from npformer.reporting.judged import Judged
 from npformer.reporting.names import Called

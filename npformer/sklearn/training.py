@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from npformer import training
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks
 from npformer.models import EncoderConfig
 from npformer.optim import Adam, cosine
@@ -15,6 +14,7 @@ from npformer.sklearn import defaults
 from npformer.sklearn.defaults import AUTO
 from npformer.sklearn.readers import READERS, Reader
 from npformer.sklearn.samples import Samples
+from npformer.trainable import SequenceClassifier
 
 WARMUP = 0.1  # of all steps, in which the learning rate rises
 TIE, LEAST = 1e-6, 1e-30  # how much a loss counts beside an accuracy; the least probability in it

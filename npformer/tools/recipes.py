@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from npformer import data
-from npformer.classifier import SequenceClassifier
 from npformer.data import Dataset
 from npformer.models import EncoderConfig
+from npformer.trainable import SequenceClassifier
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks, cores, to_numpy
 from npformer.engine import use_kernels
 from npformer.engine.blas import ONE_BLAS_THREAD
@@ -16,6 +15,7 @@ from npformer.engine.team import Team
 from npformer.engine.threads import thread_pool
 from npformer.models import EncoderConfig
 from npformer.optim import Adam
+from npformer.trainable import SequenceClassifier
 
 VOCABULARY, CLASSES, HEADS = 1000, 10, 4
 MEASURED = ("attention", "dense_synthesizer", "fourier")

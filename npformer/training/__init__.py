@@ -2,8 +2,8 @@
 
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.evaluation import Data, Evaluation, batch_at_evaluation, evaluate
+from npformer.training.fit import fit
 from npformer.training.history import History
-from npformer.training.loop import fit
 from npformer.training.loss_watch import NonFiniteLossError
 from npformer.training.predictions import predict_to_file
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
-from npformer.classifier.lengths import lengths_of, sees_padding
-from npformer.classifier.weights import class_weights, label_weights
 from npformer.core import PRECISIONS, Feed, Layer, checks, get_backend, use_precision
+from npformer.data.lengths import lengths_of, sees_padding
+from npformer.data.stored_samples import Samples, Seen, StoredSamples
 from npformer.engine.updates import device_generator
 from npformer.losses import Loss
 from npformer.optim import Adam
-from npformer.training.stored_samples import Samples, Seen, StoredSamples
+from npformer.trainable import SequenceClassifier
+from npformer.trainable.weights import class_weights, label_weights
 
 
 def check_patience(patience: int | None, validation: Any) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import Array, Gradients, to_numpy
 from npformer.optim import Adam
+from npformer.trainable import SequenceClassifier
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import History
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import Seed, described, initializers
+from npformer.data.batch import Batch
+from npformer.data.stored_samples import Samples, StoredSamples
 from npformer.distributed import Communicator
-from npformer.models import Batch
 from npformer.optim import Adam
-from npformer.sharded_adam import ShardedAdam
+from npformer.optim.sharded_adam import ShardedAdam
+from npformer.storage.fingerprint import factors_of
+from npformer.trainable import SequenceClassifier
 from npformer.training.callbacks import Callback
-from npformer.training.fingerprint import factors_of
-from npformer.training.stored_samples import Samples, StoredSamples
 
 ADAM = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps")
 """Settings of Adam that are compared, beside its schedule."""

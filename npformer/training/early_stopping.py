@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import array_module, to_numpy
+from npformer.trainable.metrics import Metric
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.evaluation import Evaluation, value_of
-from npformer.training.metrics import Metric
 
 
 class EarlyStopping(Callback):

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import Array, to_numpy
+from npformer.data.batch import Batch
 from npformer.data.stored import ShardedArray, is_stored
+from npformer.data.stored_samples import Samples, StoredSamples
 from npformer.distributed import Communicator, as_communicator
 from npformer.losses import Loss, Measured
-from npformer.models import Batch
-from npformer.training.metrics import Metric, balanced_accuracy, macro_f1, own_metric
-from npformer.training.stored_samples import Samples, StoredSamples
+from npformer.trainable import SequenceClassifier
+from npformer.trainable.metrics import Metric, balanced_accuracy, macro_f1, own_metric
 
 Data = Sequence[Any]
 """(x, y), (x, y, mask) or (x, y, mask, types), on the host or in files; mask may be None."""

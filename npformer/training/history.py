@@ -65,7 +65,7 @@ class History:
         ImportError
             matplotlib is missing: it comes with the extra ``plot``.
         """
-        from npformer.training.curves import plot
+        from npformer.inspection.curves import plot
 
         return plot(self, path)
 

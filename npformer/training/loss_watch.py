@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import Array, array_module, explained_memory_error, to_numpy
+from npformer.data.stored_samples import Samples
 from npformer.distributed import Communicator
 from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
+from npformer.trainable import SequenceClassifier
 from npformer.training.callbacks import TrainingState
-from npformer.training.stored_samples import Samples
 
 LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
 """What stands for a tensor where all are finite."""

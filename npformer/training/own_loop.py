@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, checks, is_numpy_generator
-from npformer.core.files import check_writable
 from npformer.optim import SCHEDULES, Adam, Schedule, schedule_of
-from npformer.training import checkpoint_folder as folders
+from npformer.storage import checkpoint_folder as folders
+from npformer.storage.checkpoint_folder import Stored
+from npformer.storage.files import check_writable
+from npformer.storage.generator_state import generator_state, new_generator
+from npformer.storage.model_file import CheckpointError
+from npformer.storage.models import Model, model_of, rebuildable, tensors_of
 from npformer.training.arguments import trains
-from npformer.training.checkpoint import Model, model_of, rebuildable, tensors_of
-from npformer.training.checkpoint_folder import Stored
-from npformer.training.generator_state import generator_state, new_generator
 from npformer.training.history import History
-from npformer.training.model_file import CheckpointError
 
 
 @dataclass

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks, to_numpy
-from npformer.core.files import being_written, check_place, naming
 from npformer.data.stored import ShardedArray, read
+from npformer.data.stored_samples import rows_at_once
 from npformer.distributed import Communicator, as_communicator
+from npformer.storage.files import being_written, check_place, naming
+from npformer.trainable import SequenceClassifier
 from npformer.training.evaluation import require_classifier
-from npformer.training.stored_samples import rows_at_once
 
 KINDS = ("probabilities", "labels", "outputs")
 

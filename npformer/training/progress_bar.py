@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from npformer.core import checks
-from npformer.training.bar import bar
+from npformer.core.bar import bar
 from npformer.training.callbacks import Callback, TrainingState
 
 

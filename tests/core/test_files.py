@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from npformer.core import files
-from npformer.core.files import check_writable, remove_unfinished, write_whole
+from npformer.storage import files
+from npformer.storage.files import check_writable, remove_unfinished, write_whole
 
 
 def test_a_file_is_written_whole_and_forced_to_disk(tmp_path, monkeypatch):
@@ -98,8 +98,8 @@ def test_what_is_left_of_a_check_is_removed_by_the_next(tmp_path):
 FULL = """
 import resource, sys
 from pathlib import Path
-from npformer.core import files
-from npformer.core.files import write_whole
+from npformer.storage import files
+from npformer.storage.files import write_whole
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 try:

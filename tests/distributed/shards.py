@@ -8,7 +8,7 @@ import numpy as np
 
 import npformer as nf
 from npformer.distributed import world
-from npformer.sharded_adam import ShardedAdam
+from npformer.optim.sharded_adam import ShardedAdam
 from tests.distributed.train import model_of, samples
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from npformer.data import ShardedArray, sharded
+from npformer.data import ShardedArray, sharded, stored_samples
 from npformer.distributed import world
-from npformer.training import stored_samples
 from tests.distributed.train import VOCABULARY, model_of
 
 stored_samples.MOST_AT_ONCE = 7

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.clipping import clip_over_ranks
 from npformer.core import Gradients
 from npformer.distributed import Communicator
 from npformer.layers import Linear
 from npformer.optim import NORMS_AND_BIASES, Adam
-from npformer.sharded_adam import ShardedAdam
+from npformer.optim.clipping import clip_over_ranks
+from npformer.optim.sharded_adam import ShardedAdam
 from tests.distributed.fake_ranks import run_threads
 from tests.distributed.train import model_of
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.classifier.lengths import cut, lengths_of
+from npformer.data.lengths import cut, lengths_of
 from npformer.engine.batch_shares import Part
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team

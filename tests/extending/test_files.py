@@ -14,8 +14,8 @@ from npformer.core import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES, MeanSquaredError, SoftmaxCrossEntropy
 from npformer.mixers import AttentionScores, Identity
+from npformer.storage.model_file import write_model_file
 from npformer.tools.plugins import load_plugins
-from npformer.training.model_file import write_model_file
 
 pytestmark = pytest.mark.usefixtures("empty")
 

@@ -7,7 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.pipelines.file import PREPARATION
-from npformer.training.model_file import read_model_file, write_model_file
+from npformer.storage.model_file import read_model_file, write_model_file
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_an_edited_file_is_refused_in_words(parts, change):
 def test_an_interrupted_save_leaves_the_old_file(parts, classifier, monkeypatch):
     path, _, _ = parts
     before = path.read_bytes()
-    monkeypatch.setattr("npformer.core.files.os.fsync", lambda file: 1 / 0)
+    monkeypatch.setattr("npformer.storage.files.os.fsync", lambda file: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         nf.save(classifier, path)
     assert path.read_bytes() == before

@@ -112,7 +112,7 @@ def test_with_a_mask_in_several_files(tokens, prints, tmp_path, token_batch):
 
 
 def test_a_large_file_is_not_read_at_once(trained, model, prints, tmp_path, held_out, monkeypatch):
-    monkeypatch.setattr("npformer.training.stored_samples.MOST_AT_ONCE", 7)
+    monkeypatch.setattr("npformer.data.stored_samples.MOST_AT_ONCE", 7)
     seen = []
     predict = nf.SequenceClassifier.predict
 

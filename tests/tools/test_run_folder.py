@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.storage import checkpoint_folder as folders
 from npformer.tools.cli import train as command
-from npformer.training import checkpoint_folder as folders
 from tests.tools.conftest import metrics_of, names, run
 
 pytestmark = pytest.mark.usefixtures("no_curves")

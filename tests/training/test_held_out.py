@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.data.batch import Batch
+from npformer.data.held_out import held_out_rows
 from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
-from npformer.models import Batch
-from npformer.training.held_out import held_out_rows
 from tests.training.common import assert_same_weights, fit
 
 pytest.importorskip(

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.classifier.lengths import (
+from npformer.core import Padding
+from npformer.data.batch import Batch
+from npformer.data.lengths import (
     Batches,
     cut,
     lengths_of,
     sees_padding,
     shuffled_by_length,
 )
-from npformer.core import Padding
-from npformer.models import Batch
 
 SKIP = list(nf.MIXERS)
 LENGTH = 9

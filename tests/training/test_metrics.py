@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.training.metrics import METRICS, balanced_accuracy, macro_f1
+from npformer.trainable.metrics import METRICS, balanced_accuracy, macro_f1
 from tests.training.common import STEPS, assert_trained, fit
 
 
@@ -83,7 +83,7 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
 def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     found = iter(EPOCHS)
     monkeypatch.setattr(
-        "npformer.training.steps.measure", lambda *_, **__: nf.Evaluation(*next(found))
+        "npformer.training.training.measure", lambda *_, **__: nf.Evaluation(*next(found))
     )
     model = make()
     history = fit(model, data, validation=data, epochs=5, metric=metric)
@@ -98,7 +98,7 @@ def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
 def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
     found = iter(EPOCHS)
     monkeypatch.setattr(
-        "npformer.training.steps.measure", lambda *_, **__: nf.Evaluation(*next(found))
+        "npformer.training.training.measure", lambda *_, **__: nf.Evaluation(*next(found))
     )
     history = fit(make(), data, validation=data, epochs=5, metric=metric, patience=1)
     assert len(history.train_loss) == epochs

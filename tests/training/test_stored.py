@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.data import sharded
+from npformer.data import sharded, stored_samples
 from npformer.data.stored import ShardedArray
-from npformer.training import stored_samples
 
 N, LENGTH, VOCABULARY, CLASSES = 97, 9, 30, 3
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.layers import POOLINGS
 from npformer.mixers import MIXERS
 from npformer.models import Encoder, EncoderBlock, InputEmbedding, SequenceModel
 from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, small, twice
 from npformer.proof.gradcheck import gradcheck
 from npformer.text_encoder import TextEncoder
+from npformer.trainable import SequenceClassifier
 
 MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
 

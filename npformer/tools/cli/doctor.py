@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import npformer
-from npformer.classifier import SequenceClassifier
 from npformer.core import (
     PRECISIONS,
     BackendUnavailableError,
@@ -24,6 +23,7 @@ from npformer.core import (
 from npformer.distributed import Communicator
 from npformer.models import EncoderConfig
 from npformer.tools.cli import common
+from npformer.trainable import SequenceClassifier
 
 
 def add_to(commands: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from npformer.core import checks, use_precision
 from npformer.pipelines import RawClassifier, TextClassifier
+from npformer.storage.models import checkpoint_name
 from npformer.tools.cli import common
 from npformer.tools.cli.file_options import add_columns_of_series
 from npformer.tools.cli.file_results import labelled_part, worst_mistakes
@@ -17,7 +18,6 @@ from npformer.tools.cli.load_model import (
 )
 from npformer.tools.plugins import load_plugins
 from npformer.training import evaluate
-from npformer.training.checkpoint import checkpoint_name
 
 
 def add_to(commands: Any) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.pipelines import RawClassifier
+from npformer.storage.model_file import CheckpointError
+from npformer.storage.models import checkpoint_name, load, read_notes
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES, Recipe
-from npformer.training.checkpoint import checkpoint_name, load, read_notes
-from npformer.training.model_file import CheckpointError
+from npformer.trainable import SequenceClassifier
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from npformer.core import checks
 from npformer.pipelines import RawClassifier
 from npformer.reporting import report
+from npformer.storage.models import checkpoint_name
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.cli.file_options import add_columns_of_series
@@ -20,7 +21,6 @@ from npformer.tools.cli.load_model import (
 )
 from npformer.tools.cli.run_folder import REPORT
 from npformer.tools.plugins import load_plugins
-from npformer.training.checkpoint import checkpoint_name
 
 LETTERS = "abcdefgh"
 PAIRS = [f"{key}={letter}" for key in range(128) for letter in LETTERS]

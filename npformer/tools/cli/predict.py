@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.lib import format
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks, use_precision
 from npformer.data.stored import read, sharded
 from npformer.pipelines import RawClassifier
@@ -27,6 +26,7 @@ from npformer.tools.cli.load_model import (
     task_of,
 )
 from npformer.tools.plugins import load_plugins
+from npformer.trainable import SequenceClassifier
 from npformer.training import predict_to_file
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}

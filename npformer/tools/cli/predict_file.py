@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core.files import write_whole
 from npformer.data.tables import SUFFIXES, kind_of, read_table
 from npformer.pipelines import RawClassifier, TextClassifier
+from npformer.storage.files import write_whole
 from npformer.tools.cli import common
 from npformer.tools.cli.file_results import part_of, shown
 from npformer.tools.file_task import FileTask, Part

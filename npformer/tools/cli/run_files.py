@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from npformer.classifier import SequenceClassifier
-from npformer.core.files import write_whole
+from npformer.inspection.curves import figure_of, write_figure
+from npformer.storage.files import write_whole
+from npformer.storage.models import checkpoint_name, save
 from npformer.tools.cli.run_folder import REPORT
+from npformer.trainable import SequenceClassifier
 from npformer.training import Evaluation, History
-from npformer.training.checkpoint import checkpoint_name, save
-from npformer.training.curves import figure_of, write_figure
 
 
 class Results:

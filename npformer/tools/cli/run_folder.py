@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import npformer
-from npformer.core.files import write_whole
-from npformer.training.checkpoint import checkpoint_name
-from npformer.training.checkpoint_folder import CHECKPOINT, reserved
+from npformer.storage.checkpoint_folder import CHECKPOINT, reserved
+from npformer.storage.files import write_whole
+from npformer.storage.models import checkpoint_name
 
 RUN = "run.json"
 """Written first and moved away first: its presence says to which run the other files belong."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import npformer
-from npformer.classifier import SequenceClassifier
 from npformer.core import checks, split_names, use_precision
 from npformer.data import Dataset
 from npformer.inspection.summary import summary
@@ -32,6 +31,7 @@ from npformer.tools.cli.train_options import (
 )
 from npformer.tools.plugins import load_plugins
 from npformer.tools.recipes import RECIPES, Recipe
+from npformer.trainable import SequenceClassifier
 from npformer.training import History, batch_at_evaluation, evaluate, fit
 
 OF_THIS_CALL = (

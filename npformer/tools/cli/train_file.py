@@ -16,12 +16,13 @@ import numpy as np
 
 import npformer
 from npformer.core import checks, split_names
-from npformer.core.files import write_whole
 from npformer.data.tables import read_table
 from npformer.inspection.summary import summary
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES
 from npformer.pipelines import RawClassifier, SeriesClassifier, TextClassifier
+from npformer.storage.files import write_whole
+from npformer.storage.models import checkpoint_name, save
 from npformer.text import TOKENIZERS
 from npformer.tools.cli import common
 from npformer.tools.cli.file_results import compared, scores_of_baselines, worst_mistakes
@@ -36,7 +37,6 @@ from npformer.tools.file_task import (
     chosen_column,
     list_of,
 )
-from npformer.training.checkpoint import checkpoint_name, save
 
 ENCODER = {field.name for field in fields(EncoderConfig)}
 TRAINING = ("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing")

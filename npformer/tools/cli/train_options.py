@@ -16,7 +16,7 @@ from npformer.optim import SCHEDULES
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES
-from npformer.training.metrics import METRICS
+from npformer.trainable.metrics import METRICS
 
 EMBEDDED = {"sentences": "sentences.csv.gz"}
 """Files of texts that come with the package, by the word that stands for them."""

@@ -8,9 +8,9 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.classifier.lengths import lengths_of
 from npformer.core import part_generator, step_key
 from npformer.core.cut_masks import Cut
+from npformer.data.lengths import lengths_of
 from npformer.engine import gpu
 from npformer.engine.batch_shares import Part
 from npformer.engine.snapshot import snapshot_of

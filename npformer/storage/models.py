@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import asarray, checks, initializers, to_numpy
-from npformer.core.files import check_place
 from npformer.models import Encoder, EncoderConfig
-from npformer.text_encoder import TextEncoder
-from npformer.training.architecture import check_rebuilt
-from npformer.training.model_file import (
+from npformer.storage.architecture import check_rebuilt
+from npformer.storage.files import check_place
+from npformer.storage.model_file import (
     CheckpointError,
     CheckpointWarning,
     check_keys,
@@ -23,8 +21,10 @@ from npformer.training.model_file import (
     read_model_file,
     write_model_file,
 )
-from npformer.training.plugin_names import how_to_register, missing_names, plugin_names
-from npformer.training.stated_sizes import Tensors, check_stated, misfit, numbers_allowed
+from npformer.storage.plugin_names import how_to_register, missing_names, plugin_names
+from npformer.storage.stated_sizes import Tensors, check_stated, misfit, numbers_allowed
+from npformer.text_encoder import TextEncoder
+from npformer.trainable import SequenceClassifier
 
 Model = Encoder | TextEncoder | SequenceClassifier
 MODELS: dict[str, type[Model]] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from npformer.data.stored_samples import Samples
 from npformer.losses import Classification, Loss
-from npformer.training.stored_samples import Samples
 
 
 def validation_share(validation: Any) -> float | None:

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from npformer.classifier.lengths import cut, shuffled_by_length
-from npformer.clipping import clip_over_ranks
 from npformer.core import Feed, Gradients, explained_memory_error
+from npformer.data.lengths import cut, shuffled_by_length
+from npformer.data.stored_samples import Samples
 from npformer.distributed import Communicator
 from npformer.distributed.parts import parts_by_tokens
 from npformer.engine.batch_shares import WHOLE, Part
@@ -21,6 +21,8 @@ from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.optim import NonFiniteGradientError, clip_by_global_norm
+from npformer.optim.clipping import clip_over_ranks
+from npformer.trainable.metrics import Metric
 from npformer.training.arguments import trains
 from npformer.training.callback_list import CallbackList
 from npformer.training.callbacks import TrainingState
@@ -28,8 +30,6 @@ from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import batch_at_evaluation, measure, value_of
 from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
-from npformer.training.metrics import Metric
-from npformer.training.stored_samples import Samples
 
 
 class WritesCheckpoints(Protocol):

@@ -4,13 +4,16 @@ import os
 from collections.abc import Sequence
 from typing import Any, cast
 
-from npformer.classifier import SequenceClassifier
 from npformer.core import Seed, checks
+from npformer.data.held_out import held_out_rows, validation_share
 from npformer.distributed import as_communicator
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.optim import Adam, Schedule
-from npformer.sharded_adam import ShardedAdam
+from npformer.optim.sharded_adam import ShardedAdam
+from npformer.storage.checkpoint_folder import checkpoint_folder, reserved
+from npformer.trainable import SequenceClassifier
+from npformer.trainable.metrics import Metric, checked_metric, name_of
 from npformer.training.arguments import (
     check_patience,
     dropout_generator,
@@ -23,18 +26,15 @@ from npformer.training.arguments import (
 )
 from npformer.training.callback_list import CallbackList, Function, checked_callbacks
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.checkpoint_folder import checkpoint_folder, reserved
+from npformer.training.checkpoints import Checkpoints, n_bytes
 from npformer.training.common_start import begin_together, common_generator, sharded
 from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import Data, checked_data, require_classifier
-from npformer.training.held_out import held_out_rows, validation_share
 from npformer.training.history import History
 from npformer.training.interrupts import Interrupts, Terminated, word_for
 from npformer.training.loss_watch import LossWatch
-from npformer.training.metrics import Metric, checked_metric, name_of
 from npformer.training.progress_bar import ProgressBar
-from npformer.training.resume import Checkpoints, n_bytes
-from npformer.training.steps import Training
+from npformer.training.training import Training
 
 
 def fit(

@@ -13,8 +13,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import npformer as nf
-from npformer.training import model_file, stated_sizes
-from npformer.training.model_file import read_model_file, write_model_file
+from npformer.storage import model_file, stated_sizes
+from npformer.storage.model_file import read_model_file, write_model_file
 from tests.faults.mutations import joined, sealed, taken_apart
 
 

@@ -17,8 +17,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from npformer.core.files import write_whole
-from npformer.training.tensor_table import LARGEST_HEADER, Header, read_header, strict_json
+from npformer.storage.files import write_whole
+from npformer.storage.tensor_table import LARGEST_HEADER, Header, read_header, strict_json
 
 FORMAT = 2
 """Format 1 has no checksums; it is still read."""

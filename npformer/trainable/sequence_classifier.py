@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 
 from npformer import engine
-from npformer.classifier.inputs import CheckedModel
-from npformer.classifier.lengths import Batches, sees_padding
 from npformer.core import (
     Array,
     Context,
@@ -19,6 +17,7 @@ from npformer.core import (
     part_generator,
     step_key,
 )
+from npformer.data.lengths import Batches, sees_padding
 from npformer.engine.processes import CannotCopyError, in_processes
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import team_of
@@ -26,6 +25,7 @@ from npformer.engine.worker_counts import choose_processes
 from npformer.inspection.explain import Explanation, explain
 from npformer.losses import Loss
 from npformer.models import accumulate
+from npformer.trainable.model import CheckedModel
 
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 """Settings of a training step for np.errstate: an overflow shows in the loss."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from npformer.core import Array, Parameters, array_module
 from npformer.distributed import Communicator
-from npformer.moments import FLAT, Moments
-from npformer.optim import Adam
+from npformer.optim.adam import Adam
+from npformer.optim.moments import FLAT, Moments
 
 
 class ShardedMoments(Moments):

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-import npformer.training.checkpoint_folder as folders
+import npformer.storage.checkpoint_folder as folders
 from npformer import engine
-from npformer.classifier import SequenceClassifier
 from npformer.core import asarray, checks, described, precision
+from npformer.data.stored_samples import Samples
+from npformer.storage.checkpoint_folder import Stored
+from npformer.storage.fingerprint import check_agreement, digest_of, factors_of
+from npformer.storage.generator_state import check_state, generator_state, restore_generator
+from npformer.storage.model_file import CheckpointError
+from npformer.storage.models import model_description, tensors_of
+from npformer.trainable import SequenceClassifier
 from npformer.training.callbacks import Callback
-from npformer.training.checkpoint import model_description, tensors_of
-from npformer.training.checkpoint_folder import Stored
-from npformer.training.fingerprint import check_agreement, digest_of, factors_of
-from npformer.training.generator_state import check_state, generator_state, restore_generator
 from npformer.training.history import History
-from npformer.training.model_file import CheckpointError
-from npformer.training.steps import Training
-from npformer.training.stored_samples import Samples
+from npformer.training.training import Training
 
 
 class Checkpoints:

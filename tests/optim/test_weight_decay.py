@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.optim import NORMS_AND_BIASES, Adam
-from npformer.weight_decay import fits_any
+from npformer.optim.weight_decay import fits_any
 
 
 def model(**changes):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from npformer.data.stored_samples import Samples, StoredSamples
 from npformer.optim import Adam
-from npformer.training.stored_samples import Samples, StoredSamples
 
 
 def digest_of(samples: Samples | None) -> str | None:

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import npformer as nf
-from npformer.training.model_file import CheckpointError
+from npformer.storage.model_file import CheckpointError
 from tests.faults.mutations import sealed
 
 

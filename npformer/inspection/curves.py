@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
-from npformer.core.files import check_place, write_whole
+from npformer.storage.files import check_place, write_whole
 
 
 def figure_of(

@@ -1,4 +1,4 @@
-"""Adam by hand. Its schedules and clipping have files of their own, and their names here too."""
+"""Adam by hand."""
 
 import math
 import re
@@ -7,46 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from npformer.clipping import (
-    NonFiniteGradientError,
-    check_arrays,
-    check_writable,
-    clip_by_global_norm,
-    global_norm,
-    non_finite_gradient,
-)
 from npformer.core import Array, Gradients, Parameters, checks
 from npformer.engine.updates import update as kernel_of
-from npformer.moments import FLAT, Moments, parts
-from npformer.schedules import (
-    SCHEDULES,
-    Schedule,
-    constant,
-    cosine,
-    factor_at,
-    linear,
-    schedule_for,
-    schedule_of,
-    warmup_inverse_sqrt,
+from npformer.optim.clipping import (
+    check_arrays,
+    check_writable,
+    non_finite_gradient,
 )
-from npformer.weight_decay import NORMS_AND_BIASES, checked_patterns, shrink_some
-
-__all__ = [
-    "NORMS_AND_BIASES",
-    "SCHEDULES",
-    "Adam",
-    "NonFiniteGradientError",
-    "Schedule",
-    "adam_update",
-    "clip_by_global_norm",
-    "constant",
-    "cosine",
-    "global_norm",
-    "linear",
-    "schedule_for",
-    "schedule_of",
-    "warmup_inverse_sqrt",
-]
+from npformer.optim.moments import FLAT, Moments, parts
+from npformer.optim.schedules import (
+    Schedule,
+    factor_at,
+    schedule_of,
+)
+from npformer.optim.weight_decay import checked_patterns, shrink_some
 
 VALUES = ("lr", "betas", "eps", "weight_decay", "steps", "schedule")
 """What `Adam.state` returns besides arrays."""

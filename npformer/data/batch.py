@@ -1,11 +1,11 @@
-"""A batch of samples, and the two passes of a training step."""
+"""A batch of samples."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Padding
+from npformer.core import Array, Context, Padding
 from npformer.losses import Loss
 
 
@@ -50,24 +50,3 @@ class Batch:
         if self.padding is None and self.types is None:
             return context
         return replace(context, padding=self.padding, types=self.types)
-
-
-def accumulate(
-    model: Layer,
-    loss: Loss,
-    batch: Batch,
-    context: Context,
-    gradients: Gradients,
-    weight: float = 1.0,
-) -> Any:
-    """Add the gradients of ``weight * loss`` to `gradients` and return ``weight * loss``.
-
-    This is a training step without the optimizer: model and loss forward, then both backward. If
-    the batch is part of a larger one, `weight` is its share of the mean. The result is an array
-    with no axes, on the model's backend.
-    """
-    outputs, cache = model.forward(batch.x, batch.within(context))
-    targets: Any = [batch.y] if batch.weights is None else [batch.y, batch.weights]
-    value, loss_cache = loss.forward(outputs, *targets)
-    model.backward(loss.backward(weight, loss_cache), cache, gradients)
-    return value * weight

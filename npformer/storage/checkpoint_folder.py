@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npformer.core import checks
-from npformer.core.files import check_writable, remove_unfinished
-from npformer.training.model_file import CheckpointError, read_model_file, write_model_file
+from npformer.storage.files import check_writable, remove_unfinished
+from npformer.storage.model_file import CheckpointError, read_model_file, write_model_file
 
 CHECKPOINT = "checkpoint.safetensors"
 """The file of a training's state, in its folder."""

@@ -1,5 +1,5 @@
 """The classifier of sequences: the model that users call."""
 
-from npformer.classifier.sequence_classifier import SequenceClassifier
+from npformer.trainable.sequence_classifier import SequenceClassifier
 
 __all__ = ["SequenceClassifier"]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Layer, Padding
+from npformer.data.batch import Batch
 from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
-from npformer.models import Batch
 
 WINDOW = 32
 """Batches among which samples are sorted in training: enough for little padding, and few enough

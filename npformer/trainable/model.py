@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from npformer.classifier.weights import target_weights
 from npformer.core import (
     Array,
     Feed,
@@ -17,11 +16,13 @@ from npformer.core import (
     described,
     to_numpy,
 )
+from npformer.data.batch import Batch
 from npformer.engine.snapshot import snapshot_of
 from npformer.layers import Pooling
 from npformer.losses import Classification, Loss
 from npformer.mixers import WholeSequenceMixer
-from npformer.models import Batch, SequenceModel
+from npformer.models import SequenceModel
+from npformer.trainable.weights import target_weights
 
 
 class CheckedModel(SequenceModel):

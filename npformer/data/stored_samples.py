@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from npformer.classifier import SequenceClassifier
-from npformer.classifier.lengths import lengths_of
-from npformer.classifier.weights import label_weights, target_weights
 from npformer.core import Padding
+from npformer.core.bar import bar
+from npformer.data.batch import Batch
+from npformer.data.lengths import lengths_of
 from npformer.data.stored import is_stored, read
 from npformer.distributed import Communicator
 from npformer.losses import Loss
-from npformer.models import Batch
-from npformer.training.bar import bar
+from npformer.trainable import SequenceClassifier
+from npformer.trainable.weights import label_weights, target_weights
 
 BYTES_AT_ONCE = 1 << 24
 """About how many bytes of x, and of what a model makes of it, are in memory at a time."""

@@ -1,0 +1,28 @@
+"""The two passes of a training step."""
+
+from typing import Any
+
+from npformer.core import Context, Gradients, Layer
+from npformer.data.batch import Batch
+from npformer.losses import Loss
+
+
+def accumulate(
+    model: Layer,
+    loss: Loss,
+    batch: Batch,
+    context: Context,
+    gradients: Gradients,
+    weight: float = 1.0,
+) -> Any:
+    """Add the gradients of ``weight * loss`` to `gradients` and return ``weight * loss``.
+
+    This is a training step without the optimizer: model and loss forward, then both backward. If
+    the batch is part of a larger one, `weight` is its share of the mean. The result is an array
+    with no axes, on the model's backend.
+    """
+    outputs, cache = model.forward(batch.x, batch.within(context))
+    targets: Any = [batch.y] if batch.weights is None else [batch.y, batch.weights]
+    value, loss_cache = loss.forward(outputs, *targets)
+    model.backward(loss.backward(weight, loss_cache), cache, gradients)
+    return value * weight
