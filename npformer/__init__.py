@@ -47,7 +47,7 @@ from npformer.reporting import report
 from npformer.storage.model_file import CheckpointError, CheckpointWarning
 from npformer.storage.models import load, read_notes, save
 from npformer.text_encoder import TextEncoder
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import Model, SequenceClassifier, predict_to_file
 from npformer.training import (
     Callback,
     Evaluation,
@@ -56,7 +56,6 @@ from npformer.training import (
     TrainingState,
     evaluate,
     fit,
-    predict_to_file,
 )
 from npformer.training.own_loop import Checkpoint, load_checkpoint, save_checkpoint
 
@@ -81,6 +80,7 @@ __all__ = [
     "Gradients",
     "History",
     "Layer",
+    "Model",
     "NonFiniteGradientError",
     "NonFiniteLossError",
     "Parameter",

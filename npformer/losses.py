@@ -17,7 +17,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,6 +35,17 @@ class Measured:
     n: int  # how many targets
     weight: float | None = None  # of all targets; None: n, because each weighs 1
     by_class: np.ndarray | None = None  # rows: right, labels, predictions; weight in each class
+
+    @property
+    def divisor(self) -> float:
+        """What sums are divided by: the weight of all targets, or 1 if that is 0."""
+        return max(self.n, 1) if self.weight is None else self.weight or 1.0
+
+    def __add__(self, other: Self) -> Self:
+        """Return the loss of the data of both."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        sums: list[Any] = [None if one is None else one + two for one, two in pairs]
+        return type(self)(*sums)
 
 
 class Loss(ABC):

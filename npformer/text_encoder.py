@@ -7,6 +7,7 @@ from npformer.engine import fast
 from npformer.engine.twin_classes import TABLE
 from npformer.layers import Pooler
 from npformer.models import Encoder, EncoderConfig, InputEmbedding
+from npformer.storage.models import MODELS
 
 
 class Encoded(NamedTuple):
@@ -105,3 +106,6 @@ class TextEncoder(Layer):
 
 
 TABLE.add_container(TextEncoder, "embed", "encoder", "pool")
+
+
+MODELS["TextEncoder"] = TextEncoder

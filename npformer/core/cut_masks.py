@@ -10,18 +10,19 @@ from typing import Any, NamedTuple
 
 
 class Cut(NamedTuple):
-    """Samples of a part have `length` tokens, and `whole` in the batch: the rest is padding.
+    """Samples of a part have `lengths` tokens in each input, and `wholes` in the batch: padding.
 
-    An axis of a mask is that of the tokens if it has this length. So nothing else that is dropped
-    from may have it, and it is not 1.
+    An axis of a mask is that of an input's tokens if it has this length. So nothing else that is
+    dropped from may have it, and it is not 1.
     """
 
-    length: int
-    whole: int
+    lengths: tuple[int, ...]
+    wholes: tuple[int, ...]
 
     def undone(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return a shape, (samples, rows of a sample, ...), as it is in the batch."""
-        return shape[0], *(self.whole if size == self.length else size for size in shape[1:])
+        whole_of = dict(zip(self.lengths, self.wholes, strict=True))
+        return shape[0], *(whole_of.get(size, size) for size in shape[1:])
 
 
 def by_sample(shape: tuple[int, ...], n_samples: int) -> tuple[int, ...]:

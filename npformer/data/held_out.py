@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from npformer.data.stored_samples import Samples
-from npformer.losses import Classification, Loss
-
 
 def validation_share(validation: Any) -> float | None:
     """Return `validation` if it is a number, and so a share of the data; None for anything else."""
@@ -23,19 +20,24 @@ def validation_share(validation: Any) -> float | None:
 
 
 def held_out_rows(
-    samples: Samples, share: float, loss: Loss, rng: np.random.Generator
+    strata: np.ndarray | None, counts: np.ndarray, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to train on and those held out, both in the order of the data.
 
-    If each sample has one label, as many of each class are held out as its share is, up to one
-    sample, and at least one of each class is left; otherwise any samples.
+    Parameters
+    ----------
+    strata : array, shape (n,), or None
+        A class of each sample: as many of each are held out as its share is, up to one sample, and
+        at least one of each is left. None: any samples.
+    counts : array, shape (n,)
+        How much each sample counts in the loss.
+    share : float
+    rng : numpy.random.Generator
     """
-    n, counts = len(samples), samples.counts_for(loss)
-    y: Any = np.asarray(samples.y)
-    by_class = isinstance(loss, Classification) and y.ndim == 1
+    n = len(counts)
     held = round(share * n)
-    if by_class:
-        _, inverse, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    if strata is not None:
+        _, inverse, sizes = np.unique(strata, return_inverse=True, return_counts=True)
         held = min(held, n - len(sizes))
     if not 0 < held < n:
         raise ValueError(
@@ -44,7 +46,7 @@ def held_out_rows(
             "validation=(x, y)"
         )
     order = rng.permutation(n)
-    chosen = chosen_by_class(order, inverse, sizes, held) if by_class else order[:held]
+    chosen = order[:held] if strata is None else chosen_by_class(order, inverse, sizes, held)
     is_held = np.zeros(n, dtype=bool)
     is_held[chosen] = True
     parts = np.flatnonzero(~is_held), np.flatnonzero(is_held)

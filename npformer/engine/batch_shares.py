@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npformer.core.cut_masks import Cut
-from npformer.data.batch import Batch
+from npformer.data.batch import Batch, Sequences
 from npformer.losses import Loss
 
 
@@ -38,9 +38,9 @@ class Part(NamedTuple):
     """Its first row in the larger one."""
     total: float | None = None
     """How much all samples of the larger one count together; None: those of the batch itself."""
-    length: int | None = None
-    """Tokens of a sample in the larger one, with padding; None: as many as in the batch. It may be
-    more if `Snapshot.length_of_part` says so."""
+    lengths: tuple[int, ...] | None = None
+    """Tokens of a sample in each input of the larger one, with padding; None: as many as in the
+    batch. They may be more if `Snapshot.lengths_of_part` says so."""
 
 
 WHOLE = Part()
@@ -97,8 +97,8 @@ def share_of(
     ]
     own = batch.of_rows(slice(first, slices[-1].stop))
     own = own if masked else without_full_mask(own)
-    length = batch.x.shape[1]
-    cut = None if part.length in (None, length) else Cut(length, part.length)
+    here = tuple(each.length for each in own.inputs)
+    cut = None if part.lengths in (None, here) else Cut(here, part.lengths)
     return Share(own, part.first + first, key, plan.threads, parts, cut)
 
 
@@ -107,9 +107,20 @@ def without_full_mask(batch: Batch) -> Batch:
 
     Layers need not look at a mask then, which takes a few per cent of a short step.
     """
-    padding = batch.padding
-    full = padding is not None and type(padding.mask) is np.ndarray and padding.mask.all()
-    return replace(batch, padding=None) if full else batch
+    if not any(_has_full_mask(each) for each in batch.inputs):
+        return batch
+    inputs = [replace(e, padding=None) if _has_full_mask(e) else e for e in batch.inputs]
+    return replace(batch, inputs=tuple(inputs))
+
+
+def _has_full_mask(each: Sequences) -> bool:
+    padding = each.padding
+    return padding is not None and type(padding.mask) is np.ndarray and bool(padding.mask.all())
+
+
+def tokens_of(batch: Batch) -> int:
+    """Return how many tokens each sample has in all inputs, padding included."""
+    return sum(each.length for each in batch.inputs)
 
 
 def rows_of(k: int, n: int, n_rows: int, micro_batch: int | None) -> Iterator[slice]:

@@ -57,17 +57,24 @@ class Snapshot:
         """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
         return "numpy" if self._first is None else backend_of(x=self._first._buffer.flat).name
 
-    def length_of_part(self, longest: int, whole: int) -> int:
-        """Return how many tokens a part of a batch must have, if its longest sample has `longest`.
+    def lengths_of_part(self, longest: Any, whole: Any) -> tuple[int, ...]:
+        """Return how many tokens a part of a batch must have in each input.
 
-        In the `whole` batch samples have so many, and dropout's masks are still those of it. Which
-        axis of a mask is that of the tokens must show in its length.
+        Its longest samples have `longest`. In the `whole` batch samples have so many, and dropout's
+        masks are still those of it. Which axis of a mask is that of the tokens, and of which input,
+        must show in its length.
         """
         if not self.cuts_parts:
-            return whole
-        while longest < whole and longest in self._axes:
-            longest += 1
-        return longest
+            return tuple(whole)
+        chosen: list[int] = []
+        for length, of_all in zip(longest, whole, strict=True):
+            others = {n for n, its_whole in zip(chosen, whole, strict=False) if its_whole != of_all}
+            while length < of_all and (length in self._axes or length in others):
+                length += 1
+            if length in others:
+                return tuple(whole)
+            chosen.append(length)
+        return tuple(chosen)
 
     @cached_property
     def _axes(self) -> set[int]:

@@ -24,7 +24,16 @@ from npformer.core import (
     step_key,
 )
 from npformer.data.batch import Batch
-from npformer.engine.batch_shares import WHOLE, Part, Plan, Share, counts_of, rows_of, share_of
+from npformer.engine.batch_shares import (
+    WHOLE,
+    Part,
+    Plan,
+    Share,
+    counts_of,
+    rows_of,
+    share_of,
+    tokens_of,
+)
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
@@ -166,29 +175,29 @@ class Team:
         plan = self._plan(snapshot, batch)
         backend, n = plan.backend, plan.workers
         self._start(plan)
-        at_once, x = self.micro_batch, batch.x
+        at_once = self.micro_batch
         # Threads that share calls take all samples at once: they need many heads to share.
-        if at_once is None and isinstance(x, np.ndarray) and plan.threads == 1:
-            at_once = max(1, PREDICTED_AT_ONCE // x.shape[1])
-        model = twin_on(backend, self.model)
+        if at_once is None and backend == "numpy" and plan.threads == 1:
+            at_once = max(1, PREDICTED_AT_ONCE // tokens_of(batch))
+        model: Any = twin_on(backend, self.model)
 
         def part(k: int) -> list[Array]:
             context = EngineContext(keep=False, workspace=self._memory(k), threads=plan.threads)
             if n == 1 and (at_once is None or at_once >= len(batch)):
-                return [model.forward(batch.x, batch.within(context))[0]]
+                return [model.forward(*batch.arrays(), batch.within(context))[0]]
             some = [batch.of_rows(rows) for rows in rows_of(k, n, len(batch), at_once)]
-            return [model.forward(rows.x, rows.within(context))[0] for rows in some]
+            return [model.forward(*rows.arrays(), rows.within(context))[0] for rows in some]
 
-        together = len(x) if at_once is None else min(len(x), n * at_once)
+        together = len(batch) if at_once is None else min(len(batch), n * at_once)
         with explained_memory_error(backend, together):
             made = [y for several in self._run(plan, part) for y in several]
         if len(made) == 1:
             return made[0]
-        with explained_memory_error(backend, len(x)):
-            return array_module(x).concatenate(made)
+        with explained_memory_error(backend, len(batch)):
+            return array_module(made[0]).concatenate(made)
 
     def _plan(self, snapshot: Snapshot, batch: Batch, processes: bool = False) -> Plan:
-        backend, (samples, length) = snapshot.backend, batch.x.shape[:2]
+        backend, samples, length = snapshot.backend, len(batch), tokens_of(batch)
         seconds = snapshot.cost.seconds(samples, length)
         n = choose_workers(self.workers, backend, samples, samples * length, seconds, processes)
         threads = 1

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from npformer.core import Context, Gradients, Layer
+from npformer.core import Context, Gradients
 from npformer.data.batch import Batch
 from npformer.losses import Loss
 
 
 def accumulate(
-    model: Layer,
+    model: Any,
     loss: Loss,
     batch: Batch,
     context: Context,
@@ -21,8 +21,7 @@ def accumulate(
     the batch is part of a larger one, `weight` is its share of the mean. The result is an array
     with no axes, on the model's backend.
     """
-    outputs, cache = model.forward(batch.x, batch.within(context))
-    targets: Any = [batch.y] if batch.weights is None else [batch.y, batch.weights]
-    value, loss_cache = loss.forward(outputs, *targets)
+    outputs, cache = model.forward(*batch.arrays(), batch.within(context))
+    value, loss_cache = loss.forward(outputs, *batch.targets())
     model.backward(loss.backward(weight, loss_cache), cache, gradients)
     return value * weight

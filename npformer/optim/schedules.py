@@ -140,3 +140,9 @@ def factor_at(schedule: Schedule, step: int) -> float:
             "number of at least 0, the factor for the learning rate"
         )
     return float(factor)
+
+
+def factors_of(schedule: Schedule, steps: int) -> dict[str, float]:
+    """Return a schedule's factors at some steps of a training of so many."""
+    at = (m * 10**k for k in range(10) for m in (1, 2, 5))
+    return {str(step): float(schedule(step)) for step in at if step <= steps}

@@ -12,6 +12,7 @@ from npformer.core import to_numpy
 from npformer.data.batch import Batch
 from npformer.losses import Classification
 from npformer.trainable import SequenceClassifier
+from npformer.trainable.predictions import in_batches
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,7 @@ class Judged:
 
 def judge(name: str, model: SequenceClassifier, samples: Batch, batch_size: int) -> Judged:
     """Run a model on all samples, which have been checked, and judge its answers."""
-    mask = None if samples.padding is None else samples.padding.mask
-    outputs = model.in_batches(to_numpy, samples.x, mask, batch_size, processes="auto")
+    outputs = in_batches(model, to_numpy, samples.inputs, batch_size)
     y = np.asarray(samples.y)
     with np.errstate(all="ignore"):
         each = [model.loss.measure(outputs[i : i + 1], y[i : i + 1]) for i in range(len(y))]

@@ -39,7 +39,7 @@ def mixing_section(
     """Return the chosen samples, and beside each the matrices of all models."""
     samples = models[0].judged.samples
     y = np.asarray(samples.y)
-    of_tokens = samples.x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
+    of_tokens = samples.inputs[0].x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
     pictures = _pictures(models, chosen, called, left_out)
     articles = []
     for place, i in enumerate(chosen):
@@ -64,7 +64,7 @@ def mixing_section(
                     "div",
                     e("div", sample_view(first.samples, i, called), class_="sample"),
                     e("div", cards, class_="cards"),
-                    class_="beside" if first.samples.x.ndim == 3 else "below",
+                    class_="beside" if first.samples.inputs[0].x.ndim == 3 else "below",
                 ),
             )
         )
@@ -176,7 +176,7 @@ def _most(
     numbers: np.ndarray, row: int, column: int, judged: Judged, i: int, called: Called
 ) -> str:
     """Return which token takes most, and from which, in words."""
-    x = judged.samples.x[i]
+    x = judged.samples.inputs[0].x[i]
 
     def token(place: int) -> str:
         return str(place) if x.ndim == 2 else f"{place} ({called.token(x[place])})"

@@ -40,8 +40,8 @@ def page(
     for name, model in models.items():
         batch = batches[name]
         some = batch.of_rows(list(chosen))
-        mask = None if some.padding is None else some.padding.mask
-        found = trace(model, some.x, mask, labels=some.y)
+        x, mask, _ = some.given()
+        found = trace(model, x, mask, labels=some.y)
         looked.append(Looked(judge(name, model, batch, batch_size), found))
     left_out: list[str] = []
     sections = [

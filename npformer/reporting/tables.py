@@ -54,7 +54,7 @@ def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
             ]
         )
     samples = models[0].judged.samples
-    padded = "" if samples.padding is None else ", with padding"
+    padded = "" if samples.inputs[0].padding is None else ", with padding"
     head = ["model", "mixer", "accuracy", "loss", "parameters", "layers", "heads", "d_model"]
     return e(
         "section",
@@ -63,7 +63,7 @@ def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
             "p",
             f"Accuracy and mean loss (in nats, if it is a cross-entropy) are those of all "
             f"{len(samples):,} samples that the report was given: x has shape "
-            f"{tuple(samples.x.shape)}{padded}.",
+            f"{tuple(samples.inputs[0].x.shape)}{padded}.",
         ),
         table(head, rows, words=2),
         [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()],

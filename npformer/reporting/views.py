@@ -25,10 +25,10 @@ def sample_view(samples: Batch, i: int, called: Called, answers: Judged | None =
 
     `answers` marks the tokens whose labels were predicted wrongly, if there is a label for each.
     """
-    x = samples.x[i]
+    x = samples.inputs[0].x[i]
     kept = np.ones(len(x), dtype=bool)
-    if samples.padding is not None:
-        kept = np.asarray(samples.padding.on_host()[i])
+    if samples.inputs[0].padding is not None:
+        kept = np.asarray(samples.inputs[0].padding.on_host()[i])
     return _picture(x, kept) if x.ndim == 2 else _tokens(samples, i, kept, called, answers)
 
 
@@ -49,7 +49,7 @@ def _picture(x: np.ndarray, kept: np.ndarray) -> Element:
 def _tokens(
     samples: Batch, i: int, kept: np.ndarray, called: Called, answers: Judged | None
 ) -> Element:
-    ids, y = samples.x[i], np.asarray(samples.y)[i]
+    ids, y = samples.inputs[0].x[i], np.asarray(samples.y)[i]
     items = []
     for place in range(min(shown_length(kept), MOST_TOKENS)):
         kind, label = "token", None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +19,14 @@ CHECKPOINT = "checkpoint.safetensors"
 
 KIND = "Checkpoint"
 
+ARRAY = "npformer.array"
+"""Stands in the values of a checkpoint for an array, with its name."""
+
 SECTIONS = {"model", "optimizer", "generators", "history", "progress", "settings", "notes"}
 """What the description of a checkpoint has, besides its format and class."""
 
 WAIT = 3.0
 """Seconds to wait for a lock: copies of a process that was killed may hold it for a moment."""
-
-
-class Stored(NamedTuple):
-    """What a checkpoint file holds: plain values by section, and arrays."""
-
-    values: Mapping[str, Any]
-    arrays: dict[str, np.ndarray]
 
 
 class FolderInUseError(OSError):
@@ -67,8 +63,8 @@ def reserved(folder: Path | None, n_bytes: int = 0) -> Iterator[None]:
         lock.release()
 
 
-def read(folder: Path) -> Stored | None:
-    """Return the checkpoint in a folder, or None if there is none.
+def read(folder: Path) -> dict[str, Any] | None:
+    """Return the checkpoint in a folder, its sections by name; None if there is none.
 
     Raises CheckpointError if there is one that cannot be used.
     """
@@ -91,31 +87,41 @@ def read(folder: Path) -> Stored | None:
         raise CheckpointError(
             f"{path} does not say {', '.join(map(repr, missing))}: was it edited?"
         )
-    return Stored(values, arrays)
+    try:
+        return {name: _with_arrays(values[name], arrays) for name in SECTIONS}
+    except KeyError as error:
+        raise CheckpointError(f"{path} has no array {error}: was it edited?") from error
 
 
-def write(folder: Path, stored: Stored) -> None:
-    """Replace the checkpoint in a folder, at once; an OSError names the file."""
-    write_model_file(folder / CHECKPOINT, {"class": KIND, **stored.values}, dict(stored.arrays))
+def write(folder: Path, sections: Mapping[str, Any]) -> None:
+    """Replace the checkpoint in a folder, at once; an OSError names the file.
+
+    Sections are values for JSON, and arrays among them, at any depth.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    values = {name: _without_arrays(value, name, arrays) for name, value in sections.items()}
+    write_model_file(folder / CHECKPOINT, {"class": KIND, **values}, arrays)
 
 
-def joined(groups: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the arrays of several groups under names such as "model.classify.weight"."""
-    return {f"{g}.{name}": a for g, arrays in groups.items() for name, a in arrays.items()}
+def _without_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a value in which each array is replaced by its name, under which it is in `arrays`."""
+    if isinstance(value, np.ndarray):
+        arrays[path] = value
+        return {ARRAY: path}
+    if isinstance(value, Mapping):
+        return {n: _without_arrays(each, f"{path}.{n}", arrays) for n, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_arrays(each, f"{path}.{k}", arrays) for k, each in enumerate(value)]
+    return value
 
 
-def parted(
-    arrays: Mapping[str, np.ndarray], groups: Iterable[str]
-) -> dict[str, dict[str, np.ndarray]]:
-    """Return arrays by group: the opposite of `joined`."""
-    return {
-        group: {
-            name.removeprefix(f"{group}."): array
-            for name, array in arrays.items()
-            if name.startswith(f"{group}.")
-        }
-        for group in groups
-    }
+def _with_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return a value with its arrays back in their places."""
+    if isinstance(value, dict):
+        if set(value) == {ARRAY}:
+            return arrays[value[ARRAY]]
+        return {name: _with_arrays(each, arrays) for name, each in value.items()}
+    return [_with_arrays(each, arrays) for each in value] if isinstance(value, list) else value
 
 
 def checkpoint_folder(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import asarray, checks, initializers, to_numpy
+from npformer.core import Layer, asarray, checks, initializers, to_numpy
 from npformer.models import Encoder, EncoderConfig
 from npformer.storage.architecture import check_rebuilt
 from npformer.storage.files import check_place
@@ -23,16 +23,9 @@ from npformer.storage.model_file import (
 )
 from npformer.storage.plugin_names import how_to_register, missing_names, plugin_names
 from npformer.storage.stated_sizes import Tensors, check_stated, misfit, numbers_allowed
-from npformer.text_encoder import TextEncoder
-from npformer.trainable import SequenceClassifier
 
-Model = Encoder | TextEncoder | SequenceClassifier
-MODELS: dict[str, type[Model]] = {
-    "Encoder": Encoder,
-    "TextEncoder": TextEncoder,
-    "SequenceClassifier": SequenceClassifier,
-}
-"""The classes that can be rebuilt from a configuration, and so saved and loaded."""
+MODELS: dict[str, type[Any]] = {"Encoder": Encoder}
+"""The classes that can be rebuilt from a configuration, by name. Higher floors add theirs."""
 
 
 class Kind(NamedTuple):
@@ -111,7 +104,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
     return build(path, description, tensors).to(backend)
 
 
-def rebuildable(model: Model) -> dict[str, Any]:
+def rebuildable(model: Layer) -> dict[str, Any]:
     """Return a model's description, after checking that `model_of` could build it from that."""
     if type(model) not in MODELS.values():  # `load` could not build a subclass
         raise TypeError(
@@ -122,33 +115,38 @@ def rebuildable(model: Model) -> dict[str, Any]:
     description = model_description(model)
     tensors, arguments = model.named_parameters(), description["arguments"]
     check_stated(description["config"], arguments, tensors)  # `model_of` will ask, too
-    check_rebuilt(model, _built(type(model), model.config, arguments, tensors))
+    config: Any = model.config  # type: ignore[attr-defined]
+    check_rebuilt(model, _built(type(model), config, arguments, tensors))
     return description
 
 
-def model_description(model: Model) -> dict[str, Any]:
-    """Return a model's class, configuration and arguments, and the plugins that they need."""
-    arguments = {"dtype": model.dtype} if isinstance(model, Encoder) else model.arguments()
+def model_description(model: Layer) -> dict[str, Any]:
+    """Return a model's class, configuration and arguments, and the plugins that they need.
+
+    A model of a user's may have neither; its class and the shapes of its parameters stand for them.
+    """
+    config, arguments = getattr(model, "config", None), getattr(model, "arguments", None)
+    if not isinstance(config, EncoderConfig):
+        shapes = {name: list(p.shape) for name, p in model.named_parameters().items()}
+        return {"class": type(model).__name__, "config": {}, "arguments": shapes}
     description: dict[str, Any] = {
         "class": type(model).__name__,
-        "config": model.config.to_dict(),
-        "arguments": arguments,
+        "config": config.to_dict(),
+        "arguments": {"dtype": model.dtype} if arguments is None else arguments(),
     }
-    if from_plugins := plugin_names({**vars(model.config), **arguments}):
+    if from_plugins := plugin_names({**vars(config), **description["arguments"]}):
         description["registered"] = from_plugins
     if frozen := model.frozen():
         description["frozen"] = list(frozen)
     return description
 
 
-def tensors_of(model: Model) -> dict[str, np.ndarray]:
+def tensors_of(model: Layer) -> dict[str, np.ndarray]:
     """Return a copy of every parameter, on the host, by its dotted name."""
     return {name: to_numpy(p.value).copy() for name, p in model.named_parameters().items()}
 
 
-def model_of(
-    path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
-) -> Model:
+def model_of(path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Any:
     """Build a model from what a file holds; a CheckpointError names the file."""
     try:
         model = _described(path, description, tensors)
@@ -163,12 +161,17 @@ def model_of(
         )
         failure.unregistered = tuple(missing)
         raise failure from error
+    fill(path, model, tensors)
+    return model
+
+
+def fill(path: Path, model: Layer, tensors: Mapping[str, np.ndarray]) -> None:
+    """Give a model the weights that a file holds; CheckpointError says what does not fit."""
     parameters = model.named_parameters()
     _refuse_misfits(path, checks.misfits(tensors, parameters))
     for name, parameter in parameters.items():
-        parameter.value[...] = asarray(tensors[name])
+        parameter.value[...] = asarray(tensors[name], model.backend)
     _tell_non_finite(path, {name: tensors[name] for name in parameters})
-    return model
 
 
 def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str, Any]:
@@ -186,7 +189,7 @@ def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str
 
 def _described(
     path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
-) -> Model:
+) -> Any:
     """Build the model that a description names, if the tensors can be its own."""
     name = description.get("class")
     if name == "Checkpoint":
@@ -231,15 +234,15 @@ def _tell_non_finite(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
             f"{path}: NaN or infinity is in {', '.join(found[:3])}{more}, so predictions will be "
             "NaN or wrong. Was it saved after a training that diverged? Load an earlier file",
             CheckpointWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
 def _built(
-    kind: type[Model],
+    kind: type[Any],
     config: EncoderConfig,
     arguments: Mapping[str, Any],
     tensors: Tensors,
-) -> Model:
+) -> Any:
     """Build a model without drawing its weights, and no larger than its tensors allow."""
     return kind(config, **arguments, seed=initializers.undrawn(numbers_allowed(tensors)))

@@ -2,19 +2,22 @@
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from npformer.core import checks, described
 from npformer.functional import NO_LABEL
-from npformer.losses import Classification, Loss
-
-METRICS = ("accuracy", "macro_f1", "balanced_accuracy", "loss")
+from npformer.losses import Classification, Loss, Measured
 
 Metric = str | Callable[[np.ndarray, np.ndarray], float]
-"""A name in `METRICS`, or a function of labels and probabilities; larger is better."""
+"""A name among a model's figures, or "loss"; or a function of labels and probabilities."""
+
+
+def accuracy(found: Measured) -> float:
+    """Return the fraction of labels that were predicted right; NaN if there are no classes."""
+    return math.nan if found.hits is None else found.hits / found.divisor
 
 
 def macro_f1(by_class: np.ndarray) -> float:
@@ -35,11 +38,22 @@ def balanced_accuracy(by_class: np.ndarray) -> float:
     return _mean(right[occurs] / labels[occurs])
 
 
-def checked_metric(metric: object, loss: Loss) -> Metric:
-    """Return a metric that can be computed for a loss."""
+FIGURES: dict[str, Callable[[Measured], float]] = {
+    "accuracy": accuracy,
+    "macro_f1": lambda found: _of_classes(macro_f1, found),
+    "balanced_accuracy": lambda found: _of_classes(balanced_accuracy, found),
+}
+"""What is reported of classes, beside the loss. "accuracy" may be named without classes, too: the
+loss decides then."""
+
+
+def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
+    """Return a metric that can be computed for a loss: the name of a figure, or a function."""
     if isinstance(metric, str):
-        checks.choice("metric", metric, METRICS)
-        if metric in ("macro_f1", "balanced_accuracy") and not isinstance(loss, Classification):
+        names = (*figures, "loss")
+        checks.choice("metric", metric, names)
+        of_classes = metric in FIGURES and metric != "accuracy"
+        if of_classes and not isinstance(loss, Classification):
             raise ValueError(
                 f"metric is {metric!r} and a {type(loss).__name__} knows no classes; expected "
                 "'loss', or a function of y and outputs"
@@ -47,8 +61,8 @@ def checked_metric(metric: object, loss: Loss) -> Metric:
         return metric
     if not callable(metric):
         raise TypeError(
-            f"metric is {described(metric)}; expected one of {', '.join(METRICS)}, or a function "
-            "of y and probabilities"
+            f"metric is {described(metric)}; expected one of {', '.join((*figures, 'loss'))}, or a "
+            "function of y and probabilities"
         )
     try:
         inspect.signature(metric).bind(None, None)
@@ -89,6 +103,10 @@ def own_metric(
             f"metric {name_of(metric)} returned {value!r}; expected a number, the larger the better"
         )
     return number
+
+
+def _of_classes(figure: Callable[[np.ndarray], float], found: Measured) -> float:
+    return math.nan if found.by_class is None else figure(found.by_class)
 
 
 def _mean(values: np.ndarray) -> float:

@@ -1,11 +1,11 @@
-"""Training a classifier with `fit`, evaluating it, and saving it to a file."""
+"""Training a model with `fit`, and evaluating it."""
 
+from npformer.data.user_arrays import Data
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.evaluation import Data, Evaluation, batch_at_evaluation, evaluate
+from npformer.training.evaluation import Evaluation, batch_at_evaluation, evaluate
 from npformer.training.fit import fit
 from npformer.training.history import History
 from npformer.training.loss_watch import NonFiniteLossError
-from npformer.training.predictions import predict_to_file
 
 __all__ = [
     "Callback",
@@ -17,5 +17,4 @@ __all__ = [
     "batch_at_evaluation",
     "evaluate",
     "fit",
-    "predict_to_file",
 ]

@@ -2,20 +2,110 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from npformer.core import PRECISIONS, Feed, Layer, checks, get_backend, use_precision
-from npformer.data.lengths import lengths_of, sees_padding
-from npformer.data.stored_samples import Samples, Seen, StoredSamples
+from npformer.data.held_out import held_out_rows, validation_share
+from npformer.data.samples import Samples
+from npformer.data.user_arrays import Data
+from npformer.distributed import Communicator
 from npformer.engine.updates import device_generator
 from npformer.losses import Loss
 from npformer.optim import Adam
-from npformer.trainable import SequenceClassifier
-from npformer.trainable.weights import class_weights, label_weights
+from npformer.trainable import Model
+from npformer.trainable.metrics import Metric, checked_metric
+from npformer.training.evaluation import checked_data
+
+
+class Task(NamedTuple):
+    """What is trained: on which samples, by which loss, and what is better."""
+
+    samples: Samples  # all that were given
+    rows: np.ndarray | None  # those to train on; None: all
+    part: Samples  # the same, as samples
+    held_out: Samples | None  # those to validate on
+    loss: Loss
+    metric: Metric
+
+    def rows_held_out(self) -> list[int] | None:
+        """Return the rows of a share that was held out."""
+        if self.rows is None:
+            return None
+        return np.setdiff1d(np.arange(len(self.samples)), self.rows).tolist()  # type: ignore[no-any-return]
+
+
+def checked_task(
+    model: Model,
+    data: Data,
+    validation: Any,
+    rng: np.random.Generator,
+    ranks: Communicator,
+    progress: bool,
+    *,
+    loss: Loss | None,
+    label_smoothing: float,
+    metric: Metric,
+    sample_weight: Any,
+    class_weight: Any,
+) -> Task:
+    """Check all data, so that a wrong label in the last batch does not cost an epoch."""
+    given, loss = loss is not None, model.loss_with(loss, label_smoothing)
+    metric = checked_metric(metric, model.figures, loss)
+    samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
+    model.remember(samples.notes)
+    rows, part, held_out = None, samples, None
+    if (share := validation_share(validation)) is not None:
+        counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
+        rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
+        part, held_out = samples.subset(rows), samples.subset(held)
+    elif validation is not None:
+        held_out = checked_data(model, "validation", validation, loss, None, ranks)
+    if class_weight is not None:
+        if given:
+            raise ValueError(
+                "class_weight and a loss are given; expected one of the two. Give it to the loss: "
+                "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
+            )
+        loss = model.loss_with_class_weights(loss, class_weight, part)
+    return Task(samples, rows, part, held_out, loss, metric)
+
+
+def checked_numbers(
+    given: Mapping[str, int], optional: Mapping[str, int | None], clip_norm: float | None
+) -> dict[str, int]:
+    """Return whole numbers of at least 1 as Python's: NumPy's small ones would overflow."""
+    for name, value in optional.items():
+        if value is not None:
+            checks.positive(name, value)
+    if clip_norm is not None:
+        checks.number("clip_norm", clip_norm, above=0.0)
+    return {name: checks.positive(name, n) for name, n in given.items()}
+
+
+CHOICES = {
+    "on_interrupt": ("raise", "return"),
+    "masks": ("host", "device"),
+    "batches": ("auto", "by_length", "shuffled"),
+}
+
+
+def check_choices(**chosen: str) -> None:
+    """Check arguments that are one of a few words."""
+    for name, value in chosen.items():
+        checks.choice(name, value, CHOICES[name])
+
+
+def accumulated(
+    micro_batch: int | None, *, epochs: int, batch_size: int, accumulate: int
+) -> tuple[int, int | None]:
+    """Return samples in an update, and how many a worker computes at a time."""
+    if accumulate == 1:
+        return batch_size, micro_batch
+    return batch_size * accumulate, min(batch_size, micro_batch or batch_size)
 
 
 def check_patience(patience: int | None, validation: Any) -> None:
@@ -27,38 +117,7 @@ def check_patience(patience: int | None, validation: Any) -> None:
         )
 
 
-def weighted_loss(
-    model: SequenceClassifier, loss: Loss, given: bool, class_weight: Any, samples: Samples
-) -> Loss:
-    """Return a loss in which classes weigh what `class_weight` says of some samples.
-
-    `given`: the user has chosen the loss.
-    """
-    if class_weight is None:
-        return loss
-    if given:
-        raise ValueError(
-            "class_weight and a loss are given; expected one of the two. Give it to the loss: "
-            "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
-        )
-    weighted = copy.copy(loss)
-
-    def of_labels() -> np.ndarray:
-        if isinstance(samples, StoredSamples):
-            return samples.label_weights(model.n_classes)
-        return label_weights(samples.y, samples.weights, model.n_classes)
-
-    numbers = class_weights(class_weight, loss, model.n_classes, of_labels)
-    weighted.class_weight = numbers  # type: ignore[attr-defined]
-    if not samples.counts_for(weighted).any():
-        raise ValueError(
-            f"class_weight is {list(numbers)}, and every label to train on has the weight 0; "
-            "expected at least one class with labels and a weight above 0"
-        )
-    return weighted
-
-
-def optimizer_for(model: SequenceClassifier, optimizer: object, **settings: Any) -> Adam:
+def optimizer_for(model: Model, optimizer: object, **settings: Any) -> Adam:
     """Return the given optimizer, or a new one with those of the settings that are not None."""
     given = {name: value for name, value in settings.items() if value is not None}
     if not model.parameters():
@@ -94,7 +153,7 @@ def trains(optimizer: Adam, model: Layer) -> bool:
     return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
 
 
-def dropout_generator(model: SequenceClassifier, masks: str, rng: np.random.Generator) -> Any:
+def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any:
     """Return the generator of dropout's masks; on a GPU, if asked for, one of the device.
 
     It is a child of `rng`, so that the order of the samples does not depend on dropout.
@@ -105,41 +164,19 @@ def dropout_generator(model: SequenceClassifier, masks: str, rng: np.random.Gene
     return own
 
 
-def note_padding(model: SequenceClassifier, samples: Samples) -> None:
-    """Make a model remember how padding is marked in its training data.
-
-    The id at all padding is the model's `padding_id`, if no token has it and it has none yet.
-    """
-    if isinstance(samples, StoredSamples):
-        seen = samples.seen
-    else:
-        asks = samples.padding is not None and model.padding_id is None
-        seen = Seen().note(samples, model.vocab_size if asks else None)
-    if not seen.masked:
-        return
-    model.expects_mask = True
-    if model.padding_id is None:
-        model.padding_id = seen.padding_id()
-
-
-def lengths_for(model: SequenceClassifier, samples: Samples, batches: str) -> np.ndarray | None:
-    """Return the lengths by which samples are put into batches; None to shuffle all of them."""
-    if isinstance(samples, StoredSamples):
-        lengths, length = samples.lengths, samples.padded_length
-    elif samples.padding is not None:
-        lengths, length = lengths_of(samples.padding.on_host()), samples.x.shape[1]
-    else:
-        lengths = None
+def by_length(model: Model, samples: Samples, batches: str) -> bool:
+    """Return whether samples are put into batches by length, and not shuffled all together."""
+    lengths = samples.lengths
     if batches == "shuffled" or lengths is None:
-        return None
-    if sees_padding(model):
+        return False
+    if not model.skips_padding():
         if batches == "by_length":
             raise ValueError(
                 "batches is 'by_length' and the amount of padding changes what this model "
                 "computes (padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
             )
-        return None
-    return None if (lengths == length).all() else lengths
+        return False
+    return not (lengths == samples.padded_lengths).all()
 
 
 def feed_of(backend: str) -> AbstractContextManager[Feed | None]:
@@ -148,7 +185,7 @@ def feed_of(backend: str) -> AbstractContextManager[Feed | None]:
     return nullcontext() if start is None else closing(start())
 
 
-def precision_of(model: SequenceClassifier, precision: str | None) -> AbstractContextManager[Any]:
+def precision_of(model: Model, precision: str | None) -> AbstractContextManager[Any]:
     """Return a context in which matrix products have a precision; None changes nothing."""
     if precision is None:
         return nullcontext()

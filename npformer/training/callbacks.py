@@ -1,22 +1,55 @@
-"""Callback and TrainingState: how your own code watches a training, and what it sees."""
+"""Callbacks: how code watches a training, what it sees, and the list in which `fit` calls it."""
 
+import inspect
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, to_numpy
+from npformer.core import Array, Gradients, checks, described, to_numpy
 from npformer.optim import Adam
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import Model
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import History
 
 RESERVED = ("finished", "interrupted", "terminated", "error")
 """Values of `History.stopped` that only `fit` sets."""
 
+HOOKS = (
+    "on_start",
+    "before_epoch",
+    "before_update",
+    "after_step",
+    "after_epoch",
+    "after_training",
+    "on_end",
+)
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass
+class Place:
+    """Where a training is."""
+
+    epochs: int
+    n_steps: int
+    epoch: int = 0
+    step_in_epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """The latest step: its number, the rows of its batch, its gradients and its loss."""
+
+    number: int = 0
+    rows: np.ndarray | None = None
+    gradients: Gradients | None = None
+    loss: Array | float = math.nan
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class TrainingState:
     """The state of a training, which `fit` passes to its callbacks.
 
@@ -25,7 +58,7 @@ class TrainingState:
 
     Attributes
     ----------
-    model : SequenceClassifier
+    model : Model
     optimizer : Adam
     history : History
         Of the epochs so far.
@@ -48,23 +81,41 @@ class TrainingState:
         many there are: callbacks run on each of them. 0 and 1 without a communicator.
     """
 
-    model: SequenceClassifier = field(repr=False)
-    optimizer: Adam = field(repr=False)
-    history: History = field(repr=False)
-    epochs: int
-    n_steps: int
-    rank: int = 0
-    n_ranks: int = 1
-    epoch: int = 0
-    step: int = 0
-    step_in_epoch: int = 0
-    rows: np.ndarray | None = field(default=None, repr=False)
-    gradients: Gradients | None = field(default=None, repr=False)
-    evaluation: Evaluation | None = None
-    best_epoch: int | None = None
-    _loss: Array | float = field(default=math.nan, repr=False)
-    _over: bool = field(default=False, repr=False)  # no further step follows, on any rank
-    _reason: str | None = field(default=None, repr=False)
+    model: Model
+    optimizer: Adam
+    history: History
+    evaluation: Evaluation | None
+    best_epoch: int | None
+    rank: int
+    n_ranks: int
+    _place: Place
+    _latest: Step
+    _reason: str | None  # given to `stop`
+    _signal: bool  # whether a signal ends the training
+    _over: bool  # no further step follows, on any rank
+
+    def __init__(
+        self,
+        model: Model,
+        optimizer: Adam,
+        history: History,
+        epochs: int,
+        n_steps: int,
+        rank: int = 0,
+        n_ranks: int = 1,
+    ) -> None:
+        self._set(model=model, optimizer=optimizer, history=history, rank=rank, n_ranks=n_ranks)
+        self._set(evaluation=None, best_epoch=None, _reason=None)
+        self._set(_signal=False, _over=False)
+        self._set(_place=Place(epochs, n_steps), _latest=Step())
+
+    epochs = property(lambda self: self._place.epochs)
+    n_steps = property(lambda self: self._place.n_steps)
+    epoch = property(lambda self: self._place.epoch)
+    step_in_epoch = property(lambda self: self._place.step_in_epoch)
+    step = property(lambda self: self._latest.number)
+    rows = property(lambda self: self._latest.rows)
+    gradients = property(lambda self: self._latest.gradients)
 
     @property
     def loss(self) -> float:
@@ -72,9 +123,7 @@ class TrainingState:
 
         Reading it waits for a GPU; `History.train_loss` has the mean of each epoch.
         """
-        if not isinstance(self._loss, float):
-            self._set(_loss=float(to_numpy(self._loss)))
-        return float(self._loss)
+        return float(to_numpy(loss) if hasattr(loss := self._latest.loss, "dtype") else loss)
 
     @property
     def stopping(self) -> str | None:
@@ -100,6 +149,16 @@ class TrainingState:
         if self._reason is None:
             self._set(_reason=reason)
 
+    def __repr__(self) -> str:
+        names = "epochs", "n_steps", "epoch", "step", "step_in_epoch", "best_epoch", "evaluation"
+        return f"TrainingState({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+    def _resume(self, history: History, progress: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint; only `fit` does so."""
+        self._place.epoch, self._place.step_in_epoch = progress["epoch"], progress["step_in_epoch"]
+        self._set(history=history, best_epoch=progress["best_epoch"])
+        self._set(_latest=Step(progress["step"]))
+
     def _set(self, **changes: Any) -> None:
         """Change the state; only `fit` does so."""
         for name, value in changes.items():
@@ -110,8 +169,8 @@ class Callback:
     """Base class of callbacks: override the methods that you need.
 
     `fit` calls each method with the state of the training, for several callbacks in the order of
-    the list. Before that it has checked the loss, written the history, kept the best weights and
-    moved the progress bar.
+    the list. Its own stand in the same list: those that check the loss, write the history, keep the
+    best weights and move the progress bar come before yours, checkpoints and signals after them.
 
     A callback may change ``state.optimizer.lr`` and settings of layers, write into
     ``state.model.parameters()``, and end the training with ``state.stop()``. It may not replace,
@@ -121,6 +180,12 @@ class Callback:
 
     def on_start(self, state: TrainingState) -> None:
         """Called before the first step."""
+
+    def before_epoch(self, state: TrainingState) -> None:
+        """Called before the first step of an epoch, but not if a checkpoint is in the middle of it.
+
+        ``state.epoch`` is the epoch that begins.
+        """
 
     def before_update(self, state: TrainingState) -> None:
         """Called in each step, after the backward pass and before clipping and the update.
@@ -134,6 +199,9 @@ class Callback:
     def after_epoch(self, state: TrainingState) -> None:
         """Called after each complete epoch and its evaluation."""
 
+    def after_training(self, state: TrainingState) -> None:
+        """Called after the last step, with its weights, unless an error ended the training."""
+
     def on_end(self, state: TrainingState) -> None:
         """Called at the end, with the best weights put back; ``state.history.stopped`` says why.
 
@@ -143,9 +211,101 @@ class Callback:
     def state_dict(self) -> Any:
         """Return what the callback has to know if the training goes on from a checkpoint.
 
-        Plain values, ready for JSON; None if there is nothing.
+        Plain values, ready for JSON, and NumPy arrays; None if there is nothing.
         """
         return None
 
     def load_state_dict(self, state: Any) -> None:
         """Take over what `state_dict` returned; called before `on_start`."""
+
+
+Function = Callable[[TrainingState], object]
+"""A plain function; it is called after each epoch."""
+
+
+class Watchers:
+    """All that watch a training, in the order in which they are called."""
+
+    def __init__(self, callbacks: Iterable[Callback]) -> None:
+        self.callbacks = list(callbacks)
+        self._started: list[Callback] = []
+
+    def start(self, state: TrainingState) -> None:
+        """Call `on_start` of each, and note which ones succeeded: only these are ended."""
+        for each in self.callbacks:
+            each.on_start(state)
+            self._started.append(each)
+
+    def call(self, hook: str, state: TrainingState) -> None:
+        """Call one method of each."""
+        for each in self.callbacks:
+            getattr(each, hook)(state)
+
+    def end(self, state: TrainingState) -> None:
+        """Call `on_end` of each that has started, even if that of an earlier one raises."""
+        with ExitStack() as stack:
+            for each in reversed(self._started):  # a stack: the last one pushed is called first
+                stack.callback(each.on_end, state)
+
+
+class AfterEpoch(Callback):
+    """A plain function as a callback."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Call the function."""
+        self.function(state)
+
+
+def checked_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback]:
+    """Return the callbacks, with plain functions wrapped; refuse what `fit` could not call."""
+    if not isinstance(callbacks, list | tuple):
+        raise TypeError(
+            f"callbacks is {described(callbacks)}; expected a list of npformer.Callback objects "
+            "and functions. Write callbacks=[...] around a single one"
+        )
+    return [_checked(f"callbacks[{k}]", each) for k, each in enumerate(callbacks)]
+
+
+def _checked(name: str, callback: object) -> Callback:
+    if isinstance(callback, type):
+        raise TypeError(
+            f"{name} is {described(callback)}; expected an object of it. Write "
+            f"{callback.__name__}(...)"
+        )
+    if isinstance(callback, Callback):
+        for method in dir(callback):
+            hook_like = method.startswith(("on_", "before_", "after_")) and method not in HOOKS
+            if hook_like and callable(getattr(type(callback), method, None)):
+                hint = checks.did_you_mean(method, HOOKS) or "."
+                raise TypeError(
+                    f"{name}, {described(callback)}, has {method}, which fit does not call; it "
+                    f"calls {', '.join(HOOKS)}{hint} Write _{method} if it is a helper of yours"
+                )
+        for hook in HOOKS:
+            _check_takes_state(f"{hook} of {name}", getattr(callback, hook), "(self, state)")
+        return callback
+    if not callable(callback):
+        raise TypeError(
+            f"{name} is {described(callback)}; expected an npformer.Callback, or a function that "
+            "is called with the state after each epoch. Derive the class from npformer.Callback"
+        )
+    _check_takes_state(name, callback, "(state)")
+    return AfterEpoch(callback)
+
+
+def _check_takes_state(name: str, function: Any, expected: str) -> None:
+    """Check that a function can be called with one argument, if its signature is known."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C have none
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} cannot be called with the state alone ({error}); expected one argument. "
+            f"Define it with {expected}"
+        ) from None

@@ -8,7 +8,7 @@ import numpy as np
 from npformer.core import array_module, to_numpy
 from npformer.trainable.metrics import Metric
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.evaluation import Evaluation, value_of
+from npformer.training.evaluation import Evaluation
 
 
 class EarlyStopping(Callback):
@@ -42,7 +42,7 @@ class EarlyStopping(Callback):
 
     def _of(self, found: Evaluation) -> float:
         """Return the metric's value, the larger the better; 0 if it has none."""
-        value = value_of(self.metric, found)
+        value = found.value(self.metric)
         if self.metric == "loss":
             return -value
         return 0.0 if math.isnan(value) else value
@@ -60,10 +60,10 @@ class EarlyStopping(Callback):
         state.history.best_epoch = state.best_epoch or (state.epoch if complete else None)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the best score; the weights are arrays, in `weights`."""
-        return {"score": self._score}
+        """Return the best score, and the weights that had it."""
+        return {"score": self._score, "weights": self.weights}
 
     def load_state_dict(self, state: Any) -> None:
-        """Take over the best score."""
-        score = state["score"]
+        """Take over the best score and its weights."""
+        score, self.weights = state["score"], state["weights"]
         self._score = None if score is None else (float(score[0]), float(score[1]))

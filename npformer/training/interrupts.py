@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
+from npformer.distributed import Communicator
+from npformer.training.callbacks import Callback, TrainingState
+
 
 class Terminated(SystemExit):
     """SIGTERM or SIGHUP ended a training; if nobody catches it, the process exits quietly.
@@ -21,34 +24,37 @@ class Terminated(SystemExit):
         self.signum = signum
 
 
-class Interrupts:
-    """Signals wait until `check` is called, which a training does between two steps.
+class Interrupts(Callback):
+    """Signals wait for the end of a step, or of an epoch with its evaluation, which says so then.
 
     A second one does not wait, so that a step which hangs can be left; but an update of the weights
     is always finished (`held`). Only in the main thread, the only one that signals reach, and only
     where nobody has installed a handler of their own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ranks: Communicator) -> None:
+        self._ranks = ranks
         self._waiting: KeyboardInterrupt | Terminated | None = None
         self._held = 0
         self._before: dict[int, Any] = {}
 
-    @property
-    def waiting(self) -> bool:
-        """Whether a signal has come."""
-        return self._waiting is not None
+    def on_start(self, state: TrainingState) -> None:
+        """Say whether a signal has come, to any rank; a rank's `stop` is made known, too."""
+        if self._ranks.size > 1:
+            told = self._ranks.agree(self._signum(), state.stopping is not None)
+            if not self._signum() and told[:, 0].any():
+                self._take_over(int(told[:, 0].max()))
+            if told[:, 1].any() and not told[:, 1].all():
+                reasons = self._ranks.gather(state.stopping)
+                state._set(_reason=next(reason for reason in reasons if reason is not None))
+        state._set(_signal=self._waiting is not None)
 
-    @property
-    def signum(self) -> int:
-        """The number of the signal that has come; 0 if none has."""
-        if isinstance(self._waiting, Terminated):
-            return self._waiting.signum
-        return 0 if self._waiting is None else int(signal.SIGINT)
+    after_step = after_epoch = on_start
 
-    def receive(self, signum: int) -> None:
-        """Take over a signal that came to another rank."""
-        self._waiting = KeyboardInterrupt() if signum == signal.SIGINT else Terminated(signum)
+    def after_training(self, state: TrainingState) -> None:
+        """Raise KeyboardInterrupt or `Terminated` if such a signal has come."""
+        if (waiting := self.take()) is not None:
+            raise waiting
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -65,13 +71,8 @@ class Interrupts:
             signal.signal(signum, handler)
         self._before.clear()
 
-    def check(self) -> None:
-        """Raise KeyboardInterrupt or `Terminated` if such a signal has come."""
-        if (waiting := self.take()) is not None:
-            raise waiting
-
     def take(self) -> KeyboardInterrupt | Terminated | None:
-        """Return what `check` would raise, once."""
+        """Return what a signal that has come raises, once."""
         waiting, self._waiting = self._waiting, None
         return waiting
 
@@ -86,9 +87,18 @@ class Interrupts:
 
     def _receive(self, signum: int, frame: FrameType | None) -> None:
         again = self._waiting is not None
-        self.receive(signum)
-        if again and not self._held:
-            self.check()
+        self._take_over(signum)
+        if again and not self._held and (waiting := self.take()) is not None:
+            raise waiting
+
+    def _signum(self) -> int:
+        """Return the number of the signal that has come; 0 if none has."""
+        if isinstance(self._waiting, Terminated):
+            return self._waiting.signum
+        return 0 if self._waiting is None else int(signal.SIGINT)
+
+    def _take_over(self, signum: int) -> None:
+        self._waiting = KeyboardInterrupt() if signum == signal.SIGINT else Terminated(signum)
 
 
 def word_for(stop: BaseException) -> str:

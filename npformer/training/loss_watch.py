@@ -1,15 +1,16 @@
 """LossWatch: a training stops with an error, which names the cause, when a loss is not finite."""
 
 import math
+from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, array_module, explained_memory_error, to_numpy
-from npformer.data.stored_samples import Samples
+from npformer.data.samples import Samples
 from npformer.distributed import Communicator
 from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
-from npformer.trainable import SequenceClassifier
-from npformer.training.callbacks import TrainingState
+from npformer.trainable import Model
+from npformer.training.callbacks import Callback, TrainingState
 
 LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
 """What stands for a tensor where all are finite."""
@@ -36,7 +37,7 @@ class NonFiniteLossError(ArithmeticError):
         self.tensor = tensor
 
 
-class LossWatch:
+class LossWatch(Callback):
     """Reads and checks the losses of steps, several at once because reading waits for a GPU.
 
     Attributes
@@ -45,18 +46,43 @@ class LossWatch:
         Those that have been read, of the steps of the current epoch.
     """
 
-    def __init__(self, samples: Samples, every: int, ranks: Communicator | None = None) -> None:
+    def __init__(
+        self, samples: Samples, held_out: Samples | None, every: int, ranks: Communicator
+    ) -> None:
         self.samples = samples
-        self.ranks = ranks or Communicator()
+        self.held_out = held_out
+        self.ranks = ranks
         self.every = every
-        self._unread: list[tuple[Array, int, Array]] = []
         self.of_epoch: list[float] = []
+        self._unread: list[tuple[Array, int, Array]] = []
 
-    def note(self, state: TrainingState) -> None:
-        """Note the loss of a step, before its update; check the losses if enough are unread."""
-        self._unread.append((state._loss, state.step, state.rows))
+    def before_update(self, state: TrainingState) -> None:
+        """Note the loss of a step; check the losses if enough are unread."""
+        self._unread.append((state._latest.loss, state.step, state.rows))
         if len(self._unread) >= self.every:
             self.read(state)
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Check the validation loss."""
+        found = state.evaluation
+        if found is None or self.held_out is None or math.isfinite(found.loss):
+            return
+        tensor = non_finite_tensor(state.model, self.held_out)
+        raise NonFiniteLossError(state.step, tensor, _weights_after(state), "the validation loss")
+
+    def after_training(self, state: TrainingState) -> None:
+        """Check the last losses, and the weights if no loss was computed after the last update."""
+        self.read_all(state)
+        if state.best_epoch is None:
+            self.check_weights(state)
+
+    def state_dict(self) -> Any:
+        """Return the losses of the epoch; `read_all` has been called."""
+        return list(self.of_epoch)
+
+    def load_state_dict(self, state: Any) -> None:
+        """Take over the losses of the epoch."""
+        self.of_epoch[:] = state
 
     def read(self, state: TrainingState) -> None:
         """Check the losses noted so far, before the update of the last one's step."""
@@ -72,19 +98,6 @@ class LossWatch:
         mean = float(np.mean(self.of_epoch))
         self.of_epoch.clear()
         return mean
-
-    def check_validation(self, state: TrainingState, loss: float, held_out: Samples) -> None:
-        """Check a validation loss."""
-        if not math.isfinite(loss):
-            tensor = non_finite_tensor(state.model, held_out)
-            notes = _weights_after(state)
-            raise NonFiniteLossError(state.step, tensor, notes, "the validation loss")
-
-    def finish(self, state: TrainingState) -> None:
-        """Check the last losses, and the weights if no loss was computed after the last update."""
-        self.read_all(state)
-        if state.best_epoch is None:
-            self.check_weights(state)
 
     def check_weights(self, state: TrainingState) -> None:
         """Check that all weights are finite."""
@@ -110,7 +123,7 @@ class LossWatch:
             self.of_epoch.append(value)
         self._unread.clear()
 
-    def _non_finite_tensor(self, model: SequenceClassifier, rows: np.ndarray) -> str:
+    def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
         """Return the name of the first tensor that is not finite, and of the rank that has it."""
         with explained_memory_error(model.backend, len(rows)):
             of_ranks = self.ranks.gather(non_finite_tensor(model, self.samples.of_rows(rows)))
@@ -125,20 +138,19 @@ def _weights_after(state: TrainingState) -> str:
     return f"The model has the best weights so far, those of epoch {state.best_epoch}"
 
 
-def non_finite_tensor(model: SequenceClassifier, samples: Samples) -> str:
+def non_finite_tensor(model: Model, samples: Any) -> str:
     """Return the name of the first tensor with NaN or infinity when a model evaluates samples."""
     pieces = [slice(start, start + 256) for start in range(0, len(samples), 256)]
-    if model.vocab_size is None:
-        for piece in pieces:
-            some = samples.of_rows(piece)
-            kept = some.x if some.padding is None else some.x[some.padding.mask]  # or anything
-            if not np.isfinite(kept).all():
-                return "the input x"
     for piece in pieces:
-        some = samples.of_rows(piece)
-        mask = None if some.padding is None else some.padding.mask
+        for each in samples.of_rows(piece).inputs:
+            if each.x.dtype.kind == "f":
+                kept = each.x if each.padding is None else each.x[each.padding.mask]  # or anything
+                if not np.isfinite(kept).all():
+                    return "the input x"
+    for piece in pieces:
+        x, mask, types = samples.of_rows(piece).given()
         with np.errstate(all="ignore"):
-            found = first_non_finite(model, some.x, mask, some.types)
+            found = first_non_finite(model, x, mask, types)
         if found is not None:
             return found
     return LOSS_ITSELF

@@ -13,11 +13,17 @@ import numpy as np
 from npformer.core import Layer, checks, is_numpy_generator
 from npformer.optim import SCHEDULES, Adam, Schedule, schedule_of
 from npformer.storage import checkpoint_folder as folders
-from npformer.storage.checkpoint_folder import Stored
 from npformer.storage.files import check_writable
 from npformer.storage.generator_state import generator_state, new_generator
 from npformer.storage.model_file import CheckpointError
-from npformer.storage.models import Model, model_of, rebuildable, tensors_of
+from npformer.storage.models import (
+    MODELS,
+    fill,
+    model_description,
+    model_of,
+    rebuildable,
+    tensors_of,
+)
 from npformer.training.arguments import trains
 from npformer.training.history import History
 
@@ -28,7 +34,7 @@ class Checkpoint:
 
     Attributes
     ----------
-    model : SequenceClassifier, Encoder or TextEncoder
+    model : Layer
     optimizer : Adam
         Of the model's parameters, with its moments and the number of its steps.
     generators : dict of str to numpy.random.Generator
@@ -38,7 +44,7 @@ class Checkpoint:
     notes : dict
     """
 
-    model: Model
+    model: Layer
     optimizer: Adam
     generators: dict[str, np.random.Generator] = field(default_factory=dict)
     history: History | None = None
@@ -47,7 +53,7 @@ class Checkpoint:
 
 def save_checkpoint(
     folder: str | os.PathLike[str],
-    model: Model,
+    model: Layer,
     optimizer: Adam,
     *,
     generators: Mapping[str, np.random.Generator] | None = None,
@@ -91,30 +97,31 @@ def save_checkpoint(
         )
     if notes is not None:
         checks.plain_values("notes", notes)
+    described = rebuildable(model) if type(model) in MODELS.values() else model_description(model)
     values, moments = optimizer.state()
-    stored = Stored(
-        {
-            "model": rebuildable(model),
-            "optimizer": values,
-            "generators": {name: generator_state(g) for name, g in of_loop.items()},
-            "history": None if history is None else history.to_dict(),
-            "progress": None,
-            "settings": None,
-            "notes": dict(notes or {}),
-        },
-        folders.joined({"model": tensors_of(model), "optimizer": moments}),
-    )
+    sections = {
+        "model": {**described, "tensors": tensors_of(model)},
+        "optimizer": {"values": values, "moments": moments},
+        "generators": {name: generator_state(g) for name, g in of_loop.items()},
+        "history": None if history is None else history.to_dict(),
+        "progress": None,
+        "settings": None,
+        "notes": dict(notes or {}),
+    }
     check_writable(path)
-    folders.write(path, stored)
+    folders.write(path, sections)
 
 
 def load_checkpoint(
-    folder: str | os.PathLike[str], *, schedule: Schedule | str | None = None
+    folder: str | os.PathLike[str],
+    *,
+    model: Layer | None = None,
+    schedule: Schedule | str | None = None,
 ) -> Checkpoint:
     """Return what `save_checkpoint`, or `fit`, wrote into a folder.
 
-    The model has the latest weights, on the CPU. A schedule that was a function of your own is not
-    in the file: pass it again.
+    The model has the latest weights, on the CPU. A model of your own class is not built from the
+    file: pass one, which gets the weights. Nor is a schedule that was a function of your own.
 
     Raises
     ------
@@ -130,27 +137,31 @@ def load_checkpoint(
             f"there is no {folders.CHECKPOINT} in {path}; expected a folder that "
             "fit(checkpoint=...) or npformer.save_checkpoint wrote"
         )
-    values, arrays = stored.values, folders.parted(stored.arrays, ("model", "optimizer"))
     file = path / folders.CHECKPOINT
-    model = model_of(file, values["model"], arrays["model"])
     try:
-        saved = values["optimizer"]
+        description = dict(stored["model"])
+        tensors = description.pop("tensors")
+        if model is None:
+            model = model_of(file, description, tensors)
+        else:
+            fill(file, model, tensors)
+        saved = stored["optimizer"]["values"]
         options = {name: saved[name] for name in ("lr", "betas", "eps", "weight_decay")}
         options["no_decay"] = saved.get("no_decay", ())
         chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule
         optimizer = Adam(model.parameters(), **options, schedule=chosen)
-        optimizer.restore(saved, arrays["optimizer"])
-        history = values["history"]
+        optimizer.restore(saved, stored["optimizer"]["moments"])
+        history = stored["history"]
         return Checkpoint(
             model=model,
             optimizer=optimizer,
             generators={
                 name: new_generator(each)
-                for name, each in values["generators"].items()
+                for name, each in stored["generators"].items()
                 if "device" not in each
             },
             history=None if history is None else History.from_dict(history),
-            notes=values["notes"],
+            notes=stored["notes"],
         )
     except CheckpointError:
         raise

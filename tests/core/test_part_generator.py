@@ -157,7 +157,7 @@ def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(
     whole, first = part_generator(KEY, 0, TOTAL), 0
     masks = [draw_kept((TOTAL, *shape), 0.4, whole) for shape in MASKS.values()]
     for n in share:
-        part = part_generator(KEY, first, n, Cut(CUT, WHOLE))
+        part = part_generator(KEY, first, n, Cut((CUT,), (WHOLE,)))
         for shape, mask in zip(MASKS.values(), masks, strict=True):
             found = draw_kept((n, *cut_off(shape)), 0.4, part)
             kept = mask[(slice(first, first + n), *map(slice, cut_off(shape)))]
@@ -169,7 +169,7 @@ def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(
 def test_rows_that_are_tokens_are_left_out_as_well(skipped, monkeypatch):
     monkeypatch.setattr(sys.modules["npformer.core.part_generator"], "SKIPPED", skipped)
     mask = draw_kept((TOTAL * WHOLE, 5), 0.4, part_generator(KEY, 0, TOTAL))
-    part = part_generator(KEY, 3, 4, Cut(CUT, WHOLE))
+    part = part_generator(KEY, 3, 4, Cut((CUT,), (WHOLE,)))
     found = draw_kept((4 * CUT, 5), 0.4, part).reshape(4, CUT, 5)
     np.testing.assert_array_equal(found, mask.reshape(TOTAL, WHOLE, 5)[3:, :CUT])
 
@@ -177,7 +177,7 @@ def test_rows_that_are_tokens_are_left_out_as_well(skipped, monkeypatch):
 def test_long_rows_are_skipped_and_not_drawn():
     shape = 2, 300, 200
     mask = draw_kept(shape, 0.4, part_generator(KEY, 0, 2))
-    part, drawn = part_generator(KEY, 1, 1, Cut(3, 300)), []
+    part, drawn = part_generator(KEY, 1, 1, Cut((3,), (300,))), []
 
     class Counting:
         def __init__(self, bits):

@@ -26,8 +26,7 @@ from npformer.tools.cli.load_model import (
     task_of,
 )
 from npformer.tools.plugins import load_plugins
-from npformer.trainable import SequenceClassifier
-from npformer.training import predict_to_file
+from npformer.trainable import SequenceClassifier, predict_to_file
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
 """What reads the header of a .npy file, by the version of the format."""

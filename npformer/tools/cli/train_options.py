@@ -16,7 +16,7 @@ from npformer.optim import SCHEDULES
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES
-from npformer.trainable.metrics import METRICS
+from npformer.trainable.metrics import FIGURES
 
 EMBEDDED = {"sentences": "sentences.csv.gz"}
 """Files of texts that come with the package, by the word that stands for them."""
@@ -63,7 +63,7 @@ def add_training_options(group: Any) -> None:
     add("--label-smoothing X", "at least 0 and below 1")
     add("--clip-norm X", "upper bound on the norm of the gradient")
     best = "what the best epoch is best by on the validation data (default: accuracy)"
-    add("--metric NAME", best, choices=METRICS)
+    add("--metric NAME", best, choices=(*FIGURES, "loss"))
     add("--seed N", "of weights, batches, dropout and generated data", 0)
     add("--workers N", "CPU cores that share a batch of a rank, or auto", "auto", type=_workers)
     own = "by mpiexec: each rank has Adam's moments of its own part of the parameters alone"

@@ -141,7 +141,7 @@ def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(single
     masks = [down(everything.kept(shape, 0.4, single)) for shape in [(7, 11, 5), (7, 3, 11, 11)]]
     folded = down(everything.kept((7 * whole, 5), 0.4, single)).reshape(7, whole, 5)
     for first, n in ((0, 3), (3, 1), (4, 3)):
-        part, own = part_generator(key, first, n, Cut(cut, whole)), slice(first, first + n)
+        part, own = part_generator(key, first, n, Cut((cut,), (whole,))), slice(first, first + n)
         found = [down(part.kept(shape, 0.4, single)) for shape in [(n, 6, 5), (n, 3, 6, 6)]]
         np.testing.assert_array_equal(found[0], masks[0][own, :cut])
         np.testing.assert_array_equal(found[1], masks[1][own, :, :cut, :cut])

@@ -1,43 +1,10 @@
-"""What a training was given: a digest of its data, and the settings that have to agree."""
+"""Settings of two runs that have to agree, so that one goes on with what the other began."""
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
-
-from npformer.data.stored_samples import Samples, StoredSamples
-from npformer.optim import Adam
-
-
-def digest_of(samples: Samples | None) -> str | None:
-    """Return a digest of all samples: labels, masks, types, weights, their shapes and dtypes."""
-    if samples is None:
-        return None
-    if isinstance(samples, StoredSamples):
-        return samples.digest
-    found = hashlib.sha256()
-    mask = None if samples.padding is None else samples.padding.mask
-    for array in (samples.x, samples.y, mask):
-        if array is None:
-            found.update(b"none")
-        else:
-            found.update(f"{array.dtype.str}{array.shape}".encode())
-            found.update(np.ascontiguousarray(array).data)
-    for name, array in (("types", samples.types), ("weights", samples.weights)):
-        if array is not None:
-            found.update(f"{name}{array.dtype.str}{array.shape}".encode())
-            found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
-
-
-def factors_of(optimizer: Adam, steps: int) -> dict[str, float]:
-    """Return the schedule's factors at some steps of a training."""
-    at = (m * 10**k for k in range(10) for m in (1, 2, 5))
-    return {str(step): float(optimizer.schedule(step)) for step in at if step <= steps}
 
 
 def check_agreement(

@@ -1,4 +1,8 @@
-"""What the ranks of a training have in common when it starts: arguments, data, weights, seeds."""
+"""Workers: all who compute a step, in this process and on other ranks. They add up gradients.
+
+A rank is a worker, too. What the workers of a rank have computed is summed first, and then over the
+ranks. For that all have to begin with the same.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Seed, described, initializers
-from npformer.data.batch import Batch
-from npformer.data.stored_samples import Samples, StoredSamples
+from npformer.core import Array, Gradients, Seed, described, initializers
+from npformer.data.samples import Samples, in_short
 from npformer.distributed import Communicator
-from npformer.optim import Adam
+from npformer.engine.team import Team
+from npformer.optim import Adam, clip_by_global_norm
+from npformer.optim.clipping import clip_over_ranks
+from npformer.optim.schedules import factors_of
 from npformer.optim.sharded_adam import ShardedAdam
-from npformer.storage.fingerprint import factors_of
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import Model
+from npformer.training.batches import Picked
 from npformer.training.callbacks import Callback
 
 ADAM = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps")
@@ -24,8 +30,52 @@ ADAM = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps")
 FACTORS_UP_TO = 10_000
 """Steps for which schedules are compared."""
 
-LOOKED_AT = 64
-"""Samples that are compared, besides all labels: those of another order or another file differ."""
+
+class Workers:
+    """The workers of this process, and the ranks.
+
+    Parameters
+    ----------
+    team : Team
+    ranks : Communicator
+    sharded : bool
+        Whether each rank needs the sum of its own shard of the gradients alone.
+    """
+
+    def __init__(self, team: Team, ranks: Communicator, sharded: bool) -> None:
+        self.sharded = sharded
+        self._team, self._ranks = team, ranks
+
+    @property
+    def shared_by(self) -> str:
+        """Who computed the last step, such as "2 processes"."""
+        here, n = self._team.shared_by, self._ranks.size
+        return here if n == 1 else f"{n} ranks, each {here}"
+
+    def step(self, picked: Picked, generator: Any) -> tuple[Array, Gradients]:
+        """Return the loss of a batch, an array without axes, and its gradients, over all workers.
+
+        `generator` draws the masks of dropout.
+        """
+        _, batch, part, snapshot = picked
+        loss, gradients = self._team.step(batch, generator=generator, snapshot=snapshot, part=part)
+        if self._ranks.size == 1:
+            return loss, gradients
+        with np.errstate(over="ignore", invalid="ignore"):  # it shows in the loss
+            loss = loss.astype(gradients.flat.dtype).reshape(1)
+            self._ranks.all_reduce(loss)
+            add_up = self._ranks.reduce_scatter if self.sharded else self._ranks.all_reduce
+            add_up(gradients.flat)
+        return loss.reshape(()), gradients
+
+    def clip(self, gradients: Gradients, max_norm: float | None) -> None:
+        """Scale gradients so that their global norm is at most this; None changes nothing."""
+        if max_norm is None:
+            return
+        if self._ranks.size == 1:
+            clip_by_global_norm(gradients, max_norm)
+        else:
+            clip_over_ranks(gradients, max_norm, self._ranks, own_shard=self.sharded)
 
 
 def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
@@ -38,9 +88,7 @@ def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     return own if same else of_first
 
 
-def begin_together(
-    ranks: Communicator, model: SequenceClassifier, optimizer: Adam, **given: Any
-) -> None:
+def begin_together(ranks: Communicator, model: Model, optimizer: Adam, **given: Any) -> None:
     """Check that all ranks were given the same; give them the weights and moments of rank 0.
 
     Raises ValueError, which names what differs.
@@ -79,27 +127,14 @@ def sharded(optimizer: Adam, ranks: Communicator, callbacks: Iterable[Callback])
 
 def _comparable(value: Any) -> Any:
     """Return what stands for a value in a comparison, and can be read in a message."""
-    if isinstance(value, Batch | StoredSamples):
-        return _in_short(value)
-    if isinstance(value, SequenceClassifier):
+    if isinstance(value, Samples):
+        return in_short(value)
+    if isinstance(value, Model):
         shapes = {name: p.shape for name, p in value.named_parameters().items()}
         digest = hashlib.sha256(repr(shapes).encode()).hexdigest()[:8]
         kind = f"{value.dtype} on {value.backend}"
         return f"{len(shapes)} parameters, {kind} (digest of their shapes {digest})"
     if isinstance(value, Adam):
         settings = {name: getattr(value, name) for name in ADAM}
-        return f"Adam({settings}, schedule={factors_of(value, FACTORS_UP_TO)})"
+        return f"Adam({settings}, schedule={factors_of(value.schedule, FACTORS_UP_TO)})"
     return value if isinstance(value, str | int | float | None) else described(value)
-
-
-def _in_short(samples: Samples) -> str:
-    """Return shape and a digest of samples: of all labels, and of some of the rest."""
-    n = len(samples)
-    some = samples.of_rows(np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int)))
-    mask = None if some.padding is None else some.padding.on_host()
-    found = hashlib.sha256()
-    for array in (samples.y, some.x, some.y, mask, some.types, some.weights):
-        if array is not None:
-            found.update(f"{array.dtype}{array.shape}".encode())
-            found.update(np.ascontiguousarray(array).data)
-    return f"{n} samples of shape {some.x.shape[1:]} (digest {found.hexdigest()[:8]})"

@@ -1,28 +1,66 @@
-"""predict_to_file: predictions for more samples than fit into memory."""
+"""Predictions for many samples, batch by batch; and into a file, for more than fit into memory."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from npformer.core import checks, to_numpy
-from npformer.data.stored import ShardedArray, read
+from npformer.core import Array, checks, to_numpy
+from npformer.data.batch import Batch, Sequences
+from npformer.data.lengths import LongestFirst
+from npformer.data.stored import read
 from npformer.data.stored_samples import rows_at_once
+from npformer.data.user_arrays import checked_inputs
 from npformer.distributed import Communicator, as_communicator
+from npformer.engine.processes import CannotCopyError, in_processes
+from npformer.engine.worker_counts import choose_processes
 from npformer.storage.files import being_written, check_place, naming
-from npformer.trainable import SequenceClassifier
-from npformer.training.evaluation import require_classifier
+
+if TYPE_CHECKING:
+    from npformer.trainable.model import Model
 
 KINDS = ("probabilities", "labels", "outputs")
 
 
+def in_batches(
+    model: Model,
+    convert: Callable[[Array], np.ndarray],
+    inputs: tuple[Sequences, ...],
+    batch_size: int,
+    processes: bool | str = "auto",
+) -> np.ndarray:
+    """Compute outputs batch by batch, convert each batch's to a host array, and join them.
+
+    `inputs` are checked; the other arguments are those of `Model.predict_probabilities`.
+    """
+    checks.positive("batch_size", batch_size)
+    n_samples = len(inputs[0].x)
+    by_length = model.targets_of is None and model.skips_padding()
+    batches = LongestFirst(inputs, batch_size, by_length)
+
+    def of_share(k: int, n: int) -> list[np.ndarray]:
+        return [convert(model.outputs(batch)) for batch in batches.share(k, n)]
+
+    if n_samples == 0:
+        return convert(model.outputs(Batch(inputs)))
+    n = choose_processes(processes, model, n_samples, batches.mean_length())
+    if n > 1:
+        try:
+            return batches.in_order(in_processes(lambda k: of_share(k, n), n))
+        except CannotCopyError:
+            if processes is True:
+                raise
+    return batches.in_order([of_share(0, 1)])
+
+
 def predict_to_file(
     path: str | os.PathLike[str],
-    model: SequenceClassifier,
+    model: Model,
     x: Any,
     mask: Any = None,
     types: Any = None,
@@ -41,16 +79,17 @@ def predict_to_file(
     ----------
     path : str or path
         Of the file, which ends in ".npy".
-    model : SequenceClassifier
+    model : Model
+        Such as a SequenceClassifier.
     x, mask, types : array
-        As in `SequenceClassifier.__call__`, on the host or in files: memory-mapped, or made by
-        `npformer.data.sharded`. Mask and types may be None.
+        As in `Model.__call__`, on the host or in files: memory-mapped, or made by
+        `npformer.data.sharded`. Mask and types may be None. For two inputs, tuples of them.
     kind : {"probabilities", "labels", "outputs"}
         What is written: the probability of each class, (n, n_classes); the most probable class,
-        (n,); or what the model returns. Without pooling there is one for each token, so that the
+        (n,); or what the model returns. If tokens have answers there is one for each, so that the
         shape is (n, length, n_classes), or (n, length).
     batch_size, processes
-        As in `SequenceClassifier.predict_probabilities`.
+        As in `Model.predict_probabilities`.
     communicator : Communicator or mpi4py.MPI.Comm, optional
         The ranks that share the samples, as in `fit`. All have to see the same folder.
 
@@ -69,48 +108,32 @@ def predict_to_file(
     with as_communicator(communicator).guard() as ranks:
         path = checks.path("path", path)
         checks.choice("kind", kind, KINDS)
-        require_classifier(model)
         if path.suffix != ".npy":
             raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
         check_place(path, "predictions.npy")
-        arrays = x, mask, types
-        _check_arrays(arrays)
+        arrays = checked_inputs(x, mask, types)
+        inputs, n = arrays[0], len(arrays[0][0])
+        if n == 0:
+            raise ValueError("x has no samples; expected at least 1")
 
         def of_rows(rows: slice) -> np.ndarray:
-            given = (None if array is None else read(array, rows) for array in arrays)
-            some, its_mask, its_types = given
+            some = (tuple(a if a is None else read(a, rows) for a in each) for each in arrays)
+            its_x, its_mask, its_types = some
             try:
                 if kind == "labels":
-                    return model.predict(some, its_mask, batch_size, its_types, processes)
+                    return model.predict(its_x, its_mask, batch_size, its_types, processes)
                 convert = model.loss.probabilities if kind == "probabilities" else to_numpy
-                return model.in_batches(convert, some, its_mask, batch_size, its_types, processes)
+                given = its_x, its_mask, batch_size, its_types, processes
+                return model.in_batches(convert, *given)
             except (TypeError, ValueError) as error:
                 raise type(error)(
                     f"among the samples from {rows.start} to {rows.stop - 1}, of which the first "
                     f"is number 0 here: {error}"
                 ) from error
 
-        _write(path, len(x), rows_at_once(x, model), of_rows, ranks)
+        _write(path, n, rows_at_once(inputs, model.numbers_returned(inputs)), of_rows, ranks)
         found: np.memmap = np.load(path, mmap_mode="r")
         return found
-
-
-def _check_arrays(arrays: tuple[Any, ...]) -> None:
-    """Check that there are arrays of as many samples, on the host or in files."""
-    for name, array in zip(("x", "mask", "types"), arrays, strict=True):
-        if array is None and name != "x":
-            continue
-        if not isinstance(array, np.ndarray | ShardedArray) or array.ndim == 0:
-            raise TypeError(
-                f"{name} is a {type(array).__name__}; expected a NumPy array, which may be "
-                "memory-mapped, or what npformer.data.sharded returns"
-            )
-        if len(array) != len(arrays[0]):
-            raise ValueError(
-                f"{name} has {len(array)} samples and x has {len(arrays[0])}; expected as many"
-            )
-    if len(arrays[0]) == 0:
-        raise ValueError("x has no samples; expected at least 1")
 
 
 def _write(path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator) -> None:

@@ -1,0 +1,112 @@
+"""Batches of a training: the order of an epoch, and which rows of each batch are this rank's."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npformer.core import Feed, explained_memory_error
+from npformer.data.batch import Batch
+from npformer.data.lengths import shuffled_by_length
+from npformer.distributed import Communicator
+from npformer.distributed.parts import parts_by_tokens
+from npformer.engine.batch_shares import WHOLE, Part
+from npformer.engine.snapshot import Snapshot
+from npformer.trainable import Model
+from npformer.training.arguments import Task
+
+
+class Picked(NamedTuple):
+    """What this rank computes of a batch."""
+
+    rows: np.ndarray  # the numbers of its samples
+    batch: Batch  # on the model's backend
+    part: Part  # where it stands in the batch of all ranks
+    snapshot: Snapshot  # of the model
+
+
+class Batches:
+    """The batches of a training.
+
+    Parameters
+    ----------
+    task : Task
+        All samples, on the host or in files, those of them to train on, and the loss.
+    batch_size : int
+    by_length : bool
+        Whether samples of similar length go together, and padding is cut.
+    shuffle : numpy.random.Generator
+        Draws the order of each epoch.
+    ranks : Communicator
+        Each rank computes a part of each batch.
+
+    Attributes
+    ----------
+    order : int array or None
+        Of the rows in the epoch; None between two epochs.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        batch_size: int,
+        by_length: bool,
+        shuffle: np.random.Generator,
+        ranks: Communicator,
+    ) -> None:
+        self.samples, self.loss, self.ranks = task.samples, task.loss, ranks
+        self.rows = np.arange(len(task.samples)) if task.rows is None else task.rows
+        self.batch_size, self.by_length = batch_size, by_length
+        self.shuffle = shuffle
+        self.order: np.ndarray | None = None
+        self._counts = task.samples.counts_for(task.loss) if ranks.size > 1 else None
+
+    def __len__(self) -> int:
+        """Return how many batches an epoch has."""
+        return -(-len(self.rows) // self.batch_size)
+
+    def begin(self) -> None:
+        """Draw the order of an epoch."""
+        if self.by_length and (lengths := self.samples.lengths) is not None:
+            of_rows = lengths[self.rows].sum(axis=1)
+            order = shuffled_by_length(of_rows, self.batch_size, self.shuffle)
+        else:
+            order = self.shuffle.permutation(len(self.rows))
+        self.order = self.rows[order]
+
+    def pick(self, k: int, model: Model, snapshot: Snapshot, feed: Feed | None) -> Picked:
+        """Return this rank's part of batch k, counted from 0: read, cut and uploaded."""
+        assert self.order is not None, "an epoch has begun"
+        rows = self.order[k * self.batch_size : (k + 1) * self.batch_size]
+        rows, part, at_least = self._own(rows, snapshot)
+        backend = snapshot.backend  # asked once: it takes time
+        with explained_memory_error(backend, len(rows)):
+            batch = self.samples.of_rows(rows)
+            if self.by_length:
+                batch = batch.cut(at_least)
+            batch = model.upload(batch, feed, loss=self.loss, backend=backend)
+        return Picked(rows, batch, part, snapshot)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the order of the epoch; the generator is stored beside the others."""
+        return {"order": self.order}
+
+    def load_state_dict(self, state: Any) -> None:
+        """Go on within an epoch, or between two."""
+        self.order = state["order"]
+
+    def _own(self, rows: np.ndarray, snapshot: Snapshot) -> tuple[np.ndarray, Part, Any]:
+        """Return this rank's rows of a batch, their place in it, and to what length to cut them."""
+        if self._counts is None:
+            return rows, WHOLE, 1
+        own: slice = self.ranks.shard(len(rows))
+        whole, at_least = self.samples.padded_lengths, np.ones(1, dtype=int)
+        if self.by_length and self.samples.lengths is not None:
+            lengths = self.samples.lengths[rows]
+            whole = tuple(lengths.max(axis=0).tolist())
+            if snapshot.cuts_parts:
+                own = parts_by_tokens(lengths.sum(axis=1), self.ranks.size)[self.ranks.rank]
+            longest = lengths[own].max(axis=0, initial=1).tolist()
+            at_least = np.array(snapshot.lengths_of_part(longest, whole))
+        return rows[own], Part(own.start, float(self._counts[rows].sum()), whole), at_least

@@ -1,0 +1,89 @@
+"""How far a training has come: the history of its epochs, and a bar on stderr."""
+
+import math
+import time
+from typing import Any
+
+from npformer.core import checks
+from npformer.core.bar import bar
+from npformer.trainable.metrics import Metric
+from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.loss_watch import LossWatch
+
+
+class Recorder(Callback):
+    """Writes the history: after the last step of an epoch, and after its evaluation."""
+
+    def __init__(self, losses: LossWatch, metric: Metric) -> None:
+        self.losses = losses
+        self.metric = metric
+        self._before = 0.0  # seconds that the epoch has taken in earlier processes
+        self._began = 0.0  # when the epoch began or went on, on time.perf_counter
+
+    def on_start(self, state: TrainingState) -> None:
+        """Start the clock."""
+        self._began = time.perf_counter()
+
+    def before_epoch(self, state: TrainingState) -> None:
+        """Start the clock anew."""
+        self._before, self._began = 0.0, time.perf_counter()
+
+    def after_step(self, state: TrainingState) -> None:
+        """Record an epoch after its last step, before a callback changes lr."""
+        if state.step_in_epoch == state.n_steps:
+            history, optimizer = state.history, state.optimizer
+            history.train_loss.append(self.losses.epoch_mean(state))
+            history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
+            history.seconds.append(self._seconds())
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Record the evaluation."""
+        if (found := state.evaluation) is None:
+            return
+        state.history.validation_loss.append(found.loss)
+        if not math.isnan(found.accuracy):
+            state.history.validation_accuracy.append(found.accuracy)
+        if not math.isnan(value := found.value(self.metric)):
+            state.history.validation_metric.append(value)
+
+    def state_dict(self) -> Any:
+        """Return how long the epoch has taken so far."""
+        return self._seconds()
+
+    def load_state_dict(self, state: Any) -> None:
+        """Take over how long the epoch has taken."""
+        self._before = float(state)
+
+    def _seconds(self) -> float:
+        return self._before + time.perf_counter() - self._began
+
+
+class ProgressBar(Callback):
+    """Shows all steps of the training, and the losses of the last epoch."""
+
+    def __init__(self, shown: bool) -> None:
+        checks.flag("progress", shown)
+        self.shown = shown
+        self._bar: Any
+
+    def on_start(self, state: TrainingState) -> None:
+        """Draw the bar."""
+        total = state.epochs * state.n_steps
+        done = max(state.epoch - 1, 0) * state.n_steps + state.step_in_epoch
+        self._bar = bar(self.shown, total=total, initial=done, unit="step", leave=True)
+
+    def after_step(self, state: TrainingState) -> None:
+        """Move the bar."""
+        self._bar.update(1)
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Show the epoch's training loss, and its validation accuracy or else loss."""
+        figures = {"loss": f"{state.history.train_loss[-1]:.4f}"}
+        if (found := state.evaluation) is not None:
+            shown = found.loss if math.isnan(found.accuracy) else found.accuracy
+            figures["validation"] = f"{shown:.4f}"
+        self._bar.set_postfix(figures)
+
+    def on_end(self, state: TrainingState) -> None:
+        """Leave the bar where it is."""
+        self._bar.close()
