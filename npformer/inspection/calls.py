@@ -15,7 +15,7 @@ class Call:
     name : str
         Dotted name; "" for the outermost layer.
     layer, input, context
-        The layer and its arguments.
+        The layer and its arguments; `input` is a tuple if there are several inputs.
     output : array, tuple, or None
         A tuple if the layer returns several arrays, as `TextEncoder` does; None if the pass failed
         inside this layer.
@@ -26,7 +26,7 @@ class Call:
 
     name: str
     layer: Layer
-    input: Array
+    input: Any
     context: Context
     output: Any
     bytes_cached: int = 0
@@ -51,8 +51,9 @@ class BackwardCall:
     context : Context
         That of the forward pass.
     dy, dx : array, tuple, or None
-        The gradients of the loss with respect to the layer's output and input. `dx` is None if
-        the input has no gradient, as token ids, or if the pass failed inside this layer.
+        The gradients of the loss with respect to the layer's output and input: `dx` is a tuple if
+        there are two inputs. It is None if the input has no gradient, as token ids, or if the pass
+        failed inside this layer.
     """
 
     name: str

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from npformer.core import Array, Layer
+from npformer.core.two_inputs import Inputs
 from npformer.inspection.trace import trace
 from npformer.mixers import Mixer
 
@@ -25,7 +26,7 @@ class Explanation:
 
 
 def explain(
-    layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
+    layer: Layer, x: Inputs, mask: Inputs = None, types: Inputs = None
 ) -> list[Explanation]:
     """Run a model once, at evaluation, and return the matrices of its mixers, from the bottom up.
 
