@@ -37,7 +37,7 @@ class Call:
 
     def __repr__(self) -> str:
         kept = f"{self.bytes_cached:,} bytes cached"
-        return f"Call({_who(self)}: {shapes(self.input)} -> {shapes(self.output)}, {kept})"
+        return f"Call({who(self)}: {shapes(self.input)} -> {shapes(self.output)}, {kept})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +67,7 @@ class BackwardCall:
         return arrays_of(self.dx)
 
     def __repr__(self) -> str:
-        return f"BackwardCall({_who(self)}: dy {shapes(self.dy)} -> dx {shapes(self.dx)})"
+        return f"BackwardCall({who(self)}: dy {shapes(self.dy)} -> dx {shapes(self.dx)})"
 
 
 def arrays_of(value: Any) -> tuple[Array, ...]:
@@ -81,6 +81,7 @@ def shapes(value: Any) -> str:
     return ", ".join(str(tuple(array.shape)) for array in arrays_of(value)) or "none"
 
 
-def _who(call: Call | BackwardCall) -> str:
+def who(call: Call | BackwardCall) -> str:
+    """Return a layer's name and class; the outermost layer has no name."""
     kind = type(call.layer).__name__
     return f"{call.name} ({kind})" if call.name else kind

@@ -7,7 +7,8 @@ from typing import Any
 from npformer.core import Array, Layer, Parameters, array_module
 from npformer.core.two_inputs import Inputs, names_of_inputs, per_input
 from npformer.engine import fast
-from npformer.inspection.trace import Call, prepared, trace
+from npformer.inspection.calls import Call, who
+from npformer.inspection.trace import prepared, trace
 
 
 def first_non_finite(
@@ -48,7 +49,7 @@ def _first_non_finite_output(calls: list[Call]) -> str | None:
     for call, following in zip_longest(wrong, wrong[1:]):
         inside = f"{call.name}." if call.name else ""
         if following is None or not following.name.startswith(inside):
-            return f"the output of {call.name} ({type(call.layer).__name__})"
+            return f"the output of {who(call)}"
     return None
 
 

@@ -157,6 +157,7 @@ def prepared(
     if isinstance(layer, TwoInputLayer) or not isinstance(embed, InputEmbedding):
         check_inputs(layer, x, mask)
         return x, mask, types
+    (x,), (mask,) = per_input(layer, "x", x), per_input(layer, "mask", mask)
     x, mask = embed.prepare(x, mask)
     return x, mask, embed.prepare_types(types, x)
 
