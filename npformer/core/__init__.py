@@ -29,6 +29,7 @@ from npformer.core.part_generator import part_generator, step_key
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.registry import PLUGIN_FILE, Registry
 from npformer.core.specs import parse_spec, split_names
+from npformer.core.two_inputs import TwoInputLayer
 
 __all__ = [
     "INITIALIZERS",
@@ -51,6 +52,7 @@ __all__ = [
     "Parameters",
     "Registry",
     "Seed",
+    "TwoInputLayer",
     "add_at",
     "array_module",
     "asarray",

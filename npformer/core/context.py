@@ -15,6 +15,9 @@ _NOT_GIVEN: Any = object()
 class Context:
     """What belongs to one call instead of a layer. `dataclasses.replace` makes a changed copy.
 
+    Of a layer with two inputs, the second is called the memory, after the encoder's output that the
+    cross-attention of a decoder reads.
+
     Parameters
     ----------
     training : bool
@@ -31,6 +34,8 @@ class Context:
         Whether a backward pass may follow. If not, layers need not return caches.
     padding : Padding, optional
         Instead of `mask`. All layers of the call then share the lengths that it finds.
+    memory_mask, memory_types, memory_padding : optional
+        The same of a second input, of which the length may be another.
     """
 
     training: bool
@@ -38,6 +43,8 @@ class Context:
     types: Array | None
     keep: bool
     padding: Padding | None
+    memory_types: Array | None = None  # these two stay with the class unless they are given
+    memory_padding: Padding | None = None
 
     def __init__(
         self,
@@ -48,22 +55,17 @@ class Context:
         keep: bool = True,
         *,
         padding: Padding | None = None,
+        memory_mask: Array | None = _NOT_GIVEN,
+        memory_types: Array | None = None,
+        memory_padding: Padding | None = None,
     ) -> None:
-        if padding is not None:
-            checks.instance("padding", padding, Padding)
-        if mask is not _NOT_GIVEN and mask is not None:
-            backend_of(mask=mask)
-            checks.mask("mask", mask, ("batch", "length"))
-        if mask is not _NOT_GIVEN:  # given by `replace`, besides the old padding
-            padding = None if mask is None else Padding(mask)
+        if padding is not None or mask is not _NOT_GIVEN:
+            padding = _padding("", mask, padding)
         if type(training) is not bool or type(keep) is not bool:  # the usual case costs nothing
             checks.flag("training", training)
             checks.flag("keep", keep)
         if types is not None:
-            backend_of(types=types)
-            checks.shape("types", types, ("batch", "length"), "One type for each token")
-            if types.dtype.kind not in "iu":
-                raise TypeError(f"types has dtype {types.dtype}; expected whole numbers")
+            _check_types("types", types)
         if generator is not None and not hasattr(generator, "random"):
             raise TypeError(
                 f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
@@ -72,17 +74,41 @@ class Context:
         self.__dict__.update(
             training=training, generator=generator, types=types, keep=keep, padding=padding
         )
+        if memory_mask is not _NOT_GIVEN or memory_padding is not None or memory_types is not None:
+            memory_padding = _padding("memory_", memory_mask, memory_padding)
+            if memory_types is not None:
+                _check_types("memory_types", memory_types)
+            self.__dict__.update(memory_types=memory_types, memory_padding=memory_padding)
 
     @property
     def mask(self) -> Array | None:
         """The padding mask: bool, shape (batch, length), True = keep; None keeps every token."""
         return None if self.padding is None else self.padding.mask
 
+    @property
+    def memory_mask(self) -> Array | None:
+        """The padding mask of a second input."""
+        return None if self.memory_padding is None else self.memory_padding.mask
+
     def without_mask(self) -> Self:
         """Return the context for arrays that are not sequences."""
-        if self.padding is None and self.types is None:
+        about_sequences = self.padding, self.types, self.memory_padding, self.memory_types
+        if all(each is None for each in about_sequences):
             return self
-        return replace(self, padding=None, types=None)
+        return replace(self, padding=None, types=None, memory_padding=None, memory_types=None)
+
+    def of_memory(self) -> Self:
+        """Return the context for layers that act on the memory alone, such as an encoder of it.
+
+        To them the memory is the first input, and there is no second.
+        """
+        return replace(
+            self,
+            padding=self.memory_padding,
+            types=self.memory_types,
+            memory_padding=None,
+            memory_types=None,
+        )
 
     def dropout_generator(self, shared: bool = False) -> Any:
         """Return the generator while training, and None at evaluation.
@@ -99,3 +125,22 @@ class Context:
                 "Context(training=True, generator=numpy.random.default_rng(0))"
             )
         return getattr(self.generator, "shared", self.generator) if shared else self.generator
+
+
+def _padding(side: str, mask: Any, padding: Any) -> Padding | None:
+    """Return the padding of one input: that of its mask, if one is given. `side` names it."""
+    if padding is not None:
+        checks.instance(f"{side}padding", padding, Padding)
+    if mask is None or mask is _NOT_GIVEN:
+        return None if mask is None else padding  # `replace` gives a mask besides the old padding
+    backend_of(**{f"{side}mask": mask})
+    checks.mask(f"{side}mask", mask, ("batch", "length"))
+    return Padding(mask)
+
+
+def _check_types(name: str, types: Array) -> None:
+    """Check the types of tokens: whole numbers, one for each."""
+    backend_of(**{name: types})
+    checks.shape(name, types, ("batch", "length"), "One type for each token")
+    if types.dtype.kind not in "iu":
+        raise TypeError(f"{name} has dtype {types.dtype}; expected whole numbers")

@@ -30,6 +30,9 @@ class Layer:
     it, such as ``blocks.0.mixer.query.weight``.
     """
 
+    n_inputs = 1
+    """How many arrays `forward` takes before the context. `TwoInputLayer` has 2."""
+
     # The last slot is for the engine. Copies and files leave it out.
     __slots__ = ("__dict__", "__weakref__", "_npformer_kept")
 

@@ -19,8 +19,8 @@ class EngineContext(Context):
     kernel's call on the CPU.
     """
 
-    workspace: Workspace | None
-    threads: int
+    workspace: Workspace | None = None
+    threads: int = 1
 
     def __init__(
         self, *arguments: Any, workspace: Workspace | None = None, threads: int = 1, **options: Any
@@ -56,4 +56,6 @@ def as_engine_context(context: Context) -> EngineContext:
         types=context.types,
         keep=context.keep,
         padding=context.padding,
+        memory_types=context.memory_types,
+        memory_padding=context.memory_padding,
     )

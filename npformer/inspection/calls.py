@@ -15,7 +15,7 @@ class Call:
     name : str
         Dotted name; "" for the outermost layer.
     layer, input, context
-        The layer and its arguments.
+        The layer and its arguments; `input` is a tuple if there are several inputs.
     output : array, tuple, or None
         A tuple if the layer returns several arrays, as `TextEncoder` does; None if the pass failed
         inside this layer.
@@ -26,7 +26,7 @@ class Call:
 
     name: str
     layer: Layer
-    input: Array
+    input: Any
     context: Context
     output: Any
     bytes_cached: int = 0
@@ -37,7 +37,7 @@ class Call:
 
     def __repr__(self) -> str:
         kept = f"{self.bytes_cached:,} bytes cached"
-        return f"Call({_who(self)}: {shapes(self.input)} -> {shapes(self.output)}, {kept})"
+        return f"Call({who(self)}: {shapes(self.input)} -> {shapes(self.output)}, {kept})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,8 +51,9 @@ class BackwardCall:
     context : Context
         That of the forward pass.
     dy, dx : array, tuple, or None
-        The gradients of the loss with respect to the layer's output and input. `dx` is None if
-        the input has no gradient, as token ids, or if the pass failed inside this layer.
+        The gradients of the loss with respect to the layer's output and input: `dx` is a tuple if
+        there are two inputs. It is None if the input has no gradient, as token ids, or if the pass
+        failed inside this layer.
     """
 
     name: str
@@ -66,7 +67,7 @@ class BackwardCall:
         return arrays_of(self.dx)
 
     def __repr__(self) -> str:
-        return f"BackwardCall({_who(self)}: dy {shapes(self.dy)} -> dx {shapes(self.dx)})"
+        return f"BackwardCall({who(self)}: dy {shapes(self.dy)} -> dx {shapes(self.dx)})"
 
 
 def arrays_of(value: Any) -> tuple[Array, ...]:
@@ -80,6 +81,7 @@ def shapes(value: Any) -> str:
     return ", ".join(str(tuple(array.shape)) for array in arrays_of(value)) or "none"
 
 
-def _who(call: Call | BackwardCall) -> str:
+def who(call: Call | BackwardCall) -> str:
+    """Return a layer's name and class; the outermost layer has no name."""
     kind = type(call.layer).__name__
     return f"{call.name} ({kind})" if call.name else kind

@@ -1,8 +1,11 @@
 """explain: the matrices with which mixers mix tokens, such as attention weights."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from npformer.core import Array, Layer
+from npformer.core.two_inputs import Inputs, per_input
+from npformer.inspection.calls import Call
 from npformer.inspection.trace import trace
 from npformer.mixers import Mixer
 
@@ -25,15 +28,20 @@ class Explanation:
 
 
 def explain(
-    layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
+    layer: Layer, x: Inputs, mask: Inputs = None, types: Inputs = None
 ) -> list[Explanation]:
     """Run a model once, at evaluation, and return the matrices of its mixers, from the bottom up.
 
     `layer` is a model, an encoder or a mixer; the arguments are those of `trace`. In the matrices,
-    rows and columns of padding are 0.
+    rows and columns of padding are 0. A mixer that is a `TwoInputLayer`, too, is asked for
+    ``explain(a, b, context)``.
     """
     return [
-        Explanation(call.name, type(mixer).__name__, mixer.explain(call.input, call.context))
+        Explanation(call.name, type(call.layer).__name__, _matrices(call.layer, call))
         for call in trace(layer, x, mask, types)
-        if isinstance(mixer := call.layer, Mixer)
+        if isinstance(call.layer, Mixer)
     ]
+
+
+def _matrices(mixer: Any, call: Call) -> Array:
+    return mixer.explain(*per_input(mixer, "x", call.input), call.context)

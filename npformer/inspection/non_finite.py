@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from itertools import zip_longest
+from typing import Any
 
 from npformer.core import Array, Layer, Parameters, array_module
+from npformer.core.two_inputs import Inputs, names_of_inputs, per_input
 from npformer.engine import fast
-from npformer.inspection.trace import Call, prepared, trace
+from npformer.inspection.calls import Call, who
+from npformer.inspection.trace import prepared, trace
 
 
 def first_non_finite(
-    layer: Layer, x: Array, mask: Array | None = None, types: Array | None = None
+    layer: Layer, x: Inputs, mask: Inputs = None, types: Inputs = None
 ) -> str | None:
     """Return the name of the first tensor that holds NaN or infinity; None if there is none.
 
@@ -17,8 +20,9 @@ def first_non_finite(
     computation. The arguments are those of `trace`.
     """
     x, mask, types = prepared(layer, x, mask, types)
-    if x.dtype.kind == "f" and not _finite(x):
-        return "the input x"
+    for name, given in zip(names_of_inputs(layer), per_input(layer, "x", x), strict=True):
+        if given.dtype.kind == "f" and not _finite(given):
+            return f"the input {name}"
     if (parameter := non_finite_parameter(layer)) is not None:
         return parameter
     calls = trace(layer, x, mask, types)
@@ -27,8 +31,9 @@ def first_non_finite(
     layers, of_twins = dict(layer.layers()), []
     for call in calls:
         plain = layers[call.name]
-        if (twin := fast(plain)) is not plain:
-            y, _ = twin.forward(call.input, call.context)
+        twin: Any = fast(plain)
+        if twin is not plain:
+            y, _ = twin.forward(*per_input(plain, "x", call.input), call.context)
             of_twins.append(replace(call, output=y))
     if found := _first_non_finite_output(of_twins):
         return (
@@ -44,7 +49,7 @@ def _first_non_finite_output(calls: list[Call]) -> str | None:
     for call, following in zip_longest(wrong, wrong[1:]):
         inside = f"{call.name}." if call.name else ""
         if following is None or not following.name.startswith(inside):
-            return f"the output of {call.name} ({type(call.layer).__name__})"
+            return f"the output of {who(call)}"
     return None
 
 

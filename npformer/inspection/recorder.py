@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer
+from npformer.core import Array, Gradients, Layer
 from npformer.inspection.cached_bytes import cached_bytes
 from npformer.inspection.calls import BackwardCall, Call, arrays_of, shapes
 
@@ -58,15 +58,17 @@ class Recorder:
         self._open.append(open_calls)
         turn, answered = 0, 0
 
-        def recorded(x: Array, context: Context) -> tuple[Any, Any]:
+        def recorded(*arguments: Any, **named: Any) -> tuple[Any, Any]:
             nonlocal turn
             if self._stopped or self._going_back:
-                return forward(x, context)
+                return forward(*arguments, **named)
+            *inputs, context = *arguments, *named.values()
+            x = inputs[0] if len(inputs) == 1 else tuple(inputs)
             place, name = len(self.calls), names[min(turn, len(names) - 1)]
             turn += 1
             self.calls.append(Call(name, part, x, context, None))
             with _noting(name, part, "input", x):
-                y, cache = forward(x, context)
+                y, cache = forward(*arguments, **named)
             self.calls[place] = Call(name, part, x, context, y)
             self._ended.append((place, cache))
             open_calls.append((place, cache))

@@ -2,19 +2,20 @@
 
 import math
 
-from npformer.core import Array, Layer, Parameter, checks
+from npformer.core import Layer, Parameter, checks
+from npformer.core.two_inputs import Inputs
 from npformer.engine import enabled
 from npformer.engine.twins import as_written
 from npformer.inspection.trace import trace
 from npformer.inspection.trace_table import label
 
 
-def summary(layer: Layer, x: Array, mask: Array | None = None) -> str:
+def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
     """Return a table of all layers: name, kind, shape of the output, number of own parameters.
 
     "runs as written" marks layers of which the engine has no fast version, "frozen" those with
-    parameters that `Layer.freeze` took out of the training. `x` and `mask` are
-    examples of inputs; only their shapes and dtypes matter.
+    parameters that `Layer.freeze` took out of the training. `x` and `mask` are examples of inputs;
+    only their shapes and dtypes matter. For a layer with two inputs, both are tuples.
     """
     checks.instance("layer", layer, Layer)
     counted: set[int] = set()

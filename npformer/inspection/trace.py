@@ -17,6 +17,7 @@ from npformer.core import (
     described,
     to_numpy,
 )
+from npformer.core.two_inputs import Inputs, check_inputs, context_arguments, per_input
 from npformer.inspection.calls import BackwardCall, Call, shapes
 from npformer.inspection.recorder import Recorder
 from npformer.inspection.trace_table import as_html, as_text, trace_tables
@@ -86,9 +87,9 @@ class Trace(list[Call]):
 
 def trace(
     layer: Layer,
-    x: Array,
-    mask: Array | None = None,
-    types: Array | None = None,
+    x: Inputs,
+    mask: Inputs = None,
+    types: Inputs = None,
     *,
     dy: Any = None,
     labels: Array | None = None,
@@ -102,7 +103,8 @@ def trace(
     ----------
     layer : Layer
     x, mask, types : array
-        As in `SequenceClassifier.__call__`.
+        As in `SequenceClassifier.__call__`. For a layer with two inputs, a tuple with an entry for
+        each; an entry of `mask` or `types` may be None.
     dy : array, optional
         The gradient of a loss with respect to the output, of its shape. A backward pass follows
         that starts from it. For a layer with several outputs, a tuple.
@@ -127,18 +129,19 @@ def trace(
     x, mask, types = prepared(layer, x, mask, types)
     if labels is not None:
         labels = _targets(layer, x, labels, mask, types)
-    observed = copy.deepcopy(layer)
+    observed: Any = copy.deepcopy(layer)
     recorder = Recorder(observed)
-    y, cache = observed.forward(x, Context(mask=mask, types=types))
-    recorder.weigh(cache, (x, mask, types))
+    inputs, context = per_input(layer, "x", x), context_arguments(layer, mask, types)
+    y, cache = observed.forward(*inputs, Context(**context))
+    recorder.weigh(cache, (*inputs, *context.values()))
     if dy is None and labels is None:
         return Trace(recorder.stop())
     loss = None
     if labels is None:
         dy = _checked_gradient(dy, y)
     else:
-        value, loss_cache = observed.loss.forward(y, labels)  # type: ignore[attr-defined]
-        dy = observed.loss.backward(1.0, loss_cache)  # type: ignore[attr-defined]
+        value, loss_cache = observed.loss.forward(y, labels)
+        dy = observed.loss.backward(1.0, loss_cache)
         loss = float(value)
     gradients = Gradients(observed)
     observed.backward(dy, cache, gradients)
@@ -146,22 +149,24 @@ def trace(
 
 
 def prepared(
-    layer: Layer, x: Array, mask: Array | None, types: Array | None = None
-) -> tuple[Array, Array | None, Array | None]:
+    layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None
+) -> tuple[Inputs, Inputs, Inputs]:
     """If the layer is a model, return its inputs checked, uploaded and with padding set to 0."""
+    if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
+        given: tuple[Inputs, Inputs, Inputs] = layer.upload(
+            layer.check(x, mask=mask, types=types)
+        ).given()
+        return given
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
     if not isinstance(embed, InputEmbedding):
-        backend_of(x=x) if mask is None else backend_of(x=x, mask=mask)
-        if mask is not None:
-            checks.mask("mask", mask, tuple(x.shape[:2]))
+        check_inputs(layer, x, mask)
         return x, mask, types
+    (x,), (mask,) = per_input(layer, "x", x), per_input(layer, "mask", mask)
     x, mask = embed.prepare(x, mask)
     return x, mask, embed.prepare_types(types, x)
 
 
-def _targets(
-    layer: Layer, x: Array, labels: Array, mask: Array | None, types: Array | None
-) -> Array:
+def _targets(layer: Layer, x: Inputs, labels: Array, mask: Inputs, types: Inputs) -> Array:
     """Return labels checked and uploaded, for a model that has a loss."""
     if not hasattr(layer, "loss") or not hasattr(layer, "batch"):
         raise TypeError(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,14 @@ def trace_tables(
 
 
 def _row(call: Call | BackwardCall, value: Any) -> tuple[str, ...]:
-    found = [mean_and_spread(array, call.context.mask) for array in call.outputs()]
+    context, pair = call.context, isinstance(call, BackwardCall) and isinstance(value, tuple)
+    masks = (context.mask, context.memory_mask) if pair else repeat(context.mask)
+    several = value if isinstance(value, tuple | list) else (value,)
+    found = [
+        mean_and_spread(array, mask)
+        for array, mask in zip(several, masks, strict=False)
+        if hasattr(array, "shape")
+    ]
     means = ", ".join(number(mean) for mean, _ in found) or "-"
     spreads = ", ".join(number(spread) for _, spread in found) or "-"
     return label(call.name), type(call.layer).__name__, shapes(value), means, spreads

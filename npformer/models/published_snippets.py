@@ -8,8 +8,18 @@ says what to use instead.
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Layer, Seed, asarray, checks, initializers
-from npformer.data.batch import Batch
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Seed,
+    TwoInputLayer,
+    asarray,
+    checks,
+    initializers,
+)
+from npformer.data.batch import Batch, as_inputs
 from npformer.layers import (
     GELU,
     Dropout,
@@ -117,11 +127,12 @@ def benchmark_loss_and_gradients(model: Layer, x: Array, y: Array) -> tuple[floa
     checks.shape("x", x, ("batch", "length", "d_model"))
     loss, gradients = BinaryCrossEntropy(), Gradients(model)
     loss.check(y, x.shape[:1], n_classes=2)
-    batch, context = Batch(x, asarray(y, model.backend)), Context(training=True)
+    batch = Batch(as_inputs(x), asarray(y, model.backend))
+    context = Context(training=True)
     return float(accumulate(model, loss, batch, context, gradients)), gradients
 
 
-class AskersSynthesizer(Layer):
+class AskersSynthesizer(TwoInputLayer):
     """y = softmax(relu(x W1 + b1) W2 + b2) v with W1 (d_model, length), W2 (length, length).
 
     The Dense Synthesizer of a forum question. It can be trained, but it is not that of the paper,
@@ -142,16 +153,18 @@ class AskersSynthesizer(Layer):
         self.linear1 = Linear(d_model, length, seed=rng, dtype=dtype)
         self.linear2 = Linear(length, length, seed=rng, dtype=dtype)
 
-    def forward(self, x: tuple[Array, Array], context: Context) -> tuple[Array, Any]:
-        """Return y for x = (tokens, v). Tokens are (..., length, d_model); v is averaged.
+    def forward(  # type: ignore[override]
+        self, tokens: Array, v: Array, context: Context
+    ) -> tuple[Array, Any]:
+        """Return y. Tokens are (..., length, d_model); v is averaged.
 
-        A mask in the context leaves padding out of the averages.
+        A `memory_mask` in the context leaves the padding of v out of the averages.
         """
-        tokens, v = x
         before, first_cache = self.linear1.forward(tokens, context)  # [.., length, length]
         hidden, relu_cache = F.relu(before)
         b, second_cache = self.linear2.forward(hidden, context)  # [.., length, length]
-        mask = None if context.mask is None else context.mask[:, None, :]  # [batch, 1, length]
+        mask = context.memory_mask
+        mask = None if mask is None else mask[:, None, :]  # [batch, 1, length]
         y, average_cache = F.average(b, v, mask)
         return y, (first_cache, relu_cache, second_cache, average_cache)
 
@@ -163,10 +176,6 @@ class AskersSynthesizer(Layer):
         dhidden = self.linear2.backward(db, second_cache, gradients)
         dbefore = F.relu_backward(dhidden, relu_cache)
         return self.linear1.backward(dbefore, first_cache, gradients), dv
-
-    def __call__(self, x: Array, v: Array) -> Array:  # type: ignore[override]
-        """Return y, as in the question."""
-        return self.forward((x, v), Context())[0]
 
 
 class BlogFNetBlock(Layer):

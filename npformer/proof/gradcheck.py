@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Layer, checks
+from npformer.core.two_inputs import context_arguments, names_of_inputs
 from npformer.engine import fast
 from npformer.proof.finite_differences import Probe
 from npformer.proof.problem import layer_problem, pair_problem
@@ -63,14 +64,15 @@ def gradcheck(
         A layer or model; a forward function with its `name_backward` in the same module; or a pair
         (forward, backward).
     *inputs : array or any
-        The arguments of the forward pass. Gradients with respect to float64 arrays are checked;
-        whole numbers, masks and other values are only passed on. Each evaluation gets a fresh copy
-        of a random generator.
+        The arguments of the forward pass: for a layer x, or a and b if it has two inputs. Gradients
+        with respect to float64 arrays are checked; whole numbers, masks and other values are only
+        passed on. Each evaluation gets a fresh copy of a random generator.
     wrt : sequence of str, optional
         For functions: names of the arguments that the backward pass returns gradients for. By
         default, all float arrays.
     mask, types : array, optional
         Padding mask and token types: for a layer, part of its context; for a function, arguments.
+        For a layer with two inputs, a tuple with an array or None for each.
     training : bool
         For layers: whether dropout is active. Its masks are the same in each evaluation.
     seed : int
@@ -120,11 +122,12 @@ def gradcheck(
 
     def new_context() -> Context:
         generator = np.random.default_rng(seed) if training else None
-        return Context(training=training, generator=generator, mask=mask, types=types)
+        return Context(training=training, generator=generator, **of_inputs)
 
     if isinstance(target, Layer):
-        _require_layer_arguments(inputs, wrt, options)
-        problem = layer_problem(target, inputs[0], new_context)
+        _require_layer_arguments(target, inputs, wrt, options)
+        of_inputs = context_arguments(target, mask, types)
+        problem = layer_problem(target, inputs, new_context)
     else:
         given = {"mask": mask, "types": types}
         options |= {name: value for name, value in given.items() if value is not None}
@@ -156,7 +159,7 @@ def gradcheck(
     twins: list[TwinReport] = []
     if isinstance(target, Layer) and (twin := fast(target)) is not target:
         plain = {**gradients, "y": y}
-        twins, broken_by_twin = check_twin(target, twin, inputs[0], new_context, v, plain)
+        twins, broken_by_twin = check_twin(target, twin, inputs, new_context, v, plain)
         broken += [f"twin: {rule}" for rule in broken_by_twin]
     report = GradcheckReport(
         problem.title, tensors, broken, tolerance, complex_tolerance, not_analytic, tuple(twins)
@@ -167,13 +170,20 @@ def gradcheck(
 
 
 def _require_layer_arguments(
-    inputs: tuple[Any, ...], wrt: Sequence[str] | None, options: dict[str, Any]
+    layer: Layer, inputs: tuple[Any, ...], wrt: Sequence[str] | None, options: dict[str, Any]
 ) -> None:
-    if len(inputs) != 1:
-        raise TypeError(f"got {len(inputs)} inputs; expected one, x, for a layer")
+    names, kind = names_of_inputs(layer), type(layer).__name__
+    if len(inputs) != len(names):
+        given = f"{len(inputs)} input{'s' * (len(inputs) != 1)}"
+        if len(names) == 1:
+            advice = "A layer with two is derived from npformer.TwoInputLayer"
+            raise TypeError(f"got {given}; expected one, x, for {kind} has one input. {advice}")
+        raise TypeError(
+            f"got {given}; expected two, a and b, for {kind} has two: gradcheck(layer, a, b)"
+        )
     unused = [*options, *(["wrt"] if wrt is not None else [])]
     if unused:
         raise TypeError(
             f"got {', '.join(unused)}; expected nothing that only functions take. A layer is "
-            "checked in x and in all of its parameters, with mask, types and training"
+            "checked in its inputs and in all of its parameters, with mask, types and training"
         )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Gradients, Layer, backend_of, described
+from npformer.core.two_inputs import names_of_inputs
 from npformer.proof import complex_step
 
 Forward = Callable[[], tuple[Any, Any]]
@@ -40,42 +41,60 @@ class Problem:
 
 def layer_problem(
     layer: Layer,
-    x: Any,
+    inputs: tuple[Any, ...],
     new_context: Callable[[], Context],
     twin: Layer | None = None,
     dtype: str = "float64",
 ) -> Problem:
-    """Return a layer, or its twin, as a function of x and the layer's parameters."""
-    backend_of(x=x)
-    x = np.array(x)  # a copy, because it is changed in place
-    runs = layer if twin is None else twin
-    arrays = {}
-    if x.dtype.kind == "f":
+    """Return a layer, or its twin, as a function of its inputs and parameters."""
+    names = names_of_inputs(layer)
+    backend_of(**dict(zip(names, inputs, strict=True)))
+    parameters = layer.parameters()
+    # A parameter may be called x, too.
+    names = tuple(f"input {name}" if name in parameters else name for name in names)
+    given = {name: np.array(x) for name, x in zip(names, inputs, strict=True)}  # changed in place
+    runs: Any = layer if twin is None else twin
+    floats = [name for name, x in given.items() if x.dtype.kind == "f"]
+    for name in floats:
         if dtype == "float64":
-            _require_float64("x", x)
-        arrays["x"] = x = x.astype(dtype)
-    for name, value in layer.parameters().items():
+            _require_float64(name, given[name])
+        given[name] = given[name].astype(dtype)
+    for name, value in parameters.items():
         if dtype == "float64":
             _require_float64(name, value, type(layer).__name__)
-        arrays[name] = value
 
-    def forward(x: np.ndarray = x) -> tuple[Any, Any]:
-        return _one_output(*runs.forward(x, new_context()))
+    def forward(given: Arrays = given) -> tuple[Any, Any]:
+        return _one_output(*runs.forward(*given.values(), new_context()))
 
     @contextmanager
     def on_complex() -> Iterator[tuple[Forward, Arrays]]:
-        copies = {"x": complex_step.guarded(x)} if "x" in arrays else {}
+        copies = {name: complex_step.guarded(given[name]) for name in floats}
         with parameters_as(layer, complex_step.guarded):
-            yield lambda: forward(copies.get("x", x)), copies | dict(layer.parameters())
+            yield lambda: forward(given | copies), copies | dict(layer.parameters())
 
     def backward(dy: Any, cache: Any) -> dict[str, Any]:
         gradients = Gradients(layer)
         cache, split = cache
-        dx = runs.backward(split(dy), cache, gradients)
-        return ({"x": dx} if "x" in arrays else {}) | dict(gradients)
+        found = _per_input(runs.backward(split(dy), cache, gradients), names, runs)
+        return {name: found[name] for name in floats} | dict(gradients)
 
-    constants = [] if "x" in arrays else [x]
+    arrays = {name: given[name] for name in floats} | dict(parameters)
+    constants = [x for name, x in given.items() if name not in floats]
     return Problem(type(layer).__name__, forward, backward, arrays, on_complex, constants)
+
+
+def _per_input(found: Any, names: tuple[str, ...], layer: Layer) -> dict[str, Any]:
+    """Return the gradients that a layer's backward pass returned by the names of its inputs."""
+    if len(names) == 1:
+        return {names[0]: found}
+    if not isinstance(found, tuple) or len(found) != len(names):
+        what = f"a tuple of {len(found)}" if isinstance(found, tuple) else described(found)
+        raise TypeError(
+            f"the backward pass of {type(layer).__name__} returned {what}; expected "
+            f"({', '.join(f'd{name}' for name in names)}), a gradient for each input. None stands "
+            "for the gradient of an input that has none, such as token ids"
+        )
+    return dict(zip(names, found, strict=True))
 
 
 def pair_problem(

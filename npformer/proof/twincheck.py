@@ -32,7 +32,7 @@ class TwinReport:
 
     dtype: str  # in which the twin ran: "float64" or "float32"
     error: float  # the largest relative difference of all tensors; NaN if the twin gave NaN
-    tensor: str  # the tensor with that difference: "y", "x" or a parameter
+    tensor: str  # the tensor with that difference: "y", an input or a parameter
     tolerance: float
     of_plain: float = 0.0  # the error of the plain layer in this dtype: 0 in float64
 
@@ -45,20 +45,20 @@ class TwinReport:
 def check_twin(
     layer: Layer,
     twin: Layer,
-    x: Any,
+    inputs: tuple[Any, ...],
     new_context: Callable[[], Context],
     v: np.ndarray,
     truth: Results,
 ) -> tuple[list[TwinReport], list[str]]:
     """Compare a twin with its layer's results in float64; return reports and broken rules."""
-    y, gradients, broken = check_rules(layer_problem(layer, x, new_context, twin), v)
+    y, gradients, broken = check_rules(layer_problem(layer, inputs, new_context, twin), v)
     reports = [twin_report("float64", {**gradients, "y": y}, truth)]
     with in_float32(layer):
         try:
-            plain = _results(layer_problem(layer, x, new_context, dtype="float32"), v)
+            plain = _results(layer_problem(layer, inputs, new_context, dtype="float32"), v)
         except Exception:  # not the twin's fault: the layer itself does not run in float32
             return reports, broken
-        found = _results(layer_problem(layer, x, new_context, twin, "float32"), v)
+        found = _results(layer_problem(layer, inputs, new_context, twin, "float32"), v)
     of_plain, _ = _difference("float32", plain, truth)
     return [*reports, twin_report("float32", found, truth, of_plain)], broken
 

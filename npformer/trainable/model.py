@@ -77,7 +77,6 @@ class Model(Layer):
     """
 
     loss: Loss
-    n_inputs: int = 1
     n_classes: int | None = None
     targets_of: int | None = None
     figures: Mapping[str, Callable[[Measured], float]] = FIGURES

@@ -31,7 +31,7 @@ NOT_CALLED = {
     *("Checkpoint", "CheckpointWarning", "NonFiniteGradientError"),
     *("BackendUnavailableError", "BatchTooLargeError", "NonFiniteLossError", "TrainingState"),
     *("Layer", "Workspace", "backends", "functional.NO_LABEL", "data.Dataset", "data.SPLITS"),
-    *("data.RawData", "data.ShardedArray"),
+    *("TwoInputLayer", "data.RawData", "data.ShardedArray"),
     *("layers.Pooling", "mixers.Mixer", "mixers.Scores", "mixers.Synthesizer", "mixers.SCORES"),
     *("mixers.WholeSequenceMixer", "mixers.LAYOUTS"),
 }

@@ -110,6 +110,12 @@ TYPES = np.array([[0, 1, 1], [0, 0, 1]])
 SIZES = {"d_model": 4, "n_layers": 1, "n_heads": 2, "d_ff": 6, "max_len": 5}
 
 
+def masks() -> Slot:
+    """Return the masks of two inputs, of which the first has none."""
+    neither = None, None
+    return or_none(Slot(lambda: (None, KEEP), lambda v, _: isinstance(v, tuple) and v == neither))
+
+
 def config(**changes: Any) -> nf.EncoderConfig:
     return nf.EncoderConfig(**(SIZES | changes))
 
@@ -678,7 +684,7 @@ def models() -> None:
         Target(
             "AskersSynthesizer(x)",
             "__call__",
-            {"x": floats(f32(2, 3, 4), "*f="), "v": floats(f32(2, 3, 4), "*=f")},
+            {"a": floats(f32(2, 3, 4), "*f="), "b": floats(f32(2, 3, 4), "*=f"), "mask": masks()},
             partial(nf.published.AskersSynthesizer, 3, 4, seed=0),
         )
     )
@@ -804,6 +810,11 @@ def proof() -> None:
     }
     for look in (nf.summary, nf.trace, nf.explain):
         call(f"{look.__name__} of a layer", look, **plain)
+    asker = partial(nf.published.AskersSynthesizer, 3, 4, seed=0)
+    pair = Slot(lambda: (f32(2, 3, 4), f32(2, 3, 4)), lambda v, _: False)
+    two = {"layer": an(asker, nf.Layer, fits=lambda v: False), "x": pair, "mask": masks()}
+    for look in (nf.summary, nf.trace, nf.explain):
+        call(f"{look.__name__} of a layer with two inputs", look, **two)
     numbers = {
         "seed": count(0, 0),
         "tolerance": positive(2.0**-20),
@@ -825,6 +836,20 @@ def proof() -> None:
         target=an(wide, nf.Layer, fits=lambda v: False),
         x=floats(f64(2, 3, 4)),
         mask=mask(KEEP),
+        training=flag(False),
+        **numbers,
+    )
+
+    def two_check(target: Any, a: Any, b: Any, **options: Any) -> Any:
+        return nf.gradcheck(target, a, b, **options)
+
+    call(
+        "gradcheck of a layer with two inputs",
+        two_check,
+        target=an(partial(asker, dtype="float64"), nf.Layer, fits=lambda v: False),
+        a=floats(f64(2, 3, 4)),
+        b=floats(f64(2, 3, 4), "==f"),
+        mask=masks(),
         training=flag(False),
         **numbers,
     )
@@ -1286,6 +1311,9 @@ def core() -> None:
         types=or_none(ids(TYPES, "ff")),
         keep=flag(True),
         padding=Slot(lambda: None, lambda v, _: v is None),
+        memory_mask=mask(KEEP, "ff"),
+        memory_types=or_none(ids(TYPES, "ff")),
+        memory_padding=Slot(lambda: None, lambda v, _: v is None),
     )
     call(
         "Parameter",

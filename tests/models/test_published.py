@@ -96,9 +96,11 @@ def test_each_row_is_an_average_of_values(synthesizer, rng):
 def test_padding_is_not_averaged(synthesizer, rng):
     x, v = rng.normal(size=(2, 2, 4, 5))
     mask = np.array([[True] * 4, [True, True, False, False]])
-    y, _ = synthesizer.forward((x, v), nf.Context(mask=mask))
+    y = synthesizer(x, v, (None, mask))
     other = np.where(mask[..., None], v, 9.0)
-    np.testing.assert_array_equal(synthesizer.forward((x, other), nf.Context(mask=mask))[0], y)
+    np.testing.assert_array_equal(synthesizer(x, other, (None, mask)), y)
+    assert not np.allclose(synthesizer(x, v), y)
+    np.testing.assert_array_equal(synthesizer(x, v, (mask, None)), synthesizer(x, v))
 
 
 def test_a_shorter_sequence_is_refused(synthesizer):

@@ -233,7 +233,7 @@ def test_the_askers_synthesizer_agrees(leading):
     leaves = [leaf(x), leaf(v)]
     expected = theirs(*leaves)
     expected.backward(torch.tensor(dy))
-    y, cache = layer.forward((x, v), nf.Context())
+    y, cache = layer.forward(x, v, nf.Context())
     gradients = nf.Gradients(layer)
     dx, dv = layer.backward(dy, cache, gradients)
     assert_close(y, expected)

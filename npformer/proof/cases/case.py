@@ -61,8 +61,7 @@ def pair(label: str, target: Any, *inputs: Any, title: str = "", **options: Any)
 def layer(
     label: str,
     made: Layer,
-    x: np.ndarray,
-    *,
+    *inputs: np.ndarray,
     group: str = "layers",
     title: str = "",
     covers: tuple[str, ...] = (),
@@ -74,7 +73,7 @@ def layer(
     for array in made.parameters().values():
         array += 0.3 * rng.standard_normal(array.shape)
     name = type(made).__name__
-    run = partial(gradcheck, made, x, **options)
+    run = partial(gradcheck, made, *inputs, **options)
     return Case(f"{title or name}: {label}", group, (name, *covers), run)
 
 

@@ -1,0 +1,127 @@
+"""Context: what belongs to each of two inputs."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.core import Padding
+from npformer.engine import EngineContext
+from npformer.engine.context import as_engine_context
+
+MASK = np.arange(3) < np.array([[3], [1]])
+OTHER = np.arange(5) < np.array([[2], [5]])
+TYPES, OTHER_TYPES = MASK.astype("int64"), OTHER.astype("int64")
+FULL = {"mask": MASK, "types": TYPES, "memory_mask": OTHER, "memory_types": OTHER_TYPES}
+FIELDS = ("mask", "types", "memory_mask", "memory_types")
+
+
+@pytest.fixture(params=[nf.Context, EngineContext])
+def context(request):
+    return request.param(True, np.random.default_rng(0), keep=False, **FULL)
+
+
+def of(context):
+    return [getattr(context, name) for name in FIELDS]
+
+
+def assert_holds(context, *expected):
+    """Assert that a context has these very masks and types, or None."""
+    assert [id(found) for found in of(context)] == [id(one) for one in expected]
+
+
+def test_each_input_has_a_mask_and_types_of_its_own(context):
+    assert_holds(context, MASK, TYPES, OTHER, OTHER_TYPES)
+    assert context.padding.mask is MASK
+    assert context.memory_padding.mask is OTHER
+
+
+def test_nothing_is_given_and_nothing_is_there():
+    assert_holds(nf.Context(), None, None, None, None)
+    assert nf.Context().memory_padding is None
+
+
+def test_a_padding_is_given_instead_of_a_mask():
+    padding = Padding(OTHER)
+    context = nf.Context(memory_padding=padding)
+    assert context.memory_padding is padding
+    assert_holds(context, None, None, OTHER, None)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_one_of_them_is_enough(name):
+    given = [FULL[name] if name == other else None for other in FIELDS]
+    assert_holds(nf.Context(**{name: FULL[name]}), *given)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("cleared", [False, True])
+def test_replace_changes_one_and_keeps_the_others(context, name, cleared):
+    new = None if cleared else FULL[name].copy()
+    changed = dataclasses.replace(context, **{name: new})
+    assert_holds(changed, *(new if other == name else FULL[other] for other in FIELDS))
+    assert type(changed) is type(context)
+    assert (changed.training, changed.keep) == (True, False)
+    assert changed.generator is context.generator
+
+
+def test_replace_takes_paddings_too(context):
+    padding = Padding(OTHER.copy())
+    assert dataclasses.replace(context, memory_padding=padding).memory_padding is padding
+    assert_holds(dataclasses.replace(context, memory_padding=None), MASK, TYPES, None, OTHER_TYPES)
+    assert dataclasses.replace(context, training=False).memory_padding is context.memory_padding
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_without_masks_there_is_nothing_about_sequences(context, name):
+    assert_holds(context.without_mask(), None, None, None, None)
+    assert context.without_mask().generator is context.generator
+    assert_holds(nf.Context(**{name: FULL[name]}).without_mask(), None, None, None, None)
+
+
+def test_a_context_that_says_nothing_about_sequences_is_returned_as_it_is():
+    context = nf.Context(training=True)
+    assert context.without_mask() is context
+
+
+def test_to_layers_of_the_memory_the_memory_is_the_first_input(context):
+    found = context.of_memory()
+    assert_holds(found, OTHER, OTHER_TYPES, None, None)
+    assert found.padding is context.memory_padding  # with the lengths that it found
+    assert type(found) is type(context)
+    assert (found.training, found.keep) == (True, False)
+    assert found.generator is context.generator
+    assert_holds(found.of_memory(), None, None, None, None)
+
+
+def test_the_engine_takes_over_both():
+    context = nf.Context(**FULL)
+    taken = as_engine_context(context)
+    assert_holds(taken, MASK, TYPES, OTHER, OTHER_TYPES)
+    assert taken.padding is context.padding
+    assert taken.memory_padding is context.memory_padding
+
+
+@pytest.mark.parametrize("side", ["", "memory_"])
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("mask", [[True]], TypeError, "mask is a list; expected an array"),
+        ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
+        ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),
+        ("types", [[0]], TypeError, "types is a list; expected an array"),
+        ("types", TYPES[0], ValueError, r"types has shape \(3,\); expected \(batch, length\)"),
+        ("types", MASK, TypeError, "types has dtype bool; expected whole numbers"),
+        ("padding", MASK, TypeError, "padding is a ndarray; expected a Padding"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(side, name, value, error, message):
+    for make in (nf.Context, EngineContext):
+        with pytest.raises(error, match=f"^{side}{message}"):
+            make(**{f"{side}{name}": value})
+
+
+def test_a_wrong_padding_is_refused_beside_a_mask():
+    with pytest.raises(TypeError, match="memory_padding is a ndarray; expected a Padding"):
+        nf.Context(memory_padding=OTHER, memory_mask=OTHER)
