@@ -265,7 +265,8 @@ def fit(
                 # processes=True asks for copies that train.
                 shared = "auto" if processes and workers == "auto" else False
                 asked: Any = model, task.held_out, task.loss, at_once, shared
-                evaluate = partial(measure, *asked, metric=task.metric, ranks=ranks)
+                of_task: Any = {"metric": task.metric, "ranks": ranks}
+                evaluate = partial(measure, *asked, **of_task)
             watchers = Watchers([*watching, interrupts])
             parts = drawn, computing, watchers, losses, interrupts, evaluate
             training = Training(state, *parts, clip_norm, dropout, feed)
