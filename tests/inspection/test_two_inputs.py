@@ -158,6 +158,16 @@ def test_the_layer_is_not_touched(layer, pair):
     assert all("forward" not in vars(part) for _, part in layer.layers())
 
 
+def test_a_layer_with_two_inputs_may_have_a_models_embedding(small_model, pair):
+    class Embedding(WordsToVectors):
+        def __init__(self):
+            super().__init__(7, 8)
+            self.embed = small_model().embed
+
+    ids, vectors = np.ones((2, 4), dtype=int), np.ones((2, 3, 8))
+    assert nf.trace(Embedding(), (ids, vectors))[0].output.shape == (2, 4, 3)
+
+
 # The table of layers ------------------------------------------------------------------------------
 
 
