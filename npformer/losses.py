@@ -112,9 +112,11 @@ class Loss(ABC):
         self, outputs: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
     ) -> Measured:
         """Return the loss of a whole data set, given as NumPy arrays."""
-        n = int(self.counts(y).sum())
         if weights is None:
-            return Measured(float(self.forward(outputs, y)[0]) * n, None, n)
+            mean = float(self.forward(outputs, y)[0])  # first, for it checks y
+            n = int(self.counts(y).sum())
+            return Measured(mean * n, None, n)
+        n = int(self.counts(y).sum())
         given, weight = [outputs, y, weights], float(self.counts(y, weights).sum())
         mean = float(self.forward(*given)[0]) if weight else 0.0  # of nothing, it is NaN
         return Measured(mean * weight, None, n, weight)

@@ -84,13 +84,23 @@ def test_calls_are_short_to_read(layer, pair):
     assert repr(found.backward[1]) == back
 
 
-def test_bytes_count_once_and_the_masks_not_at_all(pair):
-    """a, b and the product are kept; a mask that the cache leads to is counted as it is."""
+def test_bytes_are_those_of_both_inputs_and_not_of_what_they_are_views_of(pair):
     (call,) = nf.trace(Bilinear(3, 3), pair, MASKS)
     assert call.bytes_cached == pair[0].nbytes + pair[1].nbytes
-    wide = np.zeros((2, 4, 300))[..., :3]  # the caller's memory, of which a is a view
-    (call,) = nf.trace(Bilinear(3, 3), (wide, pair[1]))
-    assert call.bytes_cached == wide.nbytes + pair[1].nbytes
+    whole = np.zeros((2, 4, 300))
+    a, b = whole[..., :3], whole.copy()[:, 1:, :3]
+    (call,) = nf.trace(Bilinear(3, 3), (a, b))
+    assert call.bytes_cached == a.nbytes + b.nbytes
+
+
+def test_masks_count_as_they_are_given():
+    class KeepsMasks(nf.TwoInputLayer):
+        def forward(self, a, b, context):
+            return a, (context.mask, context.memory_mask)
+
+    masks = tuple(np.ones((2, n, 30), dtype=bool)[..., 0] for n in (4, 3))
+    (call,) = nf.trace(KeepsMasks(), (np.ones((2, 4, 3)), np.ones((2, 3, 3))), masks)
+    assert call.bytes_cached == masks[0].nbytes + masks[1].nbytes
 
 
 def test_means_leave_out_the_padding_of_each_side(pair):
@@ -108,6 +118,16 @@ def test_means_leave_out_the_padding_of_each_side(pair):
     assert key[4] == number(mean_and_spread(found.backward[2].dx, OF_B)[1])
     kept = mean_and_spread(found[0].output, OF_A)
     assert found.tables()[0][1][1][4] == number(kept[1])
+
+
+def test_both_of_two_outputs_have_the_padding_of_the_first_input(pair):
+    class TwoOutputs(nf.TwoInputLayer):
+        def forward(self, a, b, context):
+            return (a, 2.0 * a), None
+
+    found = nf.trace(TwoOutputs(), pair, MASKS)
+    spreads = [mean_and_spread(y, OF_A)[1] for y in (pair[0], 2.0 * pair[0])]
+    assert found.tables()[0][1][1][4] == ", ".join(map(number, spreads))
 
 
 def test_an_input_without_a_gradient_shifts_no_mask(rng):
@@ -136,6 +156,16 @@ def test_the_layer_is_not_touched(layer, pair):
     for look in (nf.trace, nf.summary, nf.explain, first_non_finite):
         look(layer, pair, MASKS)
     assert all("forward" not in vars(part) for _, part in layer.layers())
+
+
+def test_a_layer_with_two_inputs_may_have_a_models_embedding(small_model, pair):
+    class Embedding(WordsToVectors):
+        def __init__(self):
+            super().__init__(7, 8)
+            self.embed = small_model().embed
+
+    ids, vectors = np.ones((2, 4), dtype=int), np.ones((2, 3, 8))
+    assert nf.trace(Embedding(), (ids, vectors))[0].output.shape == (2, 4, 3)
 
 
 # The table of layers ------------------------------------------------------------------------------

@@ -238,7 +238,9 @@ def test_a_broken_rule_is_found(a, b, layer, rule):
 
 
 def test_changed_token_ids_are_found(b):
-    assert "a pass changed an input or a parameter" in refused(ChangesTheIds(5, 5), IDS, b)[1]
+    ids = IDS.copy()
+    assert "a pass changed an input or a parameter" in refused(ChangesTheIds(5, 5), ids, b)[1]
+    np.testing.assert_array_equal(ids, IDS)  # a copy was changed
 
 
 class MasksTheWrongSide(CrossAttention):
@@ -298,6 +300,23 @@ def test_a_twin_is_compared_in_both_inputs(a, b, kind):
     assert ("the backward pass changed its dy" in broken) is (kind is ScalesDy)
     if kind in (SeesAOnly, HasNoDb):
         assert {report.tensor for report in reports} == {"b"}
+
+
+def test_a_twin_runs_in_each_dtype(a, b):
+    seen = []
+
+    class Noting(Bilinear):
+        def forward(self, a, b, context):
+            seen.append({a.dtype.name, b.dtype.name, self.weight.dtype.name})
+            return super().forward(a, b, context)
+
+    layer, dy = Bilinear(3, 5), np.ones((2, 4, 3))
+    twin = object.__new__(Noting)
+    twin.__dict__ = layer.__dict__
+    y, gradients, _ = check_rules(layer_problem(layer, (a, b), nf.Context), dy)
+    check_twin(layer, twin, (a, b), nf.Context, dy, {**gradients, "y": y})
+    assert all(len(dtypes) == 1 for dtypes in seen)
+    assert set.union(*seen) == {"float64", "float32"}
 
 
 # What it refuses ----------------------------------------------------------------------------------
