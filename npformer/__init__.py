@@ -8,22 +8,15 @@
 `gradcheck` checks their gradients, and `data` has something to train on.
 """
 
-import sys
-
 from npformer import (
-    core,
     data,
     distributed,
     functional,
-    inspection,
     interop,
     layers,
     losses,
     mixers,
-    models,
     optim,
-    proof,
-    training,
 )
 from npformer.classifier import SequenceClassifier
 from npformer.core import (
@@ -68,22 +61,6 @@ from npformer.training.model_file import CheckpointError, CheckpointWarning
 from npformer.training.own_loop import Checkpoint, load_checkpoint, save_checkpoint
 
 __version__ = "0.1.0"
-
-# Modules of earlier versions, under the paths that scripts, plugins and pickles have.
-seeds = published
-_moved = {
-    core: "backend context module padding registry",
-    core.checks: "checks",
-    core.initializers: "initializers",
-    models: "batch block config encoder input_embedding sequence_model",
-    published: "seeds",
-    inspection.trace: "trace",
-    proof.gradcheck: "gradcheck",
-    training.checkpoint: "checkpoint",
-}
-sys.modules.update(
-    {f"npformer.{name}": module for module, names in _moved.items() for name in names.split()}
-)
 
 __all__ = [
     "MIXERS",
@@ -139,7 +116,6 @@ __all__ = [
     "report",
     "save",
     "save_checkpoint",
-    "seeds",
     "summary",
     "to_numpy",
     "trace",
