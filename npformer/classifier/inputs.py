@@ -27,7 +27,7 @@ from npformer.models import Batch, SequenceModel
 class CheckedModel(SequenceModel):
     """A `SequenceModel` that makes checked batches from a user's arrays."""
 
-    _told_of_masks = False
+    _told_of_masks: bool  # not there before the model has warned
 
     def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
         """Return the loss to train on: the given one, or the model's own with label smoothing."""
@@ -192,6 +192,6 @@ class CheckedModel(SequenceModel):
 
 def _tell_once(model: CheckedModel, words: str) -> None:
     """Warn, unless this model has done so before."""
-    if not model._told_of_masks:
+    if not hasattr(model, "_told_of_masks"):
         model._told_of_masks = True
         warnings.warn(words, stacklevel=5)
