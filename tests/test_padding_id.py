@@ -81,6 +81,17 @@ def test_a_model_that_was_trained_with_masks_misses_one(tmp_path):
             each.predict(x)
 
 
+def test_a_model_that_has_said_so_can_be_saved(tmp_path):
+    x, _, _ = data()
+    model = model_of(padding_id=0)
+    with pytest.warns(UserWarning, match=MASK_MADE):
+        expected = model(x)
+    nf.save(model, tmp_path / "model.safetensors")
+    again = nf.load(tmp_path / "model.safetensors")
+    with pytest.warns(UserWarning, match=MASK_MADE):
+        np.testing.assert_array_equal(again(x), expected)
+
+
 def test_the_padding_id_is_in_the_file(tmp_path):
     nf.save(model_of(padding_id=3), tmp_path / "model.safetensors")
     again = nf.load(tmp_path / "model.safetensors")

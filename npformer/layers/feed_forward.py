@@ -33,8 +33,6 @@ class PositionwiseFeedForward(Layer):
         Probability of dropping one of the d_ff features while training, after the activation.
     """
 
-    dropout = 0.0  # of layers that were pickled by earlier versions
-
     def __init__(
         self,
         d_model: int,

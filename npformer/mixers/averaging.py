@@ -69,8 +69,6 @@ class AveragingMixer(Mixer):
         W_V, which the paper on synthesizers calls G, and W_O.
     """
 
-    attention_dropout = 0.0  # of mixers that were pickled by earlier versions
-
     def __init__(
         self,
         scores: Scores,

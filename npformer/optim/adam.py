@@ -22,7 +22,7 @@ from npformer.optim.schedules import (
 )
 from npformer.optim.weight_decay import checked_patterns, shrink_some
 
-VALUES = ("lr", "betas", "eps", "weight_decay", "steps", "schedule")
+VALUES = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps", "schedule")
 """What `Adam.state` returns besides arrays."""
 
 
@@ -176,10 +176,8 @@ class Adam:
         """
         schedule = re.sub(" at 0x[0-9a-fA-F]+", "", repr(self.schedule))
         of_self = {name: getattr(self, name) for name in VALUES}
-        values = of_self | {"betas": list(self.betas), "schedule": schedule}
-        if self.no_decay:
-            values["no_decay"] = list(self.no_decay)
-        return values, self._moments.save()
+        lists = {"betas": list(self.betas), "no_decay": list(self.no_decay)}
+        return {**of_self, **lists, "schedule": schedule}, self._moments.save()
 
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from what `state` returned, for parameters of the same names, shapes and dtypes.
@@ -187,7 +185,7 @@ class Adam:
         All is set but schedule and no_decay, which stay this optimizer's own: ``values`` only says
         which they were. ValueError says what does not fit, and nothing has changed then.
         """
-        if not isinstance(values, Mapping) or set(values) - {"no_decay"} != set(VALUES):
+        if not isinstance(values, Mapping) or set(values) != set(VALUES):
             found = [*values] if isinstance(values, Mapping) else values
             raise ValueError(f"the optimizer's values are {found}; expected {list(VALUES)}")
         steps = checks.whole("steps", values["steps"], at_least=0)

@@ -26,7 +26,7 @@ CLASSIFIERS: dict[str, type[RawClassifier]] = {
     "SeriesClassifier": SeriesClassifier,
 }
 
-KEYS = ("class", "members", "classes", "arguments", "notes", "registered")
+KEYS = ("class", "members", "classes", "arguments", "notes")
 PREPARATION = "preparation"
 
 
@@ -38,14 +38,12 @@ def described(classifier: RawClassifier) -> tuple[dict[str, Any], dict[str, np.n
     tensors = {PREPARATION: np.frombuffer(preparation, dtype="uint8")}
     for i, model in enumerate(classifier.models):
         tensors |= {f"{i}.{name}": array for name, array in checkpoint.tensors_of(model).items()}
-    description: dict[str, Any] = {
+    description = {
         "class": type(classifier).__name__,
         "members": members,
         "classes": names,
         "arguments": {"seed": classifier.seed, "dtype": classifier.dtype},
     }
-    if registered := members[0].get("registered"):
-        description["registered"] = registered
     return description, tensors
 
 

@@ -16,9 +16,9 @@ def check_agreement(
     agree up to rounding only. Raises ValueError, which names each difference.
     """
     problems = [
-        f"{name} is {now['must'][name]!r}, and was {value!r}"
-        for name, value in before["must"].items()
-        if name in now["must"] and now["must"][name] != value
+        f"{name} is {value!r}, and was {before['must'][name]!r}"
+        for name, value in now["must"].items()
+        if value != before["must"][name]
     ]
     if problems:
         raise ValueError(
@@ -40,9 +40,9 @@ def check_agreement(
             stacklevel=2,
         )
     changed = [
-        f"{name} is {now['may'].get(name)!r}, and was {value!r}"
-        for name, value in before["may"].items()
-        if now["may"].get(name) != value
+        f"{name} is {value!r}, and was {before['may'][name]!r}"
+        for name, value in now["may"].items()
+        if value != before["may"][name]
     ]
     if changed:
         warnings.warn(

@@ -20,8 +20,7 @@ import numpy as np
 from npformer.storage.files import write_whole
 from npformer.storage.tensor_table import LARGEST_HEADER, Header, read_header, strict_json
 
-FORMAT = 2
-"""Format 1 has no checksums; it is still read."""
+FORMAT = 1
 
 LONGEST_TEXT = LARGEST_HEADER // 2
 """Letters of a description; the rest of a header is for the table of tensors."""
@@ -86,8 +85,7 @@ def read_model_file(
         data = np.empty(header.n_bytes, "uint8")
         if file.readinto(data) != header.n_bytes:  # type: ignore[attr-defined]
             raise CheckpointError(f"{path} became shorter while it was read. Load it again")
-    stated = header.metadata.get(DATA_SUM)
-    if stated is not None and stated != _sha256(data):
+    if DATA_SUM in header.metadata and header.metadata[DATA_SUM] != _sha256(data):
         damage.append(_refused(path, "its tensors do not fit their checksum", force))
     if damage:
         words = f"{path}: {' and '.join(damage)}; it was loaded all the same"
@@ -149,12 +147,11 @@ def _read_description(
         raise CheckpointError(
             f"{path}: its npformer configuration is damaged ({error}). Copy or save it again"
         ) from error
-    if type(version) is not int or not 1 <= version <= FORMAT:
+    if type(version) is not int or version != FORMAT:
         raise CheckpointError(
-            f"{path} has format {version!r}; this npformer reads formats 1 to {FORMAT}. Update "
-            "npformer"
+            f"{path} has format {version!r}; this npformer reads format {FORMAT}. Update npformer"
         )
-    if version > 1 and not {HEADER_SUM, DATA_SUM} <= set(metadata):
+    if not {HEADER_SUM, DATA_SUM} <= set(metadata):
         damage.append(_refused(path, "a checksum is missing", force))
     check_keys(path, metadata, ("npformer", HEADER_SUM, DATA_SUM))
     return header, description, damage

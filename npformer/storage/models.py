@@ -126,19 +126,19 @@ def model_description(model: Layer) -> dict[str, Any]:
     A model of a user's may have neither; its class and the shapes of its parameters stand for them.
     """
     config, arguments = getattr(model, "config", None), getattr(model, "arguments", None)
-    if not isinstance(config, EncoderConfig):
-        shapes = {name: list(p.shape) for name, p in model.named_parameters().items()}
-        return {"class": type(model).__name__, "config": {}, "arguments": shapes}
-    description: dict[str, Any] = {
+    if isinstance(config, EncoderConfig):
+        settings = config.to_dict()
+        given = {"dtype": model.dtype} if arguments is None else arguments()
+    else:
+        settings = {}
+        given = {name: list(p.shape) for name, p in model.named_parameters().items()}
+    return {
         "class": type(model).__name__,
-        "config": config.to_dict(),
-        "arguments": {"dtype": model.dtype} if arguments is None else arguments(),
+        "config": settings,
+        "arguments": given,
+        "registered": plugin_names({**settings, **given}),
+        "frozen": list(model.frozen()),
     }
-    if from_plugins := plugin_names({**vars(config), **description["arguments"]}):
-        description["registered"] = from_plugins
-    if frozen := model.frozen():
-        description["frozen"] = list(frozen)
-    return description
 
 
 def tensors_of(model: Layer) -> dict[str, np.ndarray]:
@@ -181,7 +181,7 @@ def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str
     """
     path = checks.path("path", path)
     checks.flag("force", force)
-    notes = read_description(path, force=force).get("notes", {})
+    notes = read_description(path, force=force).get("notes")
     if not isinstance(notes, dict):
         raise CheckpointError(f"{path}: its notes are {notes!r}; expected names and values")
     return notes
@@ -200,19 +200,18 @@ def _described(
     if not isinstance(name, str) or name not in MODELS:
         raise ValueError(f"it holds a {name}; expected one of {', '.join(MODELS)}")
     check_keys(path, description, KEYS)
-    for part in ("config", "arguments"):
+    for part, form in (("config", dict), ("arguments", dict), ("frozen", list)):
         if part not in description:
             raise ValueError(f"it has no {part!r}")
-        if not isinstance(description[part], dict):
-            raise ValueError(f"its {part} is {description[part]!r}; expected names and values")
+        if not isinstance(description[part], form):
+            expected = "names and values" if form is dict else "a list of names"
+            raise ValueError(f"its {part!r} is {description[part]!r}; expected {expected}")
     kind, arguments = MODELS[name], description["arguments"]
     check_stated(description["config"], arguments, tensors)
     config = EncoderConfig.from_dict(description["config"])
     _refuse_misfits(path, misfit(kind, config, tensors))
     model = _built(kind, config, arguments, tensors)
-    frozen = description.get("frozen", [])
-    if not isinstance(frozen, list):
-        raise ValueError(f"its frozen parameters are {frozen!r}; expected a list of names")
+    frozen = description["frozen"]
     return model.freeze(*map(escape, frozen)) if frozen else model
 
 

@@ -42,7 +42,7 @@ def missing_names(description: Mapping[str, Any]) -> dict[str, str]:
     needed: list[tuple[Registry[Any], str]] = []
     unusable = (AttributeError, KeyError, TypeError)  # somebody edited the file
     with suppress(*unusable):
-        for each in description.get("registered", []):
+        for each in description["registered"]:
             modules[each["kind"], each["name"]] = str(each["module"])
     with suppress(*unusable):
         needed += _named({**description["config"], **description["arguments"]})

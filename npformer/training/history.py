@@ -5,9 +5,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-LATER = {"metric", "validation_metric", "validation_rows"}
-"""What a history of version 0.1.0 does not have."""
-
 
 @dataclass
 class History:
@@ -75,14 +72,8 @@ class History:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the history that `to_dict` gave; raises ValueError for anything else.
-
-        It may have been written before there were metrics: accuracy chose the best epoch then.
-        """
+        """Return the history that `to_dict` gave; raises ValueError for anything else."""
         names = [each.name for each in fields(cls)]
-        if not isinstance(values, Mapping) or not {*names} - LATER <= {*values} <= {*names}:
+        if not isinstance(values, Mapping) or {*values} != {*names}:
             raise ValueError(f"a history is {values!r}; expected a dict of {', '.join(names)}")
-        found = cls(**values)
-        if "validation_metric" not in values:
-            found.validation_metric = list(found.validation_accuracy)
-        return found
+        return cls(**values)

@@ -146,8 +146,8 @@ def load_checkpoint(
         else:
             fill(file, model, tensors)
         saved = stored["optimizer"]["values"]
-        options = {name: saved[name] for name in ("lr", "betas", "eps", "weight_decay")}
-        options["no_decay"] = saved.get("no_decay", ())
+        names = ("lr", "betas", "eps", "weight_decay", "no_decay")
+        options = {name: saved[name] for name in names}
         chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule
         optimizer = Adam(model.parameters(), **options, schedule=chosen)
         optimizer.restore(saved, stored["optimizer"]["moments"])

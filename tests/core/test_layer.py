@@ -1,6 +1,5 @@
 import copy
 import dataclasses
-import importlib
 import pickle
 
 import numpy as np
@@ -35,23 +34,6 @@ def test_a_layer_at_two_places_has_two_names_and_its_parameters_the_first():
 def test_the_number_of_parameters_counts_no_padding_and_no_constant(chain):
     assert chain.n_parameters() == 3 * 5 + 5 + 5 + 5 + 5 * 2 + 2
     assert L.Positions(9, 4, seed=0).n_parameters() == 0
-
-
-@pytest.mark.parametrize(
-    ("module", "names"),
-    [
-        ("module", ["FlatBuffer", "Gradients", "Layer", "Parameter", "Parameters"]),
-        ("initializers", ["xavier_uniform", "draw"]),
-        ("input_embedding", ["InputEmbedding"]),
-        ("checkpoint", ["load", "save"]),
-        ("gradcheck", ["TOLERANCE", "gradcheck"]),
-        ("trace", ["Call", "trace"]),
-        ("encoder", ["Encoder"]),
-    ],
-)
-def test_scripts_and_pickles_find_what_has_moved(module, names):
-    found = importlib.import_module(f"npformer.{module}")
-    assert [name for name in names if not hasattr(found, name)] == []
 
 
 # One flat buffer ----------------------------------------------------------------------------------

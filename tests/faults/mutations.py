@@ -1,7 +1,8 @@
 """Ways to damage a model file, and ways in which one can lie.
 
-Damage leaves the checksums as they were; a lie comes with checksums that fit it. Each takes a
-generator, the bytes of a file and those of another one, and returns the bytes of a mutated file.
+Damage leaves the checksums as they were, or takes them out; a lie comes with checksums that fit
+it. Each takes a generator, the bytes of a file and those of another one, and returns the bytes of a
+mutated file.
 """
 
 import hashlib
@@ -146,6 +147,15 @@ def edited(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     return struct.pack("<Q", len(text)) + text + tensors
 
 
+def without_checksums(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Take out a checksum or both; one that stays fits."""
+    entries, description, tensors = taken_apart(data)
+    first = int(rng.integers(2))
+    for key in SUMS[first : first + int(rng.integers(1, 3))]:
+        del entries["__metadata__"][key]
+    return joined(entries, description, tensors)
+
+
 # Lies ---------------------------------------------------------------------------------------------
 
 NUMBERS = [0, 1, 2, 3, 7, -1, 64, 1000, 32768, 65536, 10**6, 10**9, 2**31, 2**63, 10**30, 10**400]
@@ -241,7 +251,7 @@ def text_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes
         f"{'[' * deep}{']' * deep}",
     ]
     texts += [
-        text[:-1] + ',"format":2}',
+        text[:-1] + ',"format":1}',
         text[:-1] + ',"class":"Encoder"}',
         text + text,
         "1" * 5000,
@@ -281,16 +291,6 @@ def table_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> byte
     return joined(entries, description, tensors)
 
 
-def of_format_1(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
-    """Write a lie in the format that has no checksums."""
-    entries, description, tensors = taken_apart(data)
-    _lie_somewhere(rng, of_model(description)["config"])
-    description["format"] = 1
-    for key in SUMS:
-        del entries["__metadata__"][key]
-    return joined(entries, description, tensors)
-
-
 DAMAGE: list[Mutation] = [
     one_bit,
     some_bytes,
@@ -302,5 +302,6 @@ DAMAGE: list[Mutation] = [
     swapped,
 ]
 DAMAGE += [repeated, begun_as_another, header_of_another, another_length, edited]
+DAMAGE += [without_checksums]
 LIES: list[Mutation] = [size_that_lies, setting_that_lies, description_that_lies, text_that_lies]
-LIES += [table_that_lies, of_format_1]
+LIES += [table_that_lies]

@@ -141,6 +141,7 @@ def test_the_state_says_what_it_is():
         "betas": [0.9, 0.999],
         "eps": 1e-8,
         "weight_decay": 0.0,
+        "no_decay": [],
         "steps": 1,
         "schedule": "cosine(total=50, warmup=0, final=0.0)",
     }
@@ -173,6 +174,7 @@ BROKEN = [
     ("steps", 1.5, r"steps is 1\.5; expected a whole number"),
     ("steps", None, "steps is None; expected a whole number"),
     ("steps", OUTSIDE, "the optimizer's values are .*; expected .*'steps'"),
+    ("no_decay", OUTSIDE, "the optimizer's values are .*; expected .*'no_decay'"),
     ("more", 1, "the optimizer's values are .*'more'.*; expected"),
     ("lr", "0.1", r"lr is '0\.1'; expected 0 or more"),
     ("lr", math.nan, "lr is nan; expected 0 or more"),

@@ -138,12 +138,14 @@ def test_a_checksum_that_was_taken_out_is_missed(saved, key):
     refused(saved, "is damaged: a checksum is missing")
 
 
-def test_files_of_format_1_are_read_without_checksums(saved, small_model):
-    _, description, _ = taken_apart(saved.read_bytes())
-    text = json.dumps(description | {"format": 1})
+def test_a_file_without_checksums_is_refused(saved):
+    text = json.dumps(taken_apart(saved.read_bytes())[1])
     save_file(load_file(saved), saved, metadata={"npformer": text})
-    np.testing.assert_array_equal(nf.load(saved).parameters().flat, small_model().parameters().flat)
-    assert nf.read_notes(saved) == {"task": "digits"}
+    refused(saved, "is damaged: a checksum is missing")
+    with pytest.raises(nf.CheckpointError, match="a checksum is missing"):
+        nf.read_notes(saved)
+    with pytest.warns(nf.CheckpointWarning, match="a checksum is missing; it was loaded all"):
+        nf.load(saved, force=True)
 
 
 @pytest.mark.parametrize("where", ["description", "metadata"])
@@ -177,7 +179,7 @@ def test_a_file_holds_any_dtype_shape_and_description(path, rng):
     state = np.random.default_rng(0).bit_generator.state  # has integers of 128 bits
     write_model_file(path, {"class": "Anything", "state": state, "losses": [np.inf]}, tensors)
     description, found = read_model_file(path)
-    assert description == {"format": 2, "class": "Anything", "state": state, "losses": [np.inf]}
+    assert description == {"format": 1, "class": "Anything", "state": state, "losses": [np.inf]}
     assert set(found) == set(tensors)
     for name, array in tensors.items():
         assert found[name].dtype == array.dtype
@@ -297,9 +299,9 @@ def test_what_a_plugin_makes_of_a_lie_is_said_in_words(path, small_model, monkey
     [
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
-        ('{"format": 2, "format": 2}', "'format' comes twice"),
+        ('{"format": 1, "format": 1}', "'format' comes twice"),
         ('{"format": true}', "has format True"),
-        ('{"format": "2"}', "has format '2'"),
+        ('{"format": "1"}', "has format '1'"),
         ('{"format": ' + "2" * 5000 + "}", "configuration is damaged"),
         ('"format"', "configuration is damaged"),
     ],
@@ -349,7 +351,7 @@ def test_dtypes_of_other_programs_do_not_hide_that_it_is_theirs(path):
     ids=str,
 )
 def test_a_table_of_tensors_that_contradicts_itself_is_refused(path, edit):
-    path.write_bytes(sealed({"a": np.zeros(2, "float32")}, {"format": 2}))
+    path.write_bytes(sealed({"a": np.zeros(2, "float32")}, {"format": 1}))
     entries, description, tensors = taken_apart(path.read_bytes())
     entries["a"].update(edit)
     path.write_bytes(joined(entries, description, tensors))
@@ -357,7 +359,7 @@ def test_a_table_of_tensors_that_contradicts_itself_is_refused(path, edit):
 
 
 def test_tensors_that_overlap_or_leave_a_gap_are_refused(path):
-    path.write_bytes(sealed({"a": np.zeros(2), "b": np.zeros(2)}, {"format": 2}))
+    path.write_bytes(sealed({"a": np.zeros(2), "b": np.zeros(2)}, {"format": 1}))
     entries, description, tensors = taken_apart(path.read_bytes())
     for offsets, extra in (([0, 16], b""), ([24, 40], bytes(8)), ([8, 24], b"")):
         entries["b"]["data_offsets"] = offsets

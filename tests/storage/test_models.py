@@ -186,7 +186,9 @@ def test_the_file_is_safetensors_and_no_pickle(saved):
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     description = json.loads(header.pop("__metadata__")["npformer"])
-    assert set(description) == {"format", "class", "config", "arguments", "notes"}
+    assert set(description) == {
+        *("format", "class", "config", "arguments", "registered", "frozen", "notes")
+    }
     assert len(data) == 8 + size + max(entry["data_offsets"][1] for entry in header.values())
 
 
@@ -345,12 +347,15 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (changed(format=3), "has format 3; this npformer reads formats 1 to 2. Update npformer"),
+        (changed(format=2), "has format 2; this npformer reads format 1. Update npformer"),
+        (changed(format=0), "has format 0; this npformer reads format 1. Update npformer"),
         (changed(format=None), "its npformer configuration is damaged .*Copy or save it again"),
         (lambda header: "{", "its npformer configuration is damaged .*Copy or save it again"),
         (lambda header: "[1]", "its npformer configuration is damaged .*Copy or save it again"),
         (changed(config={"depth": 3}), "has depth, which this .* does not know; .*pdate npformer"),
         (changed(config=None), "it has no 'config'.*save the model again"),
+        (changed(frozen=None), "it has no 'frozen'.*save the model again"),
+        (changed(frozen=3), "its 'frozen' is 3; expected a list of names.*save the model again"),
         (changed(config=3), "its description cannot be used.*save the model again"),
         (changed(config={"d_model": "8"}), "d_model is '8'; expected a whole number"),
         (changed(config={"mixer": "new"}), "mixer is 'new'; expected one of.*save the model again"),

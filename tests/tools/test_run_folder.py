@@ -209,7 +209,7 @@ def test_a_key_of_a_later_version_is_refused_by_name(tmp_path, refused):
     assert "'curriculum'" in refused("train", *SMALL, "--out", tmp_path, "--resume")
 
 
-def test_a_folder_of_an_earlier_version_cannot_go_on_but_be_replaced(tmp_path, refused):
+def test_a_folder_without_its_run_json_cannot_go_on_but_be_replaced(tmp_path, refused):
     train(tmp_path, "--epochs", 1)
     (tmp_path / "run.json").unlink()
     line = refused("train", *SMALL, "--out", tmp_path, "--resume")

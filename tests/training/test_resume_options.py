@@ -107,21 +107,15 @@ def test_accumulation_for_a_larger_batch_is_told_as_rounding(train):
         train(folder=train.folder, resume=True, batch_size=6)
 
 
-def test_a_checkpoint_of_version_0_1_goes_on(train):
-    """It says nothing of metrics and frozen parameters, and its loss has no class weights."""
-    whole, expected = train(validation=train.data)
-    train(StopAfter(6), folder=train.folder, validation=train.data)
+@pytest.mark.parametrize(("part", "name"), [("must", "frozen"), ("may", "numpy")])
+def test_a_checkpoint_without_a_setting_is_refused(train, part, name):
+    train(StopAfter(6), folder=train.folder)
     stored = folders.read(train.folder)
     values = {name: value for name, value in stored.values.items() if name in folders.SECTIONS}
-    for name in ("metric", "validation_metric", "validation_rows"):
-        del values["history"][name]
-    for name in ("metric", "frozen"):
-        del values["settings"]["must"][name]
-    assert "class_weight" not in values["settings"]["must"]["loss"]
+    del values["settings"][part][name]
     folders.write(train.folder, stored._replace(values=values))
-    model, history = train(folder=train.folder, resume=True, validation=train.data)
-    assert_same_weights(model, whole)
-    assert plain(history) == plain(expected)
+    with pytest.raises(nf.CheckpointError, match=f"'{name}'.*: was it edited"):
+        train(folder=train.folder, resume=True)
 
 
 def test_a_frozen_model_of_a_checkpoint_is_frozen(train):
