@@ -35,7 +35,8 @@ VERDICTS = ("equivalent", "speed only", "message only", "gap", "noticed elsewher
 IGNORED = ("test_house.py", "test_imports.py", "test_documents.py", "test_import_time.py")
 """Tests of the source's form, which fail for changes that mean nothing."""
 
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "benchmarks.mutants_plugin")
+PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "benchmarks.mutants_plugin")
+PYTEST = ("-m", "pytest", "-q", *PLUGINS)
 
 
 def run(arguments):

@@ -1,14 +1,34 @@
-"""Fixtures that tests share: a generator, masks, and small models."""
+"""How tests are run, and fixtures that they share: a generator, masks, and small models."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
+
+# Several processes run tests at once, on small arrays. NumPy's BLAS reads it as it is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
 
 import npformer as nf
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run folders of tests on all cores, and files in this process, which has begun sooner.
+
+    For pytest-xdist, where it is installed: in `addopts`, its options would be errors without it.
+    Workers call this function too, and must not start more of them.
+    """
+    if not config.pluginmanager.hasplugin("xdist") or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    option = config.option
+    if option.numprocesses is None and not option.tx and not all(".py" in a for a in config.args):
+        option.numprocesses = "auto"  # and 0 beside --pdb
+    if option.dist == "no":
+        option.dist = "loadgroup"  # tests of one `xdist_group` run one after the other
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,21 @@ import pytest
 import npformer as nf
 from npformer.storage import checkpoint_folder as folders
 from npformer.tools.cli import train as command
+from npformer.tools.recipes import RECIPES
 from tests.tools.conftest import metrics_of, names, run
 
-pytestmark = pytest.mark.usefixtures("no_curves")
+pytestmark = pytest.mark.usefixtures("no_curves", "few_samples")
 
 SMALL = ["majority", "--d-model", "8", "--heads", "2", "--d-ff", "8", "--layers", "1", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def few_samples():
+    """Let an epoch have ten steps: what happens to files does not depend on it."""
+    few = replace(RECIPES["majority"], load=lambda split, seed: nf.data.majority(seed, train=640))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RECIPES, "majority", few)
+        yield
 
 
 def train(folder, *words, status=0):

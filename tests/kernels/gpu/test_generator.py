@@ -106,7 +106,7 @@ def test_a_training_run_may_draw_its_masks_on_the_device() -> None:
         model = cases.classifier("float32", dropout=0.3).to("cupy")
         data = cases.batch(model)
         with fake_device.count() as counted:
-            history = nf.fit(model, data, epochs=2, batch_size=2, masks=masks, progress=False)
+            history = nf.fit(model, data, epochs=1, batch_size=2, masks=masks, progress=False)
         runs[name], uploads[name] = history.train_loss, counted.uploads
     assert runs["again"] == runs["device"] != runs["host"]
     assert uploads["device"] < uploads["host"]
