@@ -21,6 +21,7 @@ from npformer.core.builders import described, same_definition
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.initializers import INITIALIZERS, Seed
+from npformer.core.inputs import TwoInputLayer
 from npformer.core.layer import KEPT, Layer
 from npformer.core.out_of_memory import BatchTooLargeError, enough_memory, explained_memory_error
 from npformer.core.padding import Padding, check_ends_in_padding
@@ -29,7 +30,6 @@ from npformer.core.part_generator import part_generator, step_key
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.registry import PLUGIN_FILE, Registry
 from npformer.core.specs import parse_spec, split_names
-from npformer.core.two_inputs import TwoInputLayer
 
 __all__ = [
     "INITIALIZERS",

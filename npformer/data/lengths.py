@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.data.batch import Batch, Sequences
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
 
 WINDOW = 32
 """Batches among which samples are sorted in training: enough for little padding, and few enough

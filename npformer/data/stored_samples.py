@@ -17,7 +17,8 @@ import numpy as np
 
 from npformer.core import Padding
 from npformer.core.bar import bar
-from npformer.data.batch import Batch, as_inputs
+from npformer.core.inputs import as_inputs
+from npformer.data.batch import Batch
 from npformer.data.samples import Samples
 from npformer.data.stored import is_stored, read
 from npformer.data.weights import target_weights
@@ -233,7 +234,9 @@ class StoredSamples(Samples):
                 inputs, y, masks, types, loss=self._loss, sample_weight=weights
             )
         # a rank's part of a small batch
-        return Batch(as_inputs(inputs, masks, types), y, weights, None, self._model.targets_of)
+        return Batch(
+            as_inputs(self._model, inputs, masks, types), y, weights, None, self._model.targets_of
+        )
 
     def _with_masks(self, batch: Batch) -> Batch:
         """Return samples with a mask for each input, if any of all samples has one."""

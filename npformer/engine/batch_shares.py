@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npformer.core.cut_masks import Cut
-from npformer.data.batch import Batch, Sequences
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
 from npformer.losses import Loss
 
 

@@ -31,6 +31,10 @@ class Call:
     output: Any
     bytes_cached: int = 0
 
+    def inputs(self) -> tuple[Array, ...]:
+        """Return the arrays of the input."""
+        return self.input if isinstance(self.input, tuple) else (self.input,)
+
     def outputs(self) -> tuple[Array, ...]:
         """Return the arrays of the output."""
         return arrays_of(self.output)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npformer.core import Array, Layer
-from npformer.core.two_inputs import Inputs, per_input
+from npformer.core.inputs import Inputs
 from npformer.inspection.calls import Call
 from npformer.inspection.trace import trace
 from npformer.mixers import Mixer
@@ -37,11 +37,12 @@ def explain(
     ``explain(a, b, context)``.
     """
     return [
-        Explanation(call.name, type(call.layer).__name__, _matrices(call.layer, call))
+        Explanation(call.name, type(call.layer).__name__, _matrices(call))
         for call in trace(layer, x, mask, types)
         if isinstance(call.layer, Mixer)
     ]
 
 
-def _matrices(mixer: Any, call: Call) -> Array:
-    return mixer.explain(*per_input(mixer, "x", call.input), call.context)
+def _matrices(call: Call) -> Array:
+    mixer: Any = call.layer
+    return mixer.explain(*call.inputs(), call.context)

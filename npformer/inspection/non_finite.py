@@ -5,7 +5,7 @@ from itertools import zip_longest
 from typing import Any
 
 from npformer.core import Array, Layer, Parameters, array_module
-from npformer.core.two_inputs import Inputs, names_of_inputs, per_input
+from npformer.core.inputs import Inputs, as_given, names_of
 from npformer.engine import fast
 from npformer.inspection.calls import Call, who
 from npformer.inspection.trace import prepared, trace
@@ -19,13 +19,13 @@ def first_non_finite(
     It looks at the input, then at the parameters, then at each layer's output in the order of
     computation. The arguments are those of `trace`.
     """
-    x, mask, types = prepared(layer, x, mask, types)
-    for name, given in zip(names_of_inputs(layer), per_input(layer, "x", x), strict=True):
-        if given.dtype.kind == "f" and not _finite(given):
+    inputs = prepared(layer, x, mask, types)
+    for name, each in zip(names_of(inputs), inputs, strict=True):
+        if each.x.dtype.kind == "f" and not _finite(each.x):
             return f"the input {name}"
     if (parameter := non_finite_parameter(layer)) is not None:
         return parameter
-    calls = trace(layer, x, mask, types)
+    calls = trace(layer, *as_given(inputs))
     if found := _first_non_finite_output(calls):
         return found
     layers, of_twins = dict(layer.layers()), []
@@ -33,7 +33,7 @@ def first_non_finite(
         plain = layers[call.name]
         twin: Any = fast(plain)
         if twin is not plain:
-            y, _ = twin.forward(*per_input(plain, "x", call.input), call.context)
+            y, _ = twin.forward(*call.inputs(), call.context)
             of_twins.append(replace(call, output=y))
     if found := _first_non_finite_output(of_twins):
         return (

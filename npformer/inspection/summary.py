@@ -3,7 +3,7 @@
 import math
 
 from npformer.core import Layer, Parameter, checks
-from npformer.core.two_inputs import Inputs
+from npformer.core.inputs import Inputs
 from npformer.engine import enabled
 from npformer.engine.twins import as_written
 from npformer.inspection.trace import trace

@@ -17,7 +17,15 @@ from npformer.core import (
     described,
     to_numpy,
 )
-from npformer.core.two_inputs import Inputs, check_inputs, context_arguments, per_input
+from npformer.core.inputs import (
+    Inputs,
+    Sequences,
+    arrays_of,
+    as_given,
+    as_inputs,
+    checked_inputs,
+    within,
+)
 from npformer.inspection.calls import BackwardCall, Call, shapes
 from npformer.inspection.recorder import Recorder
 from npformer.inspection.trace_table import as_html, as_text, trace_tables
@@ -126,14 +134,13 @@ def trace(
     checks.instance("layer", layer, Layer)
     if dy is not None and labels is not None:
         raise ValueError("dy and labels are both given; expected one of the two to start from")
-    x, mask, types = prepared(layer, x, mask, types)
+    inputs = prepared(layer, x, mask, types)
     if labels is not None:
-        labels = _targets(layer, x, labels, mask, types)
+        labels = _targets(layer, labels, inputs)
     observed: Any = copy.deepcopy(layer)
     recorder = Recorder(observed)
-    inputs, context = per_input(layer, "x", x), context_arguments(layer, mask, types)
-    y, cache = observed.forward(*inputs, Context(**context))
-    recorder.weigh(cache, (*inputs, *context.values()))
+    y, cache = observed.forward(*arrays_of(inputs), within(inputs, Context()))
+    recorder.weigh(cache, [array for each in inputs for array in (each.x, each.mask, each.types)])
     if dy is None and labels is None:
         return Trace(recorder.stop())
     loss = None
@@ -148,32 +155,28 @@ def trace(
     return Trace(recorder.stop(), recorder.backward, gradients, loss)
 
 
-def prepared(
-    layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None
-) -> tuple[Inputs, Inputs, Inputs]:
-    """If the layer is a model, return its inputs checked, uploaded and with padding set to 0."""
+def prepared(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tuple[Sequences, ...]:
+    """Return checked inputs; for a model, uploaded and with padding set to 0."""
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
-        given: tuple[Inputs, Inputs, Inputs] = layer.upload(
-            layer.check(x, mask=mask, types=types)
-        ).given()
-        return given
+        batch = layer.upload(layer.check(x, mask=mask, types=types))
+        return batch.inputs  # type: ignore[no-any-return]
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
+    inputs = as_inputs(layer, x, mask, types)
     if not isinstance(embed, InputEmbedding):
-        check_inputs(layer, x, mask)
-        return x, mask, types
-    (x,), (mask,) = per_input(layer, "x", x), per_input(layer, "mask", mask)
+        return checked_inputs(inputs)
     x, mask = embed.prepare(x, mask)
-    return x, mask, embed.prepare_types(types, x)
+    return as_inputs(layer, x, mask, embed.prepare_types(types, x))
 
 
-def _targets(layer: Layer, x: Inputs, labels: Array, mask: Inputs, types: Inputs) -> Array:
+def _targets(layer: Layer, labels: Array, inputs: tuple[Sequences, ...]) -> Array:
     """Return labels checked and uploaded, for a model that has a loss."""
     if not hasattr(layer, "loss") or not hasattr(layer, "batch"):
         raise TypeError(
-            f"labels are given and layer is a {type(layer).__name__}; expected a "
-            "SequenceClassifier, which has a loss. For other layers give dy, the gradient to start "
-            "from"
+            f"labels are given and layer is a {type(layer).__name__}; expected an "
+            "npformer.Model, which has a loss, such as a SequenceClassifier. For other layers give "
+            "dy, the gradient to start from"
         )
+    x, mask, types = as_given(inputs)
     return layer.batch(x, labels, mask, types).y
 
 

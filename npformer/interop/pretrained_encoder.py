@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Seed, asarray, checks, initializers, to_numpy
-from npformer.data.batch import as_inputs
+from npformer.core.inputs import as_given, as_inputs
 from npformer.data.lengths import LongestFirst
 from npformer.interop.architecture import Architecture
 from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
@@ -157,10 +157,12 @@ class PretrainedEncoder:
         ids, mask, types = self._inputs(texts, None, stacklevel=4)
         if not len(ids):
             return nothing
-        batches = LongestFirst(as_inputs(ids, mask, types), batch_size, by_length=True)
+        batches = LongestFirst(
+            as_inputs(self.encoder, ids, mask, types), batch_size, by_length=True
+        )
         found = []
         for batch in batches.share(0, 1):
-            some_ids, some_mask, some_types = batch.given()
+            some_ids, some_mask, some_types = as_given(batch.inputs)
             kept = None if np.all(some_mask) else asarray(some_mask, self.encoder.backend)
             hidden = self.encoder(some_ids, kept, some_types).hidden
             found.append(convert(hidden, kept))

@@ -19,7 +19,8 @@ from npformer.core import (
     checks,
     initializers,
 )
-from npformer.data.batch import Batch, as_inputs
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
 from npformer.layers import (
     GELU,
     Dropout,
@@ -127,7 +128,7 @@ def benchmark_loss_and_gradients(model: Layer, x: Array, y: Array) -> tuple[floa
     checks.shape("x", x, ("batch", "length", "d_model"))
     loss, gradients = BinaryCrossEntropy(), Gradients(model)
     loss.check(y, x.shape[:1], n_classes=2)
-    batch = Batch(as_inputs(x), asarray(y, model.backend))
+    batch = Batch((Sequences(x),), asarray(y, model.backend))
     context = Context(training=True)
     return float(accumulate(model, loss, batch, context, gradients)), gradients
 

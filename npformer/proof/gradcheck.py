@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Layer, checks
-from npformer.core.two_inputs import context_arguments, names_of_inputs
+from npformer.core.inputs import as_inputs, checked_inputs, within
 from npformer.engine import fast
 from npformer.proof.finite_differences import Probe
 from npformer.proof.problem import layer_problem, pair_problem
@@ -122,11 +122,11 @@ def gradcheck(
 
     def new_context() -> Context:
         generator = np.random.default_rng(seed) if training else None
-        return Context(training=training, generator=generator, **of_inputs)
+        return within(checked, Context(training=training, generator=generator))
 
     if isinstance(target, Layer):
         _require_layer_arguments(target, inputs, wrt, options)
-        of_inputs = context_arguments(target, mask, types)
+        checked = checked_inputs(as_inputs(target, inputs, mask, types))
         problem = layer_problem(target, inputs, new_context)
     else:
         given = {"mask": mask, "types": types}
@@ -172,14 +172,11 @@ def gradcheck(
 def _require_layer_arguments(
     layer: Layer, inputs: tuple[Any, ...], wrt: Sequence[str] | None, options: dict[str, Any]
 ) -> None:
-    names, kind = names_of_inputs(layer), type(layer).__name__
-    if len(inputs) != len(names):
-        given = f"{len(inputs)} input{'s' * (len(inputs) != 1)}"
-        if len(names) == 1:
-            advice = "A layer with two is derived from npformer.TwoInputLayer"
-            raise TypeError(f"got {given}; expected one, x, for {kind} has one input. {advice}")
+    if len(inputs) != (n := layer.n_inputs):
+        expected = "one, x" if n == 1 else "two, a and b: gradcheck(layer, a, b)"
         raise TypeError(
-            f"got {given}; expected two, a and b, for {kind} has two: gradcheck(layer, a, b)"
+            f"got {len(inputs)} input{'s' * (len(inputs) != 1)}; expected {expected}, for "
+            f"{type(layer).__name__} has {n}. How many a class has is its n_inputs"
         )
     unused = [*options, *(["wrt"] if wrt is not None else [])]
     if unused:

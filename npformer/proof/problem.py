@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Context, Gradients, Layer, backend_of, described
-from npformer.core.two_inputs import names_of_inputs
+from npformer.core import Context, Gradients, Layer, described
+from npformer.core.inputs import names_of
 from npformer.proof import complex_step
 
 Forward = Callable[[], tuple[Any, Any]]
@@ -47,9 +47,7 @@ def layer_problem(
     dtype: str = "float64",
 ) -> Problem:
     """Return a layer, or its twin, as a function of its inputs and parameters."""
-    names = names_of_inputs(layer)
-    backend_of(**dict(zip(names, inputs, strict=True)))
-    parameters = layer.parameters()
+    names, parameters = names_of(inputs), layer.parameters()
     # A parameter may be called x, too.
     names = tuple(f"input {name}" if name in parameters else name for name in names)
     given = {name: np.array(x) for name, x in zip(names, inputs, strict=True)}  # changed in place

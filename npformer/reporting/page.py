@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from npformer.core.inputs import as_given
 from npformer.data.batch import Batch
 from npformer.inspection.trace import trace
 from npformer.reporting.elements import document, e
@@ -40,7 +41,7 @@ def page(
     for name, model in models.items():
         batch = batches[name]
         some = batch.of_rows(list(chosen))
-        x, mask, _ = some.given()
+        x, mask, _ = as_given(some.inputs)
         found = trace(model, x, mask, labels=some.y)
         looked.append(Looked(judge(name, model, batch, batch_size), found))
     left_out: list[str] = []

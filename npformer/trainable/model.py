@@ -28,7 +28,8 @@ from npformer.core import (
     step_key,
     to_numpy,
 )
-from npformer.data.batch import Batch, Sequences, as_inputs
+from npformer.core.inputs import Sequences, as_inputs
+from npformer.data.batch import Batch
 from npformer.data.samples import Samples
 from npformer.data.weights import target_weights
 from npformer.engine.snapshot import snapshot_of
@@ -417,13 +418,7 @@ class Model(Layer):
 
     def _inputs(self, x: Any, mask: Any, types: Any) -> tuple[Sequences, ...]:
         """Return checked inputs of a user's arrays."""
-        inputs = as_inputs(x, mask, types)
-        if len(inputs) != self.n_inputs:
-            raise TypeError(
-                f"x is {described(x)}, for {len(inputs)} inputs; expected {self.n_inputs}, which "
-                f"is n_inputs of {type(self).__name__}: an array, or a tuple of one for each input"
-            )
-        return self.check_inputs(inputs)
+        return self.check_inputs(as_inputs(self, x, mask, types))
 
 
 def _uploaded(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:

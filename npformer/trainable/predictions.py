@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npformer.core import Array, checks, to_numpy
-from npformer.data.batch import Batch, Sequences
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
 from npformer.data.lengths import LongestFirst
 from npformer.data.stored import read
 from npformer.data.stored_samples import rows_at_once

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npformer.core import Array, Padding, check_ends_in_padding
-from npformer.data.batch import Batch, Sequences
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
 from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
 from npformer.models import SequenceModel

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,43 +29,28 @@ from npformer.training.history import History
 from npformer.training.loss_watch import LossWatch
 
 
+@dataclass
 class Checkpoints(Callback):
     """Writes the state of a training into a folder, which is locked, every so many epochs.
 
-    Parameters
-    ----------
-    folder : Path
-    every : int
-        Epochs between two checkpoints.
-    batches, dropout
-        What the training draws from, beside what the state has.
-    own : mapping of str to Callback
-        Those of `fit` that have something to remember.
-    of_user : list of Callback
-    settings : dict
-        What the training was given: see `settings_of`.
-    ranks : Communicator
-        The first rank writes; what it reads, all take over.
+    The first rank writes; what it reads, all take over.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        every: int,
-        batches: Batches,
-        dropout: Any,
-        own: Mapping[str, Callback],
-        of_user: list[Callback],
-        settings: dict[str, Any],
-        ranks: Communicator,
-    ) -> None:
-        self.folder, self.every, self.batches, self.ranks = folder, every, batches, ranks
-        self.generators = {"shuffle": batches.shuffle}
-        if dropout is not batches.shuffle:
-            self.generators["dropout"] = dropout
-        self.own, self.of_user, self.settings = own, of_user, settings
-        self._steps_before: dict[str, int] = {}  # by whom, in earlier processes
-        self._written: tuple[int, int, bool] | None = None  # `_position` of the latest checkpoint
+    folder: Path
+    every: int  # epochs between two checkpoints
+    batches: Batches
+    dropout: Any  # the generator of its masks
+    own: Mapping[str, Callback]  # those of `fit` that have something to remember
+    of_user: list[Callback]
+    settings: dict[str, Any]  # what the training was given: `settings_of`
+    ranks: Communicator
+    _steps_before: dict[str, int] = field(default_factory=dict)  # by whom, in earlier processes
+    _written: tuple[int, int, bool] | None = None  # `_position` of the latest checkpoint
+
+    def generators(self) -> dict[str, Any]:
+        """Return the generators by name; that of dropout may be the one that shuffles."""
+        own = {} if self.dropout is self.batches.shuffle else {"dropout": self.dropout}
+        return {"shuffle": self.batches.shuffle, **own}
 
     def begin(self, state: TrainingState, resume: bool) -> None:
         """Go on from the checkpoint in the folder, if there is one; it is an error not to want to.
@@ -145,7 +132,7 @@ class Checkpoints(Callback):
         return {
             "model": {**model_description(state.model), "tensors": tensors_of(state.model)},
             "optimizer": {"values": values, "moments": moments},
-            "generators": {name: generator_state(g) for name, g in self.generators.items()},
+            "generators": {name: generator_state(g) for name, g in self.generators().items()},
             "history": state.history.to_dict(),
             "progress": {
                 "epoch": state.epoch,
@@ -189,9 +176,9 @@ class Checkpoints(Callback):
                 "with which the training began"
             )
         history = History.from_dict(stored["history"])
-        generators = {name: stored["generators"][name] for name in self.generators}
-        for of_generator in generators.values():
-            check_state(of_generator)
+        generators = [(g, stored["generators"][name]) for name, g in self.generators().items()]
+        for _, its_state in generators:
+            check_state(its_state)
         callbacks = _matched(self.of_user, progress["callbacks"])
         # Nothing has been changed yet; from here on nothing is expected to fail.
         optimizer = stored["optimizer"]
@@ -199,8 +186,8 @@ class Checkpoints(Callback):
         state.optimizer.lr = float(optimizer["values"]["lr"])  # callbacks may have changed it
         for name, parameter in parameters.items():
             parameter.value[...] = asarray(tensors[name], state.model.backend)
-        for name, of_generator in generators.items():
-            restore_generator(self.generators[name], of_generator)
+        for generator, its_state in generators:
+            restore_generator(generator, its_state)
         self.batches.load_state_dict(progress["batches"])
         state._resume(history, progress)
         for name, each in self.own.items():
@@ -234,8 +221,8 @@ def settings_of(
     return {
         "must": {
             "model": description["class"],
-            "config": _json(description["config"]),
-            "arguments": _json(description["arguments"]),
+            "config": description["config"],
+            "arguments": json.loads(json.dumps(description["arguments"])),  # as they will be read
             "data": task.samples.digest,
             "validation": None if task.held_out is None else task.held_out.digest,
             "batch_size": batches.batch_size,
@@ -290,12 +277,3 @@ def _plain_settings(loss: Any) -> dict[str, Any]:
         elif isinstance(value, bool | int | float | str):
             found[name] = value
     return found
-
-
-def _json(values: Any) -> Any:
-    """Return values as they will be when they have been written to JSON and read."""
-    if isinstance(values, dict):
-        return {str(name): _json(value) for name, value in values.items()}
-    if isinstance(values, list | tuple):
-        return [_json(value) for value in values]
-    return values

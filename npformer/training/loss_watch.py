@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, array_module, explained_memory_error, to_numpy
+from npformer.core.inputs import as_given
 from npformer.data.samples import Samples
 from npformer.distributed import Communicator
 from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
@@ -144,13 +145,12 @@ def non_finite_tensor(model: Model, samples: Any) -> str:
     for piece in pieces:
         for each in samples.of_rows(piece).inputs:
             if each.x.dtype.kind == "f":
-                kept = each.x if each.padding is None else each.x[each.padding.mask]  # or anything
+                kept = each.x if each.padding is None else each.x[each.mask]  # or anything
                 if not np.isfinite(kept).all():
                     return "the input x"
     for piece in pieces:
-        x, mask, types = samples.of_rows(piece).given()
         with np.errstate(all="ignore"):
-            found = first_non_finite(model, x, mask, types)
+            found = first_non_finite(model, *as_given(samples.of_rows(piece).inputs))
         if found is not None:
             return found
     return LOSS_ITSELF

@@ -1,0 +1,161 @@
+"""Inputs of layers and models: one, or two.
+
+Users give x, mask and types as an array each, or for two inputs as tuples with an entry for each.
+Inside they are a tuple of `Sequences`. A layer with two inputs has the passes::
+
+    y, cache = layer.forward(a, b, context)
+    da, db = layer.backward(dy, cache, gradients)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.core.arrays import backend_of
+from npformer.core.backend import Array
+from npformer.core.builders import described
+from npformer.core.context import Context
+from npformer.core.gradients import Gradients
+from npformer.core.layer import Layer
+from npformer.core.padding import Padding
+
+Inputs = Any
+"""An array, or a tuple with an entry for each input: inputs, masks (or None) or types (or None)."""
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """One input, for a batch of samples."""
+
+    x: Array  # as the layer takes it: (batch, length), or (batch, length, features)
+    padding: Padding | None = None
+    types: Array | None = None  # of the tokens: whole numbers, (batch, length)
+
+    @property
+    def mask(self) -> Array | None:
+        """True = keep; None keeps every token."""
+        return None if self.padding is None else self.padding.mask
+
+    @property
+    def length(self) -> int:
+        """The number of tokens of each sample, padding included."""
+        return int(self.x.shape[1]) if self.x.ndim > 1 else 1
+
+    def lengths(self) -> np.ndarray:
+        """Return how many tokens each sample needs: up to its last kept one, at least 1."""
+        if self.padding is None:
+            return np.full(len(self.x), self.length)
+        mask = self.padding.on_host()
+        last = mask.shape[1] - mask[:, ::-1].argmax(axis=1)
+        return np.where(mask.any(axis=1), last, 1)
+
+    def of_rows(self, rows: Any) -> Sequences:
+        """Return some samples: a slice, or an array of row numbers."""
+        padding = None if self.padding is None else self.padding.of_rows(rows)
+        return Sequences(self.x[rows], padding, None if self.types is None else self.types[rows])
+
+    def cut(self, length: int) -> Sequences:
+        """Return the first tokens of each sample, on the host; without padding all are needed."""
+        if self.padding is None or length >= self.length:
+            return self
+        types = None if self.types is None else self.types[:, :length]
+        return Sequences(self.x[:, :length], Padding(self.padding.on_host()[:, :length]), types)
+
+
+class TwoInputLayer(Layer):
+    """A function of two inputs, with parameters, such as cross-attention.
+
+    ``context.padding`` and ``context.types`` belong to the first input, ``context.memory_padding``
+    and ``context.memory_types`` to the second.
+    """
+
+    n_inputs = 2
+
+    def forward(  # type: ignore[override]
+        self, a: Array, b: Array, context: Context
+    ) -> tuple[Array, Any]:
+        """Return the result and what `backward` needs."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to go forward")
+
+    def backward(
+        self, dy: Array, cache: Any, gradients: Gradients
+    ) -> tuple[Array | None, Array | None]:
+        """Add the gradients of the parameters to `gradients` and return (da, db).
+
+        Either of the two is None if its input has no gradient, as token ids.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how to go backward")
+
+    def __call__(  # type: ignore[override]
+        self, a: Array, b: Array, mask: tuple[Array | None, Array | None] | None = None
+    ) -> Array:
+        """Return the result at evaluation. `mask` has a mask or None for each input."""
+        inputs = checked_inputs(as_inputs(self, (a, b), mask))
+        return self.forward(a, b, within(inputs, Context(keep=False)))[0]
+
+
+def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
+    """Return the inputs of a layer from a user's arrays, which are not looked at."""
+    n, several = layer.n_inputs, []
+    for name, value in (("x", x), ("mask", mask), ("types", types)):
+        entries = value if isinstance(value, tuple) else (value,)
+        if value is None:
+            entries = (None,) * n
+        if len(entries) != n:
+            what = f"a tuple of {len(value)}" if isinstance(value, tuple) else described(value)
+            expected = "one array" if n == 1 else f"a tuple of {n}, {name}=(that of a, that of b)"
+            raise TypeError(
+                f"{name} is {what}; expected {expected}, for {type(layer).__name__} has {n} "
+                f"input{'s' * (n > 1)}. How many a class has is its n_inputs"
+            )
+        several.append(entries)
+    return tuple(
+        Sequences(x, None if mask is None else Padding(mask), of_tokens)
+        for x, mask, of_tokens in zip(*several, strict=True)
+    )
+
+
+def checked_inputs(inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
+    """Return inputs after checking that they are arrays of one backend, and that masks fit."""
+    names = names_of(inputs)
+    arrays = {name: each.x for name, each in zip(names, inputs, strict=True)}
+    masks = {f"mask of {name}": e.mask for name, e in zip(names, inputs, strict=True) if e.padding}
+    backend_of(**arrays, **masks)
+    for name, each in zip(names, inputs, strict=True):
+        if each.padding is not None:
+            called = "mask" if len(inputs) == 1 else f"mask of {name}"
+            checks.mask(called, each.padding.mask, tuple(each.x.shape[:2]))
+    return inputs
+
+
+def names_of(inputs: Sequence[Any]) -> tuple[str, ...]:
+    """Return what the inputs of a layer are called."""
+    return ("x",) if len(inputs) == 1 else ("a", "b")
+
+
+def arrays_of(inputs: tuple[Sequences, ...]) -> tuple[Array, ...]:
+    """Return what a layer takes: an array for each input."""
+    return tuple(each.x for each in inputs)
+
+
+def as_given(inputs: tuple[Sequences, ...]) -> tuple[Any, Any, Any]:
+    """Return x, mask and types as users give them."""
+    several = [(each.x, each.mask, each.types) for each in inputs]
+    x, mask, types = several[0] if len(several) == 1 else zip(*several, strict=True)
+    return x, mask, types
+
+
+def within(inputs: tuple[Sequences, ...], context: Context) -> Context:
+    """Return `context` with the padding and the types of inputs."""
+    if all(each.padding is None and each.types is None for each in inputs):
+        return context
+    first, *second = inputs
+    context = replace(context, padding=first.padding, types=first.types)
+    for memory in second:
+        context = replace(context, memory_padding=memory.padding, memory_types=memory.types)
+    return context
