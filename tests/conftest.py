@@ -14,6 +14,18 @@ import pytest
 
 import npformer as nf
 
+IN_TURN = (
+    "tests/distributed/",
+    "tests/engine/test_prediction.py",
+    "tests/engine/test_processes.py",
+    "tests/faults/test_kills.py",
+    "tests/faults/test_mutated_files.py",
+    "tests/faults/test_workers.py",
+    "tests/gpu/",
+    "tests/storage/test_model_file.py",
+)
+"""Tests that start processes, measure time or share a GPU: they run one after the other."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
@@ -27,8 +39,22 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option = config.option
     if option.numprocesses is None and not option.tx and not all(".py" in a for a in config.args):
         option.numprocesses = "auto"  # and 0 beside --pdb
-    if option.dist == "no":
-        option.dist = "loadgroup"  # tests of one `xdist_group` run one after the other
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process the next test, and all that run in turn to one of them.
+
+    The marker `xdist_group` would say the same, but pytest-xdist 3.8 does not see it beside
+    pytest 9.2, in which names of tests cannot be changed.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class InTurn(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "in turn" if nodeid.startswith(IN_TURN) else nodeid
+
+    return InTurn(config, log)
 
 
 @pytest.fixture

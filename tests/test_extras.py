@@ -7,6 +7,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+from tests.conftest import IN_TURN
+
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"npformer", "tests", "docs", "benchmarks"}
 BROUGHT_BY = {"sklearn": "scikit-learn", "joblib": "scikit-learn"}
@@ -59,3 +61,7 @@ def test_an_import_of_something_else_is_found():
         "torch",
     }
     assert missing('torch = pytest.importorskip("torch")\nfrom torch import nn') == set()
+
+
+def test_what_runs_in_turn_is_there():
+    assert [name for name in IN_TURN if not (ROOT / name).exists()] == []

@@ -1,8 +1,11 @@
 """The house: short files, docstrings that weigh less than code, and rooms that one finds."""
 
 import ast
+import io
 import re
+import tokenize
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,29 @@ FILES = sorted((ROOT / "npformer").rglob("*.py"))
 LONGEST = 300
 """Lines of a file that people read."""
 
+BUDGET: dict[str, int] = {}
+"""Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
+number says why in that commit."""
+
+IN_ALL = 0
+"""The same of the whole package."""
+
+LONGEST_FUNCTION = 60
+"""Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
+
+MOST_FIELDS = 12
+"""Fields of an object in `training`, private ones included."""
+
+MOST_FILES = 15
+"""Files in `training`."""
+
 AGAIN = ("npformer/engine/cpu/", "npformer/engine/gpu/", "npformer/exercises/solved/")
 """The pairs of `functional` once more, under the same names: as kernels, and as exercises."""
+
+NOT_CODE = {
+    getattr(tokenize, name)
+    for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")
+}
 
 QUESTION = re.compile(
     r"^\| (?P<question>.+\?) \| `(?P<file>\S+)` \| `(?P<name>\S+)` \|$", re.MULTILINE
@@ -58,6 +82,81 @@ def weights(file: Path) -> tuple[int, int]:
         if number not in strings and line.strip() and not line.lstrip().startswith("#")
     ]
     return len(strings), len(code)
+
+
+def lines_of_code(file: Path) -> int:
+    """Return how many lines of code a file has: no docstrings, comments, imports, blank lines."""
+    text = file.read_text("utf-8")
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        string = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if string or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NOT_CODE:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - left_out)
+
+
+def floor_of(file: Path) -> str:
+    return file.relative_to(ROOT / "npformer").with_suffix("").parts[0]
+
+
+def test_every_floor_keeps_its_budget():
+    found: Counter[str] = Counter()
+    for file in FILES:
+        found[floor_of(file)] += lines_of_code(file)
+    assert set(found) == set(BUDGET)
+    over = {floor: n for floor, n in found.items() if n > BUDGET[floor]}
+    assert over == {}, "take away what the change makes unnecessary, or say why there is more"
+    assert sum(found.values()) <= IN_ALL
+    assert sum(BUDGET.values()) == IN_ALL, "who raises one number raises the other"
+
+
+def test_lines_of_code_are_counted_without_what_explains_them(tmp_path):
+    file = tmp_path / "some.py"
+    file.write_text(
+        '"""Doc.\n\nMore."""\n\nimport os\n\n# why\nX = (\n    1,  # one\n)\n"""About X."""\n\n\n'
+        'def f(x):\n    """Return x."""\n    text = """a\n\n    b"""\n    return x, text\n',
+        "utf-8",
+    )
+    assert lines_of_code(file) == 8
+
+
+TRAINING = sorted((ROOT / "npformer" / "training").glob("*.py"))
+
+
+def test_training_is_a_small_floor():
+    assert len(TRAINING) <= MOST_FILES
+
+
+@pytest.mark.parametrize("file", TRAINING, ids=name_of)
+def test_functions_of_training_fit_on_a_screen(file):
+    for name, node in definitions(file).items():
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            n = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+            assert n <= LONGEST_FUNCTION, f"{name} has {n} lines"
+
+
+@pytest.mark.parametrize("file", TRAINING, ids=name_of)
+def test_objects_of_training_have_few_fields(file):
+    for name, node in definitions(file).items():
+        if isinstance(node, ast.ClassDef):
+            fields = {
+                each.target.id
+                for each in node.body
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+            } | {
+                each.attr
+                for each in ast.walk(node)
+                if isinstance(each, ast.Attribute)
+                and isinstance(each.ctx, ast.Store)
+                and isinstance(each.value, ast.Name)
+                and each.value.id == "self"
+            }
+            assert len(fields) <= MOST_FIELDS, f"{name} has {sorted(fields)}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)

@@ -23,9 +23,6 @@ needs_mpi = pytest.mark.skipif(
     reason="needs mpi4py and mpiexec: python -m pip install 'npformer[mpi]'",
 )
 
-in_turn = pytest.mark.xdist_group("processes")
-"""Of tests whose ranks fill the cores by themselves, and are waited for."""
-
 
 def command_of(n, program, *arguments):
     """Return the words that start a program of this folder as n ranks; 0: without mpiexec."""

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from tests.distributed.ranks import ROOT, environment, in_turn, mpiexec, needs_mpi
+from tests.distributed.ranks import ROOT, environment, mpiexec, needs_mpi
 
-pytestmark = [needs_mpi, in_turn]
+pytestmark = needs_mpi
 
 TINY = ["--epochs=3", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1", "--split=ordered"]
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from npformer.distributed import Communicator, as_communicator, launched_ranks
-from tests.distributed.ranks import ROOT, environment, in_turn, needs_mpi, run_ranks
-
-pytestmark = in_turn
+from tests.distributed.ranks import ROOT, environment, needs_mpi, run_ranks
 
 
 @needs_mpi

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.distributed.ranks import in_turn, needs_mpi, run_ranks
+from tests.distributed.ranks import needs_mpi, run_ranks
 from tests.distributed.test_equal import assert_weights_equal
 
-pytestmark = [needs_mpi, in_turn]
+pytestmark = needs_mpi
 
 SETTINGS = {"mixers": list(nf.MIXERS), "epochs": 3, "lr": 3e-3, "clip_norm": 1.0}
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.distributed.ranks import in_turn, needs_mpi, run_ranks
+from tests.distributed.ranks import needs_mpi, run_ranks
 
-pytestmark = [needs_mpi, in_turn]
+pytestmark = needs_mpi
 
 SETTINGS = {"mixers": list(nf.MIXERS), "epochs": 17, "clip_norm": 1.0, "weight_decay": 0.01}
 """102 steps of each mixer, with padding, dropout, clipping and weight decay."""

@@ -6,9 +6,9 @@ import time
 import pytest
 
 import npformer as nf
-from tests.distributed.ranks import in_turn, needs_mpi, run_ranks
+from tests.distributed.ranks import needs_mpi, run_ranks
 
-pytestmark = [needs_mpi, in_turn]
+pytestmark = needs_mpi
 
 
 def ends(n, folder):

@@ -10,9 +10,9 @@ import time
 import pytest
 
 import npformer as nf
-from tests.distributed.ranks import ROOT, command_of, environment, in_turn, needs_mpi, run_ranks
+from tests.distributed.ranks import ROOT, command_of, environment, needs_mpi, run_ranks
 
-pytestmark = [needs_mpi, in_turn]
+pytestmark = needs_mpi
 
 KILLS = int(os.environ.get("NPFORMER_KILLS", "25"))
 """For each number of ranks."""

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.distributed.ranks import in_turn, needs_mpi
+from tests.distributed.ranks import needs_mpi
 from tests.distributed.test_equal import assert_equal, trained
 
-pytestmark = [needs_mpi, in_turn]
+pytestmark = needs_mpi
 
 MIXERS = ["attention", "dense_synthesizer"]
 

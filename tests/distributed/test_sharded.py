@@ -7,10 +7,8 @@ import time
 import pytest
 
 import npformer as nf
-from tests.distributed.ranks import in_turn, needs_mpi, run_ranks
+from tests.distributed.ranks import needs_mpi, run_ranks
 from tests.distributed.test_equal import assert_equal, trained
-
-pytestmark = in_turn
 
 FEW = {"mixers": ["attention", "fourier"], "epochs": 4}
 

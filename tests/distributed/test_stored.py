@@ -8,11 +8,11 @@ import pytest
 
 import npformer as nf
 from tests.distributed.large import FEATURES, LENGTH, N
-from tests.distributed.ranks import in_turn, needs_mpi, run_ranks
+from tests.distributed.ranks import needs_mpi, run_ranks
 from tests.distributed.test_equal import assert_weights_equal
 from tests.distributed.train import model_of, samples
 
-pytestmark = [needs_mpi, in_turn]
+pytestmark = needs_mpi
 
 DATA = samples()
 SETTINGS = {"epochs": 3, "batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}

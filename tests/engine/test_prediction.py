@@ -18,10 +18,7 @@ from npformer.engine.worker_counts import choose_workers
 from npformer.models import SequenceModel
 from tests.engine.helpers import blas_threads, linux_only, refuse_fork
 
-pytestmark = [
-    pytest.mark.usefixtures("many_cores"),
-    pytest.mark.xdist_group("processes"),  # it looks for children
-]
+pytestmark = pytest.mark.usefixtures("many_cores")
 
 
 @pytest.fixture

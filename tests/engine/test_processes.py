@@ -18,8 +18,6 @@ from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.engine.processes import CannotCopyError, Copies, CopyDiedError, possible, shared_array
 from tests.engine.helpers import in_threads, linux_only, refuse_memory
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 
 @pytest.fixture
 def copies():

@@ -6,13 +6,9 @@ import pytest
 
 from tests.faults.kills import Fit, Train, kills
 
-pytestmark = [
-    pytest.mark.skipif(
-        sys.platform != "linux",
-        reason="not Linux: copies of the process, and their ids, are its own",
-    ),
-    pytest.mark.xdist_group("processes"),
-]
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="not Linux: copies of the process, and their ids, are its own"
+)
 
 
 @pytest.mark.parametrize("victim", [Fit, Train], ids=lambda victim: victim.name)

@@ -6,10 +6,7 @@ from npformer.storage import model_file
 from tests.faults.mutated_files import mutated_files, run
 from tests.faults.mutations import DAMAGE, LIES
 
-pytestmark = [
-    pytest.mark.filterwarnings("error"),
-    pytest.mark.xdist_group("processes"),  # it measures time
-]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def test_mutated_files_are_refused_in_words_and_no_change_is_accepted():

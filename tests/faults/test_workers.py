@@ -14,7 +14,7 @@ from npformer.engine import processes
 from npformer.engine.processes import Copies, CopyDiedError
 from tests.engine.helpers import linux_only
 
-pytestmark = [linux_only, pytest.mark.xdist_group("processes")]
+pytestmark = linux_only
 
 LARGE = np.zeros(1 << 20)
 """More than a pipe holds."""

@@ -17,8 +17,6 @@ from npformer.storage import model_file, stated_sizes
 from npformer.storage.model_file import read_model_file, write_model_file
 from tests.faults.mutations import joined, sealed, taken_apart
 
-pytestmark = pytest.mark.xdist_group("processes")  # it measures time
-
 
 @pytest.fixture
 def path(tmp_path):
