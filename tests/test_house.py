@@ -6,6 +6,7 @@ import re
 import tokenize
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,7 @@ def name_of(file: Path) -> str:
     return file.relative_to(ROOT).as_posix()
 
 
+@cache
 def definitions(file: Path) -> dict[str, ast.AST]:
     """Return what a file defines: functions, classes, their methods, and names that it assigns."""
     found: dict[str, ast.AST] = {}

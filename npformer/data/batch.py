@@ -26,6 +26,11 @@ class Batch:
         rows: Any = self.inputs[0].x if self.inputs else self.y
         return len(rows)
 
+    @property
+    def length(self) -> int:
+        """The number of tokens of each sample in all inputs, padding included."""
+        return sum(each.length for each in self.inputs)
+
     def of_rows(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
         y, weights, counts = (

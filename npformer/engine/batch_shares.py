@@ -119,11 +119,6 @@ def _has_full_mask(each: Sequences) -> bool:
     return padding is not None and type(padding.mask) is np.ndarray and bool(padding.mask.all())
 
 
-def tokens_of(batch: Batch) -> int:
-    """Return how many tokens each sample has in all inputs, padding included."""
-    return sum(each.length for each in batch.inputs)
-
-
 def rows_of(k: int, n: int, n_rows: int, micro_batch: int | None) -> Iterator[slice]:
     """Yield the rows that worker k of n computes, at most `micro_batch` at a time."""
     start, stop = k * n_rows // n, (k + 1) * n_rows // n

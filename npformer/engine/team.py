@@ -24,16 +24,7 @@ from npformer.core import (
     step_key,
 )
 from npformer.data.batch import Batch
-from npformer.engine.batch_shares import (
-    WHOLE,
-    Part,
-    Plan,
-    Share,
-    counts_of,
-    rows_of,
-    share_of,
-    tokens_of,
-)
+from npformer.engine.batch_shares import WHOLE, Part, Plan, Share, counts_of, rows_of, share_of
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
@@ -178,7 +169,7 @@ class Team:
         at_once = self.micro_batch
         # Threads that share calls take all samples at once: they need many heads to share.
         if at_once is None and backend == "numpy" and plan.threads == 1:
-            at_once = max(1, PREDICTED_AT_ONCE // tokens_of(batch))
+            at_once = max(1, PREDICTED_AT_ONCE // batch.length)
         model: Any = twin_on(backend, self.model)
 
         def part(k: int) -> list[Array]:
@@ -197,7 +188,7 @@ class Team:
             return array_module(made[0]).concatenate(made)
 
     def _plan(self, snapshot: Snapshot, batch: Batch, processes: bool = False) -> Plan:
-        backend, samples, length = snapshot.backend, len(batch), tokens_of(batch)
+        backend, samples, length = snapshot.backend, len(batch), batch.length
         seconds = snapshot.cost.seconds(samples, length)
         n = choose_workers(self.workers, backend, samples, samples * length, seconds, processes)
         threads = 1

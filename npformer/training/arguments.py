@@ -18,7 +18,7 @@ from npformer.losses import Loss
 from npformer.optim import Adam
 from npformer.trainable import Model
 from npformer.trainable.metrics import Metric, checked_metric
-from npformer.training.evaluation import checked_data
+from npformer.training.evaluation import Evaluation, checked_data, measure
 
 
 class Task(NamedTuple):
@@ -74,6 +74,17 @@ def checked_task(
     return Task(samples, rows, part, held_out, loss, metric)
 
 
+def evaluate_task(
+    model: Model, task: Task, batch_size: int, processes: bool | str, ranks: Communicator
+) -> Evaluation | None:
+    """Evaluate a model on what is held out; None if nothing is."""
+    if task.held_out is None:
+        return None
+    given = model, task.held_out, task.loss, batch_size, processes
+    with np.errstate(over="ignore", invalid="ignore"):  # it shows in the loss
+        return measure(*given, metric=task.metric, ranks=ranks)
+
+
 def checked_numbers(
     given: Mapping[str, int], optional: Mapping[str, int | None], clip_norm: float | None
 ) -> dict[str, int]:
@@ -93,8 +104,9 @@ CHOICES = {
 }
 
 
-def check_choices(**chosen: str) -> None:
-    """Check arguments that are one of a few words."""
+def check_choices(shard_moments: bool, **chosen: str) -> None:
+    """Check arguments that are one of a few words, or a flag."""
+    checks.flag("shard_moments", shard_moments)
     for name, value in chosen.items():
         checks.choice(name, value, CHOICES[name])
 

@@ -18,7 +18,7 @@ from npformer.training.history import History
 RESERVED = ("finished", "interrupted", "terminated", "error")
 """Values of `History.stopped` that only `fit` sets."""
 
-HOOKS = (
+HOOKS = [
     "on_start",
     "before_epoch",
     "before_update",
@@ -26,7 +26,7 @@ HOOKS = (
     "after_epoch",
     "after_training",
     "on_end",
-)
+]
 
 
 @dataclass
@@ -51,10 +51,9 @@ class Step:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class TrainingState:
-    """The state of a training, which `fit` passes to its callbacks.
+    """The state of a training, which `fit` passes to its callbacks, and keeps up to date.
 
-    There is one object for the whole training, and `fit` keeps it up to date. No attribute can be
-    assigned, but what they hold may be changed in place, such as ``optimizer.lr``.
+    No attribute can be assigned, but what they hold may be changed, such as ``optimizer.lr``.
 
     Attributes
     ----------
@@ -105,8 +104,7 @@ class TrainingState:
         n_ranks: int = 1,
     ) -> None:
         self._set(model=model, optimizer=optimizer, history=history, rank=rank, n_ranks=n_ranks)
-        self._set(evaluation=None, best_epoch=None, _reason=None)
-        self._set(_signal=False, _over=False)
+        self._set(evaluation=None, best_epoch=None, _reason=None, _signal=False, _over=False)
         self._set(_place=Place(epochs, n_steps), _latest=Step())
 
     epochs = property(lambda self: self._place.epochs)
@@ -150,19 +148,18 @@ class TrainingState:
             self._set(_reason=reason)
 
     def __repr__(self) -> str:
-        names = "epochs", "n_steps", "epoch", "step", "step_in_epoch", "best_epoch", "evaluation"
+        names = "epoch", "epochs", "step_in_epoch", "n_steps", "step", "best_epoch", "evaluation"
         return f"TrainingState({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def _resume(self, history: History, progress: Mapping[str, Any]) -> None:
         """Go on from a checkpoint; only `fit` does so."""
         self._place.epoch, self._place.step_in_epoch = progress["epoch"], progress["step_in_epoch"]
-        self._set(history=history, best_epoch=progress["best_epoch"])
-        self._set(_latest=Step(progress["step"]))
+        latest = Step(progress["step"])
+        self._set(history=history, best_epoch=progress["best_epoch"], _latest=latest)
 
     def _set(self, **changes: Any) -> None:
         """Change the state; only `fit` does so."""
-        for name, value in changes.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(changes)
 
 
 class Callback:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from npformer.core import Seed, checks
+from npformer.core import Seed
 from npformer.data.user_arrays import Data
 from npformer.distributed import as_communicator
 from npformer.engine.team import Team
@@ -24,6 +24,7 @@ from npformer.training.arguments import (
     checked_numbers,
     checked_task,
     dropout_generator,
+    evaluate_task,
     feed_of,
     optimizer_for,
     precision_of,
@@ -38,7 +39,7 @@ from npformer.training.callbacks import (
 )
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
 from npformer.training.early_stopping import EarlyStopping
-from npformer.training.evaluation import batch_at_evaluation, measure, require_model
+from npformer.training.evaluation import batch_at_evaluation, require_model
 from npformer.training.history import History
 from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
@@ -219,8 +220,7 @@ def fit(
         numbers = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
         optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
         numbers = checked_numbers(numbers, optional, clip_norm)
-        check_choices(on_interrupt=on_interrupt, masks=masks, batches=batches)
-        checks.flag("shard_moments", shard_moments)
+        check_choices(shard_moments, on_interrupt=on_interrupt, masks=masks, batches=batches)
         check_patience(patience, validation)
         folder = checkpoint_folder(checkpoint, every, resume)
         of_user = checked_callbacks(callbacks)
@@ -258,15 +258,11 @@ def fit(
                 of_state = folder, every, drawn, dropout, own, of_user, given, ranks
                 watching.append(checkpoints := Checkpoints(*of_state))
                 checkpoints.begin(state, resume)
-            evaluate = None
-            if task.held_out is not None:
-                at_once = batch_at_evaluation(batch_size, micro_batch)
-                # A copy evaluates whole batches, if the number of workers is free for it; and
-                # processes=True asks for copies that train.
-                shared = "auto" if processes and workers == "auto" else False
-                asked: Any = model, task.held_out, task.loss, at_once, shared
-                of_task: Any = {"metric": task.metric, "ranks": ranks}
-                evaluate = partial(measure, *asked, **of_task)
+            # A copy evaluates whole batches, if the number of workers is free for it; and
+            # processes=True asks for copies that train.
+            copies = "auto" if processes and workers == "auto" else False
+            at_once = batch_at_evaluation(batch_size, micro_batch)
+            evaluate = partial(evaluate_task, model, task, at_once, copies, ranks)
             watchers = Watchers([*watching, interrupts])
             parts = drawn, computing, watchers, losses, interrupts, evaluate
             training = Training(state, *parts, clip_norm, dropout, feed)

@@ -31,7 +31,7 @@ class Training:
     watchers: Watchers
     losses: LossWatch  # among the watchers
     interrupts: Interrupts  # the last of them
-    evaluate: Callable[[], Evaluation] | None  # on the validation data
+    evaluate: Callable[[], Evaluation | None]  # on the validation data, if there are any
     clip_norm: float | None
     dropout: Any  # the generator of dropout's masks
     feed: Feed | None  # uploads batches to a device
@@ -89,9 +89,7 @@ class Training:
             yield state.epoch
             if state._signal or state.step_in_epoch < state.n_steps:
                 return
-            if self.evaluate is not None:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    state._set(evaluation=self.evaluate())
+            state._set(evaluation=self.evaluate())
             batches.order = None
             self.watchers.call("after_epoch", state)
 
