@@ -1,7 +1,6 @@
 """Workers: each computes a part of a batch with gradients of its own, which are then summed.
 
-Workers are threads, or copies of the process: see `threads` and `processes`. The numbers are the
-same bit for bit.
+Workers are threads or copies of the process; the numbers are the same bit for bit.
 """
 
 from __future__ import annotations

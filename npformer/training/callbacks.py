@@ -18,16 +18,6 @@ from npformer.training.history import History
 RESERVED = ("finished", "interrupted", "terminated", "error")
 """Values of `History.stopped` that only `fit` sets."""
 
-HOOKS = [
-    "on_start",
-    "before_epoch",
-    "before_update",
-    "after_step",
-    "after_epoch",
-    "after_training",
-    "on_end",
-]
-
 
 @dataclass
 class Place:
@@ -215,6 +205,8 @@ class Callback:
     def load_state_dict(self, state: Any) -> None:
         """Take over what `state_dict` returned; called before `on_start`."""
 
+
+HOOKS = [name for name in vars(Callback) if name.startswith(("on_", "before_", "after_"))]
 
 Function = Callable[[TrainingState], object]
 """A plain function; it is called after each epoch."""

@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from npformer.core.two_inputs import check_inputs, context_arguments, per_input
 
 import npformer as nf
 from npformer import layers as L
-from npformer.core.two_inputs import check_inputs, context_arguments, per_input
 from tests.two_inputs import Bilinear, CrossAttention, WordsToVectors
 
 A, B = np.random.default_rng(0).normal(size=(2, 2, 4, 3))
