@@ -209,6 +209,45 @@ def test_words_of_the_engine_are_found(name, text, expected):
     assert words_of_the_engine(name, text) == expected
 
 
+KNOWS_NO_MODEL = [
+    *(ROOT / "training").glob("*.py"),
+    *(
+        ROOT / "engine" / f"{name}.py"
+        for name in ("team", "team_copies", "batch_shares", "snapshot", "processes")
+    ),
+]
+"""Training and workers, which any model may use: they ask it, and know no class and no part of it."""
+
+OF_ONE_MODEL = {
+    "vocab_size",
+    "n_classes",
+    "n_features",
+    "embed",
+    "pool",
+    "pooling",
+    "per_token",
+} | {
+    "SequenceClassifier",
+    "SequenceModel",
+    "InputEmbedding",
+    "TextEncoder",
+    "Pooling",
+}
+
+
+@pytest.mark.parametrize("file", KNOWS_NO_MODEL, ids=name_of)
+def test_training_knows_no_class_of_models(file):
+    nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    asked = {  # getattr(model, "pool"), too
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert not (names | attributes | asked) & OF_ONE_MODEL
+
+
 def lines_run_by(call):
     """Return (file, line) for each line of npformer that a call runs, each once."""
     root, seen = f"{ROOT}/", set()

@@ -1,7 +1,7 @@
 """Models that can be trained: what they have in common, and the classifier of sequences."""
 
 from npformer.trainable.model import Model
-from npformer.trainable.predictions import predict_to_file
+from npformer.trainable.prediction_file import predict_to_file
 from npformer.trainable.sequence_classifier import SequenceClassifier
 
 __all__ = ["Model", "SequenceClassifier", "predict_to_file"]

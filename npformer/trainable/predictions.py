@@ -1,35 +1,31 @@
-"""Predictions for many samples, batch by batch; and into a file, for more than fit into memory."""
+"""Outputs of a model at evaluation: of a batch, or of many samples batch by batch."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from npformer.core import Array, checks, to_numpy
+from npformer.core import Array, checks
 from npformer.core.inputs import Sequences
 from npformer.data.batch import Batch
 from npformer.data.lengths import LongestFirst
-from npformer.data.stored import read
-from npformer.data.stored_samples import rows_at_once
-from npformer.data.user_arrays import checked_inputs
-from npformer.distributed import Communicator, as_communicator
 from npformer.engine.processes import CannotCopyError, in_processes
+from npformer.engine.snapshot import snapshot_of
+from npformer.engine.team import team_of
 from npformer.engine.worker_counts import choose_processes
-from npformer.storage.files import being_written, check_place, naming
+from npformer.trainable.protocol import Trainable
 
-if TYPE_CHECKING:
-    from npformer.trainable.model import Model
 
-KINDS = ("probabilities", "labels", "outputs")
+def outputs(model: Trainable, batch: Batch) -> Array:
+    """Return the outputs of checked samples at evaluation, on the model's backend."""
+    snapshot = snapshot_of(model)
+    with team_of(model, "auto") as team:
+        return team.forward(model.upload(batch, backend=snapshot.backend), snapshot)
 
 
 def in_batches(
-    model: Model,
+    model: Trainable,
     convert: Callable[[Array], np.ndarray],
     inputs: tuple[Sequences, ...],
     batch_size: int,
@@ -45,10 +41,10 @@ def in_batches(
     batches = LongestFirst(inputs, batch_size, by_length)
 
     def of_share(k: int, n: int) -> list[np.ndarray]:
-        return [convert(model.outputs(batch)) for batch in batches.share(k, n)]
+        return [convert(outputs(model, batch)) for batch in batches.share(k, n)]
 
     if n_samples == 0:
-        return convert(model.outputs(Batch(inputs)))
+        return convert(outputs(model, Batch(inputs)))
     n = choose_processes(processes, model, n_samples, batches.mean_length())
     if n > 1:
         try:
@@ -57,115 +53,3 @@ def in_batches(
             if processes is True:
                 raise
     return batches.in_order([of_share(0, 1)])
-
-
-def predict_to_file(
-    path: str | os.PathLike[str],
-    model: Model,
-    x: Any,
-    mask: Any = None,
-    types: Any = None,
-    *,
-    kind: str = "probabilities",
-    batch_size: int = 256,
-    processes: bool | str = "auto",
-    communicator: Any = None,
-) -> np.memmap:
-    """Write a model's predictions into a .npy file, in the order of the samples.
-
-    Samples are read, and predictions written, a few at a time, so neither has to fit into memory.
-    The file is complete, or it is not there.
-
-    Parameters
-    ----------
-    path : str or path
-        Of the file, which ends in ".npy".
-    model : Model
-        Such as a SequenceClassifier.
-    x, mask, types : array
-        As in `Model.__call__`, on the host or in files: memory-mapped, or made by
-        `npformer.data.sharded`. Mask and types may be None. For two inputs, tuples of them.
-    kind : {"probabilities", "labels", "outputs"}
-        What is written: the probability of each class, (n, n_classes); the most probable class,
-        (n,); or what the model returns. If tokens have answers there is one for each, so that the
-        shape is (n, length, n_classes), or (n, length).
-    batch_size, processes
-        As in `Model.predict_probabilities`.
-    communicator : Communicator or mpi4py.MPI.Comm, optional
-        The ranks that share the samples, as in `fit`. All have to see the same folder.
-
-    Returns
-    -------
-    numpy.memmap
-        The file, opened to read.
-
-    Raises
-    ------
-    ValueError
-        There is no sample, or with ``kind="labels"`` the probabilities of one are NaN.
-    OSError
-        The file cannot be written.
-    """
-    with as_communicator(communicator).guard() as ranks:
-        path = checks.path("path", path)
-        checks.choice("kind", kind, KINDS)
-        if path.suffix != ".npy":
-            raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
-        check_place(path, "predictions.npy")
-        arrays = checked_inputs(x, mask, types)
-        inputs, n = arrays[0], len(arrays[0][0])
-        if n == 0:
-            raise ValueError("x has no samples; expected at least 1")
-
-        def of_rows(rows: slice) -> np.ndarray:
-            some = (tuple(a if a is None else read(a, rows) for a in each) for each in arrays)
-            its_x, its_mask, its_types = some
-            try:
-                if kind == "labels":
-                    return model.predict(its_x, its_mask, batch_size, its_types, processes)
-                convert = model.loss.probabilities if kind == "probabilities" else to_numpy
-                given = its_x, its_mask, batch_size, its_types, processes
-                return model.in_batches(convert, *given)
-            except (TypeError, ValueError) as error:
-                raise type(error)(
-                    f"among the samples from {rows.start} to {rows.stop - 1}, of which the first "
-                    f"is number 0 here: {error}"
-                ) from error
-
-        _write(path, n, rows_at_once(inputs, model.numbers_returned(inputs)), of_rows, ranks)
-        found: np.memmap = np.load(path, mmap_mode="r")
-        return found
-
-
-def _write(path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator) -> None:
-    """Write the rows of an array into a file, each rank its own."""
-    one = of_rows(slice(0, 1))  # tells shape and dtype
-    heads = ranks.gather((n, at_once, one.shape, one.dtype.str))
-    for rank, each in enumerate(heads):
-        if each != heads[0]:
-            raise ValueError(
-                f"rank {rank} predicts {each[0]} samples as {each[2:]}, and rank 0 "
-                f"{heads[0][0]} as {heads[0][2:]}; expected the same model and data on all ranks"
-            )
-    with ExitStack() as stack:
-        place: tuple[str, int] | None = None
-        if ranks.rank == 0:
-            file = stack.enter_context(being_written(path))
-            head = {"descr": one.dtype.str, "fortran_order": False, "shape": (n, *one.shape[1:])}
-            np.lib.format.write_array_header_2_0(file, head)
-            file.flush()
-            place = file.name, file.tell()
-        place = ranks.first(place)
-        assert place is not None, "the first rank gives it"
-        own = ranks.shard(n)
-        with Path(place[0]).open("r+b") as shared:
-            shared.seek(place[1] + own.start * one.nbytes)
-            for start in range(own.start, own.stop, at_once):
-                found = of_rows(slice(start, min(start + at_once, own.stop)))
-                with naming(path):
-                    shared.write(np.ascontiguousarray(found).data)
-            with naming(path):
-                shared.flush()
-                os.fsync(shared.fileno())
-        ranks.agree(0.0)  # all have written; the first gives the file its name
-    ranks.agree(0.0)

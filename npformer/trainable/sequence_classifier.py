@@ -13,7 +13,8 @@ from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
 from npformer.models import SequenceModel
 from npformer.storage.models import MODELS
-from npformer.trainable.model import Model, tell_once
+from npformer.trainable.model import Model
+from npformer.trainable.protocol import tell_once
 
 
 class SequenceClassifier(Model, SequenceModel):
