@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,11 @@ import numpy as np
 
 from npformer.core import Padding
 from npformer.core.bar import bar
-from npformer.core.inputs import as_inputs
+from npformer.core.inputs import Sequences, as_given
 from npformer.data.batch import Batch
 from npformer.data.samples import Samples
 from npformer.data.stored import is_stored, read
+from npformer.data.user_arrays import read_inputs
 from npformer.data.weights import target_weights
 from npformer.distributed import Communicator
 from npformer.losses import Loss
@@ -35,14 +36,11 @@ SOON = 3.0
 """Seconds after which a bar shows how many samples have been looked at."""
 
 
-def rows_at_once(inputs: Sequence[Any], numbers_returned: int) -> int:
-    """Return how many samples are read at a time, whatever the number of ranks.
-
-    `numbers_returned`: how many numbers a model returns for a sample.
-    """
-    bytes_of_row = sum(math.prod(x.shape[1:]) * np.dtype(x.dtype).itemsize for x in inputs)
-    of_row = int(max(bytes_of_row, 8 * numbers_returned))
-    return max(1, min(MOST_AT_ONCE, BYTES_AT_ONCE // of_row))
+def rows_at_once(model: Any, inputs: tuple[Sequences, ...]) -> int:
+    """Return how many samples are read at a time, whatever the number of ranks."""
+    of_inputs = sum(math.prod(e.x.shape[1:]) * np.dtype(e.x.dtype).itemsize for e in inputs)
+    of_row = max(of_inputs, 8 * model.numbers_returned(inputs))
+    return int(max(1, min(MOST_AT_ONCE, BYTES_AT_ONCE // of_row)))
 
 
 class StoredSamples(Samples):
@@ -54,9 +52,9 @@ class StoredSamples(Samples):
     Parameters
     ----------
     model : Model
-    arrays : inputs, y, masks, types
-        As in `fit`, some of them in files; inputs, masks and types are tuples of arrays, of which
-        masks and types may be None.
+    inputs : tuple of Sequences
+    y : array
+        Some of all these arrays in files.
     loss : Loss
     sample_weight : array, optional
     ranks : Communicator
@@ -67,7 +65,8 @@ class StoredSamples(Samples):
     def __init__(
         self,
         model: Any,
-        arrays: Sequence[Any],
+        inputs: tuple[Sequences, ...],
+        y: Any,
         loss: Loss,
         sample_weight: Any = None,
         ranks: Communicator | None = None,
@@ -76,13 +75,12 @@ class StoredSamples(Samples):
         self._model, self._loss = model, loss
         self._ranks = ranks or Communicator()
         self._rows: np.ndarray | None = None  # of the samples of a `subset`
-        inputs, y, masks, types = arrays
-        self._at_once = rows_at_once(inputs, model.numbers_returned(inputs))
-        self._padded_lengths = tuple(int(x.shape[1]) if len(x.shape) > 1 else 1 for x in inputs)
+        self._at_once = rows_at_once(model, inputs)
+        self._padded_lengths = tuple(each.length for each in inputs)
         of_tokens, weights = model.targets_of is not None, sample_weight
         if weights is not None and not (of_tokens and is_stored(weights)):
-            of_each = inputs[model.targets_of or 0].shape[: 1 + (np.ndim(weights) > 1)]
-            answers = tuple(of_each) if of_tokens else tuple(inputs[0].shape[:1])
+            by_token = of_tokens and np.ndim(weights) > 1
+            answers = tuple(inputs[model.targets_of or 0].x.shape[: 1 + by_token])
             weights = target_weights(np.asarray(weights), answers, loss, model.dtype)
         self._targets: Batch | None = None  # of all samples, if they are in memory
         if not of_tokens:
@@ -90,7 +88,7 @@ class StoredSamples(Samples):
                 model.check_targets(read(y, slice(0, 1)), (1,), loss)
             y = np.array(y)  # small, and often asked for
             self._targets = Batch((), y, weights)
-        self._arrays = inputs, y, masks, types, weights
+        self._inputs, self._y, self._weights = inputs, y, weights
         self._check_alike()
         n_looked_at = sum(piece.stop - piece.start for piece in self._own_pieces())
         with bar(
@@ -104,7 +102,7 @@ class StoredSamples(Samples):
             self._look(shown)
 
     def __len__(self) -> int:
-        return len(self._arrays[0][0]) if self._rows is None else len(self._rows)
+        return len(self._inputs[0].x) if self._rows is None else len(self._rows)
 
     @property
     def y(self) -> np.ndarray | None:
@@ -120,7 +118,7 @@ class StoredSamples(Samples):
         """Return some samples, read and checked: a slice, or an array of row numbers."""
         if self._rows is not None:
             rows = self._rows[rows]
-        return self._with_masks(self._checked(self._read(rows)))
+        return self._with_masks(self._checked(*self._read(rows)))
 
     def subset(self, rows: np.ndarray) -> StoredSamples:
         """Return some of the samples, which stay where they are."""
@@ -165,7 +163,7 @@ class StoredSamples(Samples):
         for piece in self._own_pieces():
             given = self._read(piece)
             try:
-                batch = self._checked(given)
+                batch = self._checked(*given)
             except (TypeError, ValueError) as error:
                 raise type(error)(
                     f"among the samples from {piece.start} to {piece.stop - 1}, of which the first "
@@ -176,7 +174,7 @@ class StoredSamples(Samples):
             lengths.append(batch.lengths())
             counts.append(batch.counts_for(self._loss))
             found = hashlib.sha256()
-            for array in _flat(given):
+            for array in _arrays(*given):
                 if array is not None:
                     found.update(np.ascontiguousarray(array).data)
             digests.append(found.digest())
@@ -200,8 +198,8 @@ class StoredSamples(Samples):
 
     def _heads(self) -> list[Any]:
         """Return shape and dtype of each array."""
-        flat = _flat(self._arrays)
-        return [None if a is None else (a.shape, np.dtype(a.dtype).str) for a in flat]
+        arrays = _arrays(self._inputs, self._y, self._weights)
+        return [None if a is None else (a.shape, np.dtype(a.dtype).str) for a in arrays]
 
     def _check_alike(self) -> None:
         """Check that all ranks have arrays of the same shapes, or their parts would not fit."""
@@ -217,26 +215,18 @@ class StoredSamples(Samples):
         """Return numbers of all samples, from those of this rank's pieces, if it has any."""
         return self._ranks.concatenate(np.concatenate([none, *own]).astype(none.dtype))
 
-    def _read(self, rows: Any) -> tuple[Any, ...]:
-        """Return rows of all arrays, which keep their places."""
-        return tuple(
-            tuple(None if a is None else read(a, rows) for a in each)
-            if isinstance(each, tuple)
-            else (None if each is None else read(each, rows))
-            for each in self._arrays
-        )
+    def _read(self, rows: Any) -> tuple[tuple[Sequences, ...], Any, Any]:
+        """Return rows of inputs, targets and weights."""
+        y, weights = (None if a is None else read(a, rows) for a in (self._y, self._weights))
+        return read_inputs(self._inputs, rows), y, weights
 
-    def _checked(self, given: tuple[Any, ...]) -> Batch:
+    def _checked(self, inputs: tuple[Sequences, ...], y: Any, weights: Any) -> Batch:
         """Return checked samples."""
-        inputs, y, masks, types, weights = given
-        if len(inputs[0]):
-            return self._model.check(  # type: ignore[no-any-return]
-                inputs, y, masks, types, loss=self._loss, sample_weight=weights
-            )
-        # a rank's part of a small batch
-        return Batch(
-            as_inputs(self._model, inputs, masks, types), y, weights, None, self._model.targets_of
-        )
+        if not len(inputs[0].x):  # a rank's part of a small batch
+            return Batch(inputs, y, weights, targets_of=self._model.targets_of)
+        x, mask, types = as_given(inputs)
+        found: Batch = self._model.check(x, y, mask, types, loss=self._loss, sample_weight=weights)
+        return found
 
     def _with_masks(self, batch: Batch) -> Batch:
         """Return samples with a mask for each input, if any of all samples has one."""
@@ -249,6 +239,6 @@ class StoredSamples(Samples):
         return replace(batch, inputs=tuple(inputs))
 
 
-def _flat(arrays: Sequence[Any]) -> list[Any]:
-    """Return arrays and those inside of tuples, one after the other."""
-    return [a for each in arrays for a in (each if isinstance(each, tuple) else (each,))]
+def _arrays(inputs: tuple[Sequences, ...], y: Any, weights: Any) -> list[Any]:
+    """Return all arrays of some samples, in a fixed order."""
+    return [a for each in inputs for a in (each.x, each.mask, each.types)] + [y, weights]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, to_numpy
-from npformer.data.stored import read
+from npformer.core.inputs import as_given
 from npformer.data.stored_samples import rows_at_once
-from npformer.data.user_arrays import checked_inputs
+from npformer.data.user_arrays import read_inputs, unlabelled
 from npformer.distributed import Communicator, as_communicator
 from npformer.storage.files import being_written, check_place, naming
 from npformer.trainable.model import Model
@@ -73,14 +73,10 @@ def predict_to_file(
         if path.suffix != ".npy":
             raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
         check_place(path, "predictions.npy")
-        arrays = checked_inputs(x, mask, types)
-        inputs, n = arrays[0], len(arrays[0][0])
-        if n == 0:
-            raise ValueError("x has no samples; expected at least 1")
+        inputs = unlabelled(model, "x", x, mask, types)
 
         def of_rows(rows: slice) -> np.ndarray:
-            some = (tuple(a if a is None else read(a, rows) for a in each) for each in arrays)
-            its_x, its_mask, its_types = some
+            its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
             try:
                 if kind == "labels":
                     return model.predict(its_x, its_mask, batch_size, its_types, processes)
@@ -93,7 +89,7 @@ def predict_to_file(
                     f"is number 0 here: {error}"
                 ) from error
 
-        _write(path, n, rows_at_once(inputs, model.numbers_returned(inputs)), of_rows, ranks)
+        _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks)
         found: np.memmap = np.load(path, mmap_mode="r")
         return found
 

@@ -76,11 +76,9 @@ class Trainable(Layer):
             for _, layer in self.layers()
         )
 
-    def numbers_returned(self, inputs: Any) -> int:
+    def numbers_returned(self, inputs: tuple[Sequences, ...]) -> int:
         """Return about how many numbers the outputs for one sample have, to bound the memory."""
-        tokens = 1
-        if self.targets_of is not None:
-            tokens = int(np.prod(inputs[self.targets_of].shape[1:2], dtype=int))
+        tokens = 1 if self.targets_of is None else inputs[self.targets_of].length
         return tokens * (1 if self.n_classes is None else self.loss.n_outputs(self.n_classes))
 
     def note(self, batch: Batch, before: Any = None) -> Any:

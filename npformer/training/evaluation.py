@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
+from npformer.core.inputs import as_given
 from npformer.data.samples import Samples
 from npformer.data.stored import is_stored
 from npformer.data.stored_samples import StoredSamples
-from npformer.data.user_arrays import Data, parts_of
+from npformer.data.user_arrays import Data, labelled
 from npformer.distributed import Communicator, as_communicator
 from npformer.losses import Loss
 from npformer.trainable import Model
@@ -144,14 +145,14 @@ def checked_data(
 
     If they are in files, each rank checks its part.
     """
-    inputs, y, masks, types = arrays = parts_of(name, data)
+    inputs, y = labelled(model, name, data)
     samples: Samples
     try:
-        if any(map(is_stored, (*inputs, y, *masks, *types))):
-            samples = StoredSamples(model, arrays, loss, sample_weight, ranks, progress)
+        if any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
+            samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
         else:
-            weights = {"loss": loss, "sample_weight": sample_weight}
-            batch = model.check(inputs, y, masks, types, **weights)
+            x, mask, types = as_given(inputs)
+            batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
             samples = Samples(batch, [model.note(batch)])
     except (TypeError, ValueError) as error:
         raise type(error)(f"in {name}, {error}") from error
