@@ -105,7 +105,10 @@ def predict_to_file(
     OSError
         The file cannot be written.
     """
+    from npformer.trainable.model import Model  # which imports this file
+
     with as_communicator(communicator).guard() as ranks:
+        checks.instance("model", model, Model, "SequenceClassifier is one")
         path = checks.path("path", path)
         checks.choice("kind", kind, KINDS)
         if path.suffix != ".npy":
