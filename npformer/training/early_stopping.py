@@ -25,7 +25,7 @@ class EarlyStopping(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Stop at once if the training goes on from a checkpoint where it had been stopped."""
-        if _between_epochs(state):  # an epoch under way may still be better
+        if len(state.history.validation_loss) == state.epoch:  # no epoch is under way
             self._stop_if_too_late(state)
 
     def after_epoch(self, state: TrainingState) -> None:
@@ -56,8 +56,8 @@ class EarlyStopping(Callback):
         for name, parameter in state.model.parameters().items():
             if name in self.weights:
                 parameter[...] = array_module(parameter).asarray(self.weights[name])
-        latest = state.epoch if _between_epochs(state) else None
-        state.history.best_epoch = state.best_epoch or latest
+        complete = len(state.history.train_loss) == state.epoch > 0
+        state.history.best_epoch = state.best_epoch or (state.epoch if complete else None)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the best score, and the weights that had it."""
@@ -67,8 +67,3 @@ class EarlyStopping(Callback):
         """Take over the best score and its weights."""
         score, self.weights = state["score"], state["weights"]
         self._score = None if score is None else (float(score[0]), float(score[1]))
-
-
-def _between_epochs(state: TrainingState) -> bool:
-    """Return whether an epoch is complete, and the next has not begun."""
-    return len(state.history.train_loss) == state.epoch > 0
