@@ -119,6 +119,11 @@ class Batch:
         )
 
 
+def per_input(n: int) -> str:
+    """Return what masks and types are for n inputs, in words."""
+    return "one array, or None" if n == 1 else "a tuple with an array, or None, for each"
+
+
 def as_inputs(x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
     """Return the inputs of a batch from a user's arrays: one, or a tuple with one for each input.
 
@@ -132,8 +137,8 @@ def as_inputs(x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, .
     for name, several in (("mask", masks), ("types", its_types)):
         if len(several) != len(xs):
             raise ValueError(
-                f"{name} is for {len(several)} inputs and x for {len(xs)}; expected a tuple with "
-                "an array, or None, for each"
+                f"{name} is for {len(several)} inputs and x for {len(xs)}; expected "
+                f"{per_input(len(xs))}"
             )
     return tuple(
         Sequences(x, None if mask is None else Padding(mask), of_tokens)

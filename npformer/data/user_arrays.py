@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.data.batch import per_input
 from npformer.data.stored import ShardedArray
 
 Data = Sequence[Any]
@@ -44,8 +45,8 @@ def checked_inputs(
         )
         if len(of_each) != len(inputs):
             raise ValueError(
-                f"{name}{where} is for {len(of_each)} inputs and x for {len(inputs)}; expected a "
-                "tuple with an array, or None, for each"
+                f"{name}{where} is for {len(of_each)} inputs and x for {len(inputs)}; expected "
+                f"{per_input(len(inputs))}"
             )
         for k, each in enumerate(of_each):
             if each is not None:

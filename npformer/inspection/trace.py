@@ -158,7 +158,7 @@ def prepared(
         ).given()
         return given
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
-    if not isinstance(embed, InputEmbedding):
+    if layer.n_inputs == 2 or not isinstance(embed, InputEmbedding):
         check_inputs(layer, x, mask)
         return x, mask, types
     (x,), (mask,) = per_input(layer, "x", x), per_input(layer, "mask", mask)

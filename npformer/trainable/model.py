@@ -419,9 +419,11 @@ class Model(Layer):
         """Return checked inputs of a user's arrays."""
         inputs = as_inputs(x, mask, types)
         if len(inputs) != self.n_inputs:
+            what = f"a tuple of {len(x)}" if isinstance(x, tuple) else described(x)
+            wanted = "one array" if self.n_inputs == 1 else f"a tuple of {self.n_inputs}"
             raise TypeError(
-                f"x is {described(x)}, for {len(inputs)} inputs; expected {self.n_inputs}, which "
-                f"is n_inputs of {type(self).__name__}: an array, or a tuple of one for each input"
+                f"x is {what}; expected {wanted}, for n_inputs of {type(self).__name__} is "
+                f"{self.n_inputs}"
             )
         return self.check_inputs(inputs)
 

@@ -32,7 +32,7 @@ NOT_CALLED = {
     *("Callback", "CheckpointError", "Evaluation", "GradcheckError", "GradcheckReport", "History"),
     *("Checkpoint", "CheckpointWarning", "NonFiniteGradientError"),
     *("BackendUnavailableError", "BatchTooLargeError", "NonFiniteLossError", "TrainingState"),
-    *("Layer", "Workspace", "backends", "functional.NO_LABEL", "data.Dataset", "data.SPLITS"),
+    *("Layer", "Model", "Workspace", "backends", "functional.NO_LABEL", "data.Dataset", "data.SPLITS"),
     *("TwoInputLayer", "data.RawData", "data.ShardedArray"),
     *("layers.Pooling", "mixers.Mixer", "mixers.Scores", "mixers.Synthesizer", "mixers.SCORES"),
     *("mixers.WholeSequenceMixer", "mixers.LAYOUTS"),
