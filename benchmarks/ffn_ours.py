@@ -38,7 +38,7 @@ class Ours:
 
     def train(self, ffn):
         """Run one training step."""
-        batch = Batch(as_inputs(self.x), self.y, weights=np.ones(len(self.x), dtype="int64"))
+        batch = Batch(as_inputs(self.x), self.y, counts=np.ones(len(self.x)))
         _, gradients = self.teams[ffn].step(batch, generator=None)
         self.optimizers[ffn].step(gradients)
 

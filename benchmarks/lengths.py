@@ -53,7 +53,7 @@ def team_of(what, mixer, length):
 
 def both_ways(team, x, dy):
     """Run one forward and one backward pass."""
-    team.step(Batch(as_inputs(x), dy, weights=np.ones(len(x), dtype="int64")))
+    team.step(Batch(as_inputs(x), dy, counts=np.ones(len(x))))
 
 
 def measure(what, length, rounds):
