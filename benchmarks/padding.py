@@ -11,7 +11,8 @@ import numpy as np
 import npformer as nf
 from benchmarks.results_files import ROOT, write
 from npformer.core import cores
-from npformer.data.lengths import lengths_of, shuffled_by_length
+from npformer.data.batch import as_inputs
+from npformer.data.lengths import shuffled_by_length
 
 BATCH, STEPS, LONGEST, VOCABULARY = 32, 120, 30, 5000
 SIZES = {
@@ -71,7 +72,7 @@ def epoch_of_pytorch(size):
     parameters = [p for part in (encoder, table, head) for p in part.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=1e-3)
     x, y, mask = questions()
-    lengths = lengths_of(mask)
+    lengths = as_inputs(x, mask)[0].lengths()
     for epoch in range(2):
         order = shuffled_by_length(lengths, BATCH, np.random.default_rng(epoch))
         began = time.perf_counter()

@@ -63,7 +63,8 @@ def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 def public(module: Any) -> Iterator[tuple[str, Any]]:
     """Yield what users find in a module, and the methods of classes."""
-    names = getattr(module, "__all__", [name for name in vars(module) if name[0] != "_"])
+    own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+    names = getattr(module, "__all__", [name for name in own if name[0] != "_"])
     for name in sorted(names):
         found = getattr(module, name)
         if not callable(found) or not getattr(found, "__module__", "").startswith("npformer"):

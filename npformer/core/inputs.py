@@ -18,7 +18,6 @@ import numpy as np
 from npformer.core import checks
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array
-from npformer.core.builders import described
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.layer import Layer
@@ -107,7 +106,7 @@ def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tupl
         if value is None:
             entries = (None,) * n
         if len(entries) != n:
-            what = f"a tuple of {len(value)}" if isinstance(value, tuple) else described(value)
+            what = f"a tuple of {len(value)}" if isinstance(value, tuple) else "one array"
             expected = "one array" if n == 1 else f"a tuple of {n}, {name}=(that of a, that of b)"
             raise TypeError(
                 f"{name} is {what}; expected {expected}, for {type(layer).__name__} has {n} "

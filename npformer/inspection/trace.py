@@ -162,7 +162,7 @@ def prepared(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tup
         return batch.inputs  # type: ignore[no-any-return]
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
     inputs = as_inputs(layer, x, mask, types)
-    if not isinstance(embed, InputEmbedding):
+    if layer.n_inputs == 2 or not isinstance(embed, InputEmbedding):
         return checked_inputs(inputs)
     x, mask = embed.prepare(x, mask)
     return as_inputs(layer, x, mask, embed.prepare_types(types, x))

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
+from npformer.core import checks, described
+from npformer.storage import tensor_table
 from npformer.storage.files import check_writable, remove_unfinished
 from npformer.storage.model_file import CheckpointError, read_model_file, write_model_file
 
@@ -21,6 +22,9 @@ KIND = "Checkpoint"
 
 ARRAY = "npformer.array"
 """Stands in the values of a checkpoint for an array, with its name."""
+
+DTYPES = {np.dtype(name) for name in tensor_table.DTYPES.values()}
+"""Of the arrays that a checkpoint holds."""
 
 SECTIONS = {"model", "optimizer", "generators", "history", "progress", "settings", "notes"}
 """What the description of a checkpoint has, besides its format and class."""
@@ -106,12 +110,24 @@ def write(folder: Path, sections: Mapping[str, Any]) -> None:
 def _without_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     """Return a value in which each array is replaced by its name, under which it is in `arrays`."""
     if isinstance(value, np.ndarray):
+        if value.dtype.newbyteorder("=") not in DTYPES:
+            raise TypeError(
+                f"{path} has dtype {value.dtype}; expected numbers or bool: a checkpoint holds no "
+                "other arrays"
+            )
+        while path in arrays:  # a name in a mapping may have dots
+            path += "+"
         arrays[path] = value
         return {ARRAY: path}
     if isinstance(value, Mapping):
         return {n: _without_arrays(each, f"{path}.{n}", arrays) for n, each in value.items()}
     if isinstance(value, list | tuple):
         return [_without_arrays(each, f"{path}.{k}", arrays) for k, each in enumerate(value)]
+    if not isinstance(value, str | int | float | None):
+        raise TypeError(
+            f"{path} is {described(value)}; expected texts, numbers, True, False, None, NumPy "
+            "arrays, and lists and mappings of them"
+        )
     return value
 
 

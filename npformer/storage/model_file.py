@@ -61,6 +61,8 @@ def write_model_file(
             f"the description of {path} has {len(text):,} letters; expected at most "
             f"{LONGEST_TEXT:,} with quotes doubled. Shorten the notes"
         )
+    # In memory as in the file: safetensors takes an array's bytes as they lie.
+    tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     whole = memoryview(to_bytes(tensors))
     begin = 8 + int.from_bytes(whole[:8], "little")
     table, data = json.loads(bytes(whole[8:begin])), whole[begin:]

@@ -68,6 +68,7 @@ def predict_to_file(
         The file cannot be written.
     """
     with as_communicator(communicator).guard() as ranks:
+        checks.instance("model", model, Model, "SequenceClassifier is one")
         path = checks.path("path", path)
         checks.choice("kind", kind, KINDS)
         if path.suffix != ".npy":

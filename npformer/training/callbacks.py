@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,10 @@ class TrainingState:
 
         Reading it waits for a GPU; `History.train_loss` has the mean of each epoch.
         """
-        return float(to_numpy(loss) if hasattr(loss := self._latest.loss, "dtype") else loss)
+        if type(loss := self._latest.loss) is not float:  # looked at once a step
+            loss = float(to_numpy(loss))
+            self._set(_latest=replace(self._latest, loss=loss))
+        return loss
 
     @property
     def stopping(self) -> str | None:

@@ -25,7 +25,7 @@ class EarlyStopping(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Stop at once if the training goes on from a checkpoint where it had been stopped."""
-        if state.best_epoch is not None:
+        if len(state.history.validation_loss) == state.epoch:  # no epoch is under way
             self._stop_if_too_late(state)
 
     def after_epoch(self, state: TrainingState) -> None:

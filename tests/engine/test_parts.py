@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.data.lengths import cut, lengths_of
 from npformer.engine.batch_shares import Part
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
@@ -34,10 +33,11 @@ def data_of(model, weights=False, seed=0):
     """Return a batch, the shortest samples first, with labels that do not count."""
     rng = np.random.default_rng(seed)
     mask = np.arange(LENGTH) < np.sort(rng.integers(1, LENGTH + 1, size=N))[:, None]
-    shape = (N, LENGTH) if model.per_token else N
-    y = rng.integers(-1 if model.per_token else 0, 3, size=shape)
+    shape = N if model.targets_of is None else (N, LENGTH)
+    y = rng.integers(0 if model.targets_of is None else -1, 3, size=shape)
     weight = rng.uniform(0.5, 2.0, size=shape) if weights else None
-    return model.batch(rng.integers(0, 7, (N, LENGTH)), y, mask, sample_weight=weight)
+    x = rng.integers(0, 7, (N, LENGTH))
+    return model.upload(model.check(x, y, mask, sample_weight=weight))
 
 
 def step(model, batch, part=None, **how):
@@ -54,11 +54,10 @@ def parts_of(model, batch):
     for start, stop in pairwise(CUTS):
         part = batch.of_rows(slice(start, stop))
         if stop > start:
-            longest = int(lengths_of(part.padding.on_host()).max())
-            least = snapshot.length_of_part(longest, LENGTH)
-            part = cut(part, per_token=model.per_token, at_least=least)
-            assert part.x.shape[1] == least
-        yield part, Part(start, total, LENGTH)
+            least = snapshot.lengths_of_part(part.lengths().max(axis=0), (LENGTH,))
+            part = part.cut(least)
+            assert part.inputs[0].length == least[0]
+        yield part, Part(start, total, (LENGTH,))
 
 
 def assert_sum(model, weights=False, **how):
@@ -66,7 +65,7 @@ def assert_sum(model, weights=False, **how):
     batch = data_of(model, weights)
     loss, gradients = step(model, batch)
     parts = list(parts_of(model, batch))
-    assert min(part.x.shape[1] for part, _ in parts) < LENGTH
+    assert min(part.inputs[0].length for part, _ in parts) < LENGTH
     found = [step(model, *part, **how) for part in parts]
     assert sum(part for part, _ in found) == pytest.approx(loss, rel=1e-12)
     for name, gradient in gradients.items():
@@ -111,11 +110,11 @@ def test_tokens_that_are_folded_into_the_rows():
 def test_an_axis_of_features_is_never_taken_for_that_of_the_tokens():
     model, snapshot = model_of(), snapshot_of(model_of())
     sizes = {1, model.config.d_model, model.config.d_ff, model.config.n_heads}
-    lengths = [snapshot.length_of_part(longest, 64) for longest in range(1, 64)]
+    lengths = [snapshot.lengths_of_part((longest,), (64,))[0] for longest in range(1, 64)]
     assert not set(lengths) & sizes
     assert lengths == sorted(lengths)
     assert all(1 <= longest <= length for longest, length in enumerate(lengths, start=1))
-    assert snapshot.length_of_part(10, 10) == 10  # d_model, and nothing is cut
+    assert snapshot.lengths_of_part((10,), (10,)) == (10,)  # d_model, and nothing is cut
 
 
 def test_what_is_dropped_from_pooled_features_is_not_cut():
@@ -131,12 +130,12 @@ class Own(Dropout):
 
 def test_a_model_with_a_layer_of_a_user_keeps_the_padding():
     model = model_of()
-    assert snapshot_of(model).length_of_part(3, LENGTH) < LENGTH
+    assert snapshot_of(model).lengths_of_part((3,), (LENGTH,)) < (LENGTH,)
     model.encoder.blocks[0].mixer_dropout.forward = Dropout(0.3).forward
-    assert snapshot_of(model).length_of_part(3, LENGTH) == LENGTH
+    assert snapshot_of(model).lengths_of_part((3,), (LENGTH,)) == (LENGTH,)
     model = model_of()
     model.encoder.blocks[1].feed_forward_dropout = Own(0.3)
-    assert snapshot_of(model).length_of_part(3, LENGTH) == LENGTH
+    assert snapshot_of(model).lengths_of_part((3,), (LENGTH,)) == (LENGTH,)
 
 
 def test_an_empty_part_draws_the_steps_number_and_has_no_gradients():
@@ -146,7 +145,7 @@ def test_an_empty_part_draws_the_steps_number_and_has_no_gradients():
     for workers in (1, 2):
         with Team(model, workers) as team:
             team.step(batch, generator=generator)
-            place = Part(5, 20.0, LENGTH)
+            place = Part(5, 20.0, (LENGTH,))
             loss, gradients = team.step(batch.of_rows(slice(0, 0)), generator=generator, part=place)
             assert float(loss) == 0.0
             assert not gradients.flat.any()
@@ -167,7 +166,7 @@ def test_masks_without_a_cut_are_what_they_were(monkeypatch):
     batch = data_of(model)
     total = float(batch.counts_for(model.loss).sum())
     results = []
-    for part in (None, Part(0, total, LENGTH), Part(0, total)):
+    for part in (None, Part(0, total, (LENGTH,)), Part(0, total)):
         results.append((*step(model, batch, part), drawn.copy()))
         drawn.clear()
     for loss, gradients, masks in results[1:]:

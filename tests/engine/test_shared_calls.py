@@ -40,7 +40,7 @@ def test_they_change_no_number(small_model, shared_calls, rng, monkeypatch, mixe
         loss, gradients = model.loss_and_gradients(ids, labels, mask, workers=asked, seed=3)
         assert set(shared_calls) == {asked}
         with team_of(model, asked) as team:
-            logits = team.forward(model.batch(ids, mask=mask))
+            logits = team.forward(model.upload(model.check(ids, mask=mask)))
         assert set(shared_calls) == {asked}
         results.append([loss, gradients.flat, logits])
     for one, other, again in zip(*results, strict=True):
@@ -53,7 +53,7 @@ def test_they_predict_all_samples_at_once(small_model, shared_calls, rng, monkey
     monkeypatch.setattr(engine_team, "PREDICTED_AT_ONCE", 1)
     model = small_model()
     with team_of(model, 4) as team:
-        team.forward(model.batch(rng.integers(0, 7, (2, 6))))
+        team.forward(model.check(rng.integers(0, 7, (2, 6))))
     assert sizes == [2]
     assert set(shared_calls) == {4}
 

@@ -115,7 +115,10 @@ def test_a_team_predicts_in_micro_batches_what_it_predicts_at_once(batch, micro_
     for number in (1, 2):
         with Team(model, number, micro_batch) as team:
             np.testing.assert_allclose(
-                team.forward(model.batch(x, mask=mask)), model(x, mask), rtol=0, atol=1e-13
+                team.forward(model.upload(model.check(x, mask=mask))),
+                model(x, mask),
+                rtol=0,
+                atol=1e-13,
             )
 
 
@@ -416,7 +419,7 @@ def test_an_error_reaches_the_caller_when_all_workers_have_finished(
     expected = model.loss_and_gradients(*simple_batch)[1].flat
 
     def failing(model, loss, batch, *rest):
-        if batch.x[0, 0] == 0:
+        if batch.inputs[0].x[0, 0] == 0:
             raise ZeroDivisionError("sample 0")
         time.sleep(0.1)
         result = accumulate(model, loss, batch, *rest)

@@ -244,7 +244,7 @@ def test_no_worker_computes_with_what_is_stale(change, batch):
             else:
                 loss.k = 1.0 + step
             expected = plain_step(model, *batch, loss=loss)
-            assert_same_step(team.step(model.batch(*batch, loss=loss)), expected)
+            assert_same_step(team.step(model.check(*batch, loss=loss)), expected)
 
 
 def test_layers_that_say_themselves_what_their_children_are(batch):

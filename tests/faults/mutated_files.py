@@ -156,7 +156,7 @@ def _problem(path: Path, data: bytes, damaged: bool, outcomes: Outcomes) -> str:
 def _difference(model: Any, data: bytes) -> str:
     """Return how a model differs from what its file says, as another reader finds it."""
     _, description, _ = taken_apart(data)
-    prefix = "model." if "model" in description else ""
+    prefix = "model.tensors." if "model" in description else ""
     named = {f"{prefix}{name}": p.value for name, p in model.named_parameters().items()}
     tensors = safetensors.numpy.load(data)
     if not prefix and set(tensors) != set(named):

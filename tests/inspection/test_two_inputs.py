@@ -282,8 +282,12 @@ def test_wrong_types_are_refused():
 
 def test_a_layer_with_one_input_takes_no_tuple(small_model):
     message = r"{} is a tuple of 2; expected one array, for \w+ has one input"
-    for layer in (nf.layers.Tanh(), small_model(n_features=3)):
-        with pytest.raises(TypeError, match=message.format("x")):
-            nf.trace(layer, (A, B))
-        with pytest.raises(TypeError, match=message.format("mask")):
-            nf.trace(layer, A, (OF_A, None))
+    layer, model = nf.layers.Tanh(), small_model(n_features=3)
+    with pytest.raises(TypeError, match=message.format("x")):
+        nf.trace(layer, (A, B))
+    with pytest.raises(TypeError, match=message.format("mask")):
+        nf.trace(layer, A, (OF_A, None))
+    with pytest.raises(TypeError, match="x is a tuple of 2; expected one array, for n_inputs of"):
+        nf.trace(model, (A, B))
+    with pytest.raises(ValueError, match="mask is for 2 inputs and x for 1; expected one array"):
+        nf.trace(model, A, (OF_A, None))

@@ -232,7 +232,8 @@ def test_a_classifier_hides_padding_once():
     model = nf.SequenceClassifier(config, 3, n_features=2)
     x = np.ones((3, 5, 2), "float32")
     batch = model.upload(model.check(x, mask=MASK))
-    assert batch.padding.hidden
-    assert batch.of_rows(slice(1, 2)).padding.hidden
-    np.testing.assert_array_equal(batch.x[~MASK], 0.0)
-    assert not model.check(x, mask=MASK).padding.hidden
+    (inputs,) = batch.inputs
+    assert inputs.padding.hidden
+    assert batch.of_rows(slice(1, 2)).inputs[0].padding.hidden
+    np.testing.assert_array_equal(inputs.x[~MASK], 0.0)
+    assert not model.check(x, mask=MASK).inputs[0].padding.hidden

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.training.callback_list import HOOKS
+from npformer.training.callbacks import HOOKS
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
 
@@ -78,8 +78,8 @@ def test_the_order_of_the_calls(make, data):
     calls, epochs = [], []
     callbacks = [Noted(lambda state, k=k: k, calls) for k in range(3)]
     fit(make(), data, *callbacks, lambda state: epochs.append(state.epoch))
-    epoch = ["before_update", "after_step"] * STEPS + ["after_epoch"]
-    hooks = ["on_start", *epoch * EPOCHS, "on_end"]
+    epoch = ["before_epoch", *["before_update", "after_step"] * STEPS, "after_epoch"]
+    hooks = ["on_start", *epoch * EPOCHS, "after_training", "on_end"]
     assert calls == [(hook, k) for hook in hooks for k in range(3)]
     assert epochs == [1, 2, 3]
 
@@ -218,7 +218,7 @@ def test_stop_in_a_step_ends_with_that_step(make, data, hook):
     optimizer = nf.Adam(model.parameters(), lr=1e-2)
     history = fit(model, data, noted, At(hook, 6, stop), optimizer=optimizer)
     assert optimizer.steps == 6
-    assert noted.names()[-3:] == ["before_update", "after_step", "on_end"]
+    assert noted.names()[-3:] == ["after_step", "after_training", "on_end"]
     assert (history.stopped, history.best_epoch, len(history.train_loss)) == ("callback", None, 1)
 
 
@@ -242,7 +242,7 @@ def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
 def test_stop_in_the_last_step_of_an_epoch_brings_it_to_its_end(make, data, hook):
     model, noted = make(), Noted()
     history = fit(model, data, noted, At(hook, 2 * STEPS, stop), validation=data)
-    assert noted.names()[-2:] == ["after_epoch", "on_end"]
+    assert noted.names()[-3:] == ["after_epoch", "after_training", "on_end"]
     assert len(history.train_loss) == len(history.validation_loss) == 2
     assert_trained(model, make(), data, epochs=2, validation=data)
 
@@ -261,7 +261,7 @@ def test_stop_after_an_epoch(make, data, validated):
 def test_stop_at_the_start_takes_no_step(make, data):
     model, noted = make(), Noted()
     history = fit(model, data, At("on_start", 1, stop), noted)
-    assert noted.names() == ["on_start", "on_end"]
+    assert noted.names() == ["on_start", "after_training", "on_end"]
     assert (history.stopped, history.best_epoch, history.train_loss) == ("callback", None, [])
     assert_same_weights(model, make())
 

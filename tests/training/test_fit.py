@@ -3,6 +3,7 @@
 import json
 import math
 import multiprocessing
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
+from npformer.trainable.predictions import in_batches
 from tests.engine.helpers import linux_only
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
@@ -42,7 +44,7 @@ def test_an_epoch_sees_every_sample_once_and_in_a_new_order(make, data, monkeypa
     x[:, 0, 0] = np.arange(20)
 
     def watched(self, batch, *arguments, **options):
-        seen.extend(batch.x[:, 0, 0])
+        seen.extend(batch.inputs[0].x[:, 0, 0])
         return step(self, batch, *arguments, **options)
 
     monkeypatch.setattr(Team, "step", watched)
@@ -285,7 +287,8 @@ def test_the_model_ends_with_the_weights_of_the_best_epoch(make, data, validatio
 def test_of_epochs_equally_accurate_the_lower_loss_is_better(make, data, monkeypatch):
     found = iter([(0.5, 3.0), (0.9, 2.0), (0.9, 1.0), (0.9, 1.0), (0.8, 0.1)])
     monkeypatch.setattr(
-        "npformer.training.training.measure",
+        sys.modules["npformer.training.fit"],
+        "measure",
         lambda *_, **__: nf.Evaluation(*reversed(next(found)), labels=1),
     )
     assert fit(make(), data, validation=data, epochs=5).best_epoch == 3
@@ -319,12 +322,12 @@ def test_a_number_of_workers_holds_for_validation_too(
     make, data, validation, monkeypatch, workers, copies
 ):
     """An evaluation gives each copy a whole batch."""
-    asked, in_batches = [], nf.SequenceClassifier.in_batches
+    asked = []
 
-    def noted(self, *arguments, **options):
-        asked.append(options["processes"])
-        return in_batches(self, *arguments, **options)
+    def noted(model, convert, inputs, batch_size, processes):
+        asked.append(processes)
+        return in_batches(model, convert, inputs, batch_size, processes)
 
-    monkeypatch.setattr(nf.SequenceClassifier, "in_batches", noted)
+    monkeypatch.setattr("npformer.training.evaluation.in_batches", noted)
     fit(make(), data, validation=validation, epochs=1, workers=workers)
     assert asked == [copies]

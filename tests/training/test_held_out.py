@@ -4,60 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.data.batch import Batch
-from npformer.data.held_out import held_out_rows
-from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
 from tests.training.common import assert_same_weights, fit
-
-pytest.importorskip(
-    "hypothesis",
-    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
-)
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-
-def split(y, share, seed=0, loss=None):
-    samples = Batch(np.zeros((len(y), 1)), y)
-    return held_out_rows(samples, share, loss or SoftmaxCrossEntropy(), np.random.default_rng(seed))
-
-
-@given(
-    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=6),
-    share=st.floats(0.05, 0.9),
-    seed=st.integers(0, 99),
-)
-@settings(max_examples=200, deadline=None)
-def test_each_class_gives_its_share_up_to_one_sample(sizes, share, seed):
-    y = np.repeat(np.arange(len(sizes)), sizes)
-    np.random.default_rng(seed).shuffle(y)
-    n, most = len(y), len(y) - len(sizes)
-    held = min(round(share * n), most)
-    if held == 0:
-        with pytest.raises(ValueError, match=r"leaves 0 to validate on; expected at least 1"):
-            split(y, share, seed)
-        return
-    rows, held_rows = split(y, share, seed)
-    np.testing.assert_array_equal(np.sort(np.concatenate([rows, held_rows])), np.arange(n))
-    assert len(held_rows) == held
-    assert (np.diff(rows) > 0).all()
-    assert (np.diff(held_rows) > 0).all()
-    of_class = np.bincount(y[held_rows], minlength=len(sizes))
-    assert (np.bincount(y[rows], minlength=len(sizes)) >= 1).all()
-    if round(share * n) < most and min(sizes) * (1.0 - share) >= 2:
-        assert (np.abs(of_class - held / n * np.array(sizes)) < 1.0 + 1e-9).all()
-
-
-def test_the_seed_decides():
-    y = np.arange(60) % 3
-    assert split(y, 0.2, 1)[1].tolist() == split(y, 0.2, 1)[1].tolist()
-    assert split(y, 0.2, 1)[1].tolist() != split(y, 0.2, 2)[1].tolist()
-
-
-def test_targets_without_classes_and_labels_of_tokens_are_drawn_from_all():
-    numbers = np.random.default_rng(0).normal(size=(50, 2))
-    assert len(split(numbers, 0.3, loss=MeanSquaredError())[1]) == 15
-    assert len(split(np.zeros((50, 4), "int64"), 0.3)[1]) == 15
 
 
 def test_fit_trains_on_the_rest_and_validates_on_the_share(make, data, rng):

@@ -1,48 +1,15 @@
 """The metric by which fit chooses the best epoch, and those of an evaluation."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.trainable.metrics import METRICS, balanced_accuracy, macro_f1
+from npformer.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
+from tests.trainable.test_metrics import by_class
 from tests.training.common import STEPS, assert_trained, fit
-
-
-def by_class(y, predicted, n_classes):
-    """Return right answers, labels and predictions of each class."""
-    counts = [np.bincount(of, minlength=n_classes) for of in (y[y == predicted], y, predicted)]
-    return np.stack(counts).astype(float)
-
-
-def test_metrics_by_hand():
-    y, predicted = np.array([0, 0, 0, 0, 1, 1, 2]), np.array([0, 0, 0, 1, 1, 0, 0])
-    counts = by_class(y, predicted, 5)
-    # F1: 2 * 3 / (4 + 5), 2 * 1 / (2 + 2), 0 / (1 + 0); classes 3 and 4 do not occur
-    assert macro_f1(counts) == pytest.approx((6 / 9 + 2 / 4 + 0) / 3)
-    assert balanced_accuracy(counts) == pytest.approx((3 / 4 + 1 / 2 + 0) / 3)
-
-
-def test_a_prediction_of_a_class_without_labels_counts_in_f1_alone():
-    counts = by_class(np.array([0, 0]), np.array([0, 1]), 3)
-    assert macro_f1(counts) == pytest.approx((2 / 3 + 0) / 2)
-    assert balanced_accuracy(counts) == 0.5
-
-
-def test_metrics_are_those_of_scikit_learn(rng):
-    metrics = pytest.importorskip(
-        "sklearn.metrics", reason="scikit-learn is not installed, with which metrics are compared"
-    )
-    for n_classes in (2, 3, 9):
-        y, predicted = rng.integers(0, n_classes, (2, 30))
-        counts = by_class(y, predicted, n_classes)
-        assert macro_f1(counts) == pytest.approx(metrics.f1_score(y, predicted, average="macro"))
-        y[y == 1] = 0
-        counts = by_class(y, predicted, n_classes)
-        assert balanced_accuracy(counts) == pytest.approx(
-            np.mean(metrics.recall_score(y, predicted, average=None, labels=np.unique(y)))
-        )
 
 
 @pytest.mark.parametrize("pooling", ["mean", "none"])
@@ -60,6 +27,8 @@ def test_an_evaluation_has_them_all(small_model, rng, pooling):
 
 
 # Which epoch is the best --------------------------------------------------------------------------
+
+FIT = sys.modules["npformer.training.fit"]
 
 EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
     (0.9, 0.6, 1, 0.2, 0.1, 3.0),
@@ -82,9 +51,7 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
 )
 def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     found = iter(EPOCHS)
-    monkeypatch.setattr(
-        "npformer.training.training.measure", lambda *_, **__: nf.Evaluation(*next(found))
-    )
+    monkeypatch.setattr(FIT, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
     model = make()
     history = fit(model, data, validation=data, epochs=5, metric=metric)
     assert history.best_epoch == best
@@ -97,14 +64,12 @@ def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
 )
 def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
     found = iter(EPOCHS)
-    monkeypatch.setattr(
-        "npformer.training.training.measure", lambda *_, **__: nf.Evaluation(*next(found))
-    )
+    monkeypatch.setattr(FIT, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
     history = fit(make(), data, validation=data, epochs=5, metric=metric, patience=1)
     assert len(history.train_loss) == epochs
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [*FIGURES, "loss"])
 def test_the_history_says_what_an_evaluation_says(make, data, validation, metric):
     model = make()
     history = fit(model, data, validation=validation, metric=metric)

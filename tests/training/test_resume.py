@@ -270,7 +270,7 @@ def test_every_says_how_often(begin, tmp_path, monkeypatch):
     written, write = [], folders.write
 
     def noted(folder, stored):
-        written.append(stored.values["progress"]["epoch"])
+        written.append(stored["progress"]["epoch"])
         write(folder, stored)
 
     monkeypatch.setattr(folders, "write", noted)
@@ -412,12 +412,11 @@ def test_weights_that_are_not_finite_are_never_written(begin, tmp_path):
 def test_a_header_of_a_later_version_is_refused_by_name(begin, tmp_path):
     begin()
     stored = folders.read(tmp_path / "run")
-    changed = {name: value for name, value in stored.values.items() if name in folders.SECTIONS}
-    folders.write(tmp_path / "run", stored._replace(values=changed | {"momentum": 1}))
+    folders.write(tmp_path / "run", stored | {"momentum": 1})
     with pytest.raises(nf.CheckpointError, match="says 'momentum', which this version"):
         begin(resume=True)
-    del changed["history"]
-    folders.write(tmp_path / "run", stored._replace(values=changed))
+    del stored["history"]
+    folders.write(tmp_path / "run", stored)
     with pytest.raises(nf.CheckpointError, match="does not say 'history'"):
         begin(resume=True)
 
@@ -426,9 +425,8 @@ def test_a_header_of_a_later_version_is_refused_by_name(begin, tmp_path):
 def test_damage_below_the_checksum_is_told_in_words(begin, make, tmp_path, section):
     begin(StopAfter(5))
     stored = folders.read(tmp_path / "run")
-    values = {name: value for name, value in stored.values.items() if name in folders.SECTIONS}
     for wrong in ({}, [], "x", 3):
-        folders.write(tmp_path / "run", stored._replace(values=values | {section: wrong}))
+        folders.write(tmp_path / "run", stored | {section: wrong})
         model = make(dropout=0.2)
         with pytest.raises((nf.CheckpointError, ValueError)):
             begin(resume=True, model=model)
@@ -441,4 +439,4 @@ def test_no_pickle_and_no_secrets_in_the_header(begin, tmp_path):
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     names = {name.split(".")[0] for name in header} - {"__metadata__"}
-    assert names == {"model", "optimizer", "best", "order"}
+    assert names == {"model", "optimizer", "progress"}

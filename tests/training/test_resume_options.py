@@ -111,9 +111,8 @@ def test_accumulation_for_a_larger_batch_is_told_as_rounding(train):
 def test_a_checkpoint_without_a_setting_is_refused(train, part, name):
     train(StopAfter(6), folder=train.folder)
     stored = folders.read(train.folder)
-    values = {name: value for name, value in stored.values.items() if name in folders.SECTIONS}
-    del values["settings"][part][name]
-    folders.write(train.folder, stored._replace(values=values))
+    del stored["settings"][part][name]
+    folders.write(train.folder, stored)
     with pytest.raises(nf.CheckpointError, match=f"'{name}'.*: was it edited"):
         train(folder=train.folder, resume=True)
 

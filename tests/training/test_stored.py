@@ -322,7 +322,7 @@ def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
         ({"x": [[1, 2]]}, TypeError, "x is a list; expected a NumPy array"),
         ({"mask": np.ones((3, LENGTH), bool)}, ValueError, "mask has 3 samples and x has 97"),
         ({"x": np.zeros((0, LENGTH), int), "mask": None}, ValueError, "x has no samples"),
-        ({"model": 3}, TypeError, "model is a int"),
+        ({"model": 3}, TypeError, "model is a int; expected a Model"),
     ],
 )
 def test_wrong_arguments_of_predict_to_file(tmp_path, monkeypatch, arguments, error, words):
@@ -358,12 +358,11 @@ def test_memory_does_not_grow_with_the_data(tmp_path):
 
 def test_few_rows_are_read_at_a_time_if_each_is_large(monkeypatch):
     monkeypatch.undo()
-    model, by_token = model_of(), model_of("token")
     ids, vectors = np.zeros((9, LENGTH), int), np.zeros((9, LENGTH, 1 << 20), "float32")
-    assert stored_samples.rows_at_once(ids, model) == stored_samples.MOST_AT_ONCE
-    assert stored_samples.rows_at_once(vectors, model) == 1
+    assert stored_samples.rows_at_once([ids], CLASSES) == stored_samples.MOST_AT_ONCE
+    assert stored_samples.rows_at_once([vectors], CLASSES) == 1
     monkeypatch.setattr(stored_samples, "BYTES_AT_ONCE", 100 * 8 * LENGTH * CLASSES)
-    assert stored_samples.rows_at_once(ids, by_token) == 100
+    assert stored_samples.rows_at_once([ids], LENGTH * CLASSES) == 100
 
 
 def test_labels_of_another_shape_are_not_read(tmp_path):

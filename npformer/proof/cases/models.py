@@ -119,7 +119,7 @@ def _classifiers() -> Iterator[Case]:
         edge = {"vocab_size": 5} if x is IDS else {"n_features": 2}
         given = {"n_classes": 3, **edge, **(arguments or {})}
         made = SequenceClassifier(small(**(changes or {})), **given, **SEEDED)
-        return layer(label, made, x, covers=("SequenceModel", "CheckedModel"), **MODEL, **options)
+        return layer(label, made, x, covers=("SequenceModel",), **MODEL, **options)
 
     below = SequenceModel(small(), 3, vocab_size=5, **SEEDED)
     yield layer("below its face", below, IDS, mask=MASK, **MODEL)

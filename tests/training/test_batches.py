@@ -1,0 +1,100 @@
+"""Batches of a training, by length: the same numbers as with all the padding, in less of it."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.data.test_lengths import LENGTH, model_of, samples
+
+
+def gradients_of_a_training(model, data, **options):
+    found = []
+
+    class Notes(nf.Callback):
+        def before_update(self, state):
+            found.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
+
+    nf.fit(
+        model,
+        data,
+        epochs=1,
+        batch_size=8,
+        lr=1e-300,
+        callbacks=[Notes()],
+        progress=False,
+        **options,
+    )
+    return found
+
+
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "fourier", "linear"])
+@pytest.mark.parametrize("pooling", ["mean", "none"])
+def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
+    x, y, mask = samples(per_token=pooling == "none")
+    model = model_of(mixer, pooling)
+    for rows, gradients in gradients_of_a_training(model, (x, y, mask), workers=1):
+        _, whole = model.loss_and_gradients(x[rows], y[rows], mask[rows])
+        for name, expected in whole.items():
+            np.testing.assert_allclose(
+                gradients[name], expected, rtol=1e-9, atol=1e-12, err_msg=name
+            )
+
+
+def test_fit_goes_by_length_if_it_can():
+    x, y, mask = samples(200)
+
+    def widest(**options):
+        model = model_of(
+            **{k: v for k, v in options.items() if k in ("pooling", "mixer", "padding")}
+        )
+        seen, upload = [], type(model).upload
+
+        class Noting(nf.SequenceClassifier):
+            def upload(self, batch, *arguments, **more):
+                seen.append(batch.inputs[0].length)
+                return upload(self, batch, *arguments, **more)
+
+        model.__class__ = Noting
+        nf.fit(
+            model,
+            (x, y, mask),
+            epochs=1,
+            batch_size=8,
+            progress=False,
+            workers=1,
+            **{k: v for k, v in options.items() if k == "batches"},
+        )
+        return seen
+
+    assert min(widest()) < LENGTH
+    assert min(widest(batches="by_length")) < LENGTH
+    assert set(widest(batches="shuffled")) == {LENGTH}
+    assert set(widest(pooling="flatten")) == {LENGTH}
+    assert set(widest(mixer="fourier", padding="zero")) == {LENGTH}
+
+
+def test_what_cannot_be_is_said():
+    x, y, mask = samples()
+    with pytest.raises(ValueError, match="batches is 'sorted'"):
+        nf.fit(model_of(), (x, y, mask), batches="sorted")
+    with pytest.raises(ValueError, match="the amount of padding changes what this model computes"):
+        nf.fit(model_of(pooling="flatten"), (x, y, mask), batches="by_length")
+
+
+def test_a_training_by_length_is_continued_bit_for_bit(tmp_path):
+    data, settings = samples(60), {"epochs": 3, "batch_size": 8, "workers": 1, "progress": False}
+    whole = model_of()
+    nf.fit(whole, data, **settings)
+
+    class Stops(nf.Callback):
+        def after_step(self, state):
+            if state.step == 11:
+                raise KeyboardInterrupt
+
+    stopped = model_of()
+    with pytest.raises(KeyboardInterrupt):
+        nf.fit(stopped, data, **settings, checkpoint=tmp_path / "run", callbacks=[Stops()])
+    again = model_of()
+    nf.fit(again, data, **settings, checkpoint=tmp_path / "run", resume=True)
+    for name, value in whole.parameters().items():
+        np.testing.assert_array_equal(again.parameters()[name], value)

@@ -1,0 +1,222 @@
+"""Hooks of a training that is stopped, resumed or fails; and what callbacks keep in checkpoints."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.storage import checkpoint_folder as folders
+from npformer.training.callbacks import HOOKS
+from tests.training.common import STEPS, assert_same_weights, fit
+from tests.training.test_callbacks import At, Noted, SpoiledFrom, stop, throw
+
+STEP = ["before_update", "after_step"]
+
+
+def interrupt(state):
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def usual_handler():
+    """What runs in the background may ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def run(make, data, tmp_path):
+    """Train into a folder, and return the model and the history."""
+
+    def train(*callbacks, **changes):
+        model = make(dropout=0.2)
+        options = {"checkpoint": tmp_path, "on_interrupt": "return"} | changes
+        return model, fit(model, data, *callbacks, **options)
+
+    return train
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_the_order_of_all_hooks_and_checkpoints(run, monkeypatch, every):
+    """Checkpoints are written after all callbacks have seen the same moment."""
+    calls, write = [], folders.write
+
+    def noted(folder, sections):
+        calls.append(("checkpoint", sections["progress"]["epoch"]))
+        write(folder, sections)
+
+    monkeypatch.setattr(folders, "write", noted)
+    run(*(Noted(lambda state, name=name: name, calls) for name in "ab"), every=every, epochs=3)
+    expected = []
+    for hooks, written in (
+        (["on_start"], None),
+        (["before_epoch", *STEP * STEPS, "after_epoch"], 1 if every == 1 else None),
+        (["before_epoch", *STEP * STEPS, "after_epoch"], 2),
+        (["before_epoch", *STEP * STEPS, "after_epoch"], 3 if every == 1 else None),
+        (["after_training"], None if every == 1 else 3),
+        (["on_end"], None),
+    ):
+        expected += [(hook, name) for hook in hooks for name in "ab"]
+        expected += [] if written is None else [("checkpoint", written)]
+    assert calls == expected
+    assert {hook for hook, _ in calls} == {*HOOKS, "checkpoint"}
+
+
+def test_an_epoch_begins_once_however_often_it_is_resumed(run):
+    look = Noted(lambda state: (state.epoch, state.step_in_epoch, state.rows, state.step))
+    run(look, At("after_step", STEPS + 1, interrupt))
+    assert look.seen("before_epoch") == [(1, 0, None, 0), (2, 0, None, STEPS)]
+    within = Noted(lambda state: (state.epoch, state.step_in_epoch))
+    run(within, At("after_step", 2, interrupt), resume=True)
+    assert within.names() == ["on_start", *STEP * 2, "after_training", "on_end"]
+    last = Noted(lambda state: (state.epoch, state.step_in_epoch))
+    run(last, resume=True)
+    assert last.names()[:4] == ["on_start", *STEP, "after_epoch"]
+    assert last.seen("before_epoch") == [(3, 0)]
+
+
+def test_an_epoch_stopped_at_its_last_step_is_only_evaluated(run):
+    """By a signal, after which the epoch still lacks its evaluation."""
+    run(At("after_step", STEPS, interrupt))
+    noted = Noted(lambda state: state.epoch)
+    run(noted, epochs=2, resume=True)
+    assert noted.names()[:3] == ["on_start", "after_epoch", "before_epoch"]
+    assert noted.seen("before_epoch") == [2]
+
+
+@pytest.mark.parametrize("hook", ["before_epoch", "before_update", "after_step", "after_epoch"])
+def test_no_hook_follows_an_error_but_the_end(make, data, hook):
+    noted = Noted()
+    with pytest.raises(ZeroDivisionError):
+        fit(make(), data, noted, At(hook, 2, throw(ZeroDivisionError())))
+    assert noted.names()[-2:] == [hook, "on_end"]
+    assert "after_training" not in noted.names()
+
+
+def test_a_loss_that_is_not_finite_is_an_error_too(make, data):
+    noted = Noted()
+    data[0][:] = np.nan
+    with pytest.raises(nf.NonFiniteLossError):
+        fit(make(), data, noted)
+    assert noted.names() == ["on_start", "before_epoch", "on_end"]
+
+
+@pytest.mark.parametrize("ended_by", [stop, interrupt, None], ids=["stop", "signal", "finished"])
+def test_after_training_sees_the_last_weights_and_on_end_the_best(make, data, ended_by):
+    """The classes are confused from epoch 2 on, so the best weights are those of epoch 1."""
+    model, noted = make(), Noted(lambda state: state.model.parameters().flat.copy())
+    callbacks = [SpoiledFrom(2), noted]
+    if ended_by is not None:
+        callbacks.append(At("after_step", 2 * STEPS + 1, ended_by))
+    history = fit(model, data, *callbacks, validation=data, on_interrupt="return")
+    stopped = {stop: "callback", interrupt: "interrupted", None: "finished"}[ended_by]
+    assert (history.stopped, history.best_epoch) == (stopped, 1)
+    (last,), (best,) = noted.seen("after_training"), noted.seen("on_end")
+    np.testing.assert_array_equal(last, noted.seen("after_step")[-1])
+    np.testing.assert_array_equal(best, noted.seen("after_epoch")[0])
+    np.testing.assert_array_equal(best, model.parameters().flat)
+    assert (last != best).any()
+
+
+def test_a_stop_before_an_epoch_takes_no_step_of_it(run):
+    """The epoch has begun, so it is the one that a resumed training goes on with."""
+    noted = Noted()
+    _, history = run(noted, At("before_epoch", 2, stop))
+    assert noted.names()[-3:] == ["before_epoch", "after_training", "on_end"]
+    assert (history.stopped, len(history.train_loss)) == ("callback", 1)
+    again = Noted(lambda state: state.epoch)
+    model, _ = run(again, resume=True)
+    whole, _ = run(checkpoint=None)
+    assert_same_weights(model, whole)
+    assert again.seen("before_epoch") == [3]
+
+
+# What callbacks keep in checkpoints ---------------------------------------------------------------
+
+
+class Keeps(nf.Callback):
+    """Keeps a state, and notes the one that it is given."""
+
+    def __init__(self, state):
+        self.state, self.given = state, None
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.given = state
+
+
+ARRAYS = {
+    "float32": np.array([[1.5, -0.0], [np.inf, np.nan]], "float32"),
+    "float64": np.array([1e-320, np.pi]),
+    "int8": np.arange(-3, 3, dtype="int8"),
+    "uint64": np.array([2**64 - 1], "uint64"),
+    "bool": np.array([[True], [False]]),
+    "empty": np.zeros((0, 3), "int32"),
+    "no axes": np.array(7, "int64"),
+    "not contiguous": np.arange(12, dtype="float64").reshape(3, 4).T[::2],
+}
+
+
+def assert_same_bits(found, expected):
+    assert isinstance(found, np.ndarray)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_come_back_from_a_checkpoint_with_their_bits(run, name):
+    array = ARRAYS[name]
+    run(Keeps(array), Keeps({"deep": [{"in": [array, 3]}, "word", None], "number": 0.1}), epochs=1)
+    alone, nested = Keeps(None), Keeps(None)
+    run(alone, nested, epochs=1, resume=True)
+    assert_same_bits(alone.given, array)
+    assert_same_bits(nested.given["deep"][0]["in"][0], array)
+    nested.given["deep"][0]["in"][0] = "array"
+    assert nested.given == {"deep": [{"in": ["array", 3]}, "word", None], "number": 0.1}
+
+
+def test_an_array_that_a_callback_gathers_goes_on(run):
+    """Such as a mean of the weights: resumed, it is that of a training that was not stopped."""
+
+    class Mean(Keeps):
+        def after_step(self, state):
+            now = state.model.parameters().flat
+            self.state = 0.9 * self.state + 0.1 * now if state.step > 1 else now.copy()
+
+        def load_state_dict(self, state):
+            self.state = state
+
+    whole, stopped, resumed = Mean(None), Mean(None), Mean(None)
+    run(whole, checkpoint=None)
+    run(stopped, At("after_step", STEPS + 2, interrupt))
+    run(resumed, resume=True)
+    assert (stopped.state != whole.state).any()
+    np.testing.assert_array_equal(resumed.state, whole.state)
+
+
+# Patience -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("patience", [1, 2])
+def test_patience_stopped_at_any_step_ends_where_it_would_have(run, data, tmp_path, patience):
+    """An epoch that is under way counts only when it is over."""
+    options = {"validation": data, "epochs": 6, "lr": 3e-2, "patience": patience}
+    model, whole = run(SpoiledFrom(3), checkpoint=None, **options)
+    n = len(whole.train_loss)
+    assert (whole.stopped, whole.best_epoch, n) == ("patience", 2, 2 + patience)
+    for step in range(1, n * STEPS + 1):
+        folder = tmp_path / str(step)
+        run(SpoiledFrom(3), At("after_step", step, interrupt), checkpoint=folder, **options)
+        other, history = run(SpoiledFrom(3), checkpoint=folder, resume=True, **options)
+        assert (history.stopped, history.best_epoch) == ("patience", whole.best_epoch)
+        assert history.validation_loss == whole.validation_loss
+        assert_same_weights(other, model)
+    # At the end of an epoch it stays stopped: nothing is trained further.
+    noted = Noted()
+    run(noted, SpoiledFrom(3), checkpoint=folder, resume=True, **options)
+    assert noted.names() == ["on_start", "after_training", "on_end"]
