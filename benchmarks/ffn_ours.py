@@ -5,7 +5,8 @@ import numpy as np
 import npformer as nf
 from benchmarks import workloads
 from benchmarks.timing import timed
-from npformer.data.batch import Batch, as_inputs
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
 from npformer.engine.team import Team
 from npformer.losses import BinaryCrossEntropy
 
@@ -38,7 +39,7 @@ class Ours:
 
     def train(self, ffn):
         """Run one training step."""
-        batch = Batch(as_inputs(self.x), self.y, counts=np.ones(len(self.x)))
+        batch = Batch((Sequences(self.x),), self.y, counts=np.ones(len(self.x)))
         _, gradients = self.teams[ffn].step(batch, generator=None)
         self.optimizers[ffn].step(gradients)
 

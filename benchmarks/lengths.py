@@ -9,7 +9,8 @@ import npformer as nf
 from benchmarks.results_files import RESULTS, write
 from benchmarks.timing import Others, interleave, significant, summary, timed
 from benchmarks.workloads import HEADS, MIXERS, THREADS
-from npformer.data.batch import Batch, as_inputs
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
 from npformer.engine.team import Team
 from npformer.losses import Loss
 from npformer.mixers import MIXERS as MIXER_TYPES
@@ -53,7 +54,7 @@ def team_of(what, mixer, length):
 
 def both_ways(team, x, dy):
     """Run one forward and one backward pass."""
-    team.step(Batch(as_inputs(x), dy, counts=np.ones(len(x))))
+    team.step(Batch((Sequences(x),), dy, counts=np.ones(len(x))))
 
 
 def measure(what, length, rounds):

@@ -10,8 +10,8 @@ import numpy as np
 
 import npformer as nf
 from benchmarks.results_files import ROOT, write
-from npformer.core import cores
-from npformer.data.batch import as_inputs
+from npformer.core import Padding, cores
+from npformer.core.inputs import Sequences
 from npformer.data.lengths import shuffled_by_length
 
 BATCH, STEPS, LONGEST, VOCABULARY = 32, 120, 30, 5000
@@ -72,7 +72,7 @@ def epoch_of_pytorch(size):
     parameters = [p for part in (encoder, table, head) for p in part.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=1e-3)
     x, y, mask = questions()
-    lengths = as_inputs(x, mask)[0].lengths()
+    lengths = Sequences(x, Padding(mask)).lengths()
     for epoch in range(2):
         order = shuffled_by_length(lengths, BATCH, np.random.default_rng(epoch))
         began = time.perf_counter()
@@ -127,7 +127,7 @@ def run():
     lines.append(
         "\nTime of an epoch of `fit` with all the padding, divided by its time with batches by "
         "length; and that, divided by the time of PyTorch's `nn.TransformerEncoder` on the same "
-        f"batches by length. {len(mask)} texts of {lengths_of(mask).min()} to {LONGEST} words, "
+        f"batches by length. {len(mask)} texts of {Sequences(mask, Padding(mask)).lengths().min()} to {LONGEST} words, "
         f"{mask.sum() / len(mask):.1f} on average, so that {mask.size / mask.sum():.2f} is the "
         f"most that cutting all padding could gain in layers that see each token alone; batches of "
         f"{BATCH}, {VOCABULARY} words, medians of {ROUNDS} rounds in turn."

@@ -216,7 +216,7 @@ KNOWS_NO_MODEL = [
         for name in ("team", "team_copies", "batch_shares", "snapshot", "processes")
     ),
 ]
-"""Training and workers, which any model may use: they ask it, and know no class and no part of it."""
+"""Training and workers, which any model may use: they ask it, and know no class of it."""
 
 OF_ONE_MODEL = {
     "vocab_size",

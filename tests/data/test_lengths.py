@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.data.batch import as_inputs
+from npformer.core.inputs import Sequences
 from npformer.data.lengths import LongestFirst, shuffled_by_length
 
 SKIP = list(nf.MIXERS)
@@ -78,7 +78,7 @@ def test_a_mask_with_holes_and_a_row_without_tokens():
 
 def test_every_prediction_goes_through_batches_of_the_longest_first():
     x, _, mask = samples()
-    batches = LongestFirst(as_inputs(x, mask), 8, by_length=True)
+    batches = LongestFirst((Sequences(x, Padding(mask)),), 8, by_length=True)
     shapes = [part.inputs[0].length for part in batches.share(0, 1)]
     assert shapes == sorted(shapes, reverse=True)
     assert shapes[-1] < LENGTH

@@ -8,9 +8,9 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.core import part_generator, step_key
+from npformer.core import Padding, part_generator, step_key
 from npformer.core.cut_masks import Cut
-from npformer.data.batch import as_inputs
+from npformer.core.inputs import Sequences
 from npformer.engine import gpu
 from npformer.engine.batch_shares import Part
 from npformer.engine.snapshot import snapshot_of
@@ -153,7 +153,7 @@ def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(single
 def test_parts_of_a_step_are_together_the_batch() -> None:
     model = cases.classifier("float64", dropout=0.3).to("cupy")
     x, y = cases.batch(model)
-    mask, lengths = cases.MASK, np.sort(as_inputs(x, cases.MASK)[0].lengths())
+    mask, lengths = cases.MASK, np.sort(Sequences(x, Padding(cases.MASK)).lengths())
     mask = np.arange(mask.shape[1]) < lengths[:, None]
     (n, length), found = mask.shape, []
     for part in (slice(0, n), slice(0, n - 1), slice(n - 1, n)):
