@@ -121,14 +121,13 @@ def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tupl
 
 def checked_inputs(inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
     """Return inputs after checking that they are arrays of one backend, and that masks fit."""
-    names = names_of(inputs)
-    arrays = {name: each.x for name, each in zip(names, inputs, strict=True)}
-    masks = {f"mask of {name}": e.mask for name, e in zip(names, inputs, strict=True) if e.padding}
+    arrays = dict(zip(names_of(inputs), arrays_of(inputs), strict=True))
+    called = ["mask"] if len(inputs) == 1 else [f"mask[{k}]" for k in range(len(inputs))]
+    masks = {n: e.mask for n, e in zip(called, inputs, strict=True) if e.mask is not None}
     backend_of(**arrays, **masks)
-    for name, each in zip(names, inputs, strict=True):
-        if each.padding is not None:
-            called = "mask" if len(inputs) == 1 else f"mask of {name}"
-            checks.mask(called, each.padding.mask, tuple(each.x.shape[:2]))
+    for name, each in zip(called, inputs, strict=True):
+        if each.mask is not None:
+            checks.mask(name, each.mask, tuple(each.x.shape[:2]))
     return inputs
 
 

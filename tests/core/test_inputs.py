@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from npformer.core.two_inputs import check_inputs, context_arguments, per_input
 
 import npformer as nf
 from npformer import layers as L
+from npformer.core.inputs import Sequences, as_given, as_inputs, checked_inputs, within
 from tests.two_inputs import Bilinear, CrossAttention, WordsToVectors
 
 A, B = np.random.default_rng(0).normal(size=(2, 2, 4, 3))
@@ -48,7 +48,7 @@ def test_one_input_may_be_token_ids():
         (
             (A, B, OF_A),
             TypeError,
-            "mask is a ndarray; expected a tuple of 2, for CrossAttention has",
+            "mask is one array; expected a tuple of 2, mask=(that of a",
         ),
         (
             (A, B, (OF_A,)),
@@ -78,21 +78,29 @@ def test_a_layer_says_which_pass_it_lacks():
 
 def test_a_layer_with_one_input_takes_no_tuple():
     tanh = L.Tanh()
-    assert per_input(tanh, "x", A) == (A,)
-    message = "mask is a tuple of 2; expected one array, for Tanh has one input.*TwoInputLayer"
+    assert as_inputs(tanh, A) == (Sequences(A),)
+    message = "mask is a tuple of 2; expected one array, for Tanh has 1 input.*n_inputs"
     with pytest.raises(TypeError, match=message):
-        context_arguments(tanh, (OF_A, OF_B))
+        as_inputs(tanh, A, (OF_A, OF_B))
     with pytest.raises(ValueError, match=r"^mask has shape \(2, 3\); expected \(2, 4\)"):
-        check_inputs(tanh, A, OF_B)
+        checked_inputs(as_inputs(tanh, A, OF_B))
 
 
-def test_masks_and_types_become_arguments_of_a_context():
+def test_masks_and_types_become_those_of_a_context_and_go_back_to_the_user():
     two = Bilinear(3, 3)
     of_a, of_b = OF_A * 1, OF_B * 1
-    expected = {"mask": OF_A, "types": of_a, "memory_mask": OF_B, "memory_types": of_b}
-    assert context_arguments(two, (OF_A, OF_B), (of_a, of_b)) == expected
-    assert context_arguments(two, None) == dict.fromkeys(expected)
-    assert context_arguments(L.Tanh(), OF_A, of_a) == {"mask": OF_A, "types": of_a}
+    inputs = as_inputs(two, (A, B), (OF_A, OF_B), (of_a, of_b))
+    context = within(inputs, nf.Context())
+    assert context.mask is OF_A
+    assert context.types is of_a
+    assert context.memory_mask is OF_B
+    assert context.memory_types is of_b
+    for given, back in zip(((A, B), (OF_A, OF_B), (of_a, of_b)), as_given(inputs), strict=True):
+        assert all(one is other for one, other in zip(given, back, strict=True))
+    plain = nf.Context()
+    assert within(as_inputs(two, (A, B)), plain) is plain
+    one = within(as_inputs(L.Tanh(), A, OF_A, of_a), plain)
+    assert (one.mask is OF_A, one.types is of_a, one.memory_mask) == (True, True, None)
 
 
 def test_names_files_and_copies_are_those_of_any_layer():

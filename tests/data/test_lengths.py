@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.core import Padding
 from npformer.core.inputs import Sequences
 from npformer.data.lengths import LongestFirst, shuffled_by_length
 
