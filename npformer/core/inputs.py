@@ -106,12 +106,17 @@ def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tupl
         if value is None:
             entries = (None,) * n
         if len(entries) != n:
-            what = f"a tuple of {len(value)}" if isinstance(value, tuple) else "one array"
-            expected = "one array" if n == 1 else f"a tuple of {n}, {name}=(that of a, that of b)"
-            raise TypeError(
-                f"{name} is {what}; expected {expected}, for {type(layer).__name__} has {n} "
-                f"input{'s' * (n > 1)}. How many a class has is its n_inputs"
+            what = (
+                f"a tuple of {len(value)}"
+                if isinstance(value, tuple)
+                else f"a {type(value).__name__}"
             )
+            kind, expected = type(layer).__name__, "one array"
+            why = f"{kind} has one input. A layer with two has n_inputs = 2"
+            if n == 2:
+                expected = "a tuple of 2"
+                why = f"{kind} has two inputs, a and b: {name}=(that of a, that of b)"
+            raise TypeError(f"{name} is {what}; expected {expected}, for {why}")
         several.append(entries)
     return tuple(
         Sequences(x, None if mask is None else Padding(mask), of_tokens)

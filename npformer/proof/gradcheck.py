@@ -173,11 +173,11 @@ def _require_layer_arguments(
     layer: Layer, inputs: tuple[Any, ...], wrt: Sequence[str] | None, options: dict[str, Any]
 ) -> None:
     if len(inputs) != (n := layer.n_inputs):
-        expected = "one, x" if n == 1 else "two, a and b: gradcheck(layer, a, b)"
-        raise TypeError(
-            f"got {len(inputs)} input{'s' * (len(inputs) != 1)}; expected {expected}, for "
-            f"{type(layer).__name__} has {n}. How many a class has is its n_inputs"
-        )
+        given, kind = f"{len(inputs)} input{'s' * (len(inputs) != 1)}", type(layer).__name__
+        expected = f"one, x, for {kind} has one input. A layer with two has n_inputs = 2"
+        if n == 2:
+            expected = f"two, a and b, for {kind} has two: gradcheck(layer, a, b)"
+        raise TypeError(f"got {given}; expected {expected}")
     unused = [*options, *(["wrt"] if wrt is not None else [])]
     if unused:
         raise TypeError(

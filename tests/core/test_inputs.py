@@ -48,7 +48,7 @@ def test_one_input_may_be_token_ids():
         (
             (A, B, OF_A),
             TypeError,
-            "mask is one array; expected a tuple of 2, mask=(that of a",
+            "mask is a ndarray; expected a tuple of 2, for CrossAttention has",
         ),
         (
             (A, B, (OF_A,)),
@@ -79,7 +79,7 @@ def test_a_layer_says_which_pass_it_lacks():
 def test_a_layer_with_one_input_takes_no_tuple():
     tanh = L.Tanh()
     assert as_inputs(tanh, A) == (Sequences(A),)
-    message = "mask is a tuple of 2; expected one array, for Tanh has 1 input.*n_inputs"
+    message = "mask is a tuple of 2; expected one array, for Tanh has one input.*n_inputs = 2"
     with pytest.raises(TypeError, match=message):
         as_inputs(tanh, A, (OF_A, OF_B))
     with pytest.raises(ValueError, match=r"^mask has shape \(2, 3\); expected \(2, 4\)"):

@@ -287,7 +287,9 @@ def test_a_layer_with_one_input_takes_no_tuple(small_model):
         nf.trace(layer, (A, B))
     with pytest.raises(TypeError, match=message.format("mask")):
         nf.trace(layer, A, (OF_A, None))
-    with pytest.raises(TypeError, match="x is a tuple of 2; expected one array, for n_inputs of"):
+    with pytest.raises(
+        TypeError, match="x is a tuple of 2; expected one array, for SequenceClassifier has one"
+    ):
         nf.trace(model, (A, B))
     with pytest.raises(ValueError, match="mask is for 2 inputs and x for 1; expected one array"):
         nf.trace(model, A, (OF_A, None))
