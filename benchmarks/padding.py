@@ -127,7 +127,7 @@ def run():
     lines.append(
         "\nTime of an epoch of `fit` with all the padding, divided by its time with batches by "
         "length; and that, divided by the time of PyTorch's `nn.TransformerEncoder` on the same "
-        f"batches by length. {len(mask)} texts of {lengths_of(mask).min()} to {LONGEST} words, "
+        f"batches by length. {len(mask)} texts of {mask.sum(axis=1).min()} to {LONGEST} words, "
         f"{mask.sum() / len(mask):.1f} on average, so that {mask.size / mask.sum():.2f} is the "
         f"most that cutting all padding could gain in layers that see each token alone; batches of "
         f"{BATCH}, {VOCABULARY} words, medians of {ROUNDS} rounds in turn."

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, described
-from npformer.storage.files import check_writable, remove_unfinished
 from npformer.storage import tensor_table
+from npformer.storage.files import check_writable, remove_unfinished
 from npformer.storage.model_file import CheckpointError, read_model_file, write_model_file
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.losses import MeanSquaredError
 from tests.training.common import assert_same_weights, fit
 
 

@@ -10,8 +10,8 @@ import npformer as nf
 from npformer import functional as F
 from npformer.core import part_generator, step_key
 from npformer.core.cut_masks import Cut
-from npformer.engine import gpu
 from npformer.data.batch import as_inputs
+from npformer.engine import gpu
 from npformer.engine.batch_shares import Part
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
