@@ -3,11 +3,19 @@
 import numpy as np
 import pytest
 
-from npformer.core import Context
-from npformer.data.batch import Batch, as_inputs
+from npformer.core import Context, Layer, TwoInputLayer
+from npformer.core.inputs import as_given
+from npformer.core.inputs import as_inputs as inputs_of_layer
+from npformer.data.batch import Batch
 from tests.data.test_lengths import samples
 
 A, B = 3, 4  # features of two inputs
+
+
+def as_inputs(x, mask=None, types=None):
+    """Return the inputs of a layer with as many inputs as x."""
+    layer = TwoInputLayer() if isinstance(x, tuple) else Layer()
+    return inputs_of_layer(layer, x, mask, types)
 
 
 def pairs(n=5, seed=0):
@@ -84,7 +92,7 @@ def test_a_context_gets_padding_and_types_of_both_inputs():
     assert found.types is first.types
     assert found.memory_padding is second.padding
     assert found.memory_types is None
-    x, mask, types = Batch(inputs).given()
+    x, mask, types = as_given(inputs)
     again = as_inputs(x, mask, types)
     assert [each.x is one.x for each, one in zip(again, inputs, strict=True)] == [True, True]
     assert again[1].padding.mask is second.padding.mask
@@ -94,5 +102,5 @@ def test_a_context_gets_padding_and_types_of_both_inputs():
 @pytest.mark.parametrize("name", ["mask", "types"])
 def test_as_many_masks_and_types_as_inputs(name):
     x = np.zeros((2, 3, 4)), np.zeros((2, 3, 4))
-    with pytest.raises(ValueError, match=f"{name} is for 1 inputs and x for 2; expected a tuple"):
+    with pytest.raises(TypeError, match=f"{name} is a ndarray; expected a tuple of 2"):
         as_inputs(x, **{name: np.ones((2, 3), bool)})

@@ -84,7 +84,7 @@ def test_a_rank_computes_its_part_without_the_padding_of_longer_ones(rank, whose
     step, shapes = Team.step, []
 
     def noting(team: Team, batch: Any, **options: Any) -> Any:
-        shapes.append((*batch.x.shape, options["part"].first, options["part"].length))
+        shapes.append((*batch.inputs[0].x.shape, options["part"].first, options["part"].lengths))
         return step(team, batch, **options)
 
     monkeypatch.setattr(Team, "step", noting)
@@ -96,4 +96,4 @@ def test_a_rank_computes_its_part_without_the_padding_of_longer_ones(rank, whose
     if whose != "npformer's":
         n, first, cut = [(22, 0, 10), (23, 67, 10)][rank // 3]
     assert (cut < 10) == (rank == 0 and whose == "npformer's")
-    assert shapes == [(n, cut, first, 10)]
+    assert shapes == [(n, cut, first, (10,))]

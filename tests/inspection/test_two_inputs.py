@@ -291,5 +291,5 @@ def test_a_layer_with_one_input_takes_no_tuple(small_model):
         TypeError, match="x is a tuple of 2; expected one array, for SequenceClassifier has one"
     ):
         nf.trace(model, (A, B))
-    with pytest.raises(ValueError, match="mask is for 2 inputs and x for 1; expected one array"):
+    with pytest.raises(TypeError, match=message.format("mask")):
         nf.trace(model, A, (OF_A, None))
