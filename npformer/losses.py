@@ -1,16 +1,6 @@
 """Losses of a model's outputs, as objects.
 
-A loss of your own is a subclass of `Loss` with a `forward` and a `backward`::
-
-    class MeanAbsoluteError(npformer.losses.Loss):
-        def forward(self, outputs, y):
-            difference = outputs - y
-            return abs(difference).mean(), difference
-
-        def backward(self, dloss, cache):
-            return dloss * np.sign(cache) / cache.size
-
-    npformer.fit(model, (x, y), loss=MeanAbsoluteError())
+A loss of your own is a subclass of `Loss`: docs/extending/loss.md.
 """
 
 import inspect
@@ -102,10 +92,7 @@ class Loss(ABC):
         return "weights" in inspect.signature(self.forward).parameters
 
     def counts(self, y: Array, weights: Array | None = None) -> np.ndarray:
-        """Return how many targets each sample has, each counted `weights` times.
-
-        That is the sample's weight in the mean loss.
-        """
+        """Return how many targets each sample has, each counted `weights` times: its weight."""
         return np.ones(len(y), dtype="int64") if weights is None else _of_samples(weights)
 
     def measure(

@@ -116,10 +116,7 @@ class TrainingState:
             self._set(_latest=replace(self._latest, loss=loss))
         return loss
 
-    @property
-    def stopping(self) -> str | None:
-        """The reason that was given to `stop`; None if the training goes on."""
-        return self._reason
+    stopping = property(lambda self: self._reason, doc="The reason that was given to `stop`.")
 
     def stop(self, reason: str = "callback") -> None:
         """End the training after the current step.
