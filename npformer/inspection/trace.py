@@ -158,8 +158,8 @@ def trace(
 def prepared(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tuple[Sequences, ...]:
     """Return checked inputs; for a model, uploaded and with padding set to 0."""
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
-        batch = layer.upload(layer.check(x, mask=mask, types=types))
-        return batch.inputs  # type: ignore[no-any-return]
+        uploaded = layer.upload(layer.check(x, mask=mask, types=types)).inputs
+        return as_inputs(layer, *as_given(uploaded))  # so that each layer hides padding, as by hand
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
     inputs = as_inputs(layer, x, mask, types)
     if layer.n_inputs == 2 or not isinstance(embed, InputEmbedding):

@@ -13,6 +13,7 @@ from npformer.layers import Pooling
 from npformer.mixers import MIXERS, Mixer
 from npformer.proof.cases import GROUPS, cases
 from npformer.trainable import Model
+from npformer.trainable.protocol import Trainable
 
 CASES = cases()
 LESS_EXACT = {"dense_synthesizer: one map, padding mask": 1e-12}
@@ -70,7 +71,7 @@ def layer_classes():
             if kind.__module__.partition(".")[0] == "npformer":
                 found.add(kind)
             unseen.append(kind)
-    return found - {Mixer, Model, Pooling, TwoInputLayer}  # they have no passes
+    return found - {Mixer, Model, Pooling, Trainable, TwoInputLayer}  # they have no passes
 
 
 def plain_classes():

@@ -117,7 +117,7 @@ def test_a_large_file_is_not_read_at_once(trained, model, prints, tmp_path, held
     predict = nf.SequenceClassifier.predict
 
     def noted(self, x, *arguments):
-        seen.append(len(x[0]))
+        seen.append(len(x))
         return predict(self, x, *arguments)
 
     monkeypatch.setattr(nf.SequenceClassifier, "predict", noted)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.core.inputs import Sequences
 from npformer.data import sharded, stored_samples
 from npformer.data.stored import ShardedArray
 
@@ -359,10 +360,11 @@ def test_memory_does_not_grow_with_the_data(tmp_path):
 def test_few_rows_are_read_at_a_time_if_each_is_large(monkeypatch):
     monkeypatch.undo()
     ids, vectors = np.zeros((9, LENGTH), int), np.zeros((9, LENGTH, 1 << 20), "float32")
-    assert stored_samples.rows_at_once([ids], CLASSES) == stored_samples.MOST_AT_ONCE
-    assert stored_samples.rows_at_once([vectors], CLASSES) == 1
+    of_ids, of_vectors = (Sequences(ids),), (Sequences(vectors),)
+    assert stored_samples.rows_at_once(model_of(), of_ids) == stored_samples.MOST_AT_ONCE
+    assert stored_samples.rows_at_once(model_of(), of_vectors) == 1
     monkeypatch.setattr(stored_samples, "BYTES_AT_ONCE", 100 * 8 * LENGTH * CLASSES)
-    assert stored_samples.rows_at_once([ids], LENGTH * CLASSES) == 100
+    assert stored_samples.rows_at_once(model_of(pooling="none"), of_ids) == 100
 
 
 def test_labels_of_another_shape_are_not_read(tmp_path):
