@@ -178,3 +178,8 @@ def require_model(model: object) -> None:
             "(docs/extending/model.md); or write the loop yourself: forward, a loss of "
             "npformer.functional, backward, Adam.step"
         )
+    if not isinstance(getattr(model, "loss", None), Loss):
+        raise TypeError(
+            f"{type(model).__name__} has no loss; expected one. Set self.loss in __init__, such as "
+            "npformer.losses.MeanSquaredError()"
+        )
