@@ -157,15 +157,15 @@ def trace(
 
 def prepared(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tuple[Sequences, ...]:
     """Return checked inputs; for a model, uploaded and with padding set to 0."""
+    inputs = as_inputs(layer, x, mask, types)
+    embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
+    if layer.n_inputs == 1 and isinstance(embed, InputEmbedding):
+        x, mask = embed.prepare(x, mask)
+        return as_inputs(layer, x, mask, embed.prepare_types(types, x))
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
         uploaded = layer.upload(layer.check(x, mask=mask, types=types)).inputs
         return as_inputs(layer, *as_given(uploaded))  # so that each layer hides padding, as by hand
-    embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
-    inputs = as_inputs(layer, x, mask, types)
-    if layer.n_inputs == 2 or not isinstance(embed, InputEmbedding):
-        return checked_inputs(inputs)
-    x, mask = embed.prepare(x, mask)
-    return as_inputs(layer, x, mask, embed.prepare_types(types, x))
+    return checked_inputs(inputs)
 
 
 def _targets(layer: Layer, labels: Array, inputs: tuple[Sequences, ...]) -> Array:
