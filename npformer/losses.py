@@ -150,17 +150,16 @@ class Classification(Loss):
         """
 
     def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
-        backend_of(y=y)
-        if y.shape != answers:
+        if getattr(y, "shape", None) != answers:
+            backend_of(y=y)
             why = "One label for each sequence (each token without pooling)"
             if y.ndim == len(answers) + 1 and y.shape[-1] == 1:
                 why += ": y[..., 0]"
             elif y.ndim == len(answers) + 1 and y.shape[-1] == n_classes:
                 why += ": y.argmax(axis=-1) if this is one-hot"
             checks.shape("y", y, answers, why)
-        if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim > 1:
-            y = y[y != F.NO_LABEL]
-        check_ids("y", y, n_classes, f"n_classes is {n_classes}")
+        least = F.NO_LABEL if len(answers) > 1 else 0
+        check_ids("y", y, n_classes, f"n_classes is {n_classes}", least)
         if self.class_weight is not None and len(self.class_weight) != n_classes:
             raise ValueError(
                 f"class_weight has {len(self.class_weight)} numbers and there are {n_classes} "

@@ -65,15 +65,26 @@ def floating(**arrays: Array) -> Module:
     return backend.module
 
 
-def gradient(dy: Array, like: tuple[int, ...], name: str = "dy") -> None:
-    """Check that a gradient has the shape of what the forward pass returned.
+def gradient(
+    dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "what the forward pass returned"
+) -> Module:
+    """Check that a gradient has the shape of what it is the gradient of; return its module.
 
     It may be wider or narrower: a layer of a user's may compute in float64.
     """
     if type(dy) is np.ndarray and dy.shape == like and dy.dtype.char in _FLOAT_CODES:
-        return  # the usual case
-    floating(**{name: dy})
-    shape(name, dy, like, "That is the shape of what the forward pass returned")
+        return np  # the usual case
+    module = floating(**{name: dy})
+    shape(name, dy, like, f"That is the shape of {of}")
+    return module
+
+
+def sequences(x: Array, d_model: int | None = None, why: str = "") -> Module:
+    """Check that x is (batch, length, d_model), of floats, and return its module."""
+    module = floating(x=x)
+    if x.ndim != 3 or d_model not in (None, x.shape[2]):
+        shape("x", x, ("batch", "length", d_model or "d_model"), why)
+    return module
 
 
 def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str = "") -> None:
@@ -161,6 +172,8 @@ def positive(name: str, value: object) -> int:
 
 def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -> int:
     """Return `value` as an int after checking that it is a whole number in a range."""
+    if type(value) is int and at_least <= value <= at_most:
+        return value  # the usual case
     fits = isinstance(value, Integral) and not isinstance(value, bool)
     if not fits or not at_least <= int(value) <= at_most:  # type: ignore[call-overload]
         too_large = fits and int(value) > at_most  # type: ignore[call-overload]
@@ -210,6 +223,8 @@ def weights(name: str, value: Any) -> np.ndarray:
 
 def _float(value: object) -> float:
     """Return a number as a float; NaN, which no bound holds, for anything else and for a bool."""
+    if type(value) is float:
+        return value  # the usual case
     if not isinstance(value, Real) or isinstance(value, bool):
         return math.nan
     try:

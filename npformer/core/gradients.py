@@ -39,11 +39,7 @@ class Gradients(Mapping[str, Array]):
     def __init__(
         self, layer: HasParameters | Parameters, zeros: Callable[[int, Any], Array] | None = None
     ) -> None:
-        if not hasattr(layer, "trainable") and not isinstance(layer, Parameters):
-            raise TypeError(
-                f"layer is {described(layer)}; expected a Layer, or what its parameters() returns"
-            )
-        of = layer if isinstance(layer, Parameters) else Parameters(layer.trainable())
+        of = layer if isinstance(layer, Parameters) else _parameters_of(layer)
         self._parameters, self.shapes = of, of.shapes
         if of:
             first = next(iter(of.named.values())).value
@@ -80,13 +76,7 @@ class Gradients(Mapping[str, Array]):
         if not parameter.trainable:
             return
         total = self.of(parameter)
-        if type(gradient) is not np.ndarray or gradient.dtype.char not in "fd":
-            checks.floating(gradient=gradient)
-        if gradient.shape != parameter.shape:
-            raise ValueError(
-                f"a gradient of shape {tuple(gradient.shape)} for a parameter of shape "
-                f"{parameter.shape}; expected the same. Nothing is broadcast here"
-            )
+        checks.gradient(gradient, parameter.shape, "the gradient", "the parameter")
         total += gradient
 
     def of(self, parameter: Parameter) -> Array:
@@ -122,3 +112,12 @@ class Gradients(Mapping[str, Array]):
 
     def __repr__(self) -> str:
         return "\n".join(["Gradients:", *(f"  {name}: {shape}" for name, shape in self.shapes)])
+
+
+def _parameters_of(layer: HasParameters) -> Parameters:
+    """Return the parameters of a layer that are trained."""
+    if not hasattr(layer, "trainable"):
+        raise TypeError(
+            f"layer is {described(layer)}; expected a Layer, or what its parameters() returns"
+        )
+    return Parameters(layer.trainable())

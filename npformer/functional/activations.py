@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from npformer.core import Array, array_module, checks, erf
+from npformer.core import Array, checks, erf
 
 
 def relu(x: Array) -> tuple[Array, Any]:
@@ -36,10 +36,10 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
         FNet's published code uses.
     """
     xp = checks.floating(x=x)
-    checks.choice("approximate", approximate, ("none", "tanh"))
     if approximate == "none":
         phi = 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
         return x * phi, ("none", x, phi)
+    checks.choice("approximate", approximate, ("none", "tanh"))
     t = xp.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x)))
     return 0.5 * x * (1.0 + t), ("tanh", x, t)
 
@@ -51,15 +51,13 @@ def gelu_backward(dy: Array, cache: Any) -> Array:
     1 / sqrt 2, Phi' is the normal density exp(-x^2 / 2) / sqrt(2 pi). In the tanh form, with
     t = tanh(u), Phi' is (1 - t^2) u' / 2, and u' = sqrt(2 / pi) (1 + 3 0.044715 x^2).
     """
-    form, x, saved = cache
-    checks.gradient(dy, x.shape)
-    xp = array_module(dy)
+    form, x, phi = cache
+    xp = checks.gradient(dy, x.shape)
     if form == "none":
-        phi = saved
         # y = x * phi(x)
         density = xp.exp(-0.5 * (x * x)) * (1.0 / math.sqrt(2.0 * math.pi))
         return dy * (phi + x * density)
-    t = saved
+    t = phi
     # t = tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))
     dt = (1.0 - t * t) * (math.sqrt(2.0 / math.pi) * (1.0 + 3.0 * 0.044715 * (x * x)))
     # y = 0.5 * x * (1 + t)

@@ -39,22 +39,13 @@ def average(
     y : array, shape (..., query_length, d_value)
         0 for a query that sees no key; its gradients are 0 too.
     """
-    checks.floating(scores=scores, value=value)
-    checks.shape("scores", scores, (None, "query_length", "key_length"))
-    by_column = None, scores.shape[-1], "d_value"
-    checks.shape("value", value, by_column, "One value for each column of scores")
-    leading = broadcast_shape(scores.shape[:-2], value.shape[:-2], reference=scores)
-    if leading is None:
-        raise ValueError(
-            f"scores has shape {tuple(scores.shape)} and value has shape {tuple(value.shape)}; "
-            "expected the same axes before the last two; an axis may be 1 or missing to broadcast"
-        )
-    if mask is not None:
-        check_mask(mask, (*leading, *scores.shape[-2:]), reference=scores)
+    leading = check_average(scores, value, mask)
     allowed = allowed_pairs(mask, causal, scores)
     weights, softmax_cache = softmax(scores, mask=allowed)
-    queries, keys = visible(None if mask is None else allowed)
-    used = only(keys, value)  # what no query sees may be NaN, and 0 * NaN is NaN
+    used, queries = value, None
+    if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
+        queries, keys = visible(allowed)
+        used = only(keys, value)
     per_sample = weights
     if generator is not None and rate > 0.0:  # samples that share their weights drop their own
         per_sample = array_module(scores).broadcast_to(weights, (*leading, *scores.shape[-2:]))
@@ -75,7 +66,8 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     kept, used, queries, dropout_cache, softmax_cache, shapes = cache
     weights_shape, scores_shape, value_shape, y_shape = shapes
     checks.gradient(dy, y_shape)
-    dy = only(queries, dy)
+    if queries is not None:
+        dy = only(queries, dy)
     # y = kept @ used
     dvalue = sum_to(kept.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
     dkept = sum_to(dy @ used.swapaxes(-1, -2), kept.shape)  # [.., Lq, Lk]
@@ -104,19 +96,43 @@ def averaging_weights(
     return softmax(scores, mask=allowed_pairs(mask, causal, scores))
 
 
+def check_average(scores: Array, value: Array, mask: Array | None) -> tuple[int, ...]:
+    """Check that there is a value for each column of scores; return the axes before the last two.
+
+    They are those of the result, for scores or values may be broadcast.
+    """
+    checks.floating(scores=scores, value=value)
+    if (
+        mask is None
+        and scores.ndim > 1
+        and value.shape[:-1] == scores.shape[:-2] + scores.shape[-1:]
+    ):
+        return tuple(scores.shape[:-2])  # the usual case
+    checks.shape("scores", scores, (None, "query_length", "key_length"))
+    by_column = None, scores.shape[-1], "d_value"
+    checks.shape("value", value, by_column, "One value for each column of scores")
+    leading = broadcast_shape(scores.shape[:-2], value.shape[:-2], reference=scores)
+    if leading is None:
+        raise ValueError(
+            f"scores has shape {tuple(scores.shape)} and value has shape {tuple(value.shape)}; "
+            "expected the same axes before the last two; an axis may be 1 or missing to broadcast"
+        )
+    if mask is not None:
+        check_mask(mask, (*leading, *scores.shape[-2:]), reference=scores)
+    return leading
+
+
 def allowed_pairs(mask: Array | None, causal: bool, scores: Array) -> Array | None:
     """Combine `mask` with the causal triangle; None lets every query see every key."""
-    checks.flag("causal", causal)
-    if not causal:
+    if causal is False:
         return mask
+    checks.flag("causal", causal)
     triangle = array_module(scores).tri(*scores.shape[-2:], dtype=bool)
     return triangle if mask is None else mask & triangle
 
 
-def visible(allowed: Array | None) -> tuple[Array | None, Array | None]:
+def visible(allowed: Array) -> tuple[Array, Array]:
     """Return which queries see a key, (..., Lq or 1, 1), and which keys are seen, (..., Lk, 1)."""
-    if allowed is None:
-        return None, None
     allowed = array_module(allowed).atleast_2d(allowed)
     return allowed.any(axis=-1)[..., None], allowed.any(axis=-2)[..., None]
 

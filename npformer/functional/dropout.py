@@ -27,7 +27,7 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
     The expectation of y is x, so evaluation needs no scaling. Srivastava et al. (2014) scale at
     evaluation instead.
     """
-    check_dropout(x, rate, generator)
+    check_dropout(x, rate)
     if generator is None or rate == 0.0:
         return x, None
     rate = float(rate)  # a NumPy number would make float64 of float32
@@ -45,11 +45,12 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
     factor c_i = m_i / (1 - rate) is a constant, so the gradient of x_i is c_i times that of y_i:
     what was dropped gets nothing back, what was kept gets more. At evaluation y = x.
     """
+    if cache is None:
+        return dy
     scaled = cache
-    if is_array(scaled):
-        checks.gradient(dy, scaled.shape)
+    checks.gradient(dy, scaled.shape)
     # y = x * scaled
-    return dy if scaled is None else dy * scaled
+    return dy * scaled
 
 
 def token_dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
@@ -67,8 +68,8 @@ def token_dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, 
     that must do without some words relies on no single one. Nothing is scaled. A token that was
     dropped looks like an unknown word, whose embedding is small.
     """
-    check_dropout(x, rate, generator)
-    checks.shape("x", x, ("batch", "length", "d_model"))
+    check_dropout(x, rate)
+    checks.sequences(x)
     if generator is None or rate == 0.0:
         return x, None
     keep = draw_kept(x.shape[:2], float(rate), generator)  # [batch, length]
@@ -93,6 +94,11 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     of the time of uniform numbers. The threshold should be 256 rate, usually not a whole number. So
     each call rounds it up or down at random, such that the expected probability is exactly `rate`.
     """
+    if not hasattr(generator, "random"):
+        raise TypeError(
+            f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
+            "Make one with numpy.random.default_rng(seed)"
+        )
     if not is_numpy_generator(generator):
         kept: Array = generator.random(shape, dtype="float32") >= rate
         return kept
@@ -109,12 +115,7 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     return (drawn >= threshold).reshape(shape)
 
 
-def check_dropout(x: Array, rate: float, generator: Any) -> None:
-    """Check dropout's arguments."""
+def check_dropout(x: Array, rate: float) -> None:
+    """Check what is dropped, and how much of it."""
     checks.floating(x=x)
     checks.rate("rate", rate)
-    if generator is not None and rate != 0.0 and not hasattr(generator, "random"):
-        raise TypeError(
-            f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
-            "Make one with numpy.random.default_rng(seed)"
-        )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, add_at, array_module, backend_of, checks
+from npformer.core import Array, add_at, backend_of, checks
 
 
 def embedding(ids: Array, table: Array) -> tuple[Array, Any]:
@@ -30,27 +30,28 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     H is never made. ``dtable[ids] += dy`` would keep only one of several dy_t for the same row.
     """
     ids, table_shape = cache
-    checks.gradient(dy, (*ids.shape, table_shape[1]))
+    xp = checks.gradient(dy, (*ids.shape, table_shape[1]))
     # y = table[ids]
-    dtable = array_module(dy).zeros(table_shape, dtype=dy.dtype)
+    dtable = xp.zeros(table_shape, dtype=dy.dtype)
     add_at(dtable, ids.reshape(-1), dy.reshape(-1, table_shape[1]))
     return dtable
 
 
 def check_embedding(ids: Array, table: Array) -> None:
     """Check a table and the ids that are looked up in it."""
-    backend_of(ids=ids, table=table)
     checks.floating(table=table)
-    checks.shape("table", table, ("vocab_size", "d_model"))
-    check_ids("ids", ids, table.shape[0], f"the table has {table.shape[0]} rows")
+    if table.ndim != 2:
+        checks.shape("table", table, ("vocab_size", "d_model"))
+    check_ids("ids", ids, table.shape[0], f"the table has {table.shape[0]} rows", table=table)
 
 
-def check_ids(name: str, ids: Array, size: int, what: str) -> None:
-    """Check that token ids, or labels, are whole numbers from 0 to size - 1.
+def check_ids(name: str, ids: Array, size: int, what: str, least: int = 0, **beside: Array) -> None:
+    """Check that token ids, or labels, are whole numbers from `least` to size - 1.
 
-    On a GPU only their dtype is checked, because reading them would wait for the device; models
-    check ids before the upload.
+    They must be on the backend of the arrays `beside` them. On a GPU only their dtype is checked,
+    because reading them would wait for the device; models check ids before the upload.
     """
+    on_host = backend_of(**{name: ids}, **beside).name == "numpy"
     if ids.dtype.kind not in "iu":
         number_them = f"numpy.unique({name}, return_inverse=True)[1] numbers them"
         convert = f"Convert them with {name}.astype('int64')"
@@ -58,11 +59,9 @@ def check_ids(name: str, ids: Array, size: int, what: str) -> None:
             f"{name} has dtype {ids.dtype}; expected whole numbers. "
             f"{number_them if ids.dtype.kind in 'USO' else convert}"
         )
-    if backend_of(ids=ids).name != "numpy" or ids.size == 0:
-        return
-    low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= size:
-        wrong = low if low < 0 else high
+    if on_host and ids.size and (ids.min() < least or ids.max() >= size):
+        low, high = int(ids.min()), int(ids.max())
+        wrong = low if low < least else high
         from_one = f". If they start at 1, use {name} - 1" if low == 1 and high == size else ""
         raise ValueError(
             f"{name} holds {wrong}; expected whole numbers from 0 to {size - 1}, because "

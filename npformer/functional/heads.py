@@ -5,12 +5,9 @@ from npformer.core import Array, checks
 
 def split_heads(x: Array, n_heads: int) -> Array:
     """View (batch, length, d_model) as (batch, heads, length, d_head); nothing is copied."""
-    checks.floating(x=x)
-    checks.shape("x", x, ("batch", "length", "d_model"))
+    checks.sequences(x)
     batch, length, d_model = x.shape
-    if type(n_heads) is not int or n_heads < 1:  # otherwise it fits, which is the usual case
-        n_heads = checks.positive("n_heads", n_heads)
-    if d_model % n_heads:
+    if d_model % checks.positive("n_heads", n_heads):
         raise ValueError(
             f"x has {d_model} features and n_heads is {n_heads}; expected heads that divide them"
         )
@@ -20,6 +17,7 @@ def split_heads(x: Array, n_heads: int) -> Array:
 def merge_heads(x: Array) -> Array:
     """(batch, heads, length, d_head) -> (batch, length, d_model), the inverse of `split_heads`."""
     checks.floating(x=x)
-    checks.shape("x", x, ("batch", "heads", "length", "d_head"))
+    if x.ndim != 4:
+        checks.shape("x", x, ("batch", "heads", "length", "d_head"))
     batch, n_heads, length, d_head = x.shape
     return x.transpose(0, 2, 1, 3).reshape(batch, length, n_heads * d_head)

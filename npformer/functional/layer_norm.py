@@ -48,12 +48,11 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     formula above.
     """
     normalised, inverse_std, gamma = cache
-    d = normalised.shape[-1]
     checks.gradient(dy, normalised.shape)
 
     # y = gamma * normalised + beta, the same gamma and beta in every row
-    dbeta = dy.reshape(-1, d).sum(axis=0)
-    dgamma = (dy * normalised).reshape(-1, d).sum(axis=0)
+    dbeta = dy.reshape(-1, len(gamma)).sum(axis=0)
+    dgamma = (dy * normalised).reshape(-1, len(gamma)).sum(axis=0)
     g = dy * gamma
     # normalised = (x - mean) * inverse_std
     along_constant = g.mean(axis=-1, keepdims=True)

@@ -6,7 +6,7 @@ In the backward passes, dloss is the gradient with respect to the mean: 1.0 if i
 from numbers import Real
 from typing import Any
 
-from npformer.core import Array, array_module, backend_of, checks
+from npformer.core import Array, Module, array_module, backend_of, checks
 from npformer.functional.activations import sigmoid
 from npformer.functional.embedding import check_ids
 
@@ -37,39 +37,21 @@ def softmax_cross_entropy(
         w, at least 0. q_c becomes w_c q_c, and a label with the class y counts w_y times, as with
         PyTorch's ``CrossEntropyLoss(weight=w)``. Labels that count 0 times are left out.
     """
-    xp = checks.floating(logits=logits)
-    backend_of(logits=logits, labels=labels)
-    checks.shape("logits", logits, (None, "n_classes"))
-    n_classes = logits.shape[-1]
-    if n_classes == 0:
-        raise ValueError(f"logits has shape {tuple(logits.shape)}; expected at least one class")
-    checks.shape("labels", labels, logits.shape[:-1], "One label for each row of logits")
-    checks.rate("label_smoothing", label_smoothing)
-    label_smoothing = float(label_smoothing)  # a NumPy number would make float64 of float32
-    if labels.dtype.kind == "i":
-        has_label = labels != NO_LABEL
-        right = xp.where(has_label, labels, 0)
-    else:  # unsigned labels cannot be -1; anything else is refused below
-        has_label, right = xp.ones(labels.shape, dtype=bool), labels
-    check_ids("labels", right, n_classes, f"logits have {n_classes} classes (-1: no label)")
-
+    xp = _check_labels(logits, labels)
+    has_label = labels >= 0  # -1 is `NO_LABEL`
+    right = xp.where(has_label, labels, 0)
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
-    ones = xp.ones(labels.shape, dtype=logits.dtype)
-    weights = ones if weights is None else _checked_weights(weights, logits, labels.shape)
-    counts = xp.where(has_label, weights, 0.0)  # [...]
-    terms = log_p
-    if class_weights is not None:
-        _check_class_weights(class_weights, logits, n_classes)
-        terms = class_weights * xp.where(class_weights > 0.0, log_p, 0.0)  # 0 * -inf is NaN
-        counts = counts * class_weights[right]
-    of_right = xp.take_along_axis(terms, right[..., None], axis=-1)[..., 0]  # [...]
-    each = -(1.0 - label_smoothing) * of_right
-    if label_smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
-        each = each - label_smoothing * terms.mean(axis=-1)
+    each = -xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
+    counts, weighing = has_label.astype(log_p.dtype), None
+    if label_smoothing != 0.0 or weights is not None or class_weights is not None:
+        checks.rate("label_smoothing", label_smoothing)
+        # Python's number, because NumPy's would turn float32 arrays into float64.
+        weighing = float(label_smoothing), weights, class_weights
+        each, counts = _weighed(log_p, right, counts, *weighing)
     total = _positive(xp, counts.sum())
-    loss = (xp.where(counts > 0.0, each, 0.0) * weights).sum() / total
-    return loss, (log_p, right, weights, class_weights, counts, total, label_smoothing)
+    loss = xp.where(counts > 0.0, each, 0.0).sum() / total
+    return loss, (log_p, right, counts, total, weighing)
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
@@ -79,18 +61,19 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     derivative of the first term is (sum_c q_c) p_i, and that of the second sum is q_i. Without
     class weights q sums to 1.
     """
-    log_p, right, weights, class_weights, counts, total, label_smoothing = cache
+    log_p, right, counts, total, weighing = cache
     xp = array_module(log_p)
-    n_classes = log_p.shape[-1]
-    is_right = right[..., None] == xp.arange(n_classes)
-    q = is_right.astype(log_p.dtype) * (1.0 - label_smoothing) + label_smoothing / n_classes
-    p = xp.exp(log_p)
-    if class_weights is not None:
-        q = class_weights * q
-        p = p * q.sum(axis=-1, keepdims=True)
+    q = (right[..., None] == xp.arange(log_p.shape[-1])).astype(log_p.dtype)
+    p, share = xp.exp(log_p), _number(dloss) / total
+    if weighing is not None:
+        label_smoothing, weights, class_weights = weighing
+        q = q * (1.0 - label_smoothing) + label_smoothing / q.shape[-1]
+        if class_weights is not None:
+            q = class_weights * q
+            p = p * q.sum(axis=-1, keepdims=True)
+        share = share if weights is None else (weights * share)[..., None]
     # loss = sum over labels of -weight sum_c q_c log p_c, / total
-    drow = (p - q) * (weights * (_number(dloss) / total))[..., None]
-    return xp.where(counts[..., None] > 0.0, drow, 0.0)
+    return xp.where(counts[..., None] > 0.0, (p - q) * share, 0.0)
 
 
 def binary_cross_entropy_with_logits(
@@ -185,6 +168,45 @@ def _number(dloss: Array | float) -> Array | float:
         return float(dloss)
     checks.gradient(dloss, (), "dloss")
     return dloss
+
+
+def _check_labels(logits: Array, labels: Array) -> Module:
+    """Check that there is a label for each row of logits; return the module of the arrays."""
+    xp = checks.floating(logits=logits)
+    if logits.shape[-1:] in ((), (0,)):
+        checks.shape("logits", logits, (None, "n_classes"))
+        raise ValueError(f"logits has shape {tuple(logits.shape)}; expected at least one class")
+    if getattr(labels, "shape", None) != logits.shape[:-1]:
+        backend_of(logits=logits, labels=labels)
+        checks.shape("labels", labels, logits.shape[:-1], "One label for each row of logits")
+    what = f"logits have {logits.shape[-1]} classes (-1: no label)"
+    check_ids("labels", labels, logits.shape[-1], what, least=NO_LABEL, logits=logits)
+    return xp
+
+
+def _weighed(
+    log_p: Array,
+    right: Array,
+    counts: Array,
+    label_smoothing: float,
+    weights: Array | None,
+    class_weights: Array | None,
+) -> tuple[Array, Array]:
+    """Return the loss of each label, times its weight, and how much the label counts."""
+    xp = array_module(log_p)
+    terms = log_p
+    if weights is not None:
+        counts = xp.where(counts > 0.0, _checked_weights(weights, log_p, right.shape), 0.0)
+    if class_weights is not None:
+        _check_class_weights(class_weights, log_p, log_p.shape[-1])
+        terms = class_weights * xp.where(class_weights > 0.0, log_p, 0.0)  # 0 * -inf is NaN
+        counts = counts * class_weights[right]
+    of_right = xp.take_along_axis(terms, right[..., None], axis=-1)[..., 0]  # [...]
+    each = -(1.0 - label_smoothing) * of_right
+    if label_smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
+        each = each - label_smoothing * terms.mean(axis=-1)
+    each = xp.where(counts > 0.0, each, 0.0)
+    return each if weights is None else each * weights, counts
 
 
 def _checked_weights(weights: Array, like: Array, shape: tuple[int, ...]) -> Array:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, array_module, backend_of, checks
+from npformer.core import Array, backend_of, checks
 from npformer.functional.averaging import only
 
 
@@ -19,8 +19,7 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     -------
     y : array, shape (batch, d_model)
     """
-    xp = checks.floating(x=x)
-    checks.shape("x", x, ("batch", "length", "d_model"))
+    xp = checks.sequences(x)
     checks.has_tokens("x", x)
     if mask is None:
         return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape)
@@ -38,8 +37,7 @@ def mean_pooling_backward(dy: Array, cache: Any) -> Array:
     feature; the count depends on the mask alone. Padding does not occur in y.
     """
     share, mask, (batch, length, d_model) = cache
-    checks.gradient(dy, (batch, d_model))
-    xp = array_module(dy)
+    xp = checks.gradient(dy, (batch, d_model))
     # y = sum over kept tokens of x / count
     dkept = (dy * share)[:, None, :]  # [batch, 1, d_model]
     if mask is None:
@@ -52,8 +50,7 @@ def max_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
 
     `x`, `mask` and `y` are as in `mean_pooling`; NaN in a kept token is the largest.
     """
-    xp = checks.floating(x=x)
-    checks.shape("x", x, ("batch", "length", "d_model"))
+    xp = checks.sequences(x)
     checks.has_tokens("x", x)
     kept, any_kept = x, None
     if mask is not None:
@@ -74,8 +71,7 @@ def max_pooling_backward(dy: Array, cache: Any) -> Array:
     gets the gradient.
     """
     winner, any_kept, (batch, length, d_model) = cache
-    checks.gradient(dy, (batch, d_model))
-    xp = array_module(dy)
+    xp = checks.gradient(dy, (batch, d_model))
     # y = x[winner]
     tokens = xp.arange(length)[None, :, None]
     return xp.where(tokens == winner, only(any_kept, dy)[:, None, :], 0.0)

@@ -17,7 +17,7 @@ def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
     """`functional.dropout`."""
-    check_dropout(x, rate, generator)
+    check_dropout(x, rate)
     if generator is None or rate == 0.0:
         return x, None
     kept = draw_kept(x.shape, rate, generator)

@@ -109,7 +109,7 @@ def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
     """`functional.dropout`; the generator may be a `DeviceGenerator`."""
-    check_dropout(x, rate, generator)
+    check_dropout(x, rate)
     if generator is None or rate == 0.0:
         return x, None
     kept = kept_on_device(x.shape, rate, generator, x)
