@@ -223,14 +223,13 @@ class Model(Layer):
             raise ValueError("x has no samples; expected a batch of at least 1")
         loss, of_tokens = loss or self.loss, self.targets_of
         checks.on_host_or("y", y, self)
-        of_answers = inputs[of_tokens or 0]
-        padding = None if of_tokens is None else of_answers.padding
+        answers = tuple(inputs[of_tokens or 0].x.shape[: 1 if of_tokens is None else 2])
+        padding = None if of_tokens is None else inputs[of_tokens].padding
         if padding is not None and y.shape[:2] == padding.mask.shape:
             # This waits for the device only if y is on the host and the mask is not.
             on_host = isinstance(y, np.ndarray)
             keep = padding.on_host() if on_host else asarray(padding.mask, self.backend)
             y = loss.without_padding(y, keep)
-        answers = tuple(of_answers.x.shape[: 1 if of_tokens is None else 2])
         self.check_targets(y, answers, loss)
         if sample_weight is not None:
             sample_weight = target_weights(sample_weight, answers, loss, self.dtype)
@@ -249,8 +248,8 @@ class Model(Layer):
         `loss` counts the targets while they are still on the host. A caller that knows the backend
         passes it, because asking takes time.
         """
-        padded = any(each.padding is not None for each in batch.inputs)
-        if (backend := backend or snapshot_of(self).backend) == "numpy" and not padded:
+        backend = backend or snapshot_of(self).backend
+        if backend == "numpy" and all(each.padding is None for each in batch.inputs):
             return batch
         several: Any = [batch.y, batch.weights]
         for each in batch.inputs:
@@ -332,18 +331,19 @@ class Model(Layer):
             shared; the gradients then differ in the order of sums alone.
         """
         generator = None if seed is None else initializers.generator(seed)
-        loss = self.loss_with(loss, label_smoothing)
+        if loss is not None or label_smoothing != 0:
+            loss = self.loss_with(loss, label_smoothing)
         snapshot = snapshot_of(self)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
         batch = self.upload(batch, loss=loss, backend=snapshot.backend)
         if not engine.enabled() and workers == 1 and micro_batch is None:  # the plain step
+            if generator is not None:
+                generator = part_generator(step_key(generator), 0, len(batch))
+            context = Context(training=True, generator=generator)
             gradients = Gradients(snapshot.layout)
-            drawn = (
-                None if generator is None else part_generator(step_key(generator), 0, len(batch))
-            )
-            context = Context(training=True, generator=drawn)
-            with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(batch)):
-                return float(accumulate(self, loss, batch, context, gradients)), gradients
+            with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(y)):
+                value = accumulate(self, loss or self.loss, batch, context, gradients)
+                return float(value), gradients
         with team_of(self, workers, micro_batch, loss) as team:
             value, gradients = team.step(batch, generator=generator, snapshot=snapshot)
         return float(value), gradients
@@ -417,6 +417,8 @@ class Model(Layer):
 
     def _inputs(self, x: Any, mask: Any, types: Any) -> tuple[Sequences, ...]:
         """Return checked inputs of a user's arrays."""
+        if self.n_inputs == 1 and mask is None and types is None and not isinstance(x, tuple):
+            return self.check_inputs((Sequences(x),))  # the usual case
         inputs = as_inputs(x, mask, types)
         if len(inputs) != self.n_inputs:
             raise TypeError(
