@@ -41,7 +41,7 @@ class Gradients(Mapping[str, Array]):
     ) -> None:
         of = layer if isinstance(layer, Parameters) else _parameters_of(layer)
         self._parameters, self.shapes = of, of.shapes
-        if of:
+        if of.named:
             first = next(iter(of.named.values())).value
             self.flat = (zeros or array_module(first).zeros)(of.size, first.dtype)
         else:

@@ -119,7 +119,7 @@ class FastEncoder(Fast, Encoder):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if context.keep:
             return super().forward(x, context)
-        self.check(x, context)
+        self.check(x)
         x, context, hidden = hide_padding(x, context)
         for layer in (*self.blocks, self.final_norm):
             x = x if layer is None else layer.forward(x, context)[0]

@@ -86,15 +86,13 @@ class Snapshot:
     def fits(self, model: Layer) -> bool:
         """Return whether the model has the same layers, settings and trained parameters."""
         try:
-            for layer, kind, settings in self._inner:
-                # Comparing dicts calls a value's __eq__ only if it is another object than before.
-                if type(layer) is not kind or layer.__dict__ != settings:
-                    return False
-            for parameter, trainable in self._trainable:
-                if parameter.trainable is not trainable:
-                    return False
-            same = vars(model) == self._settings
-            return same and (not (self._custom or self._by_identity) or self._fits_closely())
+            # Comparing dicts calls a value's __eq__ only if it is another object than before.
+            now = [(layer, type(layer), layer.__dict__) for layer, _, _ in self._inner]
+            if now != self._inner or vars(model) != self._settings:
+                return False
+            if any(parameter.trainable is not trained for parameter, trained in self._trainable):
+                return False
+            return not (self._custom or self._by_identity) or self._fits_closely()
         except ValueError:  # NumPy compares two arrays by entries, without a single answer
             return False
 
@@ -115,12 +113,12 @@ class Snapshot:
 def snapshot_of(model: Layer) -> Snapshot:
     """Return a snapshot of a model as it is now: the last one, if the model has not changed."""
     kept = kept_of(model)
-    snapshot: Snapshot | None = kept.snapshot  # read once: another thread may drop it
-    if snapshot is None or not snapshot.fits(model):
+    # Read once: another thread may drop it.
+    if (snapshot := kept.snapshot) is None or not snapshot.fits(model):
         snapshot = Snapshot(model)
         kept.release()
         kept.snapshot = snapshot
-    return snapshot
+    return snapshot  # type: ignore[no-any-return]
 
 
 def _layers(model: Layer) -> list[Layer]:

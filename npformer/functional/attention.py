@@ -155,15 +155,14 @@ def check_attention(query: Array, key: Array, value: Array) -> None:
     checks.floating(query=query, key=key, value=value)
     by_key = query.shape[:-2] + key.shape[-2:-1]
     fits = query.ndim == key.ndim > 1 and query.shape[-1:] == key.shape[-1:] != (0,)
-    if fits and by_key == key.shape[:-1] == value.shape[:-1]:
-        return  # the usual case; otherwise find out what is wrong
-    checks.shape("query", query, (None, "query_length", "d_head"))
-    if query.shape[-1] == 0:
-        raise ValueError(f"query has shape {tuple(query.shape)}; expected at least one feature")
-    like_query = *query.shape[:-2], "key_length", query.shape[-1]
-    checks.shape("key", key, like_query, "Only lengths may differ")
-    like_key = *key.shape[:-1], "d_value"
-    checks.shape("value", value, like_key, "One value for each key: see key's shape")
+    if not (fits and by_key == key.shape[:-1] == value.shape[:-1]):
+        checks.shape("query", query, (None, "query_length", "d_head"))
+        if query.shape[-1] == 0:
+            raise ValueError(f"query has shape {tuple(query.shape)}; expected at least one feature")
+        like_query = *query.shape[:-2], "key_length", query.shape[-1]
+        checks.shape("key", key, like_query, "Only lengths may differ")
+        like_key = *key.shape[:-1], "d_value"
+        checks.shape("value", value, like_key, "One value for each key: see key's shape")
 
 
 def _blocks(query: Array, block: int) -> list[slice]:

@@ -27,7 +27,8 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
     The expectation of y is x, so evaluation needs no scaling. Srivastava et al. (2014) scale at
     evaluation instead.
     """
-    check_dropout(x, rate)
+    checks.floating(x=x)
+    checks.rate("rate", rate)
     if generator is None or rate == 0.0:
         return x, None
     rate = float(rate)  # a NumPy number would make float64 of float32
@@ -68,8 +69,8 @@ def token_dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, 
     that must do without some words relies on no single one. Nothing is scaled. A token that was
     dropped looks like an unknown word, whose embedding is small.
     """
-    check_dropout(x, rate)
     checks.sequences(x)
+    checks.rate("rate", rate)
     if generator is None or rate == 0.0:
         return x, None
     keep = draw_kept(x.shape[:2], float(rate), generator)  # [batch, length]
@@ -113,9 +114,3 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     low = int(256.0 * rate)
     threshold = low + int(uniform < 256.0 * rate - low)
     return (drawn >= threshold).reshape(shape)
-
-
-def check_dropout(x: Array, rate: float) -> None:
-    """Check what is dropped, and how much of it."""
-    checks.floating(x=x)
-    checks.rate("rate", rate)

@@ -7,7 +7,8 @@ def split_heads(x: Array, n_heads: int) -> Array:
     """View (batch, length, d_model) as (batch, heads, length, d_head); nothing is copied."""
     checks.sequences(x)
     batch, length, d_model = x.shape
-    if d_model % checks.positive("n_heads", n_heads):
+    if type(n_heads) is not int or n_heads < 1 or d_model % n_heads:
+        n_heads = checks.positive("n_heads", n_heads)
         raise ValueError(
             f"x has {d_model} features and n_heads is {n_heads}; expected heads that divide them"
         )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Module, checks
+from npformer.core import Array, array_module, checks
 
 
 def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[Array, Any]:
@@ -16,7 +16,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     eps : float
         Keeps a constant row finite. BERT and FNet use 1e-12, PyTorch 1e-5.
     """
-    xp = check_layer_norm(x, gamma, beta, eps)
+    check_layer_norm(x, gamma, beta, eps)
     # The variance is divided by d, not d - 1. It is computed from x - mean, because E[x^2] - E[x]^2
     # loses all digits in float32 if the mean is large.
     centred = x - x.mean(axis=-1, keepdims=True)  # [..., d]
@@ -24,7 +24,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     # mean is small and takes it out: a constant row becomes exact zeros.
     centred = centred - centred.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
-    inverse_std = 1.0 / xp.sqrt(variance + float(eps))  # [..., 1]
+    inverse_std = 1.0 / array_module(x).sqrt(variance + float(eps))  # [..., 1]
     normalised = centred * inverse_std  # [..., d]
     y = gamma * normalised + beta
     return y, (normalised, inverse_std, gamma)
@@ -61,13 +61,11 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     return dx, dgamma, dbeta
 
 
-def check_layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Module:
-    """Check that scale and shift fit the features of x; return the module of the arrays."""
-    xp = checks.floating(x=x, gamma=gamma, beta=beta)
-    if x.shape[-1:] == gamma.shape == beta.shape and type(eps) is float and 0.0 <= eps < 1.0:
-        return xp  # the usual case; otherwise find out what is wrong
-    checks.not_negative("eps", eps)
-    d = x.shape[-1] if x.ndim else 0
-    checks.shape("gamma", gamma, (d,), "One scale for each feature of x")
-    checks.shape("beta", beta, (d,), "One shift for each feature of x")
-    return xp
+def check_layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> None:
+    """Check that scale and shift fit the features of x."""
+    checks.floating(x=x, gamma=gamma, beta=beta)
+    if not (x.shape[-1:] == gamma.shape == beta.shape and type(eps) is float and 0.0 <= eps < 1.0):
+        checks.not_negative("eps", eps)
+        d = x.shape[-1] if x.ndim else 0
+        checks.shape("gamma", gamma, (d,), "One scale for each feature of x")
+        checks.shape("beta", beta, (d,), "One shift for each feature of x")

@@ -116,7 +116,7 @@ class Positions(Layer):
     def length_of(self, x: Array) -> int:
         """Return the length of x after checking that there is a position for each token."""
         checks.floating(x=x, table=self.table.value)
-        checks.shape("x", x, ("batch", "length", self.table.shape[1]))
+        checks.sequences(x, self.table.shape[1])
         checks.at_most(x, self.table.shape[0], "model")
         return int(x.shape[1])
 
@@ -138,8 +138,7 @@ class TokenTypes(Embedding):
 
     def types_of(self, x: Array, context: Context) -> Array:
         """Return the type of each token of x."""
-        checks.floating(x=x)
-        checks.shape("x", x, ("batch", "length", self.weight.shape[1]))
+        checks.sequences(x, self.weight.shape[1])
         if context.types is None:
             return array_module(x).zeros(x.shape[:2], dtype="int64")
         checks.shape("types", context.types, tuple(x.shape[:2]), "One type for each token")

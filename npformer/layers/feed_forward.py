@@ -3,11 +3,12 @@
 from functools import partial
 from typing import Any
 
-from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Layer, Registry, Seed, checks, initializers
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.conv1d import Conv1d
+from npformer.layers.dropout import Dropout
 from npformer.layers.linear import Linear
+from npformer.layers.sequential import backward_chain, forward_chain
 
 MAPS: dict[str, type[Linear] | type[Conv1d]] = {"linear": Linear, "conv1d": Conv1d}
 
@@ -54,20 +55,16 @@ class PositionwiseFeedForward(Layer):
         self.dropout = float(dropout)
         self.contract = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype, init=init)
 
+    def chain(self) -> list[Layer]:
+        """Return the layers in the order in which they act: d_model -> d_ff -> d_model features."""
+        dropout = [Dropout(self.dropout)] if self.dropout > 0.0 else []
+        return [self.expand, self.activation, *dropout, self.contract]
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        before, expand_cache = self.expand.forward(x, context)  # [.., d_model] -> [.., d_ff]
-        hidden, activation_cache = self.activation.forward(before, context)
-        generator = context.dropout_generator() if self.dropout > 0.0 else None
-        kept, dropout_cache = F.dropout(hidden, self.dropout, generator)
-        y, contract_cache = self.contract.forward(kept, context)  # [.., d_ff] -> [.., d_model]
-        return y, (expand_cache, activation_cache, dropout_cache, contract_cache)
+        return forward_chain(self.chain(), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        expand_cache, activation_cache, dropout_cache, contract_cache = cache
-        dkept = self.contract.backward(dy, contract_cache, gradients)
-        dhidden = F.dropout_backward(dkept, dropout_cache)
-        dbefore = self.activation.backward(dhidden, activation_cache, gradients)
-        return self.expand.backward(dbefore, expand_cache, gradients)
+        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 class NoFeedForward(Layer):

@@ -64,8 +64,7 @@ class FirstToken(Pooling):
     """The first token, such as BERT's [CLS]: (batch, length, d) -> (batch, d)."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        checks.floating(x=x)
-        checks.shape("x", x, ("batch", "length", "d_model"))
+        checks.sequences(x)
         checks.has_tokens("x", x)
         return x[:, 0], x.shape
 
@@ -84,8 +83,7 @@ class Flatten(Pooling):
         return d_model * max_len
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        checks.floating(x=x)
-        checks.shape("x", x, ("batch", "length", "d_model"))
+        checks.sequences(x)
         kept = without_padding(x, context.mask)
         return kept.reshape(x.shape[0], x.shape[1] * x.shape[2]), (x.shape, context.mask)
 
@@ -156,8 +154,7 @@ def hide_padding(x: Array, context: Context) -> tuple[Array, Context, Array | No
 
     If there is no padding, or it is hidden already, the mask is None. `Encoder` begins with this.
     """
-    padding = context.padding
-    if padding is None or padding.hidden:
+    if (padding := context.padding) is None or padding.hidden:
         return x, context, None
     hidden = without_padding(x, padding.mask)
     return hidden, replace(context, padding=padding.as_hidden()), padding.mask

@@ -31,7 +31,7 @@ class Sequential(Layer):
         return backward_chain(self.chain, dy, cache, gradients)
 
 
-def forward_chain(chain: Sequence[Layer], x: Array, context: Context) -> tuple[Array, Any]:
+def forward_chain(chain: Sequence[Any], x: Array, context: Context) -> tuple[Array, Any]:
     """Apply layers one after another; the cache is the list of theirs."""
     caches = []
     for layer in chain:
@@ -40,7 +40,7 @@ def forward_chain(chain: Sequence[Layer], x: Array, context: Context) -> tuple[A
     return x, caches
 
 
-def backward_chain(chain: Sequence[Layer], dy: Array, caches: Any, gradients: Gradients) -> Array:
+def backward_chain(chain: Sequence[Any], dy: Array, caches: Any, gradients: Gradients) -> Array:
     """Gradient of `forward_chain`: the layers from the last to the first."""
     for layer, cache in zip(reversed(chain), reversed(caches), strict=True):
         dy = layer.backward(dy, cache, gradients)

@@ -132,11 +132,9 @@ class AveragingMixer(Mixer):
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         by_head = F.split_heads(value, self.n_heads)  # [batch, heads, length, d_head]
-        rate = self.attention_dropout
+        mask, rate = over_heads(context.mask), self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
-        heads, average_cache = F.average(
-            scores, by_head, over_heads(context.mask), self.causal, rate, generator
-        )
+        heads, average_cache = F.average(scores, by_head, mask, self.causal, rate, generator)
         return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:

@@ -17,8 +17,7 @@ class Identity(Mixer):
         return cls()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        checks.floating(x=x)
-        checks.shape("x", x, ("batch", "length", "d_model"))
+        checks.sequences(x)
         if context.mask is not None:
             backend_of(x=x, mask=context.mask)
             checks.mask("mask", context.mask, tuple(x.shape[:2]))

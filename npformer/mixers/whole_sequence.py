@@ -44,8 +44,7 @@ class WholeSequenceMixer(Mixer):
         """Return the matrix that mixes `length` tokens, on the backend of `reference`."""
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        checks.floating(x=x)
-        checks.shape("x", x, ("batch", "length", "d_model"))
+        checks.sequences(x)
         checks.has_tokens("x", x)
         strategy, _ = STRATEGIES[self.padding]
         return strategy(lambda x: self.mix(x, context), x, context.padding, self.name)

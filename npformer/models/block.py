@@ -1,10 +1,11 @@
 """A block of the encoder, and the two kinds of residual connection in it."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.layers import FFNS, Dropout, LayerNorm
 from npformer.layers.feed_forward import NoFeedForward
+from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.mixers import MIXERS
 from npformer.models.config import EncoderConfig
 
@@ -66,6 +67,23 @@ RESIDUALS: dict[str, tuple[Any, Any]] = {
 """What ``EncoderConfig(norm=...)`` takes."""
 
 
+class Residual(NamedTuple):
+    """Half of a block: the two functions of its residual connection, and its layers."""
+
+    passes: tuple[Any, Any]
+    sublayer: Layer
+    dropout: Layer
+    norm: Layer
+
+    def forward(self, x: Array, context: Context) -> Any:
+        """Return the result and what `backward` needs."""
+        return self.passes[0](*self[1:], x, context)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        """Add the gradients of the parameters to `gradients` and return dx."""
+        return self.passes[1](*self[1:], dy, cache, gradients)
+
+
 class EncoderBlock(Layer):
     """A mixer, then a feed-forward network, each with a residual connection and a norm.
 
@@ -102,17 +120,14 @@ class EncoderBlock(Layer):
             self.feed_forward_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        residual, caches = self.residual()[0], []
-        for part in self.parts():  # the mixer's, then the feed-forward network's
-            x, cache = residual(*part, x, context)
-            caches.append(cache)
-        return x, caches
+        return forward_chain(self.chain(), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        _, residual_backward = self.residual()
-        for part, part_cache in reversed([*zip(self.parts(), cache, strict=True)]):
-            dy = residual_backward(*part, dy, part_cache, gradients)
-        return dy
+        return backward_chain(self.chain(), dy, cache, gradients)
+
+    def chain(self) -> list[Residual]:
+        """Return the halves of the block: the mixer's, then the feed-forward network's."""
+        return [Residual(self.residual(), *part) for part in self.parts()]
 
     def parts(self) -> tuple[tuple[Layer, Layer, Layer], ...]:
         """Return sublayer, dropout and norm of each half of the block: of one, or of both."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, backend_of, checks, initializers
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.layers import LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
@@ -40,7 +40,7 @@ class Encoder(Layer):
         self.flatten()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        self.check(x, context)
+        self.check(x)
         x, context, hidden = hide_padding(x, context)
         y, caches = forward_chain(self.chain(), x, context)
         return without_padding(y, hidden), (caches, hidden)
@@ -54,11 +54,7 @@ class Encoder(Layer):
         """Return the blocks, and the final norm if there is one."""
         return [*self.blocks] if self.final_norm is None else [*self.blocks, self.final_norm]
 
-    def check(self, x: Array, context: Context) -> None:
-        """Check x, (batch, length, d_model), and its padding mask."""
-        checks.floating(x=x)
-        checks.shape("x", x, ("batch", "length", self.config.d_model), "Features are the last axis")
+    def check(self, x: Array) -> None:
+        """Check x, (batch, length, d_model)."""
+        checks.sequences(x, self.config.d_model, "Features are the last axis")
         checks.at_most(x, self.config.max_len, "encoder")
-        if context.mask is not None:
-            backend_of(x=x, mask=context.mask)
-            checks.mask("mask", context.mask, tuple(x.shape[:2]))

@@ -56,6 +56,7 @@ class InputEmbedding(Layer):
         d_model = config.d_model
         self.vocab_size = vocab_size
         self.n_features = n_features
+        self._dtype = dtype
         self.max_len = config.max_len
         self.n_token_types = config.n_token_types
         # Scaled embeddings have variance 1, others 0.02^2. What is added to them has the same.
@@ -113,17 +114,12 @@ class InputEmbedding(Layer):
     def check(self, x: Array, mask: Array | None = None) -> None:
         """Check x, ids (batch, length) or vectors (batch, length, n_features), and its mask."""
         checks.on_host_or("x", x, self)
-        if self.vocab_size is None:
-            checks.floating(x=x)
-        self.check_shape(x)
         if self.vocab_size is not None:
+            if x.ndim != 2 or x.dtype.kind in "OUST":
+                self._refuse_ids(x)
             check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
-        elif x.dtype.name != self.dtype:
-            raise TypeError(
-                f"x has dtype {x.dtype} and the model {self.dtype}; expected one dtype. Nothing is "
-                f"cast silently: write x.astype({self.dtype!r}), or build the model with "
-                f"dtype={x.dtype.name!r}"
-            )
+        elif x.shape[2:] != (self.n_features,) or x.dtype.name != self._dtype:
+            self._refuse_vectors(x)
         checks.at_most(x, self.max_len, "model")
         if mask is not None:
             checks.on_host_or("mask", mask, self)
@@ -133,19 +129,26 @@ class InputEmbedding(Layer):
         """Return feature vectors with 0 at padding; token ids stay as they are."""
         return x if self.n_features is None else without_padding(x, mask)
 
-    def check_shape(self, x: Array) -> None:
-        """Check that x has the shape of token ids, or of feature vectors of the right size."""
-        if getattr(x, "dtype", None) is not None and x.dtype.kind in "OUST":
+    def _refuse_ids(self, x: Array) -> None:
+        """Say what is wrong with an array that cannot hold token ids."""
+        if x.dtype.kind in "OUST":
             raise TypeError(
                 f"x holds texts, or rows of different lengths (its dtype is {x.dtype}); expected "
                 "numbers. For texts take npformer.TextClassifier, for series of different "
                 "lengths npformer.SeriesClassifier; or pad the rows and pass a mask"
             )
-        if self.vocab_size is not None:
-            checks.shape("x", x, ("batch", "length"), "This model takes token ids")
-        else:
-            expected = ("batch", "length", self.n_features)
-            checks.shape("x", x, expected, "This model takes feature vectors")
+        checks.shape("x", x, ("batch", "length"), "This model takes token ids")
+
+    def _refuse_vectors(self, x: Array) -> None:
+        """Say what is wrong with feature vectors."""
+        checks.floating(x=x)
+        expected = ("batch", "length", self.n_features)
+        checks.shape("x", x, expected, "This model takes feature vectors")
+        raise TypeError(
+            f"x has dtype {x.dtype} and the model {self._dtype}; expected one dtype. Nothing is "
+            f"cast silently: write x.astype({self._dtype!r}), or build the model with "
+            f"dtype={x.dtype.name!r}"
+        )
 
     def check_types(self, types: Array | None, x: Array) -> None:
         """Check the types of the tokens of x, from 0 to n_token_types - 1; None means all are 0."""

@@ -124,8 +124,7 @@ def benchmark_loss_and_gradients(model: Layer, x: Array, y: Array) -> tuple[floa
     x is on the model's backend; y, shape (batch,), holds 0 and 1.
     """
     checks.instance("model", model, Layer)
-    checks.floating(x=x)
-    checks.shape("x", x, ("batch", "length", "d_model"))
+    checks.sequences(x)
     loss, gradients = BinaryCrossEntropy(), Gradients(model)
     loss.check(y, x.shape[:1], n_classes=2)
     batch = Batch((Sequences(x),), asarray(y, model.backend))

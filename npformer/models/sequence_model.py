@@ -4,6 +4,7 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.layers import POOLINGS, Linear, Pooling
+from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.losses import LOSSES, Classification, Loss
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
@@ -84,19 +85,19 @@ class SequenceModel(Layer):
             "dtype": self.dtype,
         }
 
+    def chain(self) -> list[Layer]:
+        """Return the layers in the order in which they act.
+
+        After the first two there are (batch, length, d_model) numbers, after the third
+        (batch, d_pooled), and after the last (batch, n_classes).
+        """
+        return [self.embed, self.encoder, self.pool, self.classify]
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        embedded, embed_cache = self.embed.forward(x, context)  # [batch, length, d_model]
-        encoded, encoder_cache = self.encoder.forward(embedded, context)
-        pooled, pool_cache = self.pool.forward(encoded, context)  # [batch, d_pooled]
-        logits, classify_cache = self.classify.forward(pooled, context)  # [batch, n_classes]
-        return logits, (embed_cache, encoder_cache, pool_cache, classify_cache)
+        return forward_chain(self.chain(), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        embed_cache, encoder_cache, pool_cache, classify_cache = cache
-        dpooled = self.classify.backward(dy, classify_cache, gradients)
-        dencoded = self.pool.backward(dpooled, pool_cache, gradients)
-        dembedded = self.encoder.backward(dencoded, encoder_cache, gradients)
-        return self.embed.backward(dembedded, embed_cache, gradients)
+        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 def _checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:

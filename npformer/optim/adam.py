@@ -43,8 +43,8 @@ def adam_update(
     and `shrink` is 1 - lr weight_decay.
     """
     xp = checks.floating(theta=theta, g=g, m=m, v=v)
-    shapes = [getattr(x, "shape", None) for x in (theta, g, m, v)]
-    if shapes.count(shapes[0]) < len(shapes):
+    if not theta.shape == g.shape == m.shape == v.shape:
+        shapes = [x.shape for x in (theta, g, m, v)]
         raise ValueError(f"theta, g, m and v have the shapes {shapes}; expected one shape")
     beta1, beta2 = betas
     m *= beta1
@@ -160,13 +160,12 @@ class Adam:
         root = math.sqrt(1.0 - beta2**self.steps)
         size, eps = lr * root / (1.0 - beta1**self.steps), self.eps * root
         shrink = 1.0 - lr * self.weight_decay
-        for_all = 1.0 if self.no_decay else shrink
+        if self.no_decay:
+            shrink = self._shrink_some(pieces, shrink)
         for name, theta, g in pieces:
             m, v = self._moments.of(name, theta)
-            if self.no_decay and shrink != 1.0:
-                shrink_some(self._parts(name, theta), self.no_decay, shrink)
             update = kernel_of("adam_update", theta) or adam_update
-            update(theta, g, m, v, step_size=size, betas=self.betas, eps=eps, shrink=for_all)
+            update(theta, g, m, v, step_size=size, betas=self.betas, eps=eps, shrink=shrink)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return all that `restore` needs: values for JSON, and host arrays by name.
@@ -213,13 +212,21 @@ class Adam:
         """Return what a piece of an array holds for each parameter."""
         return parts(self.parameters, place, x)
 
+    def _shrink_some(self, pieces: list[tuple[str, Array, Array]], shrink: float) -> float:
+        """Multiply the parameters that decay by `shrink`; return what is left to do for all: 1."""
+        if shrink != 1.0:
+            for place, theta, _ in pieces:
+                shrink_some(self._parts(place, theta), self.no_decay, shrink)
+        return 1.0
+
     def _check_finite(self, pieces: list[tuple[str, Array, Array]]) -> None:
         """Check that gradients on the host are finite, and what their squares make of v."""
-        on_host = [piece for piece in pieces if type(piece[2]) is np.ndarray]
         # One look: the sum of all squares overflows if one of them does.
-        if all(math.isfinite(np.vdot(g, g)) for _, _, g in on_host):
+        if all(math.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
             return
-        for place, theta, g in on_host:
+        for place, theta, g in pieces:
+            if type(g) is not np.ndarray:
+                continue
             of_v = self._parts(place, self._moments.of(place, theta)[1])
             for name, part in self._parts(place, g).items():
                 beta2 = self.betas[1]

@@ -114,18 +114,20 @@ class Model(Trainable):
             shared; the gradients then differ in the order of sums alone.
         """
         generator = None if seed is None else initializers.generator(seed)
-        loss = self.loss_with(loss, label_smoothing)
+        if loss is not None or label_smoothing != 0:
+            if loss is not None or label_smoothing != 0:
+            loss = self.loss_with(loss, label_smoothing)
         snapshot = snapshot_of(self)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
         batch = self.upload(batch, loss=loss, backend=snapshot.backend)
         if not engine.enabled() and workers == 1 and micro_batch is None:  # the plain step
+            if generator is not None:
+                generator = part_generator(step_key(generator), 0, len(batch))
+            context = Context(training=True, generator=generator)
             gradients = Gradients(snapshot.layout)
-            drawn = (
-                None if generator is None else part_generator(step_key(generator), 0, len(batch))
-            )
-            context = Context(training=True, generator=drawn)
-            with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(batch)):
-                return float(accumulate(self, loss, batch, context, gradients)), gradients
+            with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(y)):
+                value = accumulate(self, loss or self.loss, batch, context, gradients)
+                return float(value), gradients
         with team_of(self, workers, micro_batch, loss) as team:
             value, gradients = team.step(batch, generator=generator, snapshot=snapshot)
         return float(value), gradients

@@ -172,14 +172,13 @@ class Trainable(Layer):
             raise ValueError("x has no samples; expected a batch of at least 1")
         loss, of_tokens = loss or self.loss, self.targets_of
         checks.on_host_or("y", y, self)
-        of_answers = inputs[of_tokens or 0]
-        padding = None if of_tokens is None else of_answers.padding
+        answers = tuple(inputs[of_tokens or 0].x.shape[: 1 if of_tokens is None else 2])
+        padding = None if of_tokens is None else inputs[of_tokens].padding
         if padding is not None and y.shape[:2] == padding.mask.shape:
             # This waits for the device only if y is on the host and the mask is not.
             on_host = isinstance(y, np.ndarray)
             keep = padding.on_host() if on_host else asarray(padding.mask, self.backend)
             y = loss.without_padding(y, keep)
-        answers = tuple(of_answers.x.shape[: 1 if of_tokens is None else 2])
         self.check_targets(y, answers, loss)
         if sample_weight is not None:
             sample_weight = target_weights(sample_weight, answers, loss, self.dtype)
@@ -198,8 +197,8 @@ class Trainable(Layer):
         `loss` counts the targets while they are still on the host. A caller that knows the backend
         passes it, because asking takes time.
         """
-        padded = any(each.padding is not None for each in batch.inputs)
-        if (backend := backend or snapshot_of(self).backend) == "numpy" and not padded:
+        backend = backend or snapshot_of(self).backend
+        if backend == "numpy" and all(each.padding is None for each in batch.inputs):
             return batch
         several: Any = [batch.y, batch.weights]
         for each in batch.inputs:
@@ -221,6 +220,8 @@ class Trainable(Layer):
 
     def _inputs(self, x: Any, mask: Any, types: Any) -> tuple[Sequences, ...]:
         """Return checked inputs of a user's arrays."""
+        if self.n_inputs == 1 and mask is None and types is None and not isinstance(x, tuple):
+            return self.check_inputs((Sequences(x),))  # the usual case
         return self.check_inputs(as_inputs(self, x, mask, types))
 
 

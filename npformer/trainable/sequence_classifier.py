@@ -78,10 +78,9 @@ class SequenceClassifier(Model, SequenceModel):
             mask = self.mask_for(x)
         if types is not None:
             self.embed.check_types(types, x)
-        length, max_len = x.shape[1], self.config.max_len
-        if isinstance(self.pool, Pooling) and self.pool.full_length and length != max_len:
+        if getattr(self.pool, "full_length", False) and x.shape[1] != self.config.max_len:
             raise ValueError(
-                f"x has length {length}; expected max_len = {max_len}, because "
+                f"x has length {x.shape[1]}; expected max_len = {self.config.max_len}, because "
                 f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
                 "a mask, or use pooling='mean'"
             )

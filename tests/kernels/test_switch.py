@@ -150,7 +150,7 @@ def test_a_twin_does_not_make_its_layer_fast(refusing, mixer):
 def test_a_feed_forward_network_is_one_kernel_unless_a_part_is_a_users(rng):
     def kernels_used(layer):
         _, cache = nf.fast(layer).forward(rng.normal(size=(2, 3, 8)), Context())
-        parts = cache if isinstance(cache, tuple) else (cache,)
+        parts = cache if isinstance(cache, list | tuple) else (cache,)
         return [part.backward for part in parts if type(part) is Saved]
 
     linear, feed_forward = (cpu.KERNELS[name][1] for name in ("linear", "feed_forward"))

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array
+from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.functional.dropout import check_dropout, draw_kept
+from npformer.functional.dropout import draw_kept
 
 
 def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
     """`functional.dropout`."""
-    check_dropout(x, rate)
+    checks.floating(x=x)
+    checks.rate("rate", rate)
     if generator is None or rate == 0.0:
         return x, None
     kept = draw_kept(x.shape, rate, generator)

@@ -10,7 +10,7 @@ from npformer.core import Array, array_module, checks, get_backend, like
 from npformer.core.cut_masks import Cut, by_sample, corner
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
-from npformer.functional.dropout import check_dropout, draw_kept
+from npformer.functional.dropout import draw_kept
 
 DROPOUT = Source("dropout")
 
@@ -109,7 +109,8 @@ def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
     """`functional.dropout`; the generator may be a `DeviceGenerator`."""
-    check_dropout(x, rate)
+    checks.floating(x=x)
+    checks.rate("rate", rate)
     if generator is None or rate == 0.0:
         return x, None
     kept = kept_on_device(x.shape, rate, generator, x)
