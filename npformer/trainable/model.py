@@ -115,7 +115,6 @@ class Model(Trainable):
         """
         generator = None if seed is None else initializers.generator(seed)
         if loss is not None or label_smoothing != 0:
-            if loss is not None or label_smoothing != 0:
             loss = self.loss_with(loss, label_smoothing)
         snapshot = snapshot_of(self)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
