@@ -102,9 +102,12 @@ def check_average(scores: Array, value: Array, mask: Array | None) -> tuple[int,
     They are those of the result, for scores or values may be broadcast.
     """
     checks.floating(scores=scores, value=value)
-    leading: tuple[int, ...] | None = tuple(scores.shape[:-2])
-    if mask is None and scores.ndim > 1 and value.shape[:-1] == leading + scores.shape[-1:]:
-        return leading  # the usual case
+    if (
+        mask is None
+        and scores.ndim > 1
+        and value.shape[:-1] == scores.shape[:-2] + scores.shape[-1:]
+    ):
+        return tuple(scores.shape[:-2])  # the usual case
     checks.shape("scores", scores, (None, "query_length", "key_length"))
     by_column = None, scores.shape[-1], "d_value"
     checks.shape("value", value, by_column, "One value for each column of scores")

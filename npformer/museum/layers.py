@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients
+from npformer.core import Array, Context, Gradients, array_module
 from npformer.layers import GELU, Dropout, LayerNorm
 
 
@@ -96,7 +96,7 @@ class DropoutThatScalesAtEvaluation(Dropout):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if not context.training:
-            scale = 1.0 / (1.0 - self.rate)
+            scale = array_module(x).full_like(x, 1.0 / (1.0 - self.rate))
             return x * scale, scale
         return super().forward(x, context)
 
