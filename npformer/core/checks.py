@@ -65,17 +65,15 @@ def floating(**arrays: Array) -> Module:
     return backend.module
 
 
-def gradient(
-    dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "what the forward pass returned"
-) -> Module:
-    """Check that a gradient has the shape of what it is the gradient of; return its module.
+def gradient(dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "") -> Module:
+    """Check that a gradient has the shape of what the forward pass returned; return its module.
 
     It may be wider or narrower: a layer of a user's may compute in float64.
     """
     if type(dy) is np.ndarray and dy.shape == like and dy.dtype.char in _FLOAT_CODES:
         return np  # the usual case
     module = floating(**{name: dy})
-    shape(name, dy, like, f"That is the shape of {of}")
+    shape(name, dy, like, f"That is the shape of {of or 'what the forward pass returned'}")
     return module
 
 
@@ -172,12 +170,9 @@ def positive(name: str, value: object) -> int:
 
 def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -> int:
     """Return `value` as an int after checking that it is a whole number in a range."""
-    if type(value) is int and at_least <= value <= at_most:
-        return value  # the usual case
     fits = isinstance(value, Integral) and not isinstance(value, bool)
     if not fits or not at_least <= int(value) <= at_most:  # type: ignore[call-overload]
-        too_large = fits and int(value) > at_most  # type: ignore[call-overload]
-        up_to = f" and at most {at_most}" if too_large else ""
+        up_to = f" and at most {at_most}" if fits and int(value) > at_most else ""  # type: ignore[call-overload]
         raise ValueError(
             f"{name} is {value!r}; expected a whole number of at least {at_least}{up_to}"
         )
@@ -263,10 +258,7 @@ def has_tokens(name: str, x: Array) -> None:
 
 
 def filled(name: str, x: Array, why: str) -> None:
-    """Check that no axis of an array, but for those of the batch, has the size 0.
-
-    `why` is a sentence for the error.
-    """
+    """Check that no axis but those of the batch has the size 0; `why` is a sentence."""
     if 0 in x.shape[-2:]:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected no axis of size 0. {why}")
 
@@ -283,10 +275,8 @@ def at_most(x: Array, max_len: int, what: str) -> None:
 
 def on_host_or(name: str, x: Array, model: Any) -> None:
     """Check that `x` is an array on the host or on ``model.backend``."""
-    if type(x) is np.ndarray:  # a short way for the usual case
-        return
-    owner, home = backend_of(**{name: x}).name, model.backend
-    if owner not in ("numpy", home):
+    owner = "numpy" if type(x) is np.ndarray else backend_of(**{name: x}).name
+    if owner != "numpy" and owner != (home := model.backend):
         raise TypeError(
             f"{name} is a {owner} array and the model is on {home}; expected a host array, "
             f"which is uploaded, or one of the model's backend. Move the model: "

@@ -39,11 +39,15 @@ class Gradients(Mapping[str, Array]):
     def __init__(
         self, layer: HasParameters | Parameters, zeros: Callable[[int, Any], Array] | None = None
     ) -> None:
-        of = layer if isinstance(layer, Parameters) else _parameters_of(layer)
-        self._parameters, self.shapes = of, of.shapes
-        if of.named:
-            first = next(iter(of.named.values())).value
-            self.flat = (zeros or array_module(first).zeros)(of.size, first.dtype)
+        if not isinstance(layer, Parameters):
+            if not hasattr(layer, "trainable"):
+                what = f"layer is {described(layer)}; expected a Layer"
+                raise TypeError(f"{what}, or what its parameters() returns")
+            layer = Parameters(layer.trainable())
+        self._parameters, self.shapes = layer, layer.shapes
+        if layer.named:
+            first = next(iter(layer.named.values())).value
+            self.flat = (zeros or array_module(first).zeros)(layer.size, first.dtype)
         else:
             self.flat = np.zeros(0, dtype="float32")
         self._make_views()
@@ -112,12 +116,3 @@ class Gradients(Mapping[str, Array]):
 
     def __repr__(self) -> str:
         return "\n".join(["Gradients:", *(f"  {name}: {shape}" for name, shape in self.shapes)])
-
-
-def _parameters_of(layer: HasParameters) -> Parameters:
-    """Return the parameters of a layer that are trained."""
-    if not hasattr(layer, "trainable"):
-        raise TypeError(
-            f"layer is {described(layer)}; expected a Layer, or what its parameters() returns"
-        )
-    return Parameters(layer.trainable())

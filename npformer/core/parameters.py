@@ -151,10 +151,9 @@ class Parameters(Mapping[str, Array]):
     def flat(self) -> Array | None:
         """The buffer that holds all of these and nothing else; None if there is none."""
         buffers = {parameter._buffer for parameter in self.named.values()}
-        buffer = buffers.pop() if len(buffers) == 1 else None
-        if buffer is None or [p._offset for p in self.named.values()] != self.offsets:
+        if len(buffers) != 1 or [p._offset for p in self.named.values()] != self.offsets:
             return None
-        return buffer.flat if buffer.flat.size == self.size else None
+        return next((buffer.flat for buffer in buffers if buffer.flat.size == self.size), None)
 
     @flat.setter
     def flat(self, flat: Array) -> None:

@@ -1,7 +1,5 @@
 """The switch that turns the engine on and off."""
 
-from npformer.core import checks
-
 _enabled = True
 
 
@@ -23,7 +21,8 @@ class use_kernels:
 
     def __init__(self, enabled: bool) -> None:
         global _enabled
-        checks.flag("enabled", enabled)
+        if not isinstance(enabled, bool):
+            raise TypeError(f"enabled is {enabled!r}; expected True or False")
         self._before, _enabled = _enabled, enabled
 
     def __enter__(self) -> None:

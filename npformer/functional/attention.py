@@ -134,8 +134,7 @@ def blockwise_attention(
 def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """dQ block by block. All blocks use K and V, so dK and dV are sums over the blocks."""
     query, key, value, mask, causal, block = cache
-    checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
-    xp = array_module(dy)
+    xp = checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
     dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)
     for rows in _blocks(query, block):
         # y[rows] = scaled_dot_product_attention(query[rows], key, value), whose cache was dropped
@@ -153,9 +152,8 @@ def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, A
 def check_attention(query: Array, key: Array, value: Array) -> None:
     """Check that there are a key and a value for each token that is seen."""
     checks.floating(query=query, key=key, value=value)
-    by_key = query.shape[:-2] + key.shape[-2:-1]
     fits = query.ndim == key.ndim > 1 and query.shape[-1:] == key.shape[-1:] != (0,)
-    if not (fits and by_key == key.shape[:-1] == value.shape[:-1]):
+    if not (fits and query.shape[:-2] + key.shape[-2:-1] == key.shape[:-1] == value.shape[:-1]):
         checks.shape("query", query, (None, "query_length", "d_head"))
         if query.shape[-1] == 0:
             raise ValueError(f"query has shape {tuple(query.shape)}; expected at least one feature")

@@ -40,16 +40,17 @@ def average(
         0 for a query that sees no key; its gradients are 0 too.
     """
     leading = check_average(scores, value, mask)
-    allowed = allowed_pairs(mask, causal, scores)
+    allowed = mask if causal is False else allowed_pairs(mask, causal, scores)
     weights, softmax_cache = softmax(scores, mask=allowed)
     used, queries = value, None
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
         queries, keys = visible(allowed)
         used = only(keys, value)
-    per_sample = weights
-    if generator is not None and rate > 0.0:  # samples that share their weights drop their own
-        per_sample = array_module(scores).broadcast_to(weights, (*leading, *scores.shape[-2:]))
-    kept, dropout_cache = dropout(per_sample, rate, generator)
+    kept, dropout_cache = weights, None
+    if rate != 0.0:
+        if generator is not None:  # samples that share their weights drop their own
+            kept = array_module(scores).broadcast_to(weights, (*leading, *scores.shape[-2:]))
+        kept, dropout_cache = dropout(kept, rate, generator)
     y = kept @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
     shapes = weights.shape, scores.shape, value.shape, y.shape
     return y, (kept, used, queries, dropout_cache, softmax_cache, shapes)
@@ -102,12 +103,9 @@ def check_average(scores: Array, value: Array, mask: Array | None) -> tuple[int,
     They are those of the result, for scores or values may be broadcast.
     """
     checks.floating(scores=scores, value=value)
-    if (
-        mask is None
-        and scores.ndim > 1
-        and value.shape[:-1] == scores.shape[:-2] + scores.shape[-1:]
-    ):
-        return tuple(scores.shape[:-2])  # the usual case
+    same: tuple[int, ...] = scores.shape[:-2]
+    if mask is None and scores.ndim > 1 and value.shape[:-1] == same + scores.shape[-1:]:
+        return same  # the usual case
     checks.shape("scores", scores, (None, "query_length", "key_length"))
     by_column = None, scores.shape[-1], "d_value"
     checks.shape("value", value, by_column, "One value for each column of scores")

@@ -26,7 +26,7 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     -------
     y : array, shape (batch, length_out, d_out)
     """
-    xp = checks.floating(x=x, W=W) if b is None else checks.floating(x=x, W=W, b=b)
+    xp = checks.floating(x=x, W=W, b=W if b is None else b)
     checks.choice("padding", padding, ("same", "valid"))
     checks.shape("W", W, ("kernel", "d_in", "d_out"))
     checks.shape("x", x, ("batch", "length", W.shape[1]), "Channels are the last axis")

@@ -46,10 +46,10 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
     factor c_i = m_i / (1 - rate) is a constant, so the gradient of x_i is c_i times that of y_i:
     what was dropped gets nothing back, what was kept gets more. At evaluation y = x.
     """
-    if cache is None:
+    if (scaled := cache) is None:
         return dy
-    scaled = cache
-    checks.gradient(dy, scaled.shape)
+    if is_array(scaled):
+        checks.gradient(dy, scaled.shape)
     # y = x * scaled
     return dy * scaled
 

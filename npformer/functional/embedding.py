@@ -45,13 +45,13 @@ def check_embedding(ids: Array, table: Array) -> None:
     check_ids("ids", ids, table.shape[0], f"the table has {table.shape[0]} rows", table=table)
 
 
-def check_ids(name: str, ids: Array, size: int, what: str, least: int = 0, **beside: Array) -> None:
+def check_ids(name: str, ids: Array, size: int, what: str, least: int = 0, **near: Array) -> None:
     """Check that token ids, or labels, are whole numbers from `least` to size - 1.
 
-    They must be on the backend of the arrays `beside` them. On a GPU only their dtype is checked,
+    They must be on the backend of the arrays `near` them. On a GPU only their dtype is checked,
     because reading them would wait for the device; models check ids before the upload.
     """
-    on_host = backend_of(**{name: ids}, **beside).name == "numpy"
+    on_host = backend_of(**{name: ids}, **near).name == "numpy"
     if ids.dtype.kind not in "iu":
         number_them = f"numpy.unique({name}, return_inverse=True)[1] numbers them"
         convert = f"Convert them with {name}.astype('int64')"

@@ -38,17 +38,16 @@ def softmax_cross_entropy(
         PyTorch's ``CrossEntropyLoss(weight=w)``. Labels that count 0 times are left out.
     """
     xp = _check_labels(logits, labels)
-    has_label = labels >= 0  # -1 is `NO_LABEL`
-    right = xp.where(has_label, labels, 0)
+    right = xp.maximum(labels, 0)  # `NO_LABEL` is -1, which counts 0 times
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
     each = -xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
-    counts, weighing = has_label.astype(log_p.dtype), None
+    counts, weighing = (labels >= 0).astype(log_p.dtype), None
     if label_smoothing != 0.0 or weights is not None or class_weights is not None:
         checks.rate("label_smoothing", label_smoothing)
         # Python's number, because NumPy's would turn float32 arrays into float64.
         weighing = float(label_smoothing), weights, class_weights
-        each, counts = _weighed(log_p, right, counts, *weighing)
+        each, counts = _weighed(log_p, right, counts, weighing)
     total = _positive(xp, counts.sum())
     loss = xp.where(counts > 0.0, each, 0.0).sum() / total
     return loss, (log_p, right, counts, total, weighing)
@@ -106,7 +105,7 @@ def binary_cross_entropy_with_logits(
         of_each = ones if weights is None else _checked_weights(weights, logits, logits.shape)
         counts = of_each
         if class_weights is not None:
-            _check_class_weights(class_weights, logits, 2)
+            _checked_weights(class_weights, logits, (2,), "class_weights", "class")
             one = class_weights[1] * targets
             both = one + class_weights[0] * (1.0 - targets)
             counts = of_each * class_weights[(targets > 0.5).astype("int64")]
@@ -173,51 +172,40 @@ def _number(dloss: Array | float) -> Array | float:
 def _check_labels(logits: Array, labels: Array) -> Module:
     """Check that there is a label for each row of logits; return the module of the arrays."""
     xp = checks.floating(logits=logits)
-    if logits.shape[-1:] in ((), (0,)):
+    if logits.ndim == 0 or (n := logits.shape[-1]) == 0:
         checks.shape("logits", logits, (None, "n_classes"))
         raise ValueError(f"logits has shape {tuple(logits.shape)}; expected at least one class")
     if getattr(labels, "shape", None) != logits.shape[:-1]:
         backend_of(logits=logits, labels=labels)
         checks.shape("labels", labels, logits.shape[:-1], "One label for each row of logits")
-    what = f"logits have {logits.shape[-1]} classes (-1: no label)"
-    check_ids("labels", labels, logits.shape[-1], what, least=NO_LABEL, logits=logits)
+    what = f"logits have {n} classes (-1: no label)"
+    check_ids("labels", labels, n, what, NO_LABEL, logits=logits)
     return xp
 
 
-def _weighed(
-    log_p: Array,
-    right: Array,
-    counts: Array,
-    label_smoothing: float,
-    weights: Array | None,
-    class_weights: Array | None,
-) -> tuple[Array, Array]:
+def _weighed(log_p: Array, right: Array, counts: Array, weighing: Any) -> tuple[Array, Array]:
     """Return the loss of each label, times its weight, and how much the label counts."""
-    xp = array_module(log_p)
-    terms = log_p
+    label_smoothing, weights, class_weights = weighing
+    xp, terms = array_module(log_p), log_p
     if weights is not None:
         counts = xp.where(counts > 0.0, _checked_weights(weights, log_p, right.shape), 0.0)
     if class_weights is not None:
-        _check_class_weights(class_weights, log_p, log_p.shape[-1])
+        _checked_weights(class_weights, log_p, log_p.shape[-1:], "class_weights", "class")
         terms = class_weights * xp.where(class_weights > 0.0, log_p, 0.0)  # 0 * -inf is NaN
         counts = counts * class_weights[right]
     of_right = xp.take_along_axis(terms, right[..., None], axis=-1)[..., 0]  # [...]
     each = -(1.0 - label_smoothing) * of_right
     if label_smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
         each = each - label_smoothing * terms.mean(axis=-1)
-    each = xp.where(counts > 0.0, each, 0.0)
-    return each if weights is None else each * weights, counts
+    return xp.where(counts > 0.0, each, 0.0) * (1.0 if weights is None else weights), counts
 
 
-def _checked_weights(weights: Array, like: Array, shape: tuple[int, ...]) -> Array:
-    checks.floating(weights=weights, outputs=like)
-    checks.shape("weights", weights, shape, "One weight for each term of the mean")
+def _checked_weights(
+    weights: Array, like: Array, shape: Any, name: str = "weights", each: str = "term of the mean"
+) -> Array:
+    checks.floating(**{name: weights}, outputs=like)
+    checks.shape(name, weights, shape, f"One weight for each {each}")
     return weights
-
-
-def _check_class_weights(class_weights: Array, logits: Array, n_classes: int) -> None:
-    checks.floating(class_weights=class_weights, logits=logits)
-    checks.shape("class_weights", class_weights, (n_classes,), "One weight for each class")
 
 
 def _positive(xp: Any, total: Array) -> Array:

@@ -19,7 +19,8 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
         there. Nothing that is kept, or -inf everywhere, along the axis means 0 everywhere.
     """
     xp = checks.floating(x=x)
-    axis = checks.whole("axis", axis, at_least=-x.ndim, at_most=x.ndim - 1)
+    if axis != -1 or x.ndim == 0:
+        axis = checks.whole("axis", axis, at_least=-x.ndim, at_most=x.ndim - 1)
     if mask is not None:
         backend_of(x=x, mask=mask)
         checks.boolean("mask", mask)

@@ -87,9 +87,15 @@ class InputEmbedding(Layer):
 
     def chain(self) -> list[Layer]:
         """Return the layers that there are, in the order in which they act."""
-        added = self.tokens, self.token_dropout, self.positions, self.types
-        parts = *added, self.norm, self.projection, self.dropout
-        return [part for part in parts if part is not None]
+        some = (
+            self.tokens,
+            self.token_dropout,
+            self.positions,
+            self.types,
+            self.norm,
+            self.projection,
+        )
+        return [*(part for part in some if part is not None), self.dropout]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         hidden = None

@@ -160,8 +160,10 @@ class Adam:
         root = math.sqrt(1.0 - beta2**self.steps)
         size, eps = lr * root / (1.0 - beta1**self.steps), self.eps * root
         shrink = 1.0 - lr * self.weight_decay
-        if self.no_decay:
-            shrink = self._shrink_some(pieces, shrink)
+        if self.no_decay and shrink != 1.0:
+            for name, theta, _ in pieces:
+                shrink_some(self._parts(name, theta), self.no_decay, shrink)
+            shrink = 1.0
         for name, theta, g in pieces:
             m, v = self._moments.of(name, theta)
             update = kernel_of("adam_update", theta) or adam_update
@@ -212,21 +214,12 @@ class Adam:
         """Return what a piece of an array holds for each parameter."""
         return parts(self.parameters, place, x)
 
-    def _shrink_some(self, pieces: list[tuple[str, Array, Array]], shrink: float) -> float:
-        """Multiply the parameters that decay by `shrink`; return what is left to do for all: 1."""
-        if shrink != 1.0:
-            for place, theta, _ in pieces:
-                shrink_some(self._parts(place, theta), self.no_decay, shrink)
-        return 1.0
-
     def _check_finite(self, pieces: list[tuple[str, Array, Array]]) -> None:
         """Check that gradients on the host are finite, and what their squares make of v."""
         # One look: the sum of all squares overflows if one of them does.
         if all(math.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
             return
-        for place, theta, g in pieces:
-            if type(g) is not np.ndarray:
-                continue
+        for place, theta, g in (piece for piece in pieces if type(piece[2]) is np.ndarray):
             of_v = self._parts(place, self._moments.of(place, theta)[1])
             for name, part in self._parts(place, g).items():
                 beta2 = self.betas[1]

@@ -173,12 +173,11 @@ class Trainable(Layer):
         loss, of_tokens = loss or self.loss, self.targets_of
         checks.on_host_or("y", y, self)
         answers = tuple(inputs[of_tokens or 0].x.shape[: 1 if of_tokens is None else 2])
-        padding = None if of_tokens is None else inputs[of_tokens].padding
-        if padding is not None and y.shape[:2] == padding.mask.shape:
+        if of_tokens is not None and (padding := inputs[of_tokens].padding) is not None:
             # This waits for the device only if y is on the host and the mask is not.
             on_host = isinstance(y, np.ndarray)
             keep = padding.on_host() if on_host else asarray(padding.mask, self.backend)
-            y = loss.without_padding(y, keep)
+            y = loss.without_padding(y, keep) if y.shape[:2] == keep.shape else y
         self.check_targets(y, answers, loss)
         if sample_weight is not None:
             sample_weight = target_weights(sample_weight, answers, loss, self.dtype)
