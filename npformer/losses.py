@@ -204,7 +204,7 @@ class SoftmaxCrossEntropy(Classification):
     """One logit a class: see `functional.softmax_cross_entropy`."""
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
-        classes = self.class_weights(outputs)
+        classes = None if self.class_weight is None else self.class_weights(outputs)
         return F.softmax_cross_entropy(outputs, y, self.label_smoothing, weights, classes)
 
     def backward(self, dloss: float, cache: Any) -> Array:

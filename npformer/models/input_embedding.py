@@ -87,14 +87,8 @@ class InputEmbedding(Layer):
 
     def chain(self) -> list[Layer]:
         """Return the layers that there are, in the order in which they act."""
-        some = (
-            self.tokens,
-            self.token_dropout,
-            self.positions,
-            self.types,
-            self.norm,
-            self.projection,
-        )
+        added = self.tokens, self.token_dropout, self.positions, self.types
+        some = *added, self.norm, self.projection
         return [*(part for part in some if part is not None), self.dropout]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Context, Gradients
+from npformer.core.inputs import arrays_of, within
 from npformer.data.batch import Batch
 from npformer.losses import Loss
 
@@ -21,7 +22,7 @@ def accumulate(
     the batch is part of a larger one, `weight` is its share of the mean. The result is an array
     with no axes, on the model's backend.
     """
-    outputs, cache = model.forward(*batch.arrays(), batch.within(context))
+    outputs, cache = model.forward(*arrays_of(batch.inputs), within(batch.inputs, context))
     value, loss_cache = loss.forward(outputs, *batch.targets())
     model.backward(loss.backward(weight, loss_cache), cache, gradients)
     return value * weight

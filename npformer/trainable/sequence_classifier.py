@@ -71,13 +71,12 @@ class SequenceClassifier(Model, SequenceModel):
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids or vectors, masks and types; make the mask if `padding_id` tells it."""
-        ((x, padding, types),) = ((each.x, each.padding, each.types) for each in inputs)
-        mask = None if padding is None else padding.mask
+        x, mask = inputs[0].x, inputs[0].mask
         self.embed.check(x, mask)
         if mask is None and (self.padding_id is not None or self.expects_mask):
             mask = self.mask_for(x)
-        if types is not None:
-            self.embed.check_types(types, x)
+        if inputs[0].types is not None:
+            self.embed.check_types(inputs[0].types, x)
         if getattr(self.pool, "full_length", False) and x.shape[1] != self.config.max_len:
             raise ValueError(
                 f"x has length {x.shape[1]}; expected max_len = {self.config.max_len}, because "
@@ -90,7 +89,7 @@ class SequenceClassifier(Model, SequenceModel):
         # A mask on a GPU is left to the layers, because looking at it waits for the device.
         if whole and self.config.padding == "per_length" and isinstance(mask, np.ndarray):
             check_ends_in_padding(mask)
-        return (replace(inputs[0], padding=padding or Padding(mask)),)
+        return (replace(inputs[0], padding=inputs[0].padding or Padding(mask)),)
 
     def mask_for(self, x: Array) -> Array | None:
         """Return the mask of inputs that came without one: what is not `padding_id`. Say so once.
