@@ -82,8 +82,9 @@ class Loss(ABC):
         Raises ValueError if this loss counts every token.
         """
         raise ValueError(
-            f"{type(self).__name__} counts every token, and pooling='none' came with a padding "
-            "mask; expected no mask. Leave it out, pool, or give the loss a `without_padding`"
+            f"{type(self).__name__} counts the targets of all tokens, and there is a padding mask; "
+            "expected none. Leave it out, have one target for each sample (pooling), or give the "
+            "loss a `without_padding`"
         )
 
     @property
@@ -114,8 +115,9 @@ class Loss(ABC):
         Raises TypeError if this loss has no classes.
         """
         raise TypeError(
-            f"{type(self).__name__} knows no classes; expected a loss of a classifier, such as "
-            "output='softmax'. The model's own outputs are model(x)"
+            f"{type(self).__name__} knows no classes; expected a loss of classes, such as "
+            "SoftmaxCrossEntropy. The model's own outputs are model(x), and those that "
+            "predict_to_file(..., kind='outputs') writes"
         )
 
 

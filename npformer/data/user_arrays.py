@@ -36,7 +36,7 @@ def unlabelled(
     for k, each in enumerate(inputs):
         for part, array in (("x", each.x), ("mask", each.mask), ("types", each.types)):
             if part == "x" or array is not None:
-                _check(f"{part}{f'[{k}]' if k else ''}{where}", array, n)
+                _check(f"{part}{f'[{k}]' if len(inputs) > 1 else ''}{where}", array, n)
                 n = len(inputs[0].x)
     if n == 0:
         raise ValueError(f"{name} has no samples; expected at least 1")

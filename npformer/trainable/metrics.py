@@ -49,8 +49,8 @@ loss decides then."""
 
 def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
     """Return a metric that can be computed for a loss: the name of a figure, or a function."""
+    names = tuple(dict.fromkeys((*figures, "accuracy", "loss")))
     if isinstance(metric, str):
-        names = (*figures, "loss")
         checks.choice("metric", metric, names)
         of_classes = metric in FIGURES and metric != "accuracy"
         if of_classes and not isinstance(loss, Classification):
@@ -61,7 +61,7 @@ def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric
         return metric
     if not callable(metric):
         raise TypeError(
-            f"metric is {described(metric)}; expected one of {', '.join((*figures, 'loss'))}, or a "
+            f"metric is {described(metric)}; expected one of {', '.join(names)}, or a "
             "function of y and probabilities"
         )
     try:

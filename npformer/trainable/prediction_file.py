@@ -14,6 +14,7 @@ from npformer.core.inputs import as_given
 from npformer.data.stored_samples import rows_at_once
 from npformer.data.user_arrays import read_inputs, unlabelled
 from npformer.distributed import Communicator, as_communicator
+from npformer.losses import Classification
 from npformer.storage.files import being_written, check_place, naming
 from npformer.trainable.model import Model
 
@@ -74,6 +75,11 @@ def predict_to_file(
         if path.suffix != ".npy":
             raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
         check_place(path, "predictions.npy")
+        if kind == "labels" and not isinstance(model.loss, Classification):
+            raise TypeError(
+                f"kind is 'labels' and a {type(model.loss).__name__} knows no classes; expected "
+                "'outputs'"
+            )
         inputs = unlabelled(model, "x", x, mask, types)
 
         def of_rows(rows: slice) -> np.ndarray:

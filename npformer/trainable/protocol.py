@@ -24,10 +24,22 @@ from npformer.trainable.class_weights import class_weights, label_weights
 from npformer.trainable.metrics import FIGURES
 
 
+class _NoLoss:
+    """Stands in a class for the loss that a model has to set: asking for it raises."""
+
+    def __get__(self, model: Any, kind: type) -> Any:
+        if model is None:
+            return self
+        raise AttributeError(
+            f"{kind.__name__} has no loss; expected one. Set self.loss in __init__, such as "
+            "npformer.losses.MeanSquaredError()"
+        )
+
+
 class Trainable(Layer):
     """What a model says, and what is asked of it. `Model` adds what users call."""
 
-    loss: Loss
+    loss: Loss = _NoLoss()  # type: ignore[assignment]
     n_classes: int | None = None
     targets_of: int | None = None
     figures: Mapping[str, Callable[[Measured], float]] = FIGURES
@@ -41,7 +53,8 @@ class Trainable(Layer):
         that there are as many samples; a subclass adds what it knows, such as a range of ids.
         """
         for k, each in enumerate(inputs):
-            x, mask, types = (f"{n}[{k}]" if k else n for n in ("x", "mask", "types"))
+            which = f"[{k}]" if len(inputs) > 1 else ""
+            x, mask, types = f"x{which}", f"mask{which}", f"types{which}"
             checks.on_host_or(x, each.x, self)
             if each.x.ndim == 0 or len(each.x) != len(inputs[0].x):
                 raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import to_numpy
+from npformer.core import described, to_numpy
 from npformer.core.inputs import as_given
 from npformer.data.samples import Samples
 from npformer.data.stored import is_stored
@@ -178,8 +178,30 @@ def require_model(model: object) -> None:
             "(docs/extending/model.md); or write the loop yourself: forward, a loss of "
             "npformer.functional, backward, Adam.step"
         )
-    if not isinstance(getattr(model, "loss", None), Loss):
+    kind = type(model).__name__
+    try:
+        loss = model.loss
+    except AttributeError as error:
+        raise TypeError(str(error)) from None
+    if not isinstance(loss, Loss):
         raise TypeError(
-            f"{type(model).__name__} has no loss; expected one. Set self.loss in __init__, such as "
-            "npformer.losses.MeanSquaredError()"
+            f"loss of {kind} is {described(loss)}; expected an object of a subclass of "
+            "npformer.losses.Loss, such as MeanSquaredError()"
         )
+    if model.n_inputs not in (1, 2):
+        raise ValueError(f"n_inputs of {kind} is {model.n_inputs!r}; expected 1 or 2")
+    if model.targets_of not in (None, *range(model.n_inputs)):
+        raise ValueError(
+            f"targets_of of {kind} is {model.targets_of!r}, and n_inputs is {model.n_inputs}; "
+            "expected None, or the number of the input whose tokens have targets, from 0"
+        )
+    for name, figure in model.figures.items():
+        if not callable(figure):
+            raise TypeError(
+                f"figures[{name!r}] of {kind} is {described(figure)}; expected a function of "
+                "npformer.losses.Measured"
+            )
+        if name in ("loss", "labels", "metric"):
+            raise ValueError(
+                f"figures of {kind} has {name!r}, which every evaluation has; expected another name"
+            )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, array_module, explained_memory_error, to_numpy
-from npformer.core.inputs import as_given
+from npformer.core.inputs import as_given, names_of
 from npformer.data.samples import Samples
 from npformer.distributed import Communicator
 from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
@@ -115,7 +115,7 @@ class LossWatch(Callback):
             if not math.isfinite(value):
                 found = self._non_finite_tensor(state.model, rows)
                 notes = _weights_after(state)
-                if updates >= step and not found.startswith("the input x"):
+                if updates >= step and not found.startswith("the input "):
                     notes += (
                         f". This was found {updates - step + 1} updates later, when NaN had "
                         "spread; check_every=1 finds the tensor where it began"
@@ -143,11 +143,12 @@ def non_finite_tensor(model: Model, samples: Any) -> str:
     """Return the name of the first tensor with NaN or infinity when a model evaluates samples."""
     pieces = [slice(start, start + 256) for start in range(0, len(samples), 256)]
     for piece in pieces:
-        for each in samples.of_rows(piece).inputs:
+        inputs = samples.of_rows(piece).inputs
+        for name, each in zip(names_of(inputs), inputs, strict=True):
             if each.x.dtype.kind == "f":
                 kept = each.x if each.padding is None else each.x[each.mask]  # or anything
                 if not np.isfinite(kept).all():
-                    return "the input x"
+                    return f"the input {name}"
     for piece in pieces:
         with np.errstate(all="ignore"):
             found = first_non_finite(model, *as_given(samples.of_rows(piece).inputs))

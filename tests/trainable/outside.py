@@ -1,4 +1,4 @@
-"""Three models as a user writes them, and data for them."""
+"""Models as a user writes them, and data for them."""
 
 import numpy as np
 
@@ -108,7 +108,47 @@ class Similarity(nf.Model):
         return self.read.backward(dx, read_cache, gradients)
 
 
-MODELS = {"regressor": Regressor, "next token": NextToken, "similarity": Similarity}
+class Tagger(nf.Model):
+    """A class for each word of a sentence, which depends on a series, too."""
+
+    loss = SoftmaxCrossEntropy()
+    n_inputs = 2
+    n_classes = 3
+    targets_of = 1
+
+    def __init__(self, seed=0, **changes):
+        rng = np.random.default_rng(seed)
+        self.read = Linear(FEATURES, 8, seed=rng, dtype="float64")
+        self.pool = MeanPooling()
+        self.embed = Embedding(WORDS, 8, scale=True, seed=rng, dtype="float64")
+        self.encoder = nf.Encoder(config(**changes), seed=rng, dtype="float64")
+        self.answer = Linear(8, 3, seed=rng, dtype="float64")
+        self.flatten()
+
+    def forward(self, series, ids, context):
+        u, read_cache = self.read.forward(series, context)
+        u, pool_cache = self.pool.forward(u, context)
+        words = context.of_memory()
+        v, embed_cache = self.embed.forward(ids, words)
+        v, encoder_cache = self.encoder.forward(v + u[:, None, :], words)
+        y, answer_cache = self.answer.forward(v, words)
+        return y, (read_cache, pool_cache, embed_cache, encoder_cache, answer_cache)
+
+    def backward(self, dy, cache, gradients):
+        read_cache, pool_cache, embed_cache, encoder_cache, answer_cache = cache
+        dv = self.answer.backward(dy, answer_cache, gradients)
+        dv = self.encoder.backward(dv, encoder_cache, gradients)
+        self.embed.backward(dv, embed_cache, gradients)
+        du = self.pool.backward(dv.sum(axis=1), pool_cache, gradients)
+        return self.read.backward(du, read_cache, gradients), None
+
+
+MODELS = {
+    "regressor": Regressor,
+    "next token": NextToken,
+    "similarity": Similarity,
+    "tagger": Tagger,
+}
 
 
 def masks(rng, n, length=LENGTH):
@@ -126,5 +166,8 @@ def data_of(name, n=20, seed=0):
     mean = (x * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
     if name == "regressor":
         return x, mean[:, :2].copy(), mask
+    if name == "tagger":
+        ids = rng.integers(0, WORDS, (n, LENGTH - 1))
+        return (x, ids), (ids + (mean[:, :1] > 0.0)) % 3, (mask, masks(rng, n, LENGTH - 1))
     other, of_other = rng.normal(size=(n, LENGTH - 1, FEATURES)), masks(rng, n, LENGTH - 1)
     return (x, other), mean[:, :1] * 3.0, (mask, of_other)
