@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, described
-from npformer.storage import tensor_table
 from npformer.storage.files import check_writable, remove_unfinished
 from npformer.storage.model_file import CheckpointError, read_model_file, write_model_file
 
@@ -23,7 +22,7 @@ KIND = "Checkpoint"
 ARRAY = "npformer.array"
 """Stands in the values of a checkpoint for an array, with its name."""
 
-DTYPES = {np.dtype(name) for name in tensor_table.DTYPES.values()}
+DTYPES = {np.dtype(code) for code in np.typecodes["AllInteger"] + "?efd"}
 """Of the arrays that a checkpoint holds."""
 
 SECTIONS = {"model", "optimizer", "generators", "history", "progress", "settings", "notes"}

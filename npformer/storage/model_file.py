@@ -8,7 +8,6 @@ wrote a file.
 """
 
 import json
-import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,12 +17,12 @@ from typing import IO, Any
 import numpy as np
 
 from npformer.storage.files import write_whole
-from npformer.storage.tensor_table import LARGEST_HEADER, Header, read_header, strict_json
 
 FORMAT = 1
 
-LONGEST_TEXT = LARGEST_HEADER // 2
-"""Letters of a description; the rest of a header is for the table of tensors."""
+LONGEST_TEXT = 50_000_000
+"""Letters of a description: half of what safetensors reads as a header, the rest is for its table
+of tensors."""
 
 HEADER_SUM, DATA_SUM = "header_sha256", "data_sha256"
 _NO_SUM = "0" * 64
@@ -82,23 +81,27 @@ def read_model_file(
 
     With `force`, a wrong checksum is a `CheckpointWarning` and not a `CheckpointError`.
     """
+    from safetensors.numpy import load as from_bytes
+
     with _open(path) as file:
-        header, description, damage = _read_description(path, file, force)
-        data = np.empty(header.n_bytes, "uint8")
-        if file.readinto(data) != header.n_bytes:  # type: ignore[attr-defined]
-            raise CheckpointError(f"{path} became shorter while it was read. Load it again")
-    if DATA_SUM in header.metadata and header.metadata[DATA_SUM] != _sha256(data):
+        header, metadata = _read_header(path, file)
+        description, damage = _checked_description(path, header, metadata, force)
+        file.seek(0)
+        whole = file.read()
+    if DATA_SUM in metadata and metadata[DATA_SUM] != _sha256(memoryview(whole)[len(header) :]):
         damage.append(_refused(path, "its tensors do not fit their checksum", force))
+    with _whole(path):
+        tensors = dict(sorted(from_bytes(whole).items()))  # whose order differs each time
     if damage:
         words = f"{path}: {' and '.join(damage)}; it was loaded all the same"
         warnings.warn(words, CheckpointWarning, stacklevel=3)
-    return description, header.views(data)
+    return description, tensors
 
 
 def read_description(path: Path, *, force: bool = False) -> dict[str, Any]:
     """Return a file's description, checked like `read_model_file`, but read no tensors."""
     with _open(path) as file:
-        return _read_description(path, file, force)[1]
+        return _checked_description(path, *_read_header(path, file), force)[0]
 
 
 def check_keys(path: Path, description: Mapping[str, Any], known: Collection[str]) -> None:
@@ -120,27 +123,34 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
         if path.exists():  # reading a pipe or a device could wait forever
             raise CheckpointError(f"{path} is not a regular file; expected one that npformer wrote")
         raise FileNotFoundError(f"there is no file {path}; expected one that npformer.save wrote")
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:  # a buffer would copy what is read at once
         yield file
 
 
-def _read_description(
-    path: Path, file: IO[bytes], force: bool
-) -> tuple[Header, dict[str, Any], list[str]]:
-    """Return the header, the description in it and, with `force`, what is damaged."""
-    damage = []
-    with _whole(path):
-        header = read_header(file)
-    metadata = header.metadata
-    if "npformer" not in metadata and HEADER_SUM.encode() not in header.raw:
+def _read_header(path: Path, file: IO[bytes]) -> tuple[bytes, dict[str, str]]:
+    """Return the bytes up to the tensors, and the metadata in them."""
+    from safetensors import safe_open
+
+    with _whole(path), safe_open(path, "numpy") as opened:
+        metadata = opened.metadata() or {}
+    if not metadata.keys() & {"npformer", HEADER_SUM}:
         raise CheckpointError(
             f"{path} is a safetensors file of another program: it has no npformer "
             "configuration. Load its tensors with safetensors.numpy.load_file and copy "
             "them into model.parameters()"
         )
-    with _whole(path):
-        header.table()
-    if HEADER_SUM in metadata and not _header_sum_fits(header):
+    length = file.read(8)
+    return length + file.read(int.from_bytes(length, "little")), metadata
+
+
+def _checked_description(
+    path: Path, header: bytes, metadata: Mapping[str, str], force: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the description in a header and, with `force`, what is damaged."""
+    damage = []
+    if not {HEADER_SUM, DATA_SUM} <= set(metadata):
+        damage.append(_refused(path, "a checksum is missing", force))
+    elif not _header_sum_fits(header, metadata[HEADER_SUM]):
         damage.append(_refused(path, "its header does not fit its checksum", force))
     try:
         description = strict_json(metadata["npformer"])
@@ -153,28 +163,43 @@ def _read_description(
         raise CheckpointError(
             f"{path} has format {version!r}; this npformer reads format {FORMAT}. Update npformer"
         )
-    if not {HEADER_SUM, DATA_SUM} <= set(metadata):
-        damage.append(_refused(path, "a checksum is missing", force))
     check_keys(path, metadata, ("npformer", HEADER_SUM, DATA_SUM))
-    return header, description, damage
+    return description, damage
 
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
+    """Put safetensors' errors in words, and NumPy's about what it has no dtype or shape for."""
+    from safetensors import SafetensorError
+
     try:
         yield
-    except ValueError as error:
+    except (SafetensorError, KeyError, ValueError) as error:
         raise CheckpointError(
             f"{path} ({path.stat().st_size:,} bytes) is not a whole safetensors file: it is "
             f"damaged, cut short or of another kind ({error}). Copy or save it again"
         ) from error
 
 
-def _header_sum_fits(header: Header) -> bool:
-    stated = header.metadata[HEADER_SUM]
-    if not re.fullmatch("[0-9a-f]{64}", stated):
-        return False
-    return _sha256(_with_sum(header.raw, stated, _NO_SUM)) == stated
+def strict_json(text: str) -> Any:
+    """Return what JSON says; a ValueError says what is wrong, also if a name comes twice."""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} comes twice")
+        found[name] = value
+    return found
+
+
+def _header_sum_fits(header: bytes, stated: str) -> bool:
+    return _sha256(_with_sum(header, stated, _NO_SUM)) == stated
 
 
 def _with_sum(header: bytes, old: str, new: str) -> bytes:

@@ -126,7 +126,7 @@ def test_force_does_not_load_what_has_no_structure(saved):
 
 def test_notes_are_read_without_the_tensors(saved, monkeypatch):
     monkeypatch.setattr(model_file, "_sha256", None)  # would be called for tensors, too
-    monkeypatch.setattr(model_file, "_header_sum_fits", lambda header: True)
+    monkeypatch.setattr(model_file, "_header_sum_fits", lambda *_: True)
     assert nf.read_notes(saved) == {"task": "digits"}
 
 
@@ -207,9 +207,8 @@ def test_a_folder_is_no_place_for_a_file(tmp_path, small_model):
 
 
 def test_a_file_without_end_is_not_read(saved):
-    begin = first_tensor(saved.read_bytes())
     os.truncate(saved, 2**40)  # takes no room: holes are not stored
-    is_refused_soon(saved, f"{2**40 - begin:,} bytes follow its header")
+    is_refused_soon(saved, f"{2**40:,} bytes. is not a whole safetensors file")
 
 
 # Sizes --------------------------------------------------------------------------------------------
@@ -339,14 +338,14 @@ def test_dtypes_of_other_programs_do_not_hide_that_it_is_theirs(path):
         {"shape": [2.0]},
         {"shape": [-2]},
         {"shape": [True]},
-        {"shape": [1] * 33 + [2]},
+        {"shape": [1] * 65 + [2]},
         {"shape": [0, 2**62]},
+        {"shape": [2**33, 2**33]},
         {"shape": "ab"},
         {"data_offsets": [0]},
         {"data_offsets": [4, 12]},
         {"data_offsets": [8, 0]},
         {"data_offsets": [0, 10**400]},
-        {"more": 1},
     ],
     ids=str,
 )
@@ -355,7 +354,7 @@ def test_a_table_of_tensors_that_contradicts_itself_is_refused(path, edit):
     entries, description, tensors = taken_apart(path.read_bytes())
     entries["a"].update(edit)
     path.write_bytes(joined(entries, description, tensors))
-    refused(path, "not a whole safetensors file: .*the tensor 'a' ")
+    refused(path, "not a whole safetensors file: it is damaged, cut short or of another kind")
 
 
 def test_tensors_that_overlap_or_leave_a_gap_are_refused(path):
@@ -364,7 +363,16 @@ def test_tensors_that_overlap_or_leave_a_gap_are_refused(path):
     for offsets, extra in (([0, 16], b""), ([24, 40], bytes(8)), ([8, 24], b"")):
         entries["b"]["data_offsets"] = offsets
         path.write_bytes(joined(entries, description, tensors + extra))
-        refused(path, r"the tensor '[ab]' begins at \d+, not \d+")
+        refused(path, "not a whole safetensors file: it is damaged, cut short or of another kind")
+
+
+def test_a_tensor_that_numpy_cannot_hold_is_refused(path):
+    for edit, data in (({"dtype": "BF16"}, bytes(8)), ({"shape": [0, 2**62]}, b"")):
+        path.write_bytes(sealed({"a": np.zeros((2, 2), "float16")}, {"format": 1}))
+        entries, description, _ = taken_apart(path.read_bytes())
+        entries["a"].update(edit, data_offsets=[0, len(data)])
+        path.write_bytes(joined(entries, description, data))
+        refused(path, "not a whole safetensors file")
 
 
 # Values -------------------------------------------------------------------------------------------
