@@ -17,11 +17,38 @@ FILES = sorted((ROOT / "npformer").rglob("*.py"))
 LONGEST = 300
 """Lines of a file that people read."""
 
-BUDGET: dict[str, int] = {}
+BUDGET: dict[str, int] = {
+    "__init__": 63,
+    "__main__": 1,
+    "core": 1497,
+    "data": 1075,
+    "distributed": 336,
+    "engine": 3003,
+    "exercises": 2500,
+    "functional": 894,
+    "inspection": 482,
+    "interop": 1328,
+    "layers": 381,
+    "losses": 177,
+    "mixers": 653,
+    "models": 555,
+    "museum": 686,
+    "optim": 525,
+    "pipelines": 871,
+    "proof": 1182,
+    "reporting": 777,
+    "sklearn": 630,
+    "storage": 708,
+    "text": 338,
+    "text_encoder": 59,
+    "tools": 2287,
+    "trainable": 527,
+    "training": 1319,
+}
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 0
+IN_ALL = 22_854
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
