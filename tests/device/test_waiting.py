@@ -20,6 +20,7 @@ from tests.device.cases import (
     on_device,
 )
 from tests.fake_device import FakeArray, count, waits
+from tests.trainable.outside import Similarity, data_of
 
 
 def one_step(team: Team, optimizer: nf.Adam, mask: Any = MASK) -> FakeArray:
@@ -217,3 +218,19 @@ def test_on_the_device_a_gradient_that_is_not_finite_shows_in_the_next_loss(chec
     with pytest.raises(nf.NonFiniteLossError, match=r"at step 2; .* is parameter") as caught:
         fit(model, (IDS, LABELS), **usual)
     assert ("1 updates later" in str(caught.value)) == (check_every > 1)
+
+
+@pytest.mark.parametrize("check_every", [1, 3])
+@pytest.mark.parametrize(("place", "name"), [(0, "a"), (1, "b")])
+def test_nan_in_either_of_two_inputs_is_named_without_a_word_on_later(
+    place, name, check_every
+) -> None:
+    """It was in the data from the beginning, so nothing is to be learned from an earlier look."""
+    inputs, y, masks = data_of("similarity")
+    first = np.flatnonzero(masks[place][:, 0])  # the first token is kept in every sample
+    inputs[place][first, 0, 0] = np.nan
+    model = Similarity().to("fake")
+    usual = {"batch_size": 4, "epochs": 1, "check_every": check_every}
+    with pytest.raises(nf.NonFiniteLossError, match=f"is the input {name}. Use") as caught:
+        fit(model, (inputs, y, masks), **usual)
+    assert "later" not in str(caught.value)

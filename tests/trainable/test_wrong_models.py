@@ -139,16 +139,15 @@ WITH_NAN[4, 2, 1] = np.nan
         (
             "similarity",
             ((WITH_NAN, A), SIMILAR),
-            {"check_every": 50, "epochs": 12},
+            {},
             nf.NonFiniteLossError,
             "is the input a. Use a smaller lr",
         ),
     ],
 )
 def test_wrong_calls_are_refused(name, data, options, error, message):
-    with pytest.raises(error, match=re.escape(message)) as raised:
+    with pytest.raises(error, match=re.escape(message)):
         nf.fit(OUTSIDE[name](), data, progress=False, **options)
-    assert "updates later" not in str(raised.value)  # NaN in the data does not spread to them
 
 
 def test_outputs_that_are_not_numbers_are_told():
