@@ -27,7 +27,7 @@ class Batch:
         return len(rows)
 
     @property
-    def length(self) -> int:
+    def n_tokens(self) -> int:
         """The number of tokens of each sample in all inputs, padding included."""
         return sum(each.length for each in self.inputs)
 

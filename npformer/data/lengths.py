@@ -63,7 +63,7 @@ class LongestFirst:
     def mean_length(self) -> int:
         """Return how long a sample is on average, after cutting."""
         if self._order is None:
-            return self._batch.length
+            return self._batch.n_tokens
         return int(np.ceil(self._lengths.sum(axis=1).mean()))
 
     def share(self, k: int, n: int) -> Iterator[Batch]:

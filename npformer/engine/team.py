@@ -168,7 +168,7 @@ class Team:
         at_once = self.micro_batch
         # Threads that share calls take all samples at once: they need many heads to share.
         if at_once is None and backend == "numpy" and plan.threads == 1:
-            at_once = max(1, PREDICTED_AT_ONCE // batch.length)
+            at_once = max(1, PREDICTED_AT_ONCE // batch.n_tokens)
         model: Any = twin_on(backend, self.model)
 
         def part(k: int) -> list[Array]:
@@ -187,7 +187,7 @@ class Team:
             return array_module(made[0]).concatenate(made)
 
     def _plan(self, snapshot: Snapshot, batch: Batch, processes: bool = False) -> Plan:
-        backend, samples, length = snapshot.backend, len(batch), batch.length
+        backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
         seconds = snapshot.cost.seconds(samples, length)
         n = choose_workers(self.workers, backend, samples, samples * length, seconds, processes)
         threads = 1
