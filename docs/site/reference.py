@@ -23,21 +23,22 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "models": (
         "Models",
         "Configuration, block, encoder, and the models that users call.",
-        {"models": ALL, "classifier": ["sequence_classifier"], "text_encoder": ALL},
+        {"models": ALL, "trainable": ["model", "sequence_classifier"], "text_encoder": ALL},
     ),
     "losses": (
         "Losses, Adam, schedules",
         "What is minimised, and how.",
-        {"losses": ALL, "optim": ALL, "moments": ALL, "clipping": ALL, "schedules": ALL},
+        {"losses": ALL, "optim": ALL},
     ),
     "training": (
         "Training and files",
         "``fit``, what watches it, evaluation, and what is written to disk.",
         {
             "training": [
-                *("loop", "callbacks", "evaluation", "history", "loss_watch", "metrics"),
-                *("checkpoint", "model_file", "own_loop"),
-            ]
+                *("fit", "callbacks", "evaluation", "history", "loss_watch", "own_loop"),
+            ],
+            "trainable": ["metrics", "prediction_file"],
+            "storage": ["models", "model_file"],
         },
     ),
     "inspection": (
