@@ -60,7 +60,10 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "Data and weights",
         "Data sets, generated tasks, Hugging Face's folders both ways, and word vectors.",
         {
-            "data": ALL,
+            "data": [
+                *("dataset", "digits", "generated", "raw_data", "sentences", "series"),
+                *("stored", "tables", "vowels"),
+            ],
             "interop": [
                 *("from_pretrained", "pretrained_encoder", "save_pretrained", "sentences"),
                 *("architecture", "architectures", "huggingface", "word_vectors"),
