@@ -114,8 +114,8 @@ class Model(Trainable):
             shared; the gradients then differ in the order of sums alone.
         """
         generator = None if seed is None else initializers.generator(seed)
-        if loss is not None or label_smoothing != 0:
-            loss = self.loss_with(loss, label_smoothing)
+        given = loss is not None or label_smoothing != 0
+        loss = self.loss_with(loss, label_smoothing) if given else self.loss
         snapshot = snapshot_of(self)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
         batch = self.upload(batch, loss=loss, backend=snapshot.backend)
@@ -125,7 +125,7 @@ class Model(Trainable):
             context = Context(training=True, generator=generator)
             gradients = Gradients(snapshot.layout)
             with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(y)):
-                value = accumulate(self, loss or self.loss, batch, context, gradients)
+                value = accumulate(self, loss, batch, context, gradients)
                 return float(value), gradients
         with team_of(self, workers, micro_batch, loss) as team:
             value, gradients = team.step(batch, generator=generator, snapshot=snapshot)

@@ -78,7 +78,8 @@ def test_a_layer_says_which_pass_it_lacks():
 
 def test_a_layer_with_one_input_takes_no_tuple():
     tanh = L.Tanh()
-    assert as_inputs(tanh, A) == (Sequences(A),)
+    (one,) = as_inputs(tanh, A)
+    assert (one.x is A, one.padding, one.types) == (True, None, None)
     message = "mask is a tuple of 2; expected one array, for Tanh has one input.*n_inputs = 2"
     with pytest.raises(TypeError, match=message):
         as_inputs(tanh, A, (OF_A, OF_B))
