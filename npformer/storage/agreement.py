@@ -15,15 +15,10 @@ def check_agreement(
     `must` has to be the same; of `may`, a difference is told by a warning, because the numbers then
     agree up to rounding only. Raises ValueError, which names each difference.
     """
-    problems = [
-        f"{name} is {value!r}, and was {before['must'][name]!r}"
-        for name, value in now["must"].items()
-        if value != before["must"][name]
-    ]
-    if problems:
+    if problems := _changes(before["must"], now["must"]):
         raise ValueError(
-            f"the training cannot go on from the checkpoint: {'; '.join(problems)}. Expected what "
-            "it began with. Pass the same again, or begin another training in another folder"
+            f"the training cannot go on from the checkpoint: {problems}. Expected what it began "
+            "with. Pass the same again, or begin another training in another folder"
         )
     common = before["schedule"].keys() & now["schedule"].keys()
     other = sorted((s for s in common if before["schedule"][s] != now["schedule"][s]), key=int)
@@ -39,14 +34,15 @@ def check_agreement(
             f"{change}: it depends on the number of epochs. Steps from here on take the new one",
             stacklevel=2,
         )
-    changed = [
-        f"{name} is {value!r}, and was {before['may'][name]!r}"
-        for name, value in now["may"].items()
-        if value != before["may"][name]
-    ]
-    if changed:
+    if changes := _changes(before["may"], now["may"]):
         warnings.warn(
-            f"{'; '.join(changed)}: the training goes on, and equals one that was not stopped up "
-            "to rounding, not bit for bit",
+            f"{changes}: the training goes on, and equals one that was not stopped up to rounding, "
+            "not bit for bit",
             stacklevel=2,
         )
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return which values differ; "" if none does."""
+    differing = [name for name, value in now.items() if value != before[name]]
+    return "; ".join(f"{name} is {now[name]!r}, and was {before[name]!r}" for name in differing)

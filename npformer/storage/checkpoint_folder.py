@@ -12,7 +12,12 @@ import numpy as np
 
 from npformer.core import checks, described
 from npformer.storage.files import check_writable, remove_unfinished
-from npformer.storage.model_file import CheckpointError, read_model_file, write_model_file
+from npformer.storage.model_file import (
+    CheckpointError,
+    check_keys,
+    read_model_file,
+    write_model_file,
+)
 
 CHECKPOINT = "checkpoint.safetensors"
 """The file of a training's state, in its folder."""
@@ -51,19 +56,16 @@ def reserved(folder: Path | None, n_bytes: int = 0) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     check_writable(folder, n_bytes)
-    lock = FileLock(folder / ".lock", timeout=WAIT)
     try:
-        lock.acquire()
+        locked = FileLock(folder / ".lock", timeout=WAIT).acquire()
     except Timeout:
         raise FolderInUseError(
             f"{folder} is in use by another training; expected a folder of its own for each. Wait "
             "until that one ends, or name another folder"
         ) from None
-    try:
+    with locked:
         remove_unfinished(folder / CHECKPOINT)
         yield
-    finally:
-        lock.release()
 
 
 def read(folder: Path) -> dict[str, Any] | None:
@@ -80,20 +82,11 @@ def read(folder: Path) -> dict[str, Any] | None:
             f"{path} holds a {values.get('class')}; expected a {KIND}, as fit(checkpoint=...) "
             "writes. A model alone is read by npformer.load"
         )
-    known = SECTIONS | {"format", "class"}
-    if unknown := sorted(set(values) - known):
-        raise CheckpointError(
-            f"{path} says {', '.join(map(repr, unknown))}, which this version of npformer does not "
-            "know; a later version may have written it. Update npformer"
-        )
-    if missing := sorted(known - set(values)):
-        raise CheckpointError(
-            f"{path} does not say {', '.join(map(repr, missing))}: was it edited?"
-        )
+    check_keys(path, values, {"class", *SECTIONS})
     try:
         return {name: _with_arrays(values[name], arrays) for name in SECTIONS}
     except KeyError as error:
-        raise CheckpointError(f"{path} has no array {error}: was it edited?") from error
+        raise CheckpointError(f"{path} does not have {error}: was it edited?") from error
 
 
 def write(folder: Path, sections: Mapping[str, Any]) -> None:
@@ -144,8 +137,7 @@ def checkpoint_folder(
 ) -> Path | None:
     """Return the folder that `fit` was given, after checking what belongs to it."""
     checks.positive("every", every)
-    if not isinstance(resume, bool):
-        raise TypeError(f"resume is {resume!r}; expected True or False")
+    checks.flag("resume", resume)
     if folder is None:
         if resume or every != 1:
             given = "resume=True" if resume else f"every={every}"

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from secrets import token_hex
 from typing import IO
@@ -62,7 +63,7 @@ def _begun(path: Path) -> IO[bytes]:
 
 def remove_unfinished(path: Path) -> None:
     """Remove what interrupted writes of a file left behind, but nothing that is being written."""
-    for left in path.parent.glob(f"{_escaped(path.name)}.????????.part"):
+    for left in path.parent.glob(f"{escape(path.name)}.????????.part"):
         with suppress(OSError), left.open("rb") as file:
             if _try_lock(file):
                 left.unlink(missing_ok=True)
@@ -135,8 +136,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
-
-
-def _escaped(name: str) -> str:
-    """Return a name in which no character has a meaning in a pattern of `Path.glob`."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

@@ -25,8 +25,7 @@ def generator_state(generator: Any) -> dict[str, Any]:
     sequence = getattr(bits, "seed_seq", None)
     children = None
     if isinstance(sequence, np.random.SeedSequence):
-        names = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
-        children = {name: _plain(getattr(sequence, name)) for name in names}
+        children = _plain(sequence.state)
     return {"state": _plain(bits.state), "children": children}
 
 

@@ -113,8 +113,7 @@ def check_keys(path: Path, description: Mapping[str, Any], known: Collection[str
         )
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
+def _open(path: Path) -> IO[bytes]:
     if path.is_dir():
         raise CheckpointError(
             f"{path} is a folder; expected a file, such as model.safetensors in it"
@@ -123,8 +122,7 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
         if path.exists():  # reading a pipe or a device could wait forever
             raise CheckpointError(f"{path} is not a regular file; expected one that npformer wrote")
         raise FileNotFoundError(f"there is no file {path}; expected one that npformer.save wrote")
-    with path.open("rb", buffering=0) as file:  # a buffer would copy what is read at once
-        yield file
+    return path.open("rb", buffering=0)  # a buffer would copy what is read at once
 
 
 def _read_header(path: Path, file: IO[bytes]) -> tuple[bytes, dict[str, str]]:

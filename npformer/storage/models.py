@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import Layer, asarray, checks, initializers, to_numpy
+from npformer.core import Layer, asarray, checks, to_numpy
 from npformer.models import Encoder, EncoderConfig
 from npformer.storage.architecture import check_rebuilt
 from npformer.storage.files import check_place
@@ -22,7 +22,7 @@ from npformer.storage.model_file import (
     write_model_file,
 )
 from npformer.storage.plugin_names import how_to_register, missing_names, plugin_names
-from npformer.storage.stated_sizes import Tensors, check_stated, misfit, numbers_allowed
+from npformer.storage.stated_sizes import check_stated, misfit, undrawn_for
 
 MODELS: dict[str, type[Any]] = {"Encoder": Encoder}
 """The classes that can be rebuilt from a configuration, by name. Higher floors add theirs."""
@@ -115,8 +115,9 @@ def rebuildable(model: Layer) -> dict[str, Any]:
     description = model_description(model)
     tensors, arguments = model.named_parameters(), description["arguments"]
     check_stated(description["config"], arguments, tensors)  # `model_of` will ask, too
-    config: Any = model.config  # type: ignore[attr-defined]
-    check_rebuilt(model, _built(type(model), config, arguments, tensors))
+    kind: Any = type(model)
+    config = model.config  # type: ignore[attr-defined]
+    check_rebuilt(model, kind(config, **arguments, seed=undrawn_for(tensors)))
     return description
 
 
@@ -201,16 +202,13 @@ def _described(
         raise ValueError(f"it holds a {name}; expected one of {', '.join(MODELS)}")
     check_keys(path, description, KEYS)
     for part, form in (("config", dict), ("arguments", dict), ("frozen", list)):
-        if part not in description:
-            raise ValueError(f"it has no {part!r}")
-        if not isinstance(description[part], form):
-            expected = "names and values" if form is dict else "a list of names"
-            raise ValueError(f"its {part!r} is {description[part]!r}; expected {expected}")
+        if not isinstance(given := description.get(part), form):
+            raise ValueError(f"its {part!r} is {given!r}; expected a {form.__name__}")
     kind, arguments = MODELS[name], description["arguments"]
     check_stated(description["config"], arguments, tensors)
     config = EncoderConfig.from_dict(description["config"])
     _refuse_misfits(path, misfit(kind, config, tensors))
-    model = _built(kind, config, arguments, tensors)
+    model = kind(config, **arguments, seed=undrawn_for(tensors))
     frozen = description["frozen"]
     return model.freeze(*map(escape, frozen)) if frozen else model
 
@@ -226,8 +224,7 @@ def _refuse_misfits(path: Path, problems: str) -> None:
 def _tell_non_finite(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
     """Warn of weights that are NaN or infinite."""
     counts = {name: array.size - np.isfinite(array).sum() for name, array in tensors.items()}
-    found = [f"{name} ({n} of {tensors[name].size})" for name, n in counts.items() if n]
-    if found:
+    if found := [f"{name} ({n} of {tensors[name].size})" for name, n in counts.items() if n]:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         warnings.warn(
             f"{path}: NaN or infinity is in {', '.join(found[:3])}{more}, so predictions will be "
@@ -235,13 +232,3 @@ def _tell_non_finite(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
             CheckpointWarning,
             stacklevel=5,
         )
-
-
-def _built(
-    kind: type[Any],
-    config: EncoderConfig,
-    arguments: Mapping[str, Any],
-    tensors: Tensors,
-) -> Any:
-    """Build a model without drawing its weights, and no larger than its tensors allow."""
-    return kind(config, **arguments, seed=initializers.undrawn(numbers_allowed(tensors)))

@@ -72,11 +72,9 @@ def how_to_register(missing: Mapping[str, str]) -> str:
 
 def _named(settings: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
     """Yield each registered name in some settings, once, with its registry."""
-    seen = set()
     for setting, registry in BY_SETTING.items():
         value = settings.get(setting)
-        for spec in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(spec, str) and (setting, spec) not in seen:
-                seen.add((setting, spec))
-                with suppress(ValueError):  # not a valid name: building the model reports it
-                    yield registry, parse_spec(spec, registry.kind)[0]
+        specs = value if isinstance(value, list | tuple) else [value]
+        for spec in dict.fromkeys(spec for spec in specs if isinstance(spec, str)):
+            with suppress(ValueError):  # not a valid name: building the model reports it
+                yield registry, parse_spec(spec, registry.kind)[0]

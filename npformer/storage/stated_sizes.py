@@ -1,6 +1,6 @@
 """Sizes that a model file states, checked against its tensors before anything is made.
 
-What is left, such as d_ff, is bounded by `numbers_allowed` while the model is made.
+What is left, such as d_ff, is bounded by `undrawn_for` while the model is made.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Parameter
+from npformer.core import Parameter, initializers
 from npformer.models import Encoder, EncoderConfig
 
 Tensors = Mapping[str, np.ndarray] | Mapping[str, Parameter]
@@ -47,12 +47,12 @@ def misfit(kind: type, config: EncoderConfig, tensors: Tensors) -> str:
     return ""
 
 
-def numbers_allowed(tensors: Tensors) -> int:
-    """Return how many numbers a model may draw if these are its tensors.
+def undrawn_for(tensors: Tensors) -> Any:
+    """Return a seed for a model with these tensors: nothing is drawn, nor is room made for more.
 
     A layer from a plugin may draw more than it keeps, or draw twice what it then shares.
     """
-    return 4 * sum(array.size for array in tensors.values()) + 2**20
+    return initializers.undrawn(4 * sum(array.size for array in tensors.values()) + 2**20)
 
 
 def _certain(kind: type, config: EncoderConfig) -> Iterator[tuple[str, tuple[int, ...]]]:

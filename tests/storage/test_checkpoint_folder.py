@@ -61,5 +61,5 @@ def test_what_a_checkpoint_cannot_hold_is_named(tmp_path, value, words):
 
 def test_a_name_without_its_array_is_damage(tmp_path):
     folders.write(tmp_path, EMPTY | {"progress": {folders.ARRAY: "gone"}})
-    with pytest.raises(nf.CheckpointError, match="has no array 'gone': was it edited"):
+    with pytest.raises(nf.CheckpointError, match="does not have 'gone': was it edited"):
         folders.read(tmp_path)

@@ -413,11 +413,11 @@ def test_a_header_of_a_later_version_is_refused_by_name(begin, tmp_path):
     begin()
     stored = folders.read(tmp_path / "run")
     folders.write(tmp_path / "run", stored | {"momentum": 1})
-    with pytest.raises(nf.CheckpointError, match="says 'momentum', which this version"):
+    with pytest.raises(nf.CheckpointError, match="has momentum, which this version"):
         begin(resume=True)
     del stored["history"]
     folders.write(tmp_path / "run", stored)
-    with pytest.raises(nf.CheckpointError, match="does not say 'history'"):
+    with pytest.raises(nf.CheckpointError, match="does not have 'history'"):
         begin(resume=True)
 
 
