@@ -562,9 +562,9 @@ WRONG = [
     "ValueError: this Linear is part of a model ... move the whole model",
     # Adam, gradcheck, arrays ----------------------------------------------------------------------
     lambda: nf.Adam(tokens()),
-    "TypeError: parameters is a SequenceClassifier ... mapping ... Adam(model.parameters())",
+    "TypeError: parameters is a SequenceClassifier ... Mapping. Write Adam(model.parameters())",
     lambda: nf.Adam([f64(3)]),
-    "TypeError: parameters is a list ... mapping ... Adam(model.parameters())",
+    "TypeError: parameters is a list; expected a Mapping. Write Adam(model.parameters())",
     lambda: nf.Adam({}),
     "ValueError: parameters is empty ... at least one",
     lambda: adam(lr=0.0),
@@ -584,15 +584,15 @@ WRONG = [
     lambda: adam(weight_decay=np.nan),
     "ValueError: weight_decay is nan ... 0 or more",
     lambda: adam().step({}),  # a step without a gradient
-    "KeyError: no gradient for w; expected one gradient for each ... from one model",
+    "ValueError: gradients is empty; expected at least one array",
     lambda: adam().step({"w": f64(2)}),  # a step with a gradient of another shape
-    "ValueError: the gradient of w has shape (2,); expected (3,)",
+    "ValueError: gradients do not fit ... w has shape (2,) ... expected (3,) ... from one model",
     lambda: nf.clip_by_global_norm({"w": f64(3)}, 0.0),
     "ValueError: max_norm is 0.0 ... above 0",
     lambda: optim.warmup_inverse_sqrt(0),
     "ValueError: warmup is 0 ... at least 1",
     lambda: optim.cosine(total=10, warmup=10),  # nothing but warm-up
-    "ValueError: warmup is 10 ... not including, 10",
+    "ValueError: warmup is 10 ... at most 9",
     lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), wrt=["weights"]),
     "ValueError: wrt names 'weights'; expected some of x, W",
     lambda: gradcheck(f64(3), f64(3)),  # an array to check
@@ -632,6 +632,6 @@ def test_a_refused_batch_leaves_the_model_as_it_was():
 
 def test_a_refused_step_of_the_optimizer_leaves_the_parameters_as_they_were():
     parameters = {"a": f64(3), "b": f64(3)}
-    with pytest.raises(ValueError, match="the gradient of b has shape"):
+    with pytest.raises(ValueError, match="do not fit the parameters: b has shape"):
         nf.Adam(parameters).step({"a": f64(3), "b": f64(2)})
     np.testing.assert_array_equal(parameters["a"], 1.0)

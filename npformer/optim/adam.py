@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, Parameters, checks
+from npformer.core import Array, Gradients, Parameters, backend_of, checks
 from npformer.engine.updates import update as kernel_of
 from npformer.optim.clipping import (
     check_arrays,
+    check_gradients,
     check_writable,
     non_finite_gradient,
 )
@@ -105,14 +106,8 @@ class Adam:
         schedule: Schedule | str | None = None,
         no_decay: Sequence[str] = (),
     ) -> None:
-        if not isinstance(parameters, Mapping):
-            raise TypeError(
-                f"parameters is a {type(parameters).__name__}; expected a mapping of names to "
-                "arrays. Write Adam(model.parameters())"
-            )
-        if not parameters:
-            raise ValueError("parameters is empty; expected at least one array to train")
-        check_arrays("parameter", parameters)
+        checks.instance("parameters", parameters, Mapping, "Write Adam(model.parameters())")
+        check_arrays("parameter", "parameters", parameters)
         check_writable("parameter", parameters.items())
         checks.number("lr", lr, above=0.0)
         self._set(lr, betas, eps, weight_decay)
@@ -146,7 +141,7 @@ class Adam:
         """Update every parameter once, in place.
 
         `gradients` holds one for each parameter, under the same name and of the same shape; if not,
-        this raises KeyError, TypeError or ValueError. A gradient on the host that is NaN, infinite,
+        this raises TypeError or ValueError. A gradient on the host that is NaN, infinite,
         or too large to be squared raises NonFiniteGradientError, which names it; on a GPU nobody
         looks, because that would wait. After an error nothing has changed.
         """
@@ -230,26 +225,11 @@ class Adam:
 
     def _check(self, gradients: Mapping[str, Array]) -> None:
         """Check that there is one gradient for each parameter, of its shape, dtype and backend."""
-        if not isinstance(gradients, Mapping):
-            raise TypeError(
-                f"gradients is a {type(gradients).__name__}; expected a mapping of names to "
-                "arrays, such as loss_and_gradients returns"
+        check_gradients(gradients)
+        if problem := checks.misfits(gradients, self.parameters):
+            raise ValueError(
+                f"gradients do not fit the parameters: {problem}. Take parameters and gradients "
+                "from one model"
             )
-        missing = [name for name in self.parameters if name not in gradients]
-        unknown = [name for name in gradients if name not in self.parameters]
-        for names, problem in ((missing, "no gradient for"), (unknown, "no parameter called")):
-            if names:
-                raise KeyError(
-                    f"{problem} {', '.join(names[:3])}{' ...' if names[3:] else ''}; expected one "
-                    f"gradient for each of the {len(self.parameters)} parameters. Take parameters "
-                    "and gradients from one model"
-                )
-        check_arrays("the gradient of", gradients)
-        for name, theta in self.parameters.items():
-            g = gradients[name]
-            checks.floating(**{f"parameter {name}": theta, f"the gradient of {name}": g})
-            if g.shape != theta.shape:
-                raise ValueError(
-                    f"the gradient of {name} has shape {g.shape}; expected {theta.shape}, the "
-                    "parameter's"
-                )
+        for name, theta in self.parameters.items():  # on one backend
+            backend_of(**{f"parameter {name}": theta, f"the gradient of {name}": gradients[name]})

@@ -59,8 +59,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     checks.number("max_norm", max_norm, above=0.0)
     arrays = _arrays(gradients)
     check_writable("the gradient of", zip(gradients, arrays, strict=False))
-    kernel = kernel_of("clip_by_global_norm", arrays[0]) if _flat(gradients) is not None else None
-    if kernel is not None:
+    if _flat(gradients) is not None and (kernel := kernel_of("clip_by_global_norm", arrays[0])):
         return kernel(arrays[0], float(max_norm))
     norm = _norm(arrays)
     if _on_host(norm) and not norm < math.inf:
@@ -141,22 +140,24 @@ def _on_host(x: Array) -> bool:
 
 def _arrays(gradients: Mapping[str, Array]) -> list[Array]:
     """Return the flat buffer of gradients, or else each array, after checking them."""
-    if not isinstance(gradients, Mapping):
-        raise TypeError(
-            f"gradients is a {type(gradients).__name__}; expected a mapping of names to "
-            "arrays, such as loss_and_gradients returns"
-        )
     if (flat := _flat(gradients)) is not None:
         return [flat]
-    if not gradients:
-        raise ValueError("gradients is empty; expected at least one array")
-    check_arrays("the gradient of", gradients)
+    check_gradients(gradients)
     return list(gradients.values())
 
 
-def check_arrays(what: str, named: Mapping[str, object]) -> None:
-    """Check that all of a mapping are arrays of float32 or float64, on one backend."""
-    described = {f"{what} {name}": array for name, array in named.items()}
+def check_gradients(gradients: Mapping[str, Array]) -> None:
+    """Check what is called ``gradients`` like `check_arrays`."""
+    advice = "Pass what loss_and_gradients returns: arrays by name"
+    checks.instance("gradients", gradients, Mapping, advice)
+    check_arrays("the gradient of", "gradients", gradients)
+
+
+def check_arrays(each: str, all_of_them: str, named: Mapping[str, object]) -> None:
+    """Check that a mapping has arrays of float32 or float64, on one backend."""
+    if not named:
+        raise ValueError(f"{all_of_them} is empty; expected at least one array")
+    described = {f"{each} {name}": array for name, array in named.items()}
     for name, array in described.items():
         checks.floating(**{name: array})
         if isinstance(array, np.generic):

@@ -61,9 +61,7 @@ class Moments:
 
     def misfit(self, arrays: Any) -> str:
         """Return why `load` cannot take these arrays; "" if it can."""
-        if not isinstance(arrays, Mapping) or any(
-            type(a) is not np.ndarray for a in arrays.values()
-        ):
+        if not isinstance(arrays, Mapping) or {type(x) for x in arrays.values()} - {np.ndarray}:
             return "expected a mapping of names to NumPy arrays"
         wanted = {f"{kind}.{name}": x for kind in "mv" for name, x in self._parameters.items()}
         if problem := checks.misfits(arrays, wanted):

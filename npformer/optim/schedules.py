@@ -52,15 +52,14 @@ class cosine:
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        total, warmup = checks.positive("total", self.total), checks.whole("warmup", self.warmup, 0)
+        total = checks.positive("total", self.total)
         checks.not_negative("final", self.final)
         if total == 1 and self.final == 0.0:
             raise ValueError(
                 "total is 1 and final 0.0; expected at least 2 steps, or a factor above 0 at the "
                 "end: the only step would change nothing"
             )
-        if warmup >= total:
-            raise ValueError(f"warmup is {warmup}; expected from 0 up to, not including, {total}")
+        warmup = checks.whole("warmup", self.warmup, at_least=0, at_most=total - 1)
         for name, value in (("total", total), ("warmup", warmup), ("final", float(self.final))):
             object.__setattr__(self, name, value)
 
@@ -69,7 +68,10 @@ class cosine:
         checks.positive("step", step)
         if step <= self.warmup:
             return step / self.warmup
-        progress = min((step - self.warmup) / (self.total - self.warmup), 1.0)
+        return self._decay(min((step - self.warmup) / (self.total - self.warmup), 1.0))
+
+    def _decay(self, progress: float) -> float:
+        """Return the factor after the warm-up; `progress` goes from 0 to 1."""
         return self.final + (1.0 - self.final) * 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
@@ -80,12 +82,7 @@ class linear(cosine):
     Its settings are those of `cosine`. BERT was trained with it (Devlin et al., 2019).
     """
 
-    def __call__(self, step: int) -> float:
-        """Return the factor of a step."""
-        checks.positive("step", step)
-        if step <= self.warmup:
-            return step / self.warmup
-        progress = min((step - self.warmup) / (self.total - self.warmup), 1.0)
+    def _decay(self, progress: float) -> float:
         return 1.0 - (1.0 - self.final) * progress
 
 

@@ -29,12 +29,11 @@ class ShardedMoments(Moments):
     def gathered(self) -> Moments:
         """Return the moments of all ranks, on each of them."""
         whole, flat = Moments(self._parameters), _flat(self._parameters)
-        if self._pairs:
-            m, v = (array_module(flat).zeros_like(flat) for _ in "mv")
-            for of_all, x in zip((m, v), self.of(FLAT, flat), strict=True):
-                of_all[self._ranks.shard(flat.size)] = x
-                self._ranks.all_gather(of_all)
-            whole._pairs[FLAT] = m, v
+        m, v = (array_module(flat).zeros_like(flat) for _ in "mv")
+        for of_all, x in zip((m, v), self.of(FLAT, flat), strict=True):
+            of_all[self._ranks.shard(flat.size)] = x
+            self._ranks.all_gather(of_all)
+        whole._pairs[FLAT] = m, v
         return whole
 
     def _whole(self, x: Array) -> np.ndarray | None:
@@ -121,16 +120,14 @@ class ShardedAdam(Adam):
         ((_, _, g),) = pieces
         if type(g) is not np.ndarray:
             return
-        finite = self._ranks.agree(math.isfinite(np.vdot(g, g))).all()
-        if finite:
+        if self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
             return
         problem = None
         try:
             super()._check_finite(pieces)
         except ArithmeticError as error:
             problem = error
-        first = next((p for p in self._ranks.gather(problem) if p is not None), None)
-        if first is not None:
+        for first in filter(None, self._ranks.gather(problem)):
             raise first
 
     def _own(self) -> slice:

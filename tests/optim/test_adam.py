@@ -115,14 +115,14 @@ def test_gradients_of_the_same_names_and_other_shapes_are_refused(chain):
     gradients.flat[...] = 1.0
     before = chain.parameters().flat.copy()
     assert list(gradients) == list(chain.parameters())
-    with pytest.raises(ValueError, match=r"has shape \(3, 6\); expected \(3, 5\)"):
+    with pytest.raises(ValueError, match=r"has shape \(3, 6\) .* expected \(3, 5\)"):
         nf.Adam(chain.parameters()).step(gradients)
     np.testing.assert_array_equal(chain.parameters().flat, before)
 
 
 def test_a_refused_step_does_not_count(chain):
     optimizer = nf.Adam(chain.parameters())
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="gradients is empty"):
         optimizer.step({})
     assert optimizer.steps == 0
 
@@ -229,17 +229,21 @@ def test_wrong_settings_are_refused_in_words(change, error, message):
 @pytest.mark.parametrize(
     ("gradients", "error", "message"),
     [
-        (None, TypeError, "gradients is a NoneType; expected a mapping of names to arrays"),
-        ([ONES], TypeError, "gradients is a list; expected a mapping"),
-        (ONES, TypeError, "gradients is a ndarray; expected a mapping"),
-        ({"v": ONES}, KeyError, "no gradient for w"),
-        ({"w": ONES, "v": ONES, "u": ONES}, KeyError, "no parameter called u"),
+        (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
+        ([ONES], TypeError, "gradients is a list; expected a Mapping"),
+        (ONES, TypeError, "gradients is a ndarray; expected a Mapping"),
+        ({"v": ONES}, ValueError, "do not fit the parameters: w is missing.* from one model"),
+        ({"w": ONES, "v": ONES, "u": ONES}, ValueError, "u is unknown"),
         ({"v": ONES, "w": None}, TypeError, "the gradient of w is None; expected an array"),
         ({"v": ONES, "w": [1.0, 1.0, 1.0]}, TypeError, "the gradient of w is a list"),
         ({"v": ONES, "w": 1.0}, TypeError, "the gradient of w is a float"),
         ({"v": ONES, "w": ONES.astype(int)}, TypeError, "the gradient of w has dtype int64"),
-        ({"v": ONES, "w": ONES.astype("f")}, TypeError, "the gradient of w has dtype float32"),
-        ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"the gradient of w has shape \(3, 1\)"),
+        (
+            {"v": ONES, "w": ONES.astype("f")},
+            ValueError,
+            "w has .* dtype float32, expected .*float64",
+        ),
+        ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"w has shape \(3, 1\) .*expected \(3,\)"),
         ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a number of NumPy"),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
 READ_ONLY = np.broadcast_to(np.ones(1), 3)
 
 WRONG = [
-    (None, TypeError, "gradients is a NoneType; expected a mapping of names to arrays"),
+    (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
     (1.0, TypeError, "gradients is a float"),
     ("gradients", TypeError, "gradients is a str"),
     ([np.ones(3)], TypeError, "gradients is a list"),

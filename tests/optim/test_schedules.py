@@ -77,7 +77,7 @@ def test_a_schedule_is_a_value_that_can_be_copied_pickled_and_written_down(sched
         (lambda: cosine(100, warmup=None), "warmup is None; expected a whole number"),
         (
             lambda: cosine(100, warmup=100),
-            "warmup is 100; expected from 0 up to, not including, 100",
+            "warmup is 100; expected a whole number of at least 0 and at most 99",
         ),
         (lambda: cosine(100, final=-0.1), r"final is -0\.1; expected 0 or more"),
         (lambda: cosine(100, final=math.nan), "final is nan; expected 0 or more"),
