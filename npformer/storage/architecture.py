@@ -42,9 +42,9 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
         return
     seen.add((id(ours), id(theirs)))
     name = path or "the model"
-    makes = "and the model's configuration makes"
+    makes = ", and the model's configuration makes"
     if not same_definition(type(ours), type(theirs)):
-        yield f"{name} is {_described(ours)}, {makes} {_described(theirs)}; expected the same"
+        yield f"{name} is {_described(ours)}{makes} {_described(theirs)}; expected the same"
     elif isinstance(theirs, Layer | Loss):
         for key in {**vars(theirs), **vars(ours)}:
             below = f"{path}.{key}" if path else key
@@ -53,18 +53,17 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
                 if hasattr(type(theirs), key):
                     yield f"{name} has a {key} of its own; expected that of {type(theirs).__name__}"
             elif key not in vars(ours):
-                made = _described(vars(theirs)[key])
-                yield f"{below} is gone; the model's configuration makes {made}"
+                yield f"{below} is gone{makes} {_described(vars(theirs)[key])}"
             elif not (key.startswith("_") or _is_training_only(theirs, key)):
                 yield from _differences(below, vars(ours)[key], vars(theirs)[key], seen)
     elif isinstance(theirs, list | tuple):
         if len(ours) != len(theirs):
-            yield f"{name} has {len(ours)} parts, {makes} {len(theirs)}"
+            yield f"{name} has {len(ours)} parts{makes} {len(theirs)}"
         for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
             yield from _differences(f"{path}.{i}", one, other, seen)
     elif not isinstance(theirs, Parameter) and not _equal(ours, theirs):
         yield (
-            f"{name} is {_described(ours)}, {makes} {_described(theirs)}; expected the same. "
+            f"{name} is {_described(ours)}{makes} {_described(theirs)}; expected the same. "
             "(Values that training changes belong in a Parameter, which is saved; a name that "
             "begins with _ is not compared)"
         )

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryFile
 from typing import IO
 
 try:
@@ -76,16 +77,10 @@ def check_writable(folder: Path, n_bytes: int = 0) -> None:
     """
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / f"probe.{token_hex(4)}.part"
-    with naming(folder):
-        remove_unfinished(folder / "probe")
-        try:
-            with probe.open("wb") as file:
-                file.write(bytes(n_bytes))
-                file.flush()
-                os.fsync(file.fileno())
-        finally:
-            probe.unlink(missing_ok=True)
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(n_bytes))
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def check_place(path: Path, example: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations  # np.random is imported when it is first needed
 
+import json
 from collections.abc import Mapping
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -76,8 +78,4 @@ def new_generator(values: Mapping[str, Any]) -> np.random.Generator:
 
 def _plain(value: Any) -> Any:
     """Return a value with lists in place of arrays, and Python's numbers in place of NumPy's."""
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return value
+    return json.loads(json.dumps(value, default=methodcaller("tolist")))

@@ -84,11 +84,11 @@ def read_model_file(
     from safetensors.numpy import load as from_bytes
 
     with _open(path) as file:
-        header, metadata = _read_header(path, file)
-        description, damage = _checked_description(path, header, metadata, force)
+        description, data_sum, damage = _read_description(path, file, force)
+        begin = file.tell()
         file.seek(0)
         whole = file.read()
-    if DATA_SUM in metadata and metadata[DATA_SUM] != _sha256(memoryview(whole)[len(header) :]):
+    if data_sum and data_sum != _sha256(memoryview(whole)[begin:]):
         damage.append(_refused(path, "its tensors do not fit their checksum", force))
     with _whole(path):
         tensors = dict(sorted(from_bytes(whole).items()))  # whose order differs each time
@@ -101,7 +101,7 @@ def read_model_file(
 def read_description(path: Path, *, force: bool = False) -> dict[str, Any]:
     """Return a file's description, checked like `read_model_file`, but read no tensors."""
     with _open(path) as file:
-        return _checked_description(path, *_read_header(path, file), force)[0]
+        return _read_description(path, file, force)[0]
 
 
 def check_keys(path: Path, description: Mapping[str, Any], known: Collection[str]) -> None:
@@ -125,8 +125,10 @@ def _open(path: Path) -> IO[bytes]:
     return path.open("rb", buffering=0)  # a buffer would copy what is read at once
 
 
-def _read_header(path: Path, file: IO[bytes]) -> tuple[bytes, dict[str, str]]:
-    """Return the bytes up to the tensors, and the metadata in them."""
+def _read_description(
+    path: Path, file: IO[bytes], force: bool
+) -> tuple[dict[str, Any], str, list[str]]:
+    """Return the description, the checksum of the tensors and, with `force`, what is damaged."""
     from safetensors import safe_open
 
     with _whole(path), safe_open(path, "numpy") as opened:
@@ -138,13 +140,7 @@ def _read_header(path: Path, file: IO[bytes]) -> tuple[bytes, dict[str, str]]:
             "them into model.parameters()"
         )
     length = file.read(8)
-    return length + file.read(int.from_bytes(length, "little")), metadata
-
-
-def _checked_description(
-    path: Path, header: bytes, metadata: Mapping[str, str], force: bool
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the description in a header and, with `force`, what is damaged."""
+    header = length + file.read(int.from_bytes(length, "little"))
     damage = []
     if not {HEADER_SUM, DATA_SUM} <= set(metadata):
         damage.append(_refused(path, "a checksum is missing", force))
@@ -162,7 +158,7 @@ def _checked_description(
             f"{path} has format {version!r}; this npformer reads format {FORMAT}. Update npformer"
         )
     check_keys(path, metadata, ("npformer", HEADER_SUM, DATA_SUM))
-    return description, damage
+    return description, metadata.get(DATA_SUM, ""), damage
 
 
 @contextmanager
