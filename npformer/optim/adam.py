@@ -141,9 +141,9 @@ class Adam:
         """Update every parameter once, in place.
 
         `gradients` holds one for each parameter, under the same name and of the same shape; if not,
-        this raises TypeError or ValueError. A gradient on the host that is NaN, infinite,
-        or too large to be squared raises NonFiniteGradientError, which names it; on a GPU nobody
-        looks, because that would wait. After an error nothing has changed.
+        this raises TypeError or ValueError. A gradient on the host that is NaN, infinite, or too
+        large to be squared raises NonFiniteGradientError, which names it; on a GPU nobody looks,
+        because that would wait. After an error nothing has changed.
         """
         pieces = self._pieces(gradients)
         lr = self.current_lr()
