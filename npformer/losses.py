@@ -264,7 +264,7 @@ class MeanSquaredError(Loss):
 
     def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
         checks.floating(y=y)
-        checks.shape("y", y, (*answers, n_classes), "One target for each output")
+        checks.shape("y", y, (*answers, n_classes or "n_outputs"), "One target for each output")
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
         return F.mean_squared_error(outputs, y, weights)

@@ -254,3 +254,13 @@ def test_gradcheck_tells_that_there_is_one_gradient_for_two_inputs(kind):
     b = B if kind is Similarity else IDS
     with pytest.raises(TypeError, match=r"Forgetful returned a ndarray; expected \(da, db\)"):
         nf.gradcheck(Forgetful(), A[:3], b[:3])
+
+
+def test_a_model_of_numbers_need_not_say_how_many():
+    quiet = type("Quiet", (Regressor,), {"n_classes": None})
+    expected = nf.fit(Regressor(), (X, Y, MASK), progress=False).train_loss
+    assert nf.fit(quiet(), (X, Y, MASK), progress=False).train_loss == expected
+    with pytest.raises(ValueError, match=r"y has shape \(20,\); expected \(20, n_outputs\)"):
+        nf.fit(quiet(), (X, Y[:, 0].copy()), progress=False)
+    with pytest.raises(ValueError, match=r"target has shape \(20, 1\); expected \(20, 2\)"):
+        nf.fit(quiet(), (X, Y[:, :1].copy()), progress=False)
