@@ -7,9 +7,12 @@ import tokenize
 import tomllib
 from collections import Counter
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+from tests.test_imports import FLOOR_OF
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted((ROOT / "npformer").rglob("*.py"))
@@ -198,6 +201,17 @@ def test_docstrings_weigh_less_than_code(folder):
     of_files = [weights(file) for file in FILES if name_of(file).startswith(f"npformer/{folder}/")]
     docstrings, code = (sum(column) for column in zip(*of_files, strict=True))
     assert docstrings < code
+
+
+def test_the_table_of_the_house_has_every_floor_from_the_top():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = text.split("| floor |")[1].split("\n\n")[0]
+    rows = [line.split(" | ")[0] for line in table.splitlines()[2:]]
+    named = [re.findall(r"`npformer/(\w+)(?:/|\.py)`", row) for row in rows]
+    assert {unit for row in named for unit in row} == FLOOR_OF.keys() - {"__init__", "__main__"}
+    heights = [[FLOOR_OF[unit] for unit in row] for row in named]
+    for upper, lower in pairwise(heights):
+        assert min(upper) >= max(lower)
 
 
 def test_there_are_twenty_questions():
