@@ -40,11 +40,11 @@ class Context:
 
     training: bool
     generator: Any
-    types: Array | None
     keep: bool
-    padding: Padding | None
-    memory_types: Array | None = None  # these two stay with the class unless they are given
+    padding: Padding | None = None  # these four stay with the class unless they are given
+    types: Array | None = None
     memory_padding: Padding | None = None
+    memory_types: Array | None = None
 
     def __init__(
         self,
@@ -59,26 +59,19 @@ class Context:
         memory_types: Array | None = None,
         memory_padding: Padding | None = None,
     ) -> None:
-        if padding is not None or mask is not _NOT_GIVEN:
-            padding = _padding("", mask, padding)
         if type(training) is not bool or type(keep) is not bool:  # the usual case costs nothing
             checks.flag("training", training)
             checks.flag("keep", keep)
-        if types is not None:
-            _check_types("types", types)
         if generator is not None and not hasattr(generator, "random"):
             raise TypeError(
                 f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
                 "Make one with numpy.random.default_rng(seed)"
             )
-        self.__dict__.update(
-            training=training, generator=generator, types=types, keep=keep, padding=padding
-        )
+        self.__dict__.update(training=training, generator=generator, keep=keep)
+        if mask is not _NOT_GIVEN or padding is not None or types is not None:
+            self.__dict__.update(_of_tokens("", mask, padding, types))
         if memory_mask is not _NOT_GIVEN or memory_padding is not None or memory_types is not None:
-            memory_padding = _padding("memory_", memory_mask, memory_padding)
-            if memory_types is not None:
-                _check_types("memory_types", memory_types)
-            self.__dict__.update(memory_types=memory_types, memory_padding=memory_padding)
+            self.__dict__.update(_of_tokens("memory_", memory_mask, memory_padding, memory_types))
 
     @property
     def mask(self) -> Array | None:
@@ -127,20 +120,20 @@ class Context:
         return getattr(self.generator, "shared", self.generator) if shared else self.generator
 
 
-def _padding(side: str, mask: Any, padding: Any) -> Padding | None:
-    """Return the padding of one input: that of its mask, if one is given. `side` names it."""
+def _of_tokens(side: str, mask: Any, padding: Any, types: Any) -> dict[str, Any]:
+    """Return padding and types of one input, checked. `side` is how its names begin."""
     if padding is not None:
         checks.instance(f"{side}padding", padding, Padding)
-    if mask is None or mask is _NOT_GIVEN:
-        return None if mask is None else padding  # `replace` gives a mask besides the old padding
-    backend_of(**{f"{side}mask": mask})
-    checks.mask(f"{side}mask", mask, ("batch", "length"))
-    return Padding(mask)
-
-
-def _check_types(name: str, types: Array) -> None:
-    """Check the types of tokens: whole numbers, one for each."""
-    backend_of(**{name: types})
-    checks.shape(name, types, ("batch", "length"), "One type for each token")
-    if types.dtype.kind not in "iu":
-        raise TypeError(f"{name} has dtype {types.dtype}; expected whole numbers")
+    if mask is None:
+        padding = None
+    elif mask is not _NOT_GIVEN:  # `replace` gives a mask besides the old padding
+        backend_of(**{f"{side}mask": mask})
+        checks.mask(f"{side}mask", mask, ("batch", "length"))
+        padding = Padding(mask)
+    if types is not None:
+        name = f"{side}types"
+        backend_of(**{name: types})
+        checks.shape(name, types, ("batch", "length"), "One type for each token")
+        if types.dtype.kind not in "iu":
+            raise TypeError(f"{name} has dtype {types.dtype}; expected whole numbers")
+    return {f"{side}padding": padding, f"{side}types": types}

@@ -66,8 +66,7 @@ class Parameter:
     @property
     def value(self) -> Array:
         """The array itself: a writable view of a flat buffer."""
-        flat = self._buffer.flat
-        if self._viewed is not flat:  # the first time, and after a move
+        if self._viewed is not (flat := self._buffer.flat):  # the first time, and after a move
             self._view = flat[self._offset : self._offset + self.size].reshape(self.shape)
             self._viewed = flat
         return self._view

@@ -112,12 +112,11 @@ class Snapshot:
 
 def snapshot_of(model: Layer) -> Snapshot:
     """Return a snapshot of a model as it is now: the last one, if the model has not changed."""
-    kept = kept_of(model)
     # Read once: another thread may drop it.
-    if (snapshot := kept.snapshot) is None or not snapshot.fits(model):
-        snapshot = Snapshot(model)
+    if (snapshot := kept_of(model).snapshot) is None or not snapshot.fits(model):
+        kept = kept_of(model)
         kept.release()
-        kept.snapshot = snapshot
+        snapshot = kept.snapshot = Snapshot(model)
     return snapshot  # type: ignore[no-any-return]
 
 

@@ -42,11 +42,10 @@ def average(
     leading = check_average(scores, value, mask)
     allowed = mask if causal is False else allowed_pairs(mask, causal, scores)
     weights, softmax_cache = softmax(scores, mask=allowed)
-    used, queries = value, None
+    used, queries, kept, dropout_cache = value, None, weights, None
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
         queries, keys = visible(allowed)
         used = only(keys, value)
-    kept, dropout_cache = weights, None
     if rate != 0.0:
         if generator is not None:  # samples that share their weights drop their own
             kept = array_module(scores).broadcast_to(weights, (*leading, *scores.shape[-2:]))

@@ -178,8 +178,7 @@ def _check_labels(logits: Array, labels: Array) -> Module:
     if getattr(labels, "shape", None) != logits.shape[:-1]:
         backend_of(logits=logits, labels=labels)
         checks.shape("labels", labels, logits.shape[:-1], "One label for each row of logits")
-    what = f"logits have {n} classes (-1: no label)"
-    check_ids("labels", labels, n, what, NO_LABEL, logits=logits)
+    check_ids("labels", labels, n, f"there are {n} classes (-1: no label)", NO_LABEL, logits=logits)
     return xp
 
 

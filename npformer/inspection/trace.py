@@ -163,7 +163,8 @@ def prepared(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tup
         x, mask = embed.prepare(x, mask)
         return as_inputs(layer, x, mask, embed.prepare_types(types, x))
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
-        uploaded = layer.upload(layer.check(x, mask=mask, types=types)).inputs
+        checked = layer.check(x, mask=mask, types=types)
+        uploaded = layer.upload(checked, layer.backend).inputs
         return as_inputs(layer, *as_given(uploaded))  # so that each layer hides padding, as by hand
     return checked_inputs(inputs)
 

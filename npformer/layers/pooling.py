@@ -152,9 +152,10 @@ def without_padding(x: Array, mask: Array | None) -> Array:
 def hide_padding(x: Array, context: Context) -> tuple[Array, Context, Array | None]:
     """Return x with 0 at padding, a context that says so, and the mask of what was hidden.
 
-    If there is no padding, or it is hidden already, the mask is None. `Encoder` begins with this.
+    If there is no padding, or it is hidden already, the mask is None; token ids stay as they are.
+    `Encoder` begins with this.
     """
-    if (padding := context.padding) is None or padding.hidden:
+    if (padding := context.padding) is None or padding.hidden or x.ndim < 3:
         return x, context, None
     hidden = without_padding(x, padding.mask)
     return hidden, replace(context, padding=padding.as_hidden()), padding.mask

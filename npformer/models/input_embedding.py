@@ -92,9 +92,7 @@ class InputEmbedding(Layer):
         return [*(part for part in some if part is not None), self.dropout]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        hidden = None
-        if self.n_features is not None:
-            x, context, hidden = hide_padding(x, context)
+        x, context, hidden = hide_padding(x, context)
         y, caches = forward_chain(self.chain(), x, context)
         return y, (caches, hidden)
 

@@ -129,8 +129,7 @@ def schedule_for(spec: str, steps: int, warmup: int = 0) -> Schedule:
 
 def factor_at(schedule: Schedule, step: int) -> float:
     """Return the factor of a step, after checking that it is a finite number of at least 0."""
-    factor = schedule(step)
-    if not isinstance(factor, Real) or not 0.0 <= float(factor) < math.inf:
+    if not isinstance(factor := schedule(step), Real) or not 0.0 <= float(factor) < math.inf:
         error = ValueError if isinstance(factor, Real) else TypeError
         raise error(
             f"the schedule {schedule!r} returned {factor!r} for step {step}; expected a finite "

@@ -118,7 +118,7 @@ class Model(Trainable):
         loss = self.loss_with(loss, label_smoothing) if given else self.loss
         snapshot = snapshot_of(self)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
-        batch = self.upload(batch, loss=loss, backend=snapshot.backend)
+        batch = self.upload(batch, snapshot.backend, loss=loss)
         if not engine.enabled() and workers == 1 and micro_batch is None:  # the plain step
             if generator is not None:
                 generator = part_generator(step_key(generator), 0, len(batch))

@@ -21,7 +21,7 @@ def outputs(model: Trainable, batch: Batch) -> Array:
     """Return the outputs of checked samples at evaluation, on the model's backend."""
     snapshot = snapshot_of(model)
     with team_of(model, "auto") as team:
-        return team.forward(model.upload(batch, backend=snapshot.backend), snapshot)
+        return team.forward(model.upload(batch, snapshot.backend), snapshot)
 
 
 def in_batches(

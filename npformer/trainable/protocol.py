@@ -199,17 +199,15 @@ class Trainable(Layer):
     def upload(
         self,
         batch: Batch,
+        backend: str,
         feed: Feed | None = None,
         *,
         loss: Loss | None = None,
-        backend: str | None = None,
     ) -> Batch:
         """Upload checked samples to the model's backend, with vectors set to 0 at padding.
 
-        `loss` counts the targets while they are still on the host. A caller that knows the backend
-        passes it, because asking takes time.
+        `loss` counts the targets while they are still on the host.
         """
-        backend = backend or snapshot_of(self).backend
         if backend == "numpy" and all(each.padding is None for each in batch.inputs):
             return batch
         several: Any = [batch.y, batch.weights]
@@ -228,7 +226,7 @@ class Trainable(Layer):
 
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
-        return self.upload(self.check(x, y, mask, types))
+        return self.upload(self.check(x, y, mask, types), snapshot_of(self).backend)
 
     def _inputs(self, x: Any, mask: Any, types: Any) -> tuple[Sequences, ...]:
         """Return checked inputs of a user's arrays."""

@@ -83,13 +83,15 @@ class SequenceClassifier(Model, SequenceModel):
                 f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
                 "a mask, or use pooling='mean'"
             )
-        if mask is None:
-            return inputs
+        return inputs if mask is None else self._masked(inputs[0], mask)
+
+    def _masked(self, one: Sequences, mask: Array) -> tuple[Sequences]:
+        """Return an input with its mask, after checking that the mixers can take it."""
         whole = any(isinstance(layer, WholeSequenceMixer) for _, layer in self.layers())
         # A mask on a GPU is left to the layers, because looking at it waits for the device.
         if whole and self.config.padding == "per_length" and isinstance(mask, np.ndarray):
             check_ends_in_padding(mask)
-        return (replace(inputs[0], padding=inputs[0].padding or Padding(mask)),)
+        return (replace(one, padding=one.padding or Padding(mask)),)
 
     def mask_for(self, x: Array) -> Array | None:
         """Return the mask of inputs that came without one: what is not `padding_id`. Say so once.

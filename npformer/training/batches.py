@@ -85,7 +85,7 @@ class Batches:
             batch = self.samples.of_rows(rows)
             if self.by_length:
                 batch = batch.cut(at_least)
-            batch = model.upload(batch, feed, loss=self.loss, backend=backend)
+            batch = model.upload(batch, backend, feed, loss=self.loss)
         return Picked(rows, batch, part, snapshot)
 
     def state_dict(self) -> dict[str, Any]:

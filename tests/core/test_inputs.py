@@ -7,7 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.core.inputs import Sequences, as_given, as_inputs, checked_inputs, within
+from npformer.core.inputs import as_given, as_inputs, checked_inputs, within
 from tests.two_inputs import Bilinear, CrossAttention, WordsToVectors
 
 A, B = np.random.default_rng(0).normal(size=(2, 2, 4, 3))
