@@ -23,35 +23,35 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "__init__": 63,
     "__main__": 1,
-    "core": 1497,
+    "core": 1492,
     "data": 1075,
     "distributed": 336,
-    "engine": 3003,
+    "engine": 3002,
     "exercises": 2500,
-    "functional": 894,
-    "inspection": 482,
+    "functional": 892,
+    "inspection": 483,
     "interop": 1328,
     "layers": 381,
     "losses": 177,
     "mixers": 653,
-    "models": 555,
+    "models": 553,
     "museum": 686,
-    "optim": 525,
+    "optim": 492,
     "pipelines": 871,
     "proof": 1182,
     "reporting": 777,
     "sklearn": 630,
-    "storage": 708,
+    "storage": 659,
     "text": 338,
     "text_encoder": 59,
     "tools": 2287,
-    "trainable": 527,
+    "trainable": 526,
     "training": 1319,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 22_854
+IN_ALL = 22_762
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
