@@ -24,7 +24,7 @@ from npformer.storage.models import model_description, tensors_of
 from npformer.trainable import Model
 from npformer.training.arguments import Task
 from npformer.training.batches import Batches
-from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.callbacks import Callback, Now, TrainingState
 from npformer.training.history import History
 from npformer.training.loss_watch import LossWatch
 
@@ -189,7 +189,8 @@ class Checkpoints(Callback):
         for generator, its_state in generators:
             restore_generator(generator, its_state)
         self.batches.load_state_dict(progress["batches"])
-        state._resume(history, progress)
+        now = Now(progress["epoch"], progress["step_in_epoch"], progress["step"])
+        state._set(history=history, best_epoch=progress["best_epoch"], _now=now)
         for name, each in self.own.items():
             each.load_state_dict(progress["watchers"][name])
         for callback, its_state in callbacks:

@@ -34,7 +34,6 @@ from npformer.training.callbacks import (
     Callback,
     Function,
     TrainingState,
-    Watchers,
     checked_callbacks,
 )
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
@@ -263,10 +262,8 @@ def fit(
             copies = "auto" if processes and workers == "auto" else False
             at_once = batch_at_evaluation(batch_size, micro_batch)
             evaluate = partial(evaluate_task, model, task, at_once, copies, ranks)
-            watchers = Watchers([*watching, interrupts])
-            parts = drawn, computing, watchers, losses, interrupts, evaluate
-            training = Training(state, *parts, clip_norm, dropout, feed)
-            stop = training.to_the_end(contexts, alone=ranks.size == 1)
+            parts = drawn, computing, [*watching, interrupts], losses, interrupts, evaluate
+            stop = Training(state, *parts, clip_norm, dropout, feed).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()
         if stop is not None and on_interrupt == "raise":

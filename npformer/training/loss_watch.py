@@ -59,7 +59,7 @@ class LossWatch(Callback):
 
     def before_update(self, state: TrainingState) -> None:
         """Note the loss of a step; check the losses if enough are unread."""
-        self._unread.append((state._latest.loss, state.step, state.rows))
+        self._unread.append((state._now.loss, state.step, state.rows))
         if len(self._unread) >= self.every:
             self.read(state)
 
