@@ -139,7 +139,7 @@ class Checkpoints(Callback):
                 "step": state.step,
                 "step_in_epoch": state.step_in_epoch,
                 "best_epoch": state.best_epoch,
-                "batches": self.batches.state_dict(),
+                "batches": {"order": self.batches.order},
                 "watchers": {name: each.state_dict() for name, each in self.own.items()},
                 "callbacks": [
                     {"class": type(each).__qualname__, "state": each.state_dict()}
@@ -188,7 +188,7 @@ class Checkpoints(Callback):
             parameter.value[...] = asarray(tensors[name], state.model.backend)
         for generator, its_state in generators:
             restore_generator(generator, its_state)
-        self.batches.load_state_dict(progress["batches"])
+        self.batches.order = progress["batches"]["order"]
         now = Now(progress["epoch"], progress["step_in_epoch"], progress["step"])
         state._set(history=history, best_epoch=progress["best_epoch"], _now=now)
         for name, each in self.own.items():

@@ -81,7 +81,7 @@ def evaluate(
         require_model(model)
         loss = model.loss_with(loss)
         samples = checked_data(model, "data", data, loss, sample_weight, ranks)
-        return measure(model, samples, loss, batch_size, processes, True, ranks=ranks)
+        return measure(model, samples, loss, batch_size, processes, ranks, must_be_numbers=True)
 
 
 def measure(
@@ -90,12 +90,11 @@ def measure(
     loss: Loss,
     batch_size: int,
     processes: bool | str,
-    must_be_numbers: bool = False,
+    ranks: Communicator,
     metric: Metric = "accuracy",
-    ranks: Communicator | None = None,
+    must_be_numbers: bool = False,
 ) -> Evaluation:
     """Evaluate a model on data that have been checked, each rank a part of them."""
-    ranks = ranks or Communicator()
     of_user = None if isinstance(metric, str) else metric
     own, answers = [], []
     for start, some in samples.pieces(ranks.shard(len(samples))):

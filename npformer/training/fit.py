@@ -17,7 +17,6 @@ from npformer.storage.checkpoint_folder import checkpoint_folder, reserved
 from npformer.trainable import Model
 from npformer.trainable.metrics import Metric, name_of
 from npformer.training.arguments import (
-    accumulated,
     by_length,
     check_choices,
     check_patience,
@@ -219,7 +218,7 @@ def fit(
         numbers = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
         optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
         numbers = checked_numbers(numbers, optional, clip_norm)
-        check_choices(shard_moments, on_interrupt=on_interrupt, masks=masks, batches=batches)
+        check_choices(shard_moments, on_interrupt, masks, batches)
         check_patience(patience, validation)
         folder = checkpoint_folder(checkpoint, every, resume)
         of_user = checked_callbacks(callbacks)
@@ -234,9 +233,11 @@ def fit(
         alike = {"seed": seed, "clip_norm": clip_norm, "batches": batches, **numbers}
         begin_together(ranks, model, adam, data=task.samples, validation=task.held_out, **alike)
         used = sharded(adam, ranks, of_user) if shard_moments else adam
-        batch_size, micro_batch = accumulated(micro_batch, **numbers)
+        at_a_time, batch_size = numbers["batch_size"], numbers["batch_size"] * numbers["accumulate"]
+        if batch_size > at_a_time:
+            micro_batch = min(at_a_time, micro_batch or at_a_time)
         drawn = Batches(task, batch_size, by_length(model, task.part, batches), rng, ranks)
-        history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out())
+        history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
         if ranks.size > 1 and processes == "auto":
             processes = False  # MPI does not promise to survive a copied process

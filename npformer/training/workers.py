@@ -17,15 +17,13 @@ from npformer.data.samples import Samples, in_short
 from npformer.distributed import Communicator
 from npformer.engine.team import Team
 from npformer.optim import Adam, clip_by_global_norm
+from npformer.optim.adam import SETTINGS
 from npformer.optim.clipping import clip_over_ranks
 from npformer.optim.schedules import factors_of
 from npformer.optim.sharded_adam import ShardedAdam
 from npformer.trainable import Model
 from npformer.training.batches import Picked
 from npformer.training.callbacks import Callback
-
-ADAM = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps")
-"""Settings of Adam that are compared, beside its schedule."""
 
 FACTORS_UP_TO = 10_000
 """Steps for which schedules are compared."""
@@ -135,6 +133,6 @@ def _comparable(value: Any) -> Any:
         kind = f"{value.dtype} on {value.backend}"
         return f"{len(shapes)} parameters, {kind} (digest of their shapes {digest})"
     if isinstance(value, Adam):
-        settings = {name: getattr(value, name) for name in ADAM}
+        settings = {name: getattr(value, name) for name in (*SETTINGS, "steps")}
         return f"Adam({settings}, schedule={factors_of(value.schedule, FACTORS_UP_TO)})"
     return value if isinstance(value, str | int | float | None) else described(value)
