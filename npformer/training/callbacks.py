@@ -232,11 +232,9 @@ def _checked(name: str, callback: object) -> Callback:
 def _check_takes_state(name: str, function: Any, expected: str) -> None:
     """Check that a function can be called with one argument, if its signature is known."""
     try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some functions written in C have none
-        return
-    try:
-        signature.bind(None)
+        inspect.signature(function).bind(None)
+    except ValueError:  # some functions written in C have no signature
+        pass
     except TypeError as error:
         raise TypeError(
             f"{name} cannot be called with the state alone ({error}); expected one argument. "

@@ -242,7 +242,7 @@ def fit(
         if ranks.size > 1 and processes == "auto":
             processes = False  # MPI does not promise to survive a copied process
         check_every = check_every or (1 if model.backend == "numpy" else 50)
-        losses = LossWatch(task.samples, task.held_out, check_every, ranks)
+        losses = LossWatch(task, check_every, ranks)
         own = {"losses": losses, "recorder": Recorder(losses, task.metric)}
         own["best"] = EarlyStopping(patience, task.metric)
         watching = [*own.values(), ProgressBar(progress and ranks.rank == 0), *of_user]
@@ -254,8 +254,8 @@ def fit(
             team = Team(model, workers, micro_batch, processes=processes, loss=task.loss)
             computing = Workers(contexts.enter_context(team), ranks, used is not adam)
             if folder is not None:
-                given = settings_of(state, drawn, task, micro_batch, clip_norm, seed)
-                of_state = folder, every, drawn, dropout, own, of_user, given, ranks
+                given = settings_of(state, drawn, micro_batch, clip_norm, seed)
+                of_state = folder, every, drawn, dropout, own, of_user, given
                 watching.append(checkpoints := Checkpoints(*of_state))
                 checkpoints.begin(state, resume)
             # A copy evaluates whole batches, if the number of workers is free for it; and
