@@ -120,8 +120,7 @@ def optimizer_for(model: Model, optimizer: object, **settings: Any) -> Adam:
         return Adam(model.parameters(), **given)
     if not isinstance(optimizer, Adam):
         raise TypeError(
-            f"optimizer is {optimizer!r}; expected an npformer.Adam, such as "
-            "Adam(model.parameters()), or None"
+            f"optimizer is {optimizer!r}; expected an npformer.Adam(model.parameters()), or None"
         )
     if given:
         both = " and ".join(f"{name}={value!r}" for name, value in given.items())

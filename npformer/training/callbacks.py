@@ -205,8 +205,7 @@ def checked_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback
 def _checked(name: str, callback: object) -> Callback:
     if isinstance(callback, type):
         raise TypeError(
-            f"{name} is {described(callback)}; expected an object of it. Write "
-            f"{callback.__name__}(...)"
+            f"{name} is {described(callback)}; expected an object. Write {callback.__name__}(...)"
         )
     if isinstance(callback, Callback):
         for method in dir(callback):

@@ -122,6 +122,7 @@ class Checkpoints(Callback):
         """Return the whole state of a training between two steps."""
         self.own["losses"].read(state)
         self.own["losses"].check_weights(state)  # or the training could only fail again
+        of_user = [{"class": type(c).__qualname__, "state": c.state_dict()} for c in self.of_user]
         values, moments = state.optimizer.state()
         return {
             "model": {**model_description(state.model), "tensors": tensors_of(state.model)},
@@ -135,10 +136,7 @@ class Checkpoints(Callback):
                 "best_epoch": state.best_epoch,
                 "batches": {"order": self.batches.order},
                 "watchers": {name: each.state_dict() for name, each in self.own.items()},
-                "callbacks": [
-                    {"class": type(each).__qualname__, "state": each.state_dict()}
-                    for each in self.of_user
-                ],
+                "callbacks": of_user,
             },
             "settings": self.settings,
             "notes": {},
@@ -149,9 +147,8 @@ class Checkpoints(Callback):
         progress = stored["progress"]
         if progress is None:
             raise CheckpointError(
-                "the checkpoint was written by npformer.save_checkpoint and not by fit; expected "
-                "one of fit(checkpoint=...). Go on with the loop that wrote it: "
-                "npformer.load_checkpoint"
+                "the checkpoint was written by save_checkpoint and not by fit; expected one of "
+                "fit. Go on with the loop that wrote it: npformer.load_checkpoint"
             )
         if state.epochs < progress["epoch"]:
             raise ValueError(

@@ -29,8 +29,7 @@ class EarlyStopping(Callback):
 
     def after_epoch(self, state: TrainingState) -> None:
         """Keep the model's weights if they are better than those kept."""
-        found = state.evaluation
-        if found is None:
+        if (found := state.evaluation) is None:
             return
         value = found.value(self.metric)
         if self.metric == "loss":

@@ -136,10 +136,9 @@ def non_finite_tensor(model: Model, samples: Any) -> str:
     for piece in pieces:
         inputs = samples.of_rows(piece).inputs
         for name, each in zip(names_of(inputs), inputs, strict=True):
-            if each.x.dtype.kind == "f":
-                kept = each.x if each.padding is None else each.x[each.mask]  # or anything
-                if not np.isfinite(kept).all():
-                    return f"the input {name}"
+            kept = each.x if each.padding is None else each.x[each.mask]  # or anything
+            if kept.dtype.kind == "f" and not np.isfinite(kept).all():
+                return f"the input {name}"
     for piece in pieces:
         with np.errstate(all="ignore"):
             found = first_non_finite(model, *as_given(samples.of_rows(piece).inputs))

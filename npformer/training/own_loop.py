@@ -135,10 +135,9 @@ def load_checkpoint(
         )
     file = path / folders.CHECKPOINT
     try:
-        description = dict(stored["model"])
-        tensors = description.pop("tensors")
+        tensors = stored["model"].pop("tensors")
         if model is None:
-            model = model_of(file, description, tensors)
+            model = model_of(file, stored["model"], tensors)
         else:
             fill(file, model, tensors)
         saved = stored["optimizer"]["values"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Feed, Gradients, explained_memory_error
-from npformer.engine.snapshot import Snapshot, snapshot_of
+from npformer.engine.snapshot import snapshot_of
 from npformer.optim import NonFiniteGradientError
 from npformer.training.arguments import trains
 from npformer.training.batches import Batches, Picked
@@ -35,7 +35,6 @@ class Training:
     clip_norm: float | None
     dropout: Any  # the generator of dropout's masks
     feed: Feed | None  # uploads batches to a device
-    _checked: Snapshot | None = None  # the model's, when its parameters were last checked
 
     def to_the_end(self, contexts: ExitStack) -> BaseException | None:
         """Run, close the contexts, end all that watch, and return the signal that ended it, if any.
@@ -103,10 +102,17 @@ class Training:
             self.call("after_epoch")
 
     def steps(self) -> Iterator[Picked]:
-        """Yield the batches of the epoch that are left."""
-        state = self.state
+        """Yield the batches of the epoch that are left; if the model is new, see that it fits."""
+        state, checked = self.state, None
         while state.step_in_epoch < state.n_steps and not (state._now.signal or state.stopping):
-            snapshot = self._checked_snapshot()
+            snapshot = snapshot_of(state.model)
+            if snapshot is not checked and not trains(state.optimizer, state.model):
+                raise ValueError(
+                    "the model's parameters are no longer the optimizer's: during the training, a "
+                    "layer was replaced or a parameter frozen. Expected the same until it ends: "
+                    "change the model before fit, or call fit again"
+                )
+            checked = snapshot
             yield self.batches.pick(state.step_in_epoch, state.model, snapshot, self.feed)
 
     def update(self, picked: Picked, loss: Array, gradients: Gradients) -> None:
@@ -128,17 +134,3 @@ class Training:
                 raise
         self.call("after_step")
         now.rows = now.gradients = None
-
-    def _checked_snapshot(self) -> Snapshot:
-        """Return the model's snapshot; if it is new, check that the optimizer still fits."""
-        snapshot = snapshot_of(self.state.model)
-        if snapshot is self._checked:
-            return snapshot
-        if not trains(self.state.optimizer, self.state.model):
-            raise ValueError(
-                "the model's parameters are no longer the optimizer's: during the training, a "
-                "layer was replaced or a parameter frozen. Expected the same parameters until the "
-                "training ends: change the model before fit, or call fit again"
-            )
-        self._checked = snapshot
-        return snapshot

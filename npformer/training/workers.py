@@ -82,8 +82,7 @@ def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     if ranks.size == 1 or isinstance(seed, int | np.integer):
         return own
     of_first = ranks.first(own)
-    same = of_first.bit_generator.state == own.bit_generator.state
-    return own if same else of_first
+    return own if of_first.bit_generator.state == own.bit_generator.state else of_first
 
 
 def begin_together(ranks: Communicator, model: Model, optimizer: Adam, **given: Any) -> None:
