@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import Feed, Layer, checks, get_backend, use_precision
+from npformer.core import Layer, checks, use_precision
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.samples import Samples
 from npformer.data.user_arrays import Data
@@ -160,8 +160,7 @@ def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any
 
 def by_length(model: Model, samples: Samples, batches: str) -> bool:
     """Return whether samples are put into batches by length, and not shuffled all together."""
-    lengths = samples.lengths
-    if batches == "shuffled" or lengths is None:
+    if batches == "shuffled" or (lengths := samples.lengths) is None:
         return False
     if model.skips_padding():
         return not (lengths == samples.padded_lengths).all()
@@ -171,12 +170,6 @@ def by_length(model: Model, samples: Samples, batches: str) -> bool:
             "(padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
         )
     return False
-
-
-def feed_of(backend: str) -> AbstractContextManager[Feed | None]:
-    """Return the feed that uploads batches while the device computes; None on the CPU."""
-    start = get_backend(backend).feed
-    return nullcontext() if start is None else closing(start())
 
 
 def precision_of(model: Model, precision: str | None) -> AbstractContextManager[Any]:

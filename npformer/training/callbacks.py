@@ -100,14 +100,11 @@ class TrainingState:
         history; otherwise the epoch is not recorded. The best weights are put back as usual.
         `reason` is a word for `History.stopped` that `fit` does not use itself; the first counts.
         """
-        if not isinstance(reason, str):
-            raise TypeError(
-                f"reason is {reason!r}; expected a word for history.stopped, such as 'time is up'"
-            )
-        if not reason or reason in RESERVED:
-            raise ValueError(
-                f"reason is {reason!r}; expected a word of your own for history.stopped: "
-                f"{', '.join(map(repr, RESERVED))} are those of fit"
+        if not isinstance(reason, str) or not reason or reason in RESERVED:
+            error = ValueError if isinstance(reason, str) else TypeError
+            raise error(
+                f"reason is {reason!r}; expected a word of your own for history.stopped, such as "
+                f"'time is up': {', '.join(map(repr, RESERVED))} are those of fit"
             )
         if self._reason is None:
             self._set(_reason=reason)
@@ -169,7 +166,6 @@ class Callback:
 
         Plain values, ready for JSON, and NumPy arrays; None if there is nothing.
         """
-        return None
 
     def load_state_dict(self, state: Any) -> None:
         """Take over what `state_dict` returned; called before `on_start`."""

@@ -54,8 +54,7 @@ class Checkpoints(Callback):
 
         Raises ValueError if the training is not the one that was begun.
         """
-        of_first = folders.read(self.folder) if state.rank == 0 else None
-        stored = self.batches.ranks.first(of_first)
+        stored = self.batches.ranks.first(folders.read(self.folder) if state.rank == 0 else None)
         if stored is None:
             return
         if not resume:
@@ -199,13 +198,12 @@ def _number(workers: str) -> str:
 
 
 def settings_of(
-    state: TrainingState,
-    batches: Batches,
-    micro_batch: int | None,
-    clip_norm: float | None,
-    seed: object,
+    state: TrainingState, batches: Batches, clip_norm: float | None, seed: object, **may: Any
 ) -> dict[str, Any]:
-    """Return what a training was given: what `must` be the same later, and what `may` differ."""
+    """Return what a training was given: what `must` be the same later, and what `may` differ.
+
+    `may` adds to the latter.
+    """
     optimizer, model, task = state.optimizer, state.model, batches.task
     description = model_description(model)
     of_loss = {name: value for name, value in vars(task.loss).items() if _is_plain(value)}
@@ -228,7 +226,7 @@ def settings_of(
         "must": json.loads(json.dumps(must, default=float)),  # as they will be read
         "may": {
             "backend": model.backend,
-            "micro_batch": micro_batch,
+            **may,
             "precision": precision(model.backend),
             "use_kernels": engine.enabled(),
             "numpy": np.__version__,

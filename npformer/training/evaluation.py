@@ -144,14 +144,13 @@ def checked_data(
     If they are in files, each rank checks its part.
     """
     inputs, y = labelled(model, name, data)
-    samples: Samples
     try:
-        if any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
-            samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
-        else:
+        if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
             x, mask, types = as_given(inputs)
             batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
             samples = Samples(batch, [model.note(batch)])
+        else:
+            samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
     except (TypeError, ValueError) as error:
         raise type(error)(f"in {name}, {error}") from error
     if not samples.counts_for(loss).any():

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any
 
-from npformer.core import Seed
+from npformer.core import Seed, get_backend
 from npformer.data.user_arrays import Data
 from npformer.distributed import as_communicator
 from npformer.engine.team import Team
@@ -24,7 +24,6 @@ from npformer.training.arguments import (
     checked_task,
     dropout_generator,
     evaluate_task,
-    feed_of,
     optimizer_for,
     precision_of,
 )
@@ -250,14 +249,15 @@ def fit(
             place = folder if ranks.rank == 0 else None
             contexts.enter_context(reserved(place, n_bytes(model, task.samples)))
             contexts.enter_context(precision_of(model, precision))
-            feed = contexts.enter_context(feed_of(model.backend))
+            start = get_backend(model.backend).feed  # uploads while the device computes
+            feed = None if start is None else contexts.enter_context(closing(start()))
             team = Team(model, workers, micro_batch, processes=processes, loss=task.loss)
             computing = Workers(contexts.enter_context(team), ranks, used is not adam)
             if folder is not None:
-                given = settings_of(state, drawn, micro_batch, clip_norm, seed)
-                of_state = folder, every, drawn, dropout, own, of_user, given
-                watching.append(checkpoints := Checkpoints(*of_state))
+                given = settings_of(state, drawn, clip_norm, seed, micro_batch=micro_batch)
+                checkpoints = Checkpoints(folder, every, drawn, dropout, own, of_user, given)
                 checkpoints.begin(state, resume)
+                watching.append(checkpoints)
             # A copy evaluates whole batches, if the number of workers is free for it; and
             # processes=True asks for copies that train.
             copies = "auto" if processes and workers == "auto" else False

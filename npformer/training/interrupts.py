@@ -19,10 +19,6 @@ class Terminated(SystemExit):
     Its status is what shells report for the signal: 143 for SIGTERM.
     """
 
-    def __init__(self, signum: int) -> None:
-        super().__init__(128 + signum)
-        self.signum = signum
-
 
 class Interrupts(Callback):
     """Signals wait for the end of a step, or of an epoch with its evaluation, which says so then.
@@ -76,7 +72,7 @@ class Interrupts(Callback):
         signum, self._signum = self._signum, 0
         if signum == 0:
             return None
-        return KeyboardInterrupt() if signum == signal.SIGINT else Terminated(signum)
+        return KeyboardInterrupt() if signum == signal.SIGINT else Terminated(128 + signum)
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -57,7 +57,6 @@ class ProgressBar(Callback):
     def __init__(self, shown: bool) -> None:
         checks.flag("progress", shown)
         self.shown = shown
-        self._bar: Any
 
     def on_start(self, state: TrainingState) -> None:
         """Draw the bar."""

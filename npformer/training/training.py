@@ -70,8 +70,7 @@ class Training:
         """Take all steps that are left, unless a callback or a signal ends the training."""
         for _ in self.epochs():
             for batch in self.steps():
-                loss, gradients = self.workers.step(batch, self.dropout)
-                self.update(batch, loss, gradients)
+                self.update(batch, *self.workers.step(batch, self.dropout))
         self.state._now.over = True
         self.call("after_training")
 

@@ -68,11 +68,9 @@ class Workers:
 
     def clip(self, gradients: Gradients, max_norm: float | None) -> None:
         """Scale gradients so that their global norm is at most this; None changes nothing."""
-        if max_norm is None:
-            return
-        if self._ranks.size == 1:
+        if max_norm is not None and self._ranks.size == 1:
             clip_by_global_norm(gradients, max_norm)
-        else:
+        elif max_norm is not None:
             clip_over_ranks(gradients, max_norm, self._ranks, own_shard=self.sharded)
 
 
