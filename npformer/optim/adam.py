@@ -23,7 +23,10 @@ from npformer.optim.schedules import (
 )
 from npformer.optim.weight_decay import checked_patterns, shrink_some
 
-VALUES = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps", "schedule")
+SETTINGS = ("lr", "betas", "eps", "weight_decay", "no_decay")
+"""Of Adam, beside its schedule."""
+
+VALUES = (*SETTINGS, "steps", "schedule")
 """What `Adam.state` returns besides arrays."""
 
 

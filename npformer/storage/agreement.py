@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def check_agreement(
-    before: Mapping[str, Any], now: Mapping[str, Any], *, epochs_differ: bool
-) -> None:
+def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Check that a training goes on with what it began with.
 
     `must` has to be the same; of `may`, a difference is told by a warning, because the numbers then
@@ -25,7 +23,7 @@ def check_agreement(
     if other:
         was, is_now = (each["schedule"][other[0]] for each in (before, now))
         change = f"the learning rate's factor at step {other[0]} is {is_now!r}, and was {was!r}"
-        if not epochs_differ:
+        if before["epochs"] == now["epochs"]:
             raise ValueError(
                 f"the training cannot go on from the checkpoint: {change}. Expected the same. Pass "
                 "the same schedule, or begin another training in another folder"

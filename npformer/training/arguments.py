@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import PRECISIONS, Feed, Layer, checks, get_backend, use_precision
+from npformer.core import Layer, checks, use_precision
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.samples import Samples
 from npformer.data.user_arrays import Data
@@ -25,17 +25,12 @@ class Task(NamedTuple):
     """What is trained: on which samples, by which loss, and what is better."""
 
     samples: Samples  # all that were given
-    rows: np.ndarray | None  # those to train on; None: all
+    rows: np.ndarray  # those to train on
     part: Samples  # the same, as samples
     held_out: Samples | None  # those to validate on
+    rows_held_out: list[int] | None  # the same, if they are a share of the samples
     loss: Loss
     metric: Metric
-
-    def rows_held_out(self) -> list[int] | None:
-        """Return the rows of a share that was held out."""
-        if self.rows is None:
-            return None
-        return np.setdiff1d(np.arange(len(self.samples)), self.rows).tolist()  # type: ignore[no-any-return]
 
 
 def checked_task(
@@ -57,11 +52,11 @@ def checked_task(
     metric = checked_metric(metric, model.figures, loss)
     samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
     model.remember(samples.notes)
-    rows, part, held_out = None, samples, None
+    rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
     if (share := validation_share(validation)) is not None:
         counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
         rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
-        part, held_out = samples.subset(rows), samples.subset(held)
+        part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
     elif validation is not None:
         held_out = checked_data(model, "validation", validation, loss, None, ranks)
     if class_weight is not None:
@@ -71,18 +66,17 @@ def checked_task(
                 "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
             )
         loss = model.loss_with_class_weights(loss, class_weight, part)
-    return Task(samples, rows, part, held_out, loss, metric)
+    return Task(samples, rows, part, held_out, of_share, loss, metric)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # it shows in the loss
 def evaluate_task(
     model: Model, task: Task, batch_size: int, processes: bool | str, ranks: Communicator
 ) -> Evaluation | None:
     """Evaluate a model on what is held out; None if nothing is."""
     if task.held_out is None:
         return None
-    given = model, task.held_out, task.loss, batch_size, processes
-    with np.errstate(over="ignore", invalid="ignore"):  # it shows in the loss
-        return measure(*given, metric=task.metric, ranks=ranks)
+    return measure(model, task.held_out, task.loss, batch_size, processes, ranks, task.metric)
 
 
 def checked_numbers(
@@ -97,27 +91,12 @@ def checked_numbers(
     return {name: checks.positive(name, n) for name, n in given.items()}
 
 
-CHOICES = {
-    "on_interrupt": ("raise", "return"),
-    "masks": ("host", "device"),
-    "batches": ("auto", "by_length", "shuffled"),
-}
-
-
-def check_choices(shard_moments: bool, **chosen: str) -> None:
+def check_choices(shard_moments: bool, on_interrupt: str, masks: str, batches: str) -> None:
     """Check arguments that are one of a few words, or a flag."""
     checks.flag("shard_moments", shard_moments)
-    for name, value in chosen.items():
-        checks.choice(name, value, CHOICES[name])
-
-
-def accumulated(
-    micro_batch: int | None, *, epochs: int, batch_size: int, accumulate: int
-) -> tuple[int, int | None]:
-    """Return samples in an update, and how many a worker computes at a time."""
-    if accumulate == 1:
-        return batch_size, micro_batch
-    return batch_size * accumulate, min(batch_size, micro_batch or batch_size)
+    checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
+    checks.choice("masks", masks, ("host", "device"))
+    checks.choice("batches", batches, ("auto", "by_length", "shuffled"))
 
 
 def check_patience(patience: int | None, validation: Any) -> None:
@@ -141,8 +120,7 @@ def optimizer_for(model: Model, optimizer: object, **settings: Any) -> Adam:
         return Adam(model.parameters(), **given)
     if not isinstance(optimizer, Adam):
         raise TypeError(
-            f"optimizer is {optimizer!r}; expected an npformer.Adam, such as "
-            "Adam(model.parameters()), or None"
+            f"optimizer is {optimizer!r}; expected an npformer.Adam(model.parameters()), or None"
         )
     if given:
         both = " and ".join(f"{name}={value!r}" for name, value in given.items())
@@ -150,13 +128,17 @@ def optimizer_for(model: Model, optimizer: object, **settings: Any) -> Adam:
             f"optimizer is given together with {both}; expected only one of the two, because an "
             "optimizer has its own settings. Pass them to Adam(...)"
         )
+    check_trains(optimizer, model)
+    return optimizer
+
+
+def check_trains(optimizer: Adam, model: Layer) -> None:
+    """Raise ValueError for an optimizer of other arrays than the model's own."""
     if not trains(optimizer, model):
         raise ValueError(
             "optimizer's parameters are not this model's; expected exactly the model's own arrays. "
-            "After loading, copying or moving a model make a new optimizer: "
-            "Adam(model.parameters())"
+            "After loading, copying or moving a model make a new one: Adam(model.parameters())"
         )
-    return optimizer
 
 
 def trains(optimizer: Adam, model: Layer) -> bool:
@@ -178,30 +160,22 @@ def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any
 
 def by_length(model: Model, samples: Samples, batches: str) -> bool:
     """Return whether samples are put into batches by length, and not shuffled all together."""
-    lengths = samples.lengths
-    if batches == "shuffled" or lengths is None:
+    if batches == "shuffled" or (lengths := samples.lengths) is None:
         return False
-    if not model.skips_padding():
-        if batches == "by_length":
-            raise ValueError(
-                "batches is 'by_length' and the amount of padding changes what this model "
-                "computes (padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
-            )
-        return False
-    return not (lengths == samples.padded_lengths).all()
-
-
-def feed_of(backend: str) -> AbstractContextManager[Feed | None]:
-    """Return the feed that uploads batches while the device computes; None on the CPU."""
-    start = get_backend(backend).feed
-    return nullcontext() if start is None else closing(start())
+    if model.skips_padding():
+        return not (lengths == samples.padded_lengths).all()
+    if batches == "by_length":
+        raise ValueError(
+            "batches is 'by_length' and the amount of padding changes what this model computes "
+            "(padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
+        )
+    return False
 
 
 def precision_of(model: Model, precision: str | None) -> AbstractContextManager[Any]:
     """Return a context in which matrix products have a precision; None changes nothing."""
     if precision is None:
         return nullcontext()
-    checks.choice("precision", precision, PRECISIONS)
     if precision == "tf32" and model.dtype != "float32":
         raise ValueError(
             f"precision is 'tf32' and the model's dtype is {model.dtype}; expected float32, whose "

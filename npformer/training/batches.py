@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,54 +27,36 @@ class Picked(NamedTuple):
     snapshot: Snapshot  # of the model
 
 
+@dataclass
 class Batches:
-    """The batches of a training.
+    """The batches of a training: all samples, which of them to train on, and the loss are a task's.
 
-    Parameters
-    ----------
-    task : Task
-        All samples, on the host or in files, those of them to train on, and the loss.
-    batch_size : int
-    by_length : bool
-        Whether samples of similar length go together, and padding is cut.
-    shuffle : numpy.random.Generator
-        Draws the order of each epoch.
-    ranks : Communicator
-        Each rank computes a part of each batch.
-
-    Attributes
-    ----------
-    order : int array or None
-        Of the rows in the epoch; None between two epochs.
+    Each rank computes a part of each batch.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        batch_size: int,
-        by_length: bool,
-        shuffle: np.random.Generator,
-        ranks: Communicator,
-    ) -> None:
-        self.samples, self.loss, self.ranks = task.samples, task.loss, ranks
-        self.rows = np.arange(len(task.samples)) if task.rows is None else task.rows
-        self.batch_size, self.by_length = batch_size, by_length
-        self.shuffle = shuffle
-        self.order: np.ndarray | None = None
-        self._counts = task.samples.counts_for(task.loss) if ranks.size > 1 else None
+    task: Task
+    batch_size: int
+    by_length: bool  # whether samples of similar length go together, and padding is cut
+    shuffle: np.random.Generator  # draws the order of each epoch
+    ranks: Communicator
+    order: np.ndarray | None = None  # of the rows in the epoch; None between two epochs
+
+    def __post_init__(self) -> None:
+        several, task = self.ranks.size > 1, self.task
+        self._counts = task.samples.counts_for(task.loss) if several else None
 
     def __len__(self) -> int:
         """Return how many batches an epoch has."""
-        return -(-len(self.rows) // self.batch_size)
+        return -(-len(self.task.rows) // self.batch_size)
 
     def begin(self) -> None:
         """Draw the order of an epoch."""
-        if self.by_length and (lengths := self.samples.lengths) is not None:
-            of_rows = lengths[self.rows].sum(axis=1)
+        if self.by_length and (lengths := self.task.samples.lengths) is not None:
+            of_rows = lengths[self.task.rows].sum(axis=1)
             order = shuffled_by_length(of_rows, self.batch_size, self.shuffle)
         else:
-            order = self.shuffle.permutation(len(self.rows))
-        self.order = self.rows[order]
+            order = self.shuffle.permutation(len(self.task.rows))
+        self.order = self.task.rows[order]
 
     def pick(self, k: int, model: Model, snapshot: Snapshot, feed: Feed | None) -> Picked:
         """Return this rank's part of batch k, counted from 0: read, cut and uploaded."""
@@ -82,28 +65,20 @@ class Batches:
         rows, part, at_least = self._own(rows, snapshot)
         backend = snapshot.backend  # asked once: it takes time
         with explained_memory_error(backend, len(rows)):
-            batch = self.samples.of_rows(rows)
+            batch = self.task.samples.of_rows(rows)
             if self.by_length:
                 batch = batch.cut(at_least)
-            batch = model.upload(batch, backend, feed, loss=self.loss)
+            batch = model.upload(batch, backend, feed, loss=self.task.loss)
         return Picked(rows, batch, part, snapshot)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the order of the epoch; the generator is stored beside the others."""
-        return {"order": self.order}
-
-    def load_state_dict(self, state: Any) -> None:
-        """Go on within an epoch, or between two."""
-        self.order = state["order"]
 
     def _own(self, rows: np.ndarray, snapshot: Snapshot) -> tuple[np.ndarray, Part, Any]:
         """Return this rank's rows of a batch, their place in it, and to what length to cut them."""
         if self._counts is None:
             return rows, WHOLE, 1
         own: slice = self.ranks.shard(len(rows))
-        whole, at_least = self.samples.padded_lengths, np.ones(1, dtype=int)
-        if self.by_length and self.samples.lengths is not None:
-            lengths = self.samples.lengths[rows]
+        whole, at_least = self.task.samples.padded_lengths, np.ones(1, dtype=int)
+        if self.by_length and self.task.samples.lengths is not None:
+            lengths = self.task.samples.lengths[rows]
             whole = tuple(lengths.max(axis=0).tolist())
             if snapshot.cuts_parts:
                 own = parts_by_tokens(lengths.sum(axis=1), self.ranks.size)[self.ranks.rank]

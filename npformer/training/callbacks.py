@@ -1,10 +1,9 @@
-"""Callbacks: how code watches a training, what it sees, and the list in which `fit` calls it."""
+"""Callbacks: how code watches a training, what it sees, and what `fit` can call."""
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,26 +19,20 @@ RESERVED = ("finished", "interrupted", "terminated", "error")
 
 
 @dataclass
-class Place:
-    """Where a training is."""
+class Now:
+    """Where a training is: its latest step, whose batch, gradients and loss are there."""
 
-    epochs: int
-    n_steps: int
     epoch: int = 0
     step_in_epoch: int = 0
-
-
-@dataclass(frozen=True)
-class Step:
-    """The latest step: its number, the rows of its batch, its gradients and its loss."""
-
-    number: int = 0
+    step: int = 0
     rows: np.ndarray | None = None
     gradients: Gradients | None = None
     loss: Array | float = math.nan
+    signal: bool = False  # whether a signal ends the training
+    over: bool = False  # no further step follows, on any rank
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainingState:
     """The state of a training, which `fit` passes to its callbacks, and keeps up to date.
 
@@ -73,37 +66,20 @@ class TrainingState:
     model: Model
     optimizer: Adam
     history: History
-    evaluation: Evaluation | None
-    best_epoch: int | None
-    rank: int
-    n_ranks: int
-    _place: Place
-    _latest: Step
-    _reason: str | None  # given to `stop`
-    _signal: bool  # whether a signal ends the training
-    _over: bool  # no further step follows, on any rank
+    epochs: int
+    n_steps: int
+    rank: int = 0
+    n_ranks: int = 1
+    evaluation: Evaluation | None = field(default=None, init=False)
+    best_epoch: int | None = field(default=None, init=False)
+    _now: Now = field(default_factory=Now, init=False)
+    _reason: str | None = field(default=None, init=False)  # given to `stop`
 
-    def __init__(
-        self,
-        model: Model,
-        optimizer: Adam,
-        history: History,
-        epochs: int,
-        n_steps: int,
-        rank: int = 0,
-        n_ranks: int = 1,
-    ) -> None:
-        self._set(model=model, optimizer=optimizer, history=history, rank=rank, n_ranks=n_ranks)
-        self._set(evaluation=None, best_epoch=None, _reason=None, _signal=False, _over=False)
-        self._set(_place=Place(epochs, n_steps), _latest=Step())
-
-    epochs = property(lambda self: self._place.epochs)
-    n_steps = property(lambda self: self._place.n_steps)
-    epoch = property(lambda self: self._place.epoch)
-    step_in_epoch = property(lambda self: self._place.step_in_epoch)
-    step = property(lambda self: self._latest.number)
-    rows = property(lambda self: self._latest.rows)
-    gradients = property(lambda self: self._latest.gradients)
+    epoch = property(lambda self: self._now.epoch)
+    step_in_epoch = property(lambda self: self._now.step_in_epoch)
+    step = property(lambda self: self._now.step)
+    rows = property(lambda self: self._now.rows)
+    gradients = property(lambda self: self._now.gradients)
 
     @property
     def loss(self) -> float:
@@ -111,9 +87,8 @@ class TrainingState:
 
         Reading it waits for a GPU; `History.train_loss` has the mean of each epoch.
         """
-        if type(loss := self._latest.loss) is not float:  # looked at once a step
-            loss = float(to_numpy(loss))
-            self._set(_latest=replace(self._latest, loss=loss))
+        if type(loss := self._now.loss) is not float:  # looked at once a step
+            loss = self._now.loss = float(to_numpy(loss))
         return loss
 
     stopping = property(lambda self: self._reason, doc="The reason that was given to `stop`.")
@@ -125,14 +100,11 @@ class TrainingState:
         history; otherwise the epoch is not recorded. The best weights are put back as usual.
         `reason` is a word for `History.stopped` that `fit` does not use itself; the first counts.
         """
-        if not isinstance(reason, str):
-            raise TypeError(
-                f"reason is {reason!r}; expected a word for history.stopped, such as 'time is up'"
-            )
-        if not reason or reason in RESERVED:
-            raise ValueError(
-                f"reason is {reason!r}; expected a word of your own for history.stopped: "
-                f"{', '.join(map(repr, RESERVED))} are those of fit"
+        if not isinstance(reason, str) or not reason or reason in RESERVED:
+            error = ValueError if isinstance(reason, str) else TypeError
+            raise error(
+                f"reason is {reason!r}; expected a word of your own for history.stopped, such as "
+                f"'time is up': {', '.join(map(repr, RESERVED))} are those of fit"
             )
         if self._reason is None:
             self._set(_reason=reason)
@@ -140,12 +112,6 @@ class TrainingState:
     def __repr__(self) -> str:
         names = "epoch", "epochs", "step_in_epoch", "n_steps", "step", "best_epoch", "evaluation"
         return f"TrainingState({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
-
-    def _resume(self, history: History, progress: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint; only `fit` does so."""
-        self._place.epoch, self._place.step_in_epoch = progress["epoch"], progress["step_in_epoch"]
-        latest = Step(progress["step"])
-        self._set(history=history, best_epoch=progress["best_epoch"], _latest=latest)
 
     def _set(self, **changes: Any) -> None:
         """Change the state; only `fit` does so."""
@@ -200,7 +166,6 @@ class Callback:
 
         Plain values, ready for JSON, and NumPy arrays; None if there is nothing.
         """
-        return None
 
     def load_state_dict(self, state: Any) -> None:
         """Take over what `state_dict` returned; called before `on_start`."""
@@ -210,31 +175,6 @@ HOOKS = [name for name in vars(Callback) if name.startswith(("on_", "before_", "
 
 Function = Callable[[TrainingState], object]
 """A plain function; it is called after each epoch."""
-
-
-class Watchers:
-    """All that watch a training, in the order in which they are called."""
-
-    def __init__(self, callbacks: Iterable[Callback]) -> None:
-        self.callbacks = list(callbacks)
-        self._started: list[Callback] = []
-
-    def start(self, state: TrainingState) -> None:
-        """Call `on_start` of each, and note which ones succeeded: only these are ended."""
-        for each in self.callbacks:
-            each.on_start(state)
-            self._started.append(each)
-
-    def call(self, hook: str, state: TrainingState) -> None:
-        """Call one method of each."""
-        for each in self.callbacks:
-            getattr(each, hook)(state)
-
-    def end(self, state: TrainingState) -> None:
-        """Call `on_end` of each that has started, even if that of an earlier one raises."""
-        with ExitStack() as stack:
-            for each in reversed(self._started):  # a stack: the last one pushed is called first
-                stack.callback(each.on_end, state)
 
 
 class AfterEpoch(Callback):
@@ -261,8 +201,7 @@ def checked_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback
 def _checked(name: str, callback: object) -> Callback:
     if isinstance(callback, type):
         raise TypeError(
-            f"{name} is {described(callback)}; expected an object of it. Write "
-            f"{callback.__name__}(...)"
+            f"{name} is {described(callback)}; expected an object. Write {callback.__name__}(...)"
         )
     if isinstance(callback, Callback):
         for method in dir(callback):
@@ -288,11 +227,9 @@ def _checked(name: str, callback: object) -> Callback:
 def _check_takes_state(name: str, function: Any, expected: str) -> None:
     """Check that a function can be called with one argument, if its signature is known."""
     try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some functions written in C have none
-        return
-    try:
-        signature.bind(None)
+        inspect.signature(function).bind(None)
+    except ValueError:  # some functions written in C have no signature
+        pass
     except TypeError as error:
         raise TypeError(
             f"{name} cannot be called with the state alone ({error}); expected one argument. "

@@ -14,7 +14,7 @@ import numpy as np
 from npformer import engine
 from npformer.core import asarray, checks, described, precision
 from npformer.data.samples import Samples
-from npformer.distributed import Communicator
+from npformer.optim.adam import SETTINGS
 from npformer.optim.schedules import factors_of
 from npformer.storage import checkpoint_folder as folders
 from npformer.storage.agreement import check_agreement
@@ -22,11 +22,9 @@ from npformer.storage.generator_state import check_state, generator_state, resto
 from npformer.storage.model_file import CheckpointError
 from npformer.storage.models import model_description, tensors_of
 from npformer.trainable import Model
-from npformer.training.arguments import Task
 from npformer.training.batches import Batches
-from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.callbacks import Callback, Now, TrainingState
 from npformer.training.history import History
-from npformer.training.loss_watch import LossWatch
 
 
 @dataclass
@@ -40,10 +38,9 @@ class Checkpoints(Callback):
     every: int  # epochs between two checkpoints
     batches: Batches
     dropout: Any  # the generator of its masks
-    own: Mapping[str, Callback]  # those of `fit` that have something to remember
+    own: Mapping[str, Any]  # callbacks: those of `fit` that have something to remember
     of_user: list[Callback]
     settings: dict[str, Any]  # what the training was given: `settings_of`
-    ranks: Communicator
     _steps_before: dict[str, int] = field(default_factory=dict)  # by whom, in earlier processes
     _written: tuple[int, int, bool] | None = None  # `_position` of the latest checkpoint
 
@@ -57,7 +54,7 @@ class Checkpoints(Callback):
 
         Raises ValueError if the training is not the one that was begun.
         """
-        stored = self.ranks.first(folders.read(self.folder) if self.ranks.rank == 0 else None)
+        stored = self.batches.ranks.first(folders.read(self.folder) if state.rank == 0 else None)
         if stored is None:
             return
         if not resume:
@@ -85,8 +82,7 @@ class Checkpoints(Callback):
         if self._position(state) == self._written:
             return
         stored = self._stored(state)
-        written = self.ranks.rank == 0 and self._write(stored, state)
-        if self.ranks.first(written):
+        if self.batches.ranks.first(state.rank == 0 and self._write(stored, state)):
             self._written = self._position(state)
 
     def _write(self, stored: dict[str, Any], state: TrainingState) -> bool:
@@ -94,6 +90,7 @@ class Checkpoints(Callback):
         self._tell_other_workers(state)
         try:
             folders.write(self.folder, stored)
+            return True
         except OSError as error:
             last = "there is none yet" if self._written is None else f"of epoch {self._written[0]}"
             warnings.warn(
@@ -102,14 +99,12 @@ class Checkpoints(Callback):
                 stacklevel=3,
             )
             return False
-        return True
 
     def _tell_other_workers(self, state: TrainingState) -> None:
         """Warn, once, if steps are shared by another number of workers than before."""
         before, steps = self._steps_before, state.history.workers
-        here = {name for name, n in steps.items() if n > before.get(name, 0)}
         known = {_number(name) for name in before}
-        other = sorted(name for name in here if _number(name) not in known)
+        other = sorted(name for name in steps if _number(name) not in known)
         if before and other:
             self._steps_before = {}
             warnings.warn(
@@ -124,10 +119,9 @@ class Checkpoints(Callback):
 
     def _stored(self, state: TrainingState) -> dict[str, Any]:
         """Return the whole state of a training between two steps."""
-        for each in self.own.values():
-            if isinstance(each, LossWatch):
-                each.read_all(state)
-                each.check_weights(state)  # or the training could only fail again
+        self.own["losses"].read(state)
+        self.own["losses"].check_weights(state)  # or the training could only fail again
+        of_user = [{"class": type(c).__qualname__, "state": c.state_dict()} for c in self.of_user]
         values, moments = state.optimizer.state()
         return {
             "model": {**model_description(state.model), "tensors": tensors_of(state.model)},
@@ -139,12 +133,9 @@ class Checkpoints(Callback):
                 "step": state.step,
                 "step_in_epoch": state.step_in_epoch,
                 "best_epoch": state.best_epoch,
-                "batches": self.batches.state_dict(),
+                "batches": {"order": self.batches.order},
                 "watchers": {name: each.state_dict() for name, each in self.own.items()},
-                "callbacks": [
-                    {"class": type(each).__qualname__, "state": each.state_dict()}
-                    for each in self.of_user
-                ],
+                "callbacks": of_user,
             },
             "settings": self.settings,
             "notes": {},
@@ -155,17 +146,15 @@ class Checkpoints(Callback):
         progress = stored["progress"]
         if progress is None:
             raise CheckpointError(
-                "the checkpoint was written by npformer.save_checkpoint and not by fit; expected "
-                "one of fit(checkpoint=...). Go on with the loop that wrote it: "
-                "npformer.load_checkpoint"
+                "the checkpoint was written by save_checkpoint and not by fit; expected one of "
+                "fit. Go on with the loop that wrote it: npformer.load_checkpoint"
             )
         if state.epochs < progress["epoch"]:
             raise ValueError(
                 f"epochs is {state.epochs} and the checkpoint is in epoch {progress['epoch']}; "
                 "expected at least as many"
             )
-        before = stored["settings"]
-        check_agreement(before, self.settings, epochs_differ=before["epochs"] != state.epochs)
+        check_agreement(stored["settings"], self.settings)
         parameters = state.model.named_parameters()
         tensors, best = stored["model"]["tensors"], progress["watchers"]["best"]["weights"]
         trained = {name: parameters[name] for name in state.model.parameters()}
@@ -188,8 +177,9 @@ class Checkpoints(Callback):
             parameter.value[...] = asarray(tensors[name], state.model.backend)
         for generator, its_state in generators:
             restore_generator(generator, its_state)
-        self.batches.load_state_dict(progress["batches"])
-        state._resume(history, progress)
+        self.batches.order = progress["batches"]["order"]
+        now = Now(progress["epoch"], progress["step_in_epoch"], progress["step"])
+        state._set(history=history, best_epoch=progress["best_epoch"], _now=now)
         for name, each in self.own.items():
             each.load_state_dict(progress["watchers"][name])
         for callback, its_state in callbacks:
@@ -208,39 +198,35 @@ def _number(workers: str) -> str:
 
 
 def settings_of(
-    state: TrainingState,
-    batches: Batches,
-    task: Task,
-    micro_batch: int | None,
-    clip_norm: float | None,
-    seed: object,
+    state: TrainingState, batches: Batches, clip_norm: float | None, seed: object, **may: Any
 ) -> dict[str, Any]:
-    """Return what a training was given: what `must` be the same later, and what `may` differ."""
-    optimizer, model, loss = state.optimizer, state.model, task.loss
+    """Return what a training was given: what `must` be the same later, and what `may` differ.
+
+    `may` adds to the latter.
+    """
+    optimizer, model, task = state.optimizer, state.model, batches.task
     description = model_description(model)
+    of_loss = {name: value for name, value in vars(task.loss).items() if _is_plain(value)}
+    must = {
+        "model": description["class"],
+        "config": description["config"],
+        "arguments": description["arguments"],
+        "data": task.samples.digest,
+        "validation": None if task.held_out is None else task.held_out.digest,
+        "batch_size": batches.batch_size,
+        "by_length": batches.by_length,
+        "clip_norm": clip_norm,
+        "frozen": list(model.frozen()),
+        "metric": state.history.metric,
+        "loss": {"class": type(task.loss).__name__, **of_loss},
+        "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),
+        **{name: getattr(optimizer, name) for name in SETTINGS},
+    }
     return {
-        "must": {
-            "model": description["class"],
-            "config": description["config"],
-            "arguments": json.loads(json.dumps(description["arguments"])),  # as they will be read
-            "data": task.samples.digest,
-            "validation": None if task.held_out is None else task.held_out.digest,
-            "batch_size": batches.batch_size,
-            "by_length": batches.by_length,
-            "clip_norm": clip_norm,
-            "frozen": list(model.frozen()),
-            "metric": state.history.metric,
-            "loss": {"class": type(loss).__name__, **_plain_settings(loss)},
-            "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),
-            "lr": optimizer.lr,
-            "betas": list(optimizer.betas),
-            "eps": optimizer.eps,
-            "weight_decay": optimizer.weight_decay,
-            "no_decay": list(optimizer.no_decay),
-        },
+        "must": json.loads(json.dumps(must, default=float)),  # as they will be read
         "may": {
             "backend": model.backend,
-            "micro_batch": micro_batch,
+            **may,
             "precision": precision(model.backend),
             "use_kernels": engine.enabled(),
             "numpy": np.__version__,
@@ -253,10 +239,9 @@ def settings_of(
 def _matched(callbacks: list[Callback], stored: list[dict[str, Any]]) -> list[tuple[Callback, Any]]:
     """Return each callback that had a state to keep, with that state."""
     found, left = [], list(callbacks)
-    for each in stored:
-        if each["state"] is None:
+    for name, kept in ((each["class"], each["state"]) for each in stored):
+        if kept is None:
             continue
-        name = each["class"]
         match = next((c for c in left if type(c).__qualname__ == name), None)
         if match is None:
             raise ValueError(
@@ -264,16 +249,12 @@ def _matched(callbacks: list[Callback], stored: list[dict[str, Any]]) -> list[tu
                 "callbacks with which the training began"
             )
         left.remove(match)
-        found.append((match, each["state"]))
+        found.append((match, kept))
     return found
 
 
-def _plain_settings(loss: Any) -> dict[str, Any]:
-    """Return those settings of a loss that can be compared with those in a file."""
-    found: dict[str, Any] = {}
-    for name, value in vars(loss).items():
-        if isinstance(value, tuple) and all(isinstance(item, int | float) for item in value):
-            found[name] = list(value)
-        elif isinstance(value, bool | int | float | str):
-            found[name] = value
-    return found
+def _is_plain(value: object) -> bool:
+    """Return whether a setting of a loss can be compared with one in a file."""
+    if isinstance(value, tuple):
+        return all(isinstance(item, int | float) for item in value)
+    return isinstance(value, int | float | str)

@@ -8,7 +8,6 @@ import numpy as np
 from npformer.core import array_module, to_numpy
 from npformer.trainable.metrics import Metric
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.evaluation import Evaluation
 
 
 class EarlyStopping(Callback):
@@ -30,22 +29,17 @@ class EarlyStopping(Callback):
 
     def after_epoch(self, state: TrainingState) -> None:
         """Keep the model's weights if they are better than those kept."""
-        found = state.evaluation
-        if found is None:
+        if (found := state.evaluation) is None:
             return
-        score = self._of(found), -found.loss
+        value = found.value(self.metric)
+        if self.metric == "loss":
+            value = -value
+        score = 0.0 if math.isnan(value) else value, -found.loss  # the larger the better
         if self._score is None or score > self._score:
             self._score = score
             self.weights = {n: to_numpy(p).copy() for n, p in state.model.parameters().items()}
             state._set(best_epoch=state.epoch)
         self._stop_if_too_late(state)
-
-    def _of(self, found: Evaluation) -> float:
-        """Return the metric's value, the larger the better; 0 if it has none."""
-        value = found.value(self.metric)
-        if self.metric == "loss":
-            return -value
-        return 0.0 if math.isnan(value) else value
 
     def _stop_if_too_late(self, state: TrainingState) -> None:
         if self.patience is not None and state.epoch - (state.best_epoch or 0) >= self.patience:

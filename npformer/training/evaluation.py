@@ -81,7 +81,7 @@ def evaluate(
         require_model(model)
         loss = model.loss_with(loss)
         samples = checked_data(model, "data", data, loss, sample_weight, ranks)
-        return measure(model, samples, loss, batch_size, processes, True, ranks=ranks)
+        return measure(model, samples, loss, batch_size, processes, ranks, must_be_numbers=True)
 
 
 def measure(
@@ -90,13 +90,11 @@ def measure(
     loss: Loss,
     batch_size: int,
     processes: bool | str,
-    must_be_numbers: bool = False,
+    ranks: Communicator,
     metric: Metric = "accuracy",
-    ranks: Communicator | None = None,
+    must_be_numbers: bool = False,
 ) -> Evaluation:
     """Evaluate a model on data that have been checked, each rank a part of them."""
-    ranks = ranks or Communicator()
-    of_user = None if isinstance(metric, str) else metric
     own, answers = [], []
     for start, some in samples.pieces(ranks.shard(len(samples))):
         outputs = in_batches(model, to_numpy, some.inputs, batch_size, processes)
@@ -109,13 +107,13 @@ def measure(
             )
         targets: Any = [np.asarray(each) for each in some.targets()]
         own.append(loss.measure(outputs, *targets))
-        if of_user is not None:
+        if not isinstance(metric, str):
             answers.append((outputs, targets[0]))
     found = reduce(add, [each for of_rank in ranks.gather(own) for each in of_rank])
     value = None
-    if of_user is not None:
+    if not isinstance(metric, str):
         of_all = [each for of_rank in ranks.gather(answers) for each in of_rank]
-        value = own_metric(of_user, loss, *map(np.concatenate, zip(*of_all, strict=True)))
+        value = own_metric(metric, loss, *map(np.concatenate, zip(*of_all, strict=True)))
     figures = {name: figure(found) for name, figure in model.figures.items()}
     by_class = {name: figures.pop(name, math.nan) for name in OF_CLASSES}
     mean = found.total / found.divisor
@@ -146,14 +144,13 @@ def checked_data(
     If they are in files, each rank checks its part.
     """
     inputs, y = labelled(model, name, data)
-    samples: Samples
     try:
-        if any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
-            samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
-        else:
+        if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
             x, mask, types = as_given(inputs)
             batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
             samples = Samples(batch, [model.note(batch)])
+        else:
+            samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
     except (TypeError, ValueError) as error:
         raise type(error)(f"in {name}, {error}") from error
     if not samples.counts_for(loss).any():
@@ -171,14 +168,13 @@ def checked_data(
 
 def require_model(model: object) -> None:
     """Raise TypeError for other layers."""
+    kind = type(model).__name__
     if not isinstance(model, Model):
         raise TypeError(
-            f"model is a {type(model).__name__}; expected an npformer.Model, such as a "
-            "SequenceClassifier, which has a loss. Derive your layer from npformer.Model "
-            "(docs/extending/model.md); or write the loop yourself: forward, a loss of "
-            "npformer.functional, backward, Adam.step"
+            f"model is a {kind}; expected an npformer.Model, such as a SequenceClassifier, which "
+            "has a loss. Derive your layer from it (docs/extending/model.md), or write the loop "
+            "yourself: forward, a loss of npformer.functional, backward, Adam.step"
         )
-    kind = type(model).__name__
     try:
         loss = model.loss
     except AttributeError as error:

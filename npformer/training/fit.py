@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any
 
-from npformer.core import Seed
+from npformer.core import Seed, get_backend
 from npformer.data.user_arrays import Data
 from npformer.distributed import as_communicator
 from npformer.engine.team import Team
@@ -17,7 +17,6 @@ from npformer.storage.checkpoint_folder import checkpoint_folder, reserved
 from npformer.trainable import Model
 from npformer.trainable.metrics import Metric, name_of
 from npformer.training.arguments import (
-    accumulated,
     by_length,
     check_choices,
     check_patience,
@@ -25,7 +24,6 @@ from npformer.training.arguments import (
     checked_task,
     dropout_generator,
     evaluate_task,
-    feed_of,
     optimizer_for,
     precision_of,
 )
@@ -34,7 +32,6 @@ from npformer.training.callbacks import (
     Callback,
     Function,
     TrainingState,
-    Watchers,
     checked_callbacks,
 )
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
@@ -220,7 +217,7 @@ def fit(
         numbers = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
         optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
         numbers = checked_numbers(numbers, optional, clip_norm)
-        check_choices(shard_moments, on_interrupt=on_interrupt, masks=masks, batches=batches)
+        check_choices(shard_moments, on_interrupt, masks, batches)
         check_patience(patience, validation)
         folder = checkpoint_folder(checkpoint, every, resume)
         of_user = checked_callbacks(callbacks)
@@ -235,14 +232,16 @@ def fit(
         alike = {"seed": seed, "clip_norm": clip_norm, "batches": batches, **numbers}
         begin_together(ranks, model, adam, data=task.samples, validation=task.held_out, **alike)
         used = sharded(adam, ranks, of_user) if shard_moments else adam
-        batch_size, micro_batch = accumulated(micro_batch, **numbers)
+        at_a_time, batch_size = numbers["batch_size"], numbers["batch_size"] * numbers["accumulate"]
+        if batch_size > at_a_time:
+            micro_batch = min(at_a_time, micro_batch or at_a_time)
         drawn = Batches(task, batch_size, by_length(model, task.part, batches), rng, ranks)
-        history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out())
+        history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
         if ranks.size > 1 and processes == "auto":
             processes = False  # MPI does not promise to survive a copied process
         check_every = check_every or (1 if model.backend == "numpy" else 50)
-        losses = LossWatch(task.samples, task.held_out, check_every, ranks)
+        losses = LossWatch(task, check_every, ranks)
         own = {"losses": losses, "recorder": Recorder(losses, task.metric)}
         own["best"] = EarlyStopping(patience, task.metric)
         watching = [*own.values(), ProgressBar(progress and ranks.rank == 0), *of_user]
@@ -250,23 +249,22 @@ def fit(
             place = folder if ranks.rank == 0 else None
             contexts.enter_context(reserved(place, n_bytes(model, task.samples)))
             contexts.enter_context(precision_of(model, precision))
-            feed = contexts.enter_context(feed_of(model.backend))
+            start = get_backend(model.backend).feed  # uploads while the device computes
+            feed = None if start is None else contexts.enter_context(closing(start()))
             team = Team(model, workers, micro_batch, processes=processes, loss=task.loss)
             computing = Workers(contexts.enter_context(team), ranks, used is not adam)
             if folder is not None:
-                given = settings_of(state, drawn, task, micro_batch, clip_norm, seed)
-                of_state = folder, every, drawn, dropout, own, of_user, given, ranks
-                watching.append(checkpoints := Checkpoints(*of_state))
+                given = settings_of(state, drawn, clip_norm, seed, micro_batch=micro_batch)
+                checkpoints = Checkpoints(folder, every, drawn, dropout, own, of_user, given)
                 checkpoints.begin(state, resume)
+                watching.append(checkpoints)
             # A copy evaluates whole batches, if the number of workers is free for it; and
             # processes=True asks for copies that train.
             copies = "auto" if processes and workers == "auto" else False
             at_once = batch_at_evaluation(batch_size, micro_batch)
             evaluate = partial(evaluate_task, model, task, at_once, copies, ranks)
-            watchers = Watchers([*watching, interrupts])
-            parts = drawn, computing, watchers, losses, interrupts, evaluate
-            training = Training(state, *parts, clip_norm, dropout, feed)
-            stop = training.to_the_end(contexts, alone=ranks.size == 1)
+            parts = drawn, computing, [*watching, interrupts], losses, interrupts, evaluate
+            stop = Training(state, *parts, clip_norm, dropout, feed).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()
         if stop is not None and on_interrupt == "raise":

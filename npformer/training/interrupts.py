@@ -19,10 +19,6 @@ class Terminated(SystemExit):
     Its status is what shells report for the signal: 143 for SIGTERM.
     """
 
-    def __init__(self, signum: int) -> None:
-        super().__init__(128 + signum)
-        self.signum = signum
-
 
 class Interrupts(Callback):
     """Signals wait for the end of a step, or of an epoch with its evaluation, which says so then.
@@ -34,20 +30,20 @@ class Interrupts(Callback):
 
     def __init__(self, ranks: Communicator) -> None:
         self._ranks = ranks
-        self._waiting: KeyboardInterrupt | Terminated | None = None
+        self._signum = 0  # of the signal that waits; 0 if none does
         self._held = 0
         self._before: dict[int, Any] = {}
 
     def on_start(self, state: TrainingState) -> None:
         """Say whether a signal has come, to any rank; a rank's `stop` is made known, too."""
         if self._ranks.size > 1:
-            told = self._ranks.agree(self._signum(), state.stopping is not None)
-            if not self._signum() and told[:, 0].any():
-                self._take_over(int(told[:, 0].max()))
+            told = self._ranks.agree(self._signum, state.stopping is not None)
+            if not self._signum and told[:, 0].any():
+                self._signum = int(told[:, 0].max())
             if told[:, 1].any() and not told[:, 1].all():
                 reasons = self._ranks.gather(state.stopping)
                 state._set(_reason=next(reason for reason in reasons if reason is not None))
-        state._set(_signal=self._waiting is not None)
+        state._now.signal = self._signum != 0
 
     after_step = after_epoch = on_start
 
@@ -73,8 +69,10 @@ class Interrupts(Callback):
 
     def take(self) -> KeyboardInterrupt | Terminated | None:
         """Return what a signal that has come raises, once."""
-        waiting, self._waiting = self._waiting, None
-        return waiting
+        signum, self._signum = self._signum, 0
+        if signum == 0:
+            return None
+        return KeyboardInterrupt() if signum == signal.SIGINT else Terminated(128 + signum)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -86,19 +84,9 @@ class Interrupts(Callback):
             self._held -= 1
 
     def _receive(self, signum: int, frame: FrameType | None) -> None:
-        again = self._waiting is not None
-        self._take_over(signum)
+        again, self._signum = self._signum != 0, signum
         if again and not self._held and (waiting := self.take()) is not None:
             raise waiting
-
-    def _signum(self) -> int:
-        """Return the number of the signal that has come; 0 if none has."""
-        if isinstance(self._waiting, Terminated):
-            return self._waiting.signum
-        return 0 if self._waiting is None else int(signal.SIGINT)
-
-    def _take_over(self, signum: int) -> None:
-        self._waiting = KeyboardInterrupt() if signum == signal.SIGINT else Terminated(signum)
 
 
 def word_for(stop: BaseException) -> str:

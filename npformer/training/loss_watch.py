@@ -1,16 +1,17 @@
 """LossWatch: a training stops with an error, which names the cause, when a loss is not finite."""
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, array_module, explained_memory_error, to_numpy
 from npformer.core.inputs import as_given, names_of
-from npformer.data.samples import Samples
 from npformer.distributed import Communicator
 from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
 from npformer.trainable import Model
+from npformer.training.arguments import Task
 from npformer.training.callbacks import Callback, TrainingState
 
 LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
@@ -38,6 +39,7 @@ class NonFiniteLossError(ArithmeticError):
         self.tensor = tensor
 
 
+@dataclass
 class LossWatch(Callback):
     """Reads and checks the losses of steps, several at once because reading waits for a GPU.
 
@@ -47,55 +49,43 @@ class LossWatch(Callback):
         Those that have been read, of the steps of the current epoch.
     """
 
-    def __init__(
-        self, samples: Samples, held_out: Samples | None, every: int, ranks: Communicator
-    ) -> None:
-        self.samples = samples
-        self.held_out = held_out
-        self.ranks = ranks
-        self.every = every
-        self.of_epoch: list[float] = []
-        self._unread: list[tuple[Array, int, Array]] = []
+    task: Task
+    every: int
+    ranks: Communicator
+    of_epoch: list[float] = field(default_factory=list)
+    _unread: list[tuple[Array, int, Array]] = field(default_factory=list)
 
     def before_update(self, state: TrainingState) -> None:
         """Note the loss of a step; check the losses if enough are unread."""
-        self._unread.append((state._latest.loss, state.step, state.rows))
+        self._unread.append((state._now.loss, state.step, state.rows))
         if len(self._unread) >= self.every:
             self.read(state)
 
     def after_epoch(self, state: TrainingState) -> None:
         """Check the validation loss."""
         found = state.evaluation
-        if found is None or self.held_out is None or math.isfinite(found.loss):
+        if found is None or self.task.held_out is None or math.isfinite(found.loss):
             return
-        tensor = non_finite_tensor(state.model, self.held_out)
+        tensor = non_finite_tensor(state.model, self.task.held_out)
         raise NonFiniteLossError(state.step, tensor, _weights_after(state), "the validation loss")
 
     def after_training(self, state: TrainingState) -> None:
         """Check the last losses, and the weights if no loss was computed after the last update."""
-        self.read_all(state)
+        self.read(state)
         if state.best_epoch is None:
             self.check_weights(state)
 
     def state_dict(self) -> Any:
-        """Return the losses of the epoch; `read_all` has been called."""
+        """Return the losses of the epoch; `read` has been called."""
         return list(self.of_epoch)
 
     def load_state_dict(self, state: Any) -> None:
         """Take over the losses of the epoch."""
         self.of_epoch[:] = state
 
-    def read(self, state: TrainingState) -> None:
-        """Check the losses noted so far, before the update of the last one's step."""
-        self._check(state, updates=state.step - 1)
-
-    def read_all(self, state: TrainingState) -> None:
-        """Read and check all losses so far, into `of_epoch`."""
-        self._check(state, updates=state.step)
-
     def epoch_mean(self, state: TrainingState) -> float:
         """Return the mean loss of the epoch that has just ended, and start the next."""
-        self.read_all(state)
+        self.read(state)
         mean = float(np.mean(self.of_epoch))
         self.of_epoch.clear()
         return mean
@@ -105,8 +95,8 @@ class LossWatch(Callback):
         if (wrong := non_finite_parameter(state.model)) is not None:
             raise NonFiniteLossError(state.step, wrong, _weights_after(state), "the update")
 
-    def _check(self, state: TrainingState, updates: int) -> None:
-        """Read and check the unread losses. `updates` is the number of updates made so far."""
+    def read(self, state: TrainingState) -> None:
+        """Read and check all losses so far, into `of_epoch`."""
         if not self._unread:
             return
         first = self._unread[0][0]
@@ -115,6 +105,7 @@ class LossWatch(Callback):
             if not math.isfinite(value):
                 found = self._non_finite_tensor(state.model, rows)
                 notes = _weights_after(state)
+                updates = state.optimizer.steps
                 if updates >= step and not found.startswith("the input "):
                     notes += (
                         f". This was found {updates - step + 1} updates later, when NaN had "
@@ -127,7 +118,7 @@ class LossWatch(Callback):
     def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
         """Return the name of the first tensor that is not finite, and of the rank that has it."""
         with explained_memory_error(model.backend, len(rows)):
-            of_ranks = self.ranks.gather(non_finite_tensor(model, self.samples.of_rows(rows)))
+            of_ranks = self.ranks.gather(non_finite_tensor(model, self.task.samples.of_rows(rows)))
         rank = next((k for k, name in enumerate(of_ranks) if name != LOSS_ITSELF), 0)
         return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]
 
@@ -145,10 +136,9 @@ def non_finite_tensor(model: Model, samples: Any) -> str:
     for piece in pieces:
         inputs = samples.of_rows(piece).inputs
         for name, each in zip(names_of(inputs), inputs, strict=True):
-            if each.x.dtype.kind == "f":
-                kept = each.x if each.padding is None else each.x[each.mask]  # or anything
-                if not np.isfinite(kept).all():
-                    return f"the input {name}"
+            kept = each.x if each.padding is None else each.x[each.mask]  # or anything
+            if kept.dtype.kind == "f" and not np.isfinite(kept).all():
+                return f"the input {name}"
     for piece in pieces:
         with np.errstate(all="ignore"):
             found = first_non_finite(model, *as_given(samples.of_rows(piece).inputs))

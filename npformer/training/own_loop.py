@@ -12,6 +12,7 @@ import numpy as np
 
 from npformer.core import Layer, checks, is_numpy_generator
 from npformer.optim import SCHEDULES, Adam, Schedule, schedule_of
+from npformer.optim.adam import SETTINGS
 from npformer.storage import checkpoint_folder as folders
 from npformer.storage.files import check_writable
 from npformer.storage.generator_state import generator_state, new_generator
@@ -24,7 +25,7 @@ from npformer.storage.models import (
     rebuildable,
     tensors_of,
 )
-from npformer.training.arguments import trains
+from npformer.training.arguments import check_trains
 from npformer.training.history import History
 
 
@@ -79,13 +80,8 @@ def save_checkpoint(
     """
     path = folders.checked_folder(folder, "folder")
     checks.instance("model", model, Layer)
-    if not isinstance(optimizer, Adam):
-        raise TypeError(f"optimizer is a {type(optimizer).__name__}; expected an npformer.Adam")
-    if not trains(optimizer, model):
-        raise ValueError(
-            "optimizer's parameters are not this model's; expected exactly the model's own arrays: "
-            "Adam(model.parameters())"
-        )
+    checks.instance("optimizer", optimizer, Adam, "Write Adam(model.parameters())")
+    check_trains(optimizer, model)
     of_loop = {} if generators is None else generators
     if not isinstance(of_loop, Mapping) or not all(map(is_numpy_generator, of_loop.values())):
         raise TypeError(
@@ -139,30 +135,20 @@ def load_checkpoint(
         )
     file = path / folders.CHECKPOINT
     try:
-        description = dict(stored["model"])
-        tensors = description.pop("tensors")
+        tensors = stored["model"].pop("tensors")
         if model is None:
-            model = model_of(file, description, tensors)
+            model = model_of(file, stored["model"], tensors)
         else:
             fill(file, model, tensors)
         saved = stored["optimizer"]["values"]
-        names = ("lr", "betas", "eps", "weight_decay", "no_decay")
-        options = {name: saved[name] for name in names}
+        options = {name: saved[name] for name in SETTINGS}
         chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule
         optimizer = Adam(model.parameters(), **options, schedule=chosen)
         optimizer.restore(saved, stored["optimizer"]["moments"])
-        history = stored["history"]
-        return Checkpoint(
-            model=model,
-            optimizer=optimizer,
-            generators={
-                name: new_generator(each)
-                for name, each in stored["generators"].items()
-                if "device" not in each
-            },
-            history=None if history is None else History.from_dict(history),
-            notes=stored["notes"],
-        )
+        kept = stored["generators"].items()
+        generators = {name: new_generator(each) for name, each in kept if "device" not in each}
+        history = None if stored["history"] is None else History.from_dict(stored["history"])
+        return Checkpoint(model, optimizer, generators, history, stored["notes"])
     except CheckpointError:
         raise
     except Exception as error:  # a file may say anything

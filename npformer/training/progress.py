@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from npformer.core import checks
@@ -11,22 +12,17 @@ from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.loss_watch import LossWatch
 
 
+@dataclass
 class Recorder(Callback):
     """Writes the history: after the last step of an epoch, and after its evaluation."""
 
-    def __init__(self, losses: LossWatch, metric: Metric) -> None:
-        self.losses = losses
-        self.metric = metric
-        self._before = 0.0  # seconds that the epoch has taken in earlier processes
-        self._began = 0.0  # when the epoch began or went on, on time.perf_counter
-
-    def on_start(self, state: TrainingState) -> None:
-        """Start the clock."""
-        self._began = time.perf_counter()
+    losses: LossWatch
+    metric: Metric
+    _began: float = field(default_factory=time.perf_counter)  # when the epoch began
 
     def before_epoch(self, state: TrainingState) -> None:
-        """Start the clock anew."""
-        self._before, self._began = 0.0, time.perf_counter()
+        """Start the clock."""
+        self._began = time.perf_counter()
 
     def after_step(self, state: TrainingState) -> None:
         """Record an epoch after its last step, before a callback changes lr."""
@@ -34,7 +30,7 @@ class Recorder(Callback):
             history, optimizer = state.history, state.optimizer
             history.train_loss.append(self.losses.epoch_mean(state))
             history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
-            history.seconds.append(self._seconds())
+            history.seconds.append(self.state_dict())
 
     def after_epoch(self, state: TrainingState) -> None:
         """Record the evaluation."""
@@ -48,14 +44,11 @@ class Recorder(Callback):
 
     def state_dict(self) -> Any:
         """Return how long the epoch has taken so far."""
-        return self._seconds()
+        return time.perf_counter() - self._began
 
     def load_state_dict(self, state: Any) -> None:
-        """Take over how long the epoch has taken."""
-        self._before = float(state)
-
-    def _seconds(self) -> float:
-        return self._before + time.perf_counter() - self._began
+        """Take over how long the epoch has taken, as if it had begun so long ago."""
+        self._began = time.perf_counter() - float(state)
 
 
 class ProgressBar(Callback):
@@ -64,7 +57,6 @@ class ProgressBar(Callback):
     def __init__(self, shown: bool) -> None:
         checks.flag("progress", shown)
         self.shown = shown
-        self._bar: Any
 
     def on_start(self, state: TrainingState) -> None:
         """Draw the bar."""

@@ -17,15 +17,13 @@ from npformer.data.samples import Samples, in_short
 from npformer.distributed import Communicator
 from npformer.engine.team import Team
 from npformer.optim import Adam, clip_by_global_norm
+from npformer.optim.adam import SETTINGS
 from npformer.optim.clipping import clip_over_ranks
 from npformer.optim.schedules import factors_of
 from npformer.optim.sharded_adam import ShardedAdam
 from npformer.trainable import Model
 from npformer.training.batches import Picked
 from npformer.training.callbacks import Callback
-
-ADAM = ("lr", "betas", "eps", "weight_decay", "no_decay", "steps")
-"""Settings of Adam that are compared, beside its schedule."""
 
 FACTORS_UP_TO = 10_000
 """Steps for which schedules are compared."""
@@ -70,11 +68,9 @@ class Workers:
 
     def clip(self, gradients: Gradients, max_norm: float | None) -> None:
         """Scale gradients so that their global norm is at most this; None changes nothing."""
-        if max_norm is None:
-            return
-        if self._ranks.size == 1:
+        if max_norm is not None and self._ranks.size == 1:
             clip_by_global_norm(gradients, max_norm)
-        else:
+        elif max_norm is not None:
             clip_over_ranks(gradients, max_norm, self._ranks, own_shard=self.sharded)
 
 
@@ -84,8 +80,7 @@ def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     if ranks.size == 1 or isinstance(seed, int | np.integer):
         return own
     of_first = ranks.first(own)
-    same = of_first.bit_generator.state == own.bit_generator.state
-    return own if same else of_first
+    return own if of_first.bit_generator.state == own.bit_generator.state else of_first
 
 
 def begin_together(ranks: Communicator, model: Model, optimizer: Adam, **given: Any) -> None:
@@ -135,6 +130,6 @@ def _comparable(value: Any) -> Any:
         kind = f"{value.dtype} on {value.backend}"
         return f"{len(shapes)} parameters, {kind} (digest of their shapes {digest})"
     if isinstance(value, Adam):
-        settings = {name: getattr(value, name) for name in ADAM}
+        settings = {name: getattr(value, name) for name in (*SETTINGS, "steps")}
         return f"Adam({settings}, schedule={factors_of(value.schedule, FACTORS_UP_TO)})"
     return value if isinstance(value, str | int | float | None) else described(value)
