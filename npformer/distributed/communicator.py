@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from npformer.core import Array
+from npformer.core import Array, to_numpy
 
 Value = TypeVar("Value")
 
@@ -84,8 +84,8 @@ class Communicator:
         """Fill a vector: each rank gives its `shard` of it."""
 
     def join_shards(self, x: Array, n: int) -> Array | None:
-        """Return the vector of n entries whose `shard` each rank gives: rank 0 alone gets it."""
-        return x
+        """Return the vector of n entries whose `shard` each rank gives: a copy, to rank 0 alone."""
+        return np.array(to_numpy(x))
 
     def concatenate(self, x: np.ndarray) -> np.ndarray:
         """Return the rows of all ranks' arrays, in the order of ranks."""

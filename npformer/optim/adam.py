@@ -15,12 +15,8 @@ from npformer.optim.clipping import (
     check_writable,
     non_finite_gradient,
 )
-from npformer.optim.moments import FLAT, Moments, parts
-from npformer.optim.schedules import (
-    Schedule,
-    factor_at,
-    schedule_of,
-)
+from npformer.optim.moments import FLAT, Moments
+from npformer.optim.schedules import Schedule, factor_at, schedule_of
 from npformer.optim.weight_decay import checked_patterns, shrink_some
 
 SETTINGS = ("lr", "betas", "eps", "weight_decay", "no_decay")
@@ -109,8 +105,7 @@ class Adam:
         schedule: Schedule | str | None = None,
         no_decay: Sequence[str] = (),
     ) -> None:
-        checks.instance("parameters", parameters, Mapping, "Write Adam(model.parameters())")
-        check_arrays("parameter", "parameters", parameters)
+        check_arrays("parameter", "parameters", parameters, "Write Adam(model.parameters())")
         check_writable("parameter", parameters.items())
         checks.number("lr", lr, above=0.0)
         self._set(lr, betas, eps, weight_decay)
@@ -130,10 +125,8 @@ class Adam:
             checks.rate("betas", beta)
         checks.not_negative("weight_decay", weight_decay)
         # Python's numbers, because NumPy's would turn float32 arrays into float64.
-        self.lr = float(lr)
+        self.lr, self.eps, self.weight_decay = float(lr), float(eps), float(weight_decay)
         self.betas = (float(betas[0]), float(betas[1]))
-        self.eps = float(eps)
-        self.weight_decay = float(weight_decay)
 
     def current_lr(self) -> float:
         """Return the learning rate of the next step."""
@@ -150,7 +143,8 @@ class Adam:
         """
         pieces = self._pieces(gradients)
         lr = self.current_lr()
-        self._check_finite(pieces)
+        if problem := self._not_finite(pieces):
+            raise problem
         self.steps += 1
         beta1, beta2 = self.betas
         # The step of the docstring, multiplied above and below by root = sqrt(1 - beta2^t), is
@@ -160,7 +154,7 @@ class Adam:
         shrink = 1.0 - lr * self.weight_decay
         if self.no_decay and shrink != 1.0:
             for name, theta, _ in pieces:
-                shrink_some(self._parts(name, theta), self.no_decay, shrink)
+                shrink_some(self._moments.parts(name, theta), self.no_decay, shrink)
             shrink = 1.0
         for name, theta, g in pieces:
             m, v = self._moments.of(name, theta)
@@ -185,13 +179,12 @@ class Adam:
         which they were. ValueError says what does not fit, and nothing has changed then.
         """
         if not isinstance(values, Mapping) or set(values) != set(VALUES):
-            found = [*values] if isinstance(values, Mapping) else values
-            raise ValueError(f"the optimizer's values are {found}; expected {list(VALUES)}")
+            raise ValueError(f"the optimizer's values are {values}; expected {list(VALUES)}")
         steps = checks.whole("steps", values["steps"], at_least=0)
         if problem := self._moments.misfit(arrays):
             raise ValueError(
                 f"the optimizer's moments are not those of these parameters: {problem}. Restore "
-                "them beside the model that they were saved with"
+                "the model as well that they were saved with"
             )
         self._set(*(values[name] for name in ("lr", "betas", "eps", "weight_decay")))
         self._moments.load(arrays)
@@ -208,31 +201,27 @@ class Adam:
         self._check(gradients)
         return [(FLAT, flat, self.parameters.gather(gradients))]
 
-    def _parts(self, place: str, x: Array) -> dict[str, Array]:
-        """Return what a piece of an array holds for each parameter."""
-        return parts(self.parameters, place, x)
-
-    def _check_finite(self, pieces: list[tuple[str, Array, Array]]) -> None:
-        """Check that gradients on the host are finite, and what their squares make of v."""
+    def _not_finite(self, pieces: list[tuple[str, Array, Array]]) -> ArithmeticError | None:
+        """Return the error if gradients on the host, or what they make of v, are not finite."""
         # One look: the sum of all squares overflows if one of them does.
         if all(math.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
-            return
+            return None
+        beta2 = self.betas[1]
         for place, theta, g in (piece for piece in pieces if type(piece[2]) is np.ndarray):
-            of_v = self._parts(place, self._moments.of(place, theta)[1])
-            for name, part in self._parts(place, g).items():
-                beta2 = self.betas[1]
+            of_v = self._moments.parts(place, self._moments.of(place, theta)[1])
+            for name, part in self._moments.parts(place, g).items():
                 with np.errstate(over="ignore", invalid="ignore"):
                     v = beta2 * of_v[name] + (math.sqrt(1.0 - beta2) * part) ** 2
                 if not np.isfinite(v).all():
-                    raise non_finite_gradient(name, part, "its square")
+                    return non_finite_gradient(name, part, "its square")
+        return None
 
     def _check(self, gradients: Mapping[str, Array]) -> None:
         """Check that there is one gradient for each parameter, of its shape, dtype and backend."""
         check_gradients(gradients)
         if problem := checks.misfits(gradients, self.parameters):
             raise ValueError(
-                f"gradients do not fit the parameters: {problem}. Take parameters and gradients "
-                "from one model"
+                f"gradients do not fit the parameters: {problem}. Take both from one model"
             )
         for name, theta in self.parameters.items():  # on one backend
             backend_of(**{f"parameter {name}": theta, f"the gradient of {name}": gradients[name]})

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -146,15 +147,15 @@ def _arrays(gradients: Mapping[str, Array]) -> list[Array]:
     return list(gradients.values())
 
 
-def check_gradients(gradients: Mapping[str, Array]) -> None:
+def check_gradients(gradients: object) -> None:
     """Check what is called ``gradients`` like `check_arrays`."""
     advice = "Pass what loss_and_gradients returns: arrays by name"
-    checks.instance("gradients", gradients, Mapping, advice)
-    check_arrays("the gradient of", "gradients", gradients)
+    check_arrays("the gradient of", "gradients", gradients, advice)
 
 
-def check_arrays(each: str, all_of_them: str, named: Mapping[str, object]) -> None:
+def check_arrays(each: str, all_of_them: str, named: Any, advice: str) -> None:
     """Check that a mapping has arrays of float32 or float64, on one backend."""
+    checks.instance(all_of_them, named, Mapping, advice)
     if not named:
         raise ValueError(f"{all_of_them} is empty; expected at least one array")
     described = {f"{each} {name}": array for name, array in named.items()}
@@ -169,7 +170,5 @@ def check_writable(what: str, named: Iterable[tuple[str, Array]]) -> None:
     """Check that arrays may be changed in place."""
     for name, array in named:
         if not getattr(array.flags, "writeable", True):
-            raise ValueError(
-                f"{what} {name} is read-only; expected an array that is changed in place. Pass a "
-                "copy"
-            )
+            message = "is read-only; expected an array that is changed in place. Pass a copy"
+            raise ValueError(f"{what} {name} {message}")

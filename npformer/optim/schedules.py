@@ -32,7 +32,7 @@ class warmup_inverse_sqrt:
     warmup: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "warmup", checks.positive("warmup", self.warmup))
+        vars(self).update(warmup=checks.positive("warmup", self.warmup))
 
     def __call__(self, step: int) -> float:
         """Return the factor of a step."""
@@ -60,8 +60,7 @@ class cosine:
                 "end: the only step would change nothing"
             )
         warmup = checks.whole("warmup", self.warmup, at_least=0, at_most=total - 1)
-        for name, value in (("total", total), ("warmup", warmup), ("final", float(self.final))):
-            object.__setattr__(self, name, value)
+        vars(self).update(total=total, warmup=warmup, final=float(self.final))
 
     def __call__(self, step: int) -> float:
         """Return the factor of a step."""
@@ -88,12 +87,7 @@ class linear(cosine):
 
 SCHEDULES: Registry[Schedule] = Registry(
     "schedule",
-    {
-        "constant": constant,
-        "warmup_inverse_sqrt": warmup_inverse_sqrt,
-        "cosine": cosine,
-        "linear": linear,
-    },
+    {each.__name__: each for each in (constant, warmup_inverse_sqrt, cosine, linear)},
     table="npformer.optim.SCHEDULES",
     function="a function of the step that returns a factor",
 )

@@ -8,12 +8,12 @@ Each entry's update is the same, so the parameters are equal bit for bit with an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Parameters, array_module
+from npformer.core import Array, Parameters
 from npformer.distributed import Communicator
 from npformer.optim.adam import Adam
 from npformer.optim.moments import FLAT, Moments
@@ -22,46 +22,56 @@ from npformer.optim.moments import FLAT, Moments
 class ShardedMoments(Moments):
     """m and v of this rank's shard of the flat buffer. No rank ever makes room for all of them."""
 
-    def __init__(self, parameters: Parameters, ranks: Communicator) -> None:
+    _parameters: Parameters
+
+    def __init__(self, parameters: Any, ranks: Communicator) -> None:
         super().__init__(parameters)
-        self._named_parameters, self._ranks = parameters, ranks
+        self._ranks = ranks
+
+    def places(self) -> list[tuple[str, Array]]:
+        """Return FLAT, and this rank's shard of the buffer."""
+        flat = flat_buffer(self._parameters)
+        return [(FLAT, flat[self._ranks.shard(flat.size)])]
+
+    def parts(self, place: str, x: Array) -> dict[str, Array]:
+        """Return what a vector of the shard holds for each parameter, as vectors."""
+        return {name: x[at] for name, _, at in self._overlaps()}
+
+    def save(self) -> dict[str, np.ndarray]:
+        """Return the moments of all ranks, on rank 0 alone; the others get none."""
+        m, v = (self._ranks.join_shards(x, self._parameters.size) for x in self._pairs[FLAT])
+        whole = Moments(self._parameters)
+        whole._pairs = {} if m is None else {FLAT: (m, v)}
+        return whole._named()
+
+    def load(self, named: Mapping[str, Array]) -> None:
+        """Take what belongs to this rank's shard."""
+        entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in "mv"}
+        at_hand = named.keys() & entries.keys()
+        super().load({name: named[name].reshape(-1)[entries[name]] for name in at_hand})
 
     def gathered(self) -> Moments:
         """Return the moments of all ranks, on each of them."""
-        whole, flat = Moments(self._parameters), _flat(self._parameters)
-        m, v = (array_module(flat).zeros_like(flat) for _ in "mv")
-        for of_all, x in zip((m, v), self.of(FLAT, flat), strict=True):
-            of_all[self._ranks.shard(flat.size)] = x
+        whole, flat = Moments(self._parameters), flat_buffer(self._parameters)
+        for of_all, own in zip(whole.of(FLAT, flat), self.of(FLAT, flat), strict=True):
+            of_all[self._ranks.shard(flat.size)] = own
             self._ranks.all_gather(of_all)
-        whole._pairs[FLAT] = m, v
         return whole
 
-    def _whole(self, x: Array) -> np.ndarray | None:
-        found = self._ranks.join_shards(x, _flat(self._parameters).size)
-        return super()._whole(found) if found is x else found
-
-    def _lay_out(self, named: Mapping[str, tuple[Array, Array]]) -> None:
-        flat = _flat(self._parameters)
-        own = self._ranks.shard(flat.size)
-        like = next(iter(named.values()))[0] if named else flat
-        pair = tuple(array_module(like).zeros(own.stop - own.start, flat.dtype) for _ in "mv")
-        if named:
-            for name, entries, at in self._named_parameters.overlaps(own):
-                for x, whole in zip(pair, named[name], strict=True):
-                    x[at] = whole.reshape(-1)[entries]
-        self._pairs[FLAT] = pair[0], pair[1]
+    def _overlaps(self) -> Iterator[tuple[str, slice, slice]]:
+        own = self._ranks.shard(flat_buffer(self._parameters).size)
+        return self._parameters.overlaps(own)
 
 
 class LentMoments(Moments):
     """Moments that a training has shared out over its ranks, until it gives them back."""
 
-    def _named(self) -> dict[str, tuple[Array, Array]]:
+    def _named(self) -> dict[str, Array]:
         if not self._pairs:
             raise RuntimeError(
                 "this optimizer's moments are shared out over the ranks of a training with "
-                "shard_moments, which gives them back at its end; expected state.optimizer, which "
-                "has them until then. If the training ended with an error, they are lost: make a "
-                "new Adam, or restore this one from a checkpoint"
+                "shard_moments; expected state.optimizer, which has them until its end. After an "
+                "error there, they are lost: make a new Adam, or restore this one from a checkpoint"
             )
         return super()._named()
 
@@ -80,6 +90,8 @@ class ShardedAdam(Adam):
     ranks : Communicator
     """
 
+    _moments: ShardedMoments
+
     def __init__(self, optimizer: Adam, ranks: Communicator) -> None:
         if type(optimizer) is not Adam:
             raise TypeError(
@@ -88,53 +100,35 @@ class ShardedAdam(Adam):
             )
         self.__dict__.update(optimizer.__dict__)
         self._ranks, self._taken_from = ranks, optimizer
-        self._sharded = ShardedMoments(self.parameters, ranks)  # type: ignore[arg-type]
-        self._sharded._lay_out(optimizer._moments._named())
-        self._moments = self._sharded
+        self._moments = ShardedMoments(self.parameters, ranks)
+        self._moments.load(optimizer._moments._named())
         optimizer._moments = LentMoments(self.parameters)  # the memory is free
 
     def give_back(self) -> None:
         """Give steps, settings and whole moments back to the optimizer that they came from."""
-        of_self = {**self.__dict__, "_moments": self._sharded.gathered()}
-        for name in ("_ranks", "_taken_from", "_sharded"):
-            of_self.pop(name)
-        self._taken_from.__dict__.update(of_self)
+        own = ("_ranks", "_taken_from")
+        taken = {name: value for name, value in vars(self).items() if name not in own}
+        vars(self._taken_from).update(taken, _moments=self._moments.gathered())
 
     def step(self, gradients: Mapping[str, Array]) -> None:
         """Update the own shard of all parameters, and get the other ranks' shards."""
         super().step(gradients)
-        self._ranks.all_gather(_flat(self.parameters))
+        self._ranks.all_gather(flat_buffer(self.parameters))
 
     def _pieces(self, gradients: Mapping[str, Array]) -> list[tuple[str, Array, Array]]:
         ((place, theta, g),) = super()._pieces(gradients)
-        own = self._own()
+        own = self._ranks.shard(g.size)
         return [(place, theta[own], g[own])]
 
-    def _parts(self, place: str, x: Array) -> dict[str, Array]:
-        """Return what a vector of the shard holds for each parameter, as vectors."""
-        assert isinstance(self.parameters, Parameters)
-        return {name: x[at] for name, _, at in self.parameters.overlaps(self._own())}
-
-    def _check_finite(self, pieces: list[tuple[str, Array, Array]]) -> None:
-        """Check gradients on the host; if one rank's are not finite, all raise the same error."""
+    def _not_finite(self, pieces: list[tuple[str, Array, Array]]) -> ArithmeticError | None:
+        """Return the same error on all ranks, that of the first one which has one."""
         ((_, _, g),) = pieces
-        if type(g) is not np.ndarray:
-            return
-        if self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
-            return
-        problem = None
-        try:
-            super()._check_finite(pieces)
-        except ArithmeticError as error:
-            problem = error
-        for first in filter(None, self._ranks.gather(problem)):
-            raise first
-
-    def _own(self) -> slice:
-        return self._ranks.shard(_flat(self.parameters).size)
+        if type(g) is not np.ndarray or self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
+            return None
+        return next(filter(None, self._ranks.gather(super()._not_finite(pieces))), None)
 
 
-def _flat(parameters: Any) -> Array:
+def flat_buffer(parameters: Any) -> Array:
     """Return the buffer of all parameters; ValueError if they do not lie in one."""
     if not isinstance(parameters, Parameters) or (flat := parameters.flat) is None:
         raise ValueError(
