@@ -36,22 +36,22 @@ BUDGET: dict[str, int] = {
     "mixers": 653,
     "models": 553,
     "museum": 686,
-    "optim": 492,
+    "optim": 453,
     "pipelines": 871,
     "proof": 1182,
     "reporting": 777,
     "sklearn": 630,
-    "storage": 659,
+    "storage": 657,
     "text": 338,
     "text_encoder": 59,
     "tools": 2287,
     "trainable": 526,
-    "training": 1319,
+    "training": 1179,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 22_762
+IN_ALL = 22_581
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

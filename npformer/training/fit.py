@@ -244,7 +244,7 @@ def fit(
         losses = LossWatch(task, check_every, ranks)
         own = {"losses": losses, "recorder": Recorder(losses, task.metric)}
         own["best"] = EarlyStopping(patience, task.metric)
-        watching = [*own.values(), ProgressBar(progress and ranks.rank == 0), *of_user]
+        watching = [*own.values(), ProgressBar(progress, ranks.rank), *of_user]
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
             place = folder if ranks.rank == 0 else None
             contexts.enter_context(reserved(place, n_bytes(model, task.samples)))

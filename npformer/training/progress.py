@@ -54,9 +54,9 @@ class Recorder(Callback):
 class ProgressBar(Callback):
     """Shows all steps of the training, and the losses of the last epoch."""
 
-    def __init__(self, shown: bool) -> None:
+    def __init__(self, shown: bool, rank: int = 0) -> None:
         checks.flag("progress", shown)
-        self.shown = shown
+        self.shown = shown and rank == 0
 
     def on_start(self, state: TrainingState) -> None:
         """Draw the bar."""
