@@ -39,7 +39,7 @@ from npformer.inspection.summary import summary
 from npformer.inspection.trace import trace
 from npformer.interop import from_pretrained
 from npformer.mixers import MIXERS
-from npformer.models import Encoder, EncoderBlock, EncoderConfig
+from npformer.models import Decoder, DecoderBlock, Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
 from npformer.optim import Adam, NonFiniteGradientError, clip_by_global_norm
 from npformer.pipelines import SeriesClassifier, TextClassifier
@@ -48,7 +48,13 @@ from npformer.reporting import report
 from npformer.storage.model_file import CheckpointError, CheckpointWarning
 from npformer.storage.models import load, read_notes, save
 from npformer.text_encoder import TextEncoder
-from npformer.trainable import Model, SequenceClassifier, predict_to_file
+from npformer.trainable import (
+    EncoderDecoder,
+    LanguageModel,
+    Model,
+    SequenceClassifier,
+    predict_to_file,
+)
 from npformer.training import (
     Callback,
     Evaluation,
@@ -72,14 +78,18 @@ __all__ = [
     "CheckpointError",
     "CheckpointWarning",
     "Context",
+    "Decoder",
+    "DecoderBlock",
     "Encoder",
     "EncoderBlock",
     "EncoderConfig",
+    "EncoderDecoder",
     "Evaluation",
     "GradcheckError",
     "GradcheckReport",
     "Gradients",
     "History",
+    "LanguageModel",
     "Layer",
     "Model",
     "NonFiniteGradientError",

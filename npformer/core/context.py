@@ -103,6 +103,16 @@ class Context:
             memory_types=None,
         )
 
+    def swapped(self) -> Self:
+        """Return the context for a layer to which the memory comes first, such as a decoder."""
+        return replace(
+            self,
+            padding=self.memory_padding,
+            types=self.memory_types,
+            memory_padding=self.padding,
+            memory_types=self.types,
+        )
+
     def dropout_generator(self, shared: bool = False) -> Any:
         """Return the generator while training, and None at evaluation.
 

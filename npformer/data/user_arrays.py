@@ -14,7 +14,7 @@ Data = Sequence[Any]
 model with two inputs, x, mask and types are tuples with one for each."""
 
 
-def labelled(model: Layer, name: str, data: Data) -> tuple[tuple[Sequences, ...], Any]:
+def labelled(model: Any, name: str, data: Data) -> tuple[tuple[Sequences, ...], Any]:
     """Return the inputs and the targets of some data, after checking their types and lengths."""
     if not isinstance(data, tuple | list) or len(data) not in (2, 3, 4):
         size = f" of {len(data)}" if isinstance(data, tuple | list) else ""
@@ -22,7 +22,7 @@ def labelled(model: Layer, name: str, data: Data) -> tuple[tuple[Sequences, ...]
             f"{name} is a {type(data).__name__}{size}; expected (x, y) or (x, y, mask), or with "
             "token types (x, y, mask, types)"
         )
-    x, y, mask, types = (*data, None, None)[:4]
+    x, y, mask, types = model.arranged(*(*data, None, None)[:4])
     inputs = unlabelled(model, name, x, mask, types)
     _check(f"y in {name}", y, len(inputs[0].x))
     return inputs, y

@@ -8,10 +8,14 @@ from npformer.engine.fast_layers import FastDropout, FastLayerNorm
 from npformer.engine.twin_classes import TABLE, Child, Children, Fast, FirstChild, Saved
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.models import (
+    Decoder,
+    DecoderBlock,
     Encoder,
     EncoderBlock,
     InputEmbedding,
+    NextToken,
     SequenceModel,
+    Transformer,
     post_norm,
     post_norm_backward,
     pre_norm,
@@ -126,7 +130,18 @@ class FastEncoder(Fast, Encoder):
         return without_padding(x, hidden), None
 
 
+class FastDecoderBlock(FastBlock, DecoderBlock):
+    """`DecoderBlock` with the residual sums of `FastBlock`."""
+
+    __slots__ = ()
+    cross_attention = Child()
+    cross_attention_dropout = Child()
+    cross_attention_norm = Child()
+
+
 TABLE.add(EncoderBlock, FastBlock)
+TABLE.add(DecoderBlock, FastDecoderBlock)
+TABLE.add_container(Decoder, "final_norm", lists=("blocks",))
 TABLE.add(Encoder, FastEncoder)
 TABLE.add_container(
     InputEmbedding,
@@ -134,3 +149,10 @@ TABLE.add_container(
     tokens=FirstChild(),
 )
 TABLE.add_container(SequenceModel, "embed", "encoder", "pool", "classify", embed=FirstChild())
+TABLE.add_container(NextToken, "embed", "encoder", "output", embed=FirstChild())
+TABLE.add_container(
+    Transformer,
+    *("source", "encoder", "target", "decoder", "output"),
+    source=FirstChild(),
+    target=FirstChild(),
+)

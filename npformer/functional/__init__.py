@@ -62,7 +62,7 @@ from npformer.functional.factorized_random_synthesizer import (
 )
 from npformer.functional.fourier import fourier_mixing, fourier_mixing_backward
 from npformer.functional.hartley import hartley_mixing, hartley_mixing_backward
-from npformer.functional.heads import merge_heads, split_heads
+from npformer.functional.heads import merge_heads, over_heads, split_heads
 from npformer.functional.layer_norm import layer_norm, layer_norm_backward
 from npformer.functional.linear import linear, linear_backward
 from npformer.functional.linear_mixing import linear_mixing, linear_mixing_backward
@@ -91,7 +91,7 @@ from npformer.functional.random_synthesizer import (
 from npformer.functional.softmax import softmax, softmax_backward
 
 # First what is not a pair, then one line for each pair.
-__all__ = ["NO_LABEL", "averaging_weights", "merge_heads", "split_heads"]
+__all__ = ["NO_LABEL", "averaging_weights", "merge_heads", "over_heads", "split_heads"]
 __all__ += ["linear", "linear_backward"]
 __all__ += ["conv1d", "conv1d_backward"]
 __all__ += ["relu", "relu_backward"]

@@ -55,7 +55,12 @@ def attention_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array]
 
 
 def scaled_dot_product_attention(
-    query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None = None,
+    causal: bool = False,
+    begin: int = 0,
 ) -> tuple[Array, Any]:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_head)) V.
 
@@ -65,8 +70,8 @@ def scaled_dot_product_attention(
     key : array, shape (..., key_length, d_head)
     value : array, shape (..., key_length, d_value)
         Leading axes, such as batch and heads, are the same in all three.
-    mask, causal
-        As in `average`.
+    mask, causal, begin
+        As in `average`: with `causal`, query i sees keys 0 to begin + i.
 
     Returns
     -------
@@ -76,11 +81,10 @@ def scaled_dot_product_attention(
     if mask is not None:
         check_mask(mask, (*query.shape[:-1], key.shape[-2]), reference=query)
         # What no pair uses may be NaN, and 0 * NaN would be NaN in dQ and dK.
-        triangle = array_module(query).tri(query.shape[-2], key.shape[-2], dtype=bool)
-        queries, keys = visible(mask & triangle if causal else mask)
+        queries, keys = visible(_mask_of(slice(0, query.shape[-2]), key, mask, causal, begin))
         query, key = only(queries, query), only(keys, key)
     scores, scores_cache = attention_scores(query, key)
-    y, average_cache = average(scores, value, mask, causal)
+    y, average_cache = average(scores, value, mask, causal, begin=begin)
     return y, (scores_cache, average_cache)
 
 
@@ -101,12 +105,13 @@ def blockwise_attention(
     mask: Array | None = None,
     causal: bool = False,
     block: int = 256,
+    begin: int = 0,
 ) -> tuple[Array, Any]:
     """`scaled_dot_product_attention` with less memory, for long sequences.
 
     Parameters
     ----------
-    query, key, value, mask, causal
+    query, key, value, mask, causal, begin
         As in `scaled_dot_product_attention`.
     block : int
         Number of queries at a time. Memory for weights grows with block * key_length.
@@ -117,6 +122,7 @@ def blockwise_attention(
     are dropped, and computed again in the backward pass (Rabe and Staats, 2021, arXiv 2112.05682).
     """
     block = checks.positive("block", block)
+    begin = checks.whole("begin", begin, at_least=0)
     checks.flag("causal", causal)
     check_attention(query, key, value)
     xp = array_module(query)
@@ -126,20 +132,20 @@ def blockwise_attention(
     y = xp.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype)
     for rows in _blocks(query, block):
         y[..., rows, :], _ = scaled_dot_product_attention(
-            query[..., rows, :], key, value, _mask_of(rows, key, mask, causal)
+            query[..., rows, :], key, value, _mask_of(rows, key, mask, causal, begin)
         )
-    return y, (query, key, value, mask, causal, block)
+    return y, (query, key, value, mask, causal, block, begin)
 
 
 def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """dQ block by block. All blocks use K and V, so dK and dV are sums over the blocks."""
-    query, key, value, mask, causal, block = cache
+    query, key, value, mask, causal, block, begin = cache
     xp = checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
     dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)
     for rows in _blocks(query, block):
         # y[rows] = scaled_dot_product_attention(query[rows], key, value), whose cache was dropped
         _, again = scaled_dot_product_attention(
-            query[..., rows, :], key, value, _mask_of(rows, key, mask, causal)
+            query[..., rows, :], key, value, _mask_of(rows, key, mask, causal, begin)
         )
         dquery[..., rows, :], dk, dv = scaled_dot_product_attention_backward(
             dy[..., rows, :], again
@@ -169,12 +175,12 @@ def _blocks(query: Array, block: int) -> list[slice]:
     return [slice(start, min(start + block, length)) for start in range(0, length, block)]
 
 
-def _mask_of(rows: slice, key: Array, mask: Array | None, causal: bool) -> Array | None:
+def _mask_of(rows: slice, key: Array, mask: Array | None, causal: bool, begin: int) -> Array | None:
     """Return what the queries in `rows` may see."""
     if mask is not None and mask.ndim > 1 and mask.shape[-2] != 1:
         mask = mask[..., rows, :]
     if not causal:
         return mask
-    xp = array_module(key)
-    triangle = xp.arange(rows.start, rows.stop)[:, None] >= xp.arange(key.shape[-2])
+    xp, at = array_module(key), begin + rows.start
+    triangle = xp.tri(rows.stop - rows.start, key.shape[-2], at, dtype=bool)
     return triangle if mask is None else mask & triangle

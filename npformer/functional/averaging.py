@@ -18,6 +18,7 @@ def average(
     causal: bool = False,
     rate: float = 0.0,
     generator: Any = None,
+    begin: int = 0,
 ) -> tuple[Array, Any]:
     """Y = softmax(S) V over the last axis of S; Y = dropout(softmax(S)) V with a rate.
 
@@ -29,7 +30,10 @@ def average(
     mask : bool array, broadcastable to (..., query_length, key_length), optional
         True = keep.
     causal : bool
-        Query i sees only keys 0 to i.
+        Query i sees only keys 0 to begin + i.
+    begin : int
+        The token that the first query belongs to. It is 0 where queries and keys are of the same
+        tokens; where the keys of n earlier tokens were kept, it is n.
     rate, generator
         As in `dropout`, of the weights of each sample. The rest are scaled, so a row still sums to
         1 on average (Vaswani et al. drop what comes after; BERT and PyTorch have both).
@@ -40,7 +44,7 @@ def average(
         0 for a query that sees no key; its gradients are 0 too.
     """
     leading = check_average(scores, value, mask)
-    allowed = mask if causal is False else allowed_pairs(mask, causal, scores)
+    allowed = mask if causal is False else allowed_pairs(mask, causal, scores, begin)
     weights, softmax_cache = softmax(scores, mask=allowed)
     used, queries, kept, dropout_cache = value, None, weights, None
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
@@ -119,12 +123,13 @@ def check_average(scores: Array, value: Array, mask: Array | None) -> tuple[int,
     return leading
 
 
-def allowed_pairs(mask: Array | None, causal: bool, scores: Array) -> Array | None:
+def allowed_pairs(mask: Array | None, causal: bool, scores: Array, begin: int = 0) -> Array | None:
     """Combine `mask` with the causal triangle; None lets every query see every key."""
     if causal is False:
         return mask
     checks.flag("causal", causal)
-    triangle = array_module(scores).tri(*scores.shape[-2:], dtype=bool)
+    begin = checks.whole("begin", begin, at_least=0)
+    triangle = array_module(scores).tri(*scores.shape[-2:], begin, dtype=bool)
     return triangle if mask is None else mask & triangle
 
 

@@ -22,3 +22,8 @@ def merge_heads(x: Array) -> Array:
         checks.shape("x", x, ("batch", "heads", "length", "d_head"))
     batch, n_heads, length, d_head = x.shape
     return x.transpose(0, 2, 1, 3).reshape(batch, length, n_heads * d_head)
+
+
+def over_heads(mask: Array | None) -> Array | None:
+    """(batch, key_length) -> (batch, 1, 1, key_length): for all heads and all queries."""
+    return None if mask is None else mask[:, None, None, :]

@@ -6,8 +6,9 @@ A layer that draws weights takes a `seed`, which is a whole number or a NumPy ge
 
 from npformer.layers.activation import ACTIVATIONS, GELU, ReLU, Tanh
 from npformer.layers.conv1d import Conv1d
+from npformer.layers.cross_attention import BlockwiseCrossAttention, CrossAttention
 from npformer.layers.dropout import Dropout, TokenDropout
-from npformer.layers.embedding import Embedding, Positions, TokenTypes
+from npformer.layers.embedding import Embedding, Positions, TiedOutput, TokenTypes
 from npformer.layers.feed_forward import FFNS, PositionwiseFeedForward
 from npformer.layers.layer_norm import LayerNorm
 from npformer.layers.linear import Linear
@@ -29,7 +30,9 @@ __all__ = [
     "FFNS",
     "GELU",
     "POOLINGS",
+    "BlockwiseCrossAttention",
     "Conv1d",
+    "CrossAttention",
     "Dropout",
     "Embedding",
     "EveryToken",
@@ -46,6 +49,7 @@ __all__ = [
     "ReLU",
     "Sequential",
     "Tanh",
+    "TiedOutput",
     "TimeDistributed",
     "TokenDropout",
     "TokenTypes",

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from npformer import functional as F
 from npformer.core import (
     Array,
@@ -60,6 +62,44 @@ class Embedding(Layer):
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         # y = scale * rows
         gradients.add(self.weight, F.embedding_backward(self.scale * dy, cache))
+
+
+class TiedOutput(Layer):
+    """y = x table^T + b: a logit for each token, by the table of an embedding (Press & Wolf, 2017).
+
+    The table is used twice, so its gradient is a sum: of what its rows get as embeddings, and as
+    columns of this map.
+
+    Parameters
+    ----------
+    embedding : Embedding
+    bias : bool
+        Whether there is b, (vocab_size,), 0 at first.
+
+    Attributes
+    ----------
+    weight : Parameter, shape (vocab_size, d_model)
+        The embedding's own.
+    bias : Parameter or None
+    """
+
+    def __init__(self, embedding: Embedding, bias: bool = False) -> None:
+        checks.instance("embedding", embedding, Embedding)
+        checks.flag("bias", bias)
+        self.weight = embedding.weight
+        self.bias: Parameter | None = None
+        if bias:
+            self.bias = Parameter(np.zeros(self.weight.shape[0], dtype=self.weight.dtype))
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return F.linear(x, self.weight.value.T, None if self.bias is None else self.bias.value)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        dx, dW, *db = F.linear_backward(dy, cache)
+        gradients.add(self.weight, dW.T)
+        if self.bias is not None:
+            gradients.add(self.bias, *db)
+        return dx
 
 
 class Positions(Layer):

@@ -7,8 +7,8 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.layers import Linear
-from npformer.mixers.averaging import AveragingMixer, Scores, over_heads
-from npformer.mixers.mixer import MixerSettings, check_heads
+from npformer.mixers.averaging import AveragingMixer, Scores
+from npformer.mixers.mixer import MixerSettings
 
 LONG = 2048
 """From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`. From about
@@ -31,7 +31,7 @@ class AttentionScores(Scores):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        check_heads(d_model, n_heads)
+        checks.heads(d_model, n_heads)
         init = initializers.INITIALIZERS.make(initializer)
         rng = initializers.generator(seed)
         self.n_heads = n_heads
@@ -139,7 +139,7 @@ class BlockwiseAttention(Attention):
             F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
             F.split_heads(key, self.n_heads),
             F.split_heads(value, self.n_heads),
-            mask=over_heads(context.mask),
+            mask=F.over_heads(context.mask),
             causal=self.causal,
         )
         return F.merge_heads(heads), (query_cache, key_cache, value_cache, heads_cache)

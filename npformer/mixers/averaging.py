@@ -23,7 +23,7 @@ from npformer.core import (
 )
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
-from npformer.mixers.mixer import Mixer, MixerSettings, check_heads
+from npformer.mixers.mixer import Mixer, MixerSettings
 
 
 class Scores(Layer):
@@ -81,7 +81,7 @@ class AveragingMixer(Mixer):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        check_heads(d_model, n_heads)
+        checks.heads(d_model, n_heads)
         checks.rate("attention_dropout", attention_dropout)
         checks.instance("scores", scores, Scores)
         checks.flag("causal", causal)
@@ -132,7 +132,7 @@ class AveragingMixer(Mixer):
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         by_head = F.split_heads(value, self.n_heads)  # [batch, heads, length, d_head]
-        mask, rate = over_heads(context.mask), self.attention_dropout
+        mask, rate = F.over_heads(context.mask), self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
         heads, average_cache = F.average(scores, by_head, mask, self.causal, rate, generator)
         return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
@@ -148,7 +148,7 @@ class AveragingMixer(Mixer):
 
     def explain(self, x: Array, context: Context) -> Array:
         scores, _ = self.scores.forward(x, context)
-        weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
+        weights, _ = F.averaging_weights(scores, F.over_heads(context.mask), self.causal)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
         if context.mask is None:
@@ -199,8 +199,3 @@ class Synthesizer(AveragingMixer):
         sizes = settings.only("d_model", "n_heads", "max_len", "rank")
         given = settings.only("causal", "initializer", "attention_dropout")
         return cls(**sizes, **given, seed=seed, dtype=dtype)
-
-
-def over_heads(mask: Array | None) -> Array | None:
-    """(batch, key_length) -> (batch, 1, 1, key_length): for all heads and all queries."""
-    return None if mask is None else mask[:, None, None, :]

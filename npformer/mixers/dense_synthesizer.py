@@ -6,7 +6,6 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
 from npformer.mixers.averaging import Scores, Synthesizer
-from npformer.mixers.mixer import check_heads
 
 
 class DenseScores(Scores):
@@ -114,7 +113,7 @@ def _network(
     d_model: int, n_heads: int, columns: int, initializer: str, rng: Any, dtype: str
 ) -> tuple[Parameter, Parameter, Parameter, Parameter]:
     """Return W1, b1, W2 and b2, for rows of `columns` scores."""
-    check_heads(d_model, n_heads)
+    checks.heads(d_model, n_heads)
     checks.positive("max_len", columns)
     draw, zeros = initializers.draw, initializers.zeros
     init = initializers.INITIALIZERS.make(initializer)

@@ -1,4 +1,4 @@
-"""The encoder and the models around it, forward and backward."""
+"""Encoder, decoder and the models around them, forward and backward."""
 
 from npformer.models.block import (
     EncoderBlock,
@@ -8,18 +8,25 @@ from npformer.models.block import (
     pre_norm_backward,
 )
 from npformer.models.config import POSITIONS, EncoderConfig
+from npformer.models.decoder import Decoder, DecoderBlock
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
+from npformer.models.next_token import NextToken
 from npformer.models.sequence_model import SequenceModel
 from npformer.models.step import accumulate
+from npformer.models.transformer import Transformer
 
 __all__ = [
     "POSITIONS",
+    "Decoder",
+    "DecoderBlock",
     "Encoder",
     "EncoderBlock",
     "EncoderConfig",
     "InputEmbedding",
+    "NextToken",
     "SequenceModel",
+    "Transformer",
     "accumulate",
     "post_norm",
     "post_norm_backward",

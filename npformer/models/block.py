@@ -104,20 +104,25 @@ class EncoderBlock(Layer):
     ) -> None:
         checks.instance("config", config, EncoderConfig)
         rng = initializers.generator(seed)
-        d_model, rate = config.d_model, config.dropout
         self.norm = config.norm
+        self._add_mixer(config, mixer, rng, dtype)
+        self._add_feed_forward(config, rng, dtype)
+
+    def _add_mixer(self, config: EncoderConfig, mixer: str, rng: Any, dtype: str) -> None:
         self.mixer = MIXERS.make(mixer, config.mixer_settings(), seed=rng, dtype=dtype)
-        self.mixer_dropout = Dropout(rate if self.mixer.dropout_follows else 0.0)
-        self.mixer_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
-        sizes = d_model, config.d_ff, config.activation
+        self.mixer_dropout = Dropout(config.dropout if self.mixer.dropout_follows else 0.0)
+        self.mixer_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
+
+    def _add_feed_forward(self, config: EncoderConfig, rng: Any, dtype: str) -> None:
+        sizes = config.d_model, config.d_ff, config.activation
         drawn: dict[str, Any] = {"seed": rng, "dtype": dtype, "initializer": config.initializer}
         if config.ffn_dropout > 0.0:  # networks from elsewhere need not know of it
             drawn["dropout"] = config.ffn_dropout
         feed_forward = FFNS.make(config.ffn, *sizes, **drawn)
         if not isinstance(feed_forward, NoFeedForward):
             self.feed_forward = feed_forward
-            self.feed_forward_dropout = Dropout(rate)
-            self.feed_forward_norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
+            self.feed_forward_dropout = Dropout(config.dropout)
+            self.feed_forward_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return forward_chain(self.chain(), x, context)

@@ -8,7 +8,7 @@ from typing import Any, Self
 from npformer.core import INITIALIZERS, Registry, checks
 from npformer.layers import ACTIVATIONS, FFNS
 from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
-from npformer.mixers.mixer import MEMORIES, PADDINGS, check_heads
+from npformer.mixers.mixer import MEMORIES, PADDINGS
 from npformer.mixers.mixture import check_parts
 
 POSITIONS = ("sinusoidal", "learned", "none")
@@ -154,7 +154,7 @@ class EncoderConfig:
             )
         kinds = [MIXERS[MIXERS.parse(name, "mixer")[0]] for name in names]
         if any(isinstance(kind, type) and issubclass(kind, AveragingMixer) for kind in kinds):
-            check_heads(self.d_model, self.n_heads)
+            checks.heads(self.d_model, self.n_heads)
         elif self.attention_dropout > 0.0 and all(isinstance(kind, type) for kind in kinds):
             raise ValueError(
                 f"attention_dropout is {self.attention_dropout} and {', '.join(names)} has no "

@@ -1,5 +1,7 @@
 """The encoder: blocks of a token mixer and a feed-forward network."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
@@ -28,16 +30,18 @@ class Encoder(Layer):
         checks.instance("config", config, EncoderConfig, advice)
         rng = initializers.generator(seed)
         self.config = config
-        mixers = config.mixers()
-        if config.share_layers:
-            block = EncoderBlock(config, mixers[0], seed=rng, dtype=dtype)
-            self.blocks = [block] * config.n_layers
-        else:
-            self.blocks = [EncoderBlock(config, m, seed=rng, dtype=dtype) for m in mixers]
+        self.blocks = self.made_blocks(partial(EncoderBlock, seed=rng, dtype=dtype))
         self.final_norm: LayerNorm | None = None
         if config.norm == "pre":
             self.final_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
         self.flatten()
+
+    def made_blocks(self, make: Callable[[EncoderConfig, str], Any]) -> list[Any]:
+        """Return a block for each layer, or with `share_layers` the same one n_layers times."""
+        mixers = self.config.mixers()
+        if self.config.share_layers:
+            return [make(self.config, mixers[0])] * self.config.n_layers
+        return [make(self.config, mixer) for mixer in mixers]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         self.check(x)

@@ -4,6 +4,7 @@ What is left, such as d_ff, is bounded by `undrawn_for` while the model is made.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ def check_stated(config: Mapping[str, Any], arguments: Mapping[str, Any], tensor
     shown = max((n for array in tensors.values() for n in array.shape), default=0)
     numbers = sum(array.size for array in tensors.values())
     limits = {"n_layers": max(MOST_LAYERS, len(tensors)), "d_model": max(FLOOR, shown)}
-    for name, value in {**config, **arguments}.items():
+    of_parts = [each for each in arguments.values() if isinstance(each, Mapping)]
+    for name, value in chain(*(each.items() for each in (config, arguments, *of_parts))):
         limit = limits.get(name, max(FLOOR, numbers))
         if type(value) is int and value > limit and name != "max_len":
             raise ValueError(
@@ -61,4 +63,5 @@ def _certain(kind: type, config: EncoderConfig) -> Iterator[tuple[str, tuple[int
     for i in range(1 if config.share_layers else config.n_layers):
         yield f"{blocks}.{i}.mixer_norm.gamma", (config.d_model,)
     if kind is not Encoder and config.positions != "none":
-        yield "embed.positions.table", (config.max_len, config.d_model)
+        embed = getattr(kind, "first", "embed")
+        yield f"{embed}.positions.table", (config.max_len, config.d_model)

@@ -69,6 +69,13 @@ class Trainable(Layer):
                 checks.shape(types, each.types, tuple(each.x.shape[:2]), "One for each token")
         return inputs
 
+    def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
+        """Return a user's data as inputs and targets, on the host or in files, not looked at.
+
+        A model overrides this if users give it something else, such as targets that it shifts.
+        """
+        return x, y, mask, types
+
     def check_targets(self, y: Array, answers: tuple[int, ...], loss: Loss) -> None:
         """Check targets, for as many answers: (batch,), or (batch, length) if tokens have them."""
         if self.n_classes is None and isinstance(loss, Classification):

@@ -1,0 +1,180 @@
+"""The decoder: blocks that also read a memory, which an encoder made of another sequence."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout, LayerNorm
+from npformer.layers.pooling import hide_padding, without_padding
+from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.mixers.attention import LONG
+from npformer.models.block import EncoderBlock, Residual
+from npformer.models.config import EncoderConfig
+from npformer.models.encoder import Encoder
+
+
+class Reading:
+    """Cross-attention to one memory: in a call of a block, a layer of one input.
+
+    So the residual connections of all sublayers are the same two functions. The gradient of the
+    memory is in `dmemory` after the backward pass.
+    """
+
+    def __init__(self, attention: CrossAttention, memory: Array | None = None) -> None:
+        self.attention = attention
+        self.memory = memory
+        self.dmemory: Array = None
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        """Return what the tokens of x take from the memory, and what `backward` needs."""
+        return self.attention.forward(x, self.memory, context)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        """Return dx, and keep the gradient of the memory."""
+        dx, self.dmemory = self.attention.backward(dy, cache, gradients)
+        return dx
+
+
+class DecoderBlock(EncoderBlock):
+    """A mixer that does not look ahead, cross-attention to a memory, a feed-forward network.
+
+    Post-norm, as in Vaswani et al. (2017), section 3.1::
+
+        x = norm(x + dropout(mixer(x)))
+        x = norm(x + dropout(cross_attention(x, memory)))
+        x = norm(x + dropout(feed_forward(x)))
+
+    Pre-norm moves each norm to what its sublayer takes, as in `EncoderBlock`; the memory has the
+    norm at the end of its encoder.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+    mixer : str
+        A name in `MIXERS`, of a mixer that can be causal.
+    d_memory : int, optional
+        Features of a token of the memory; None: d_model.
+    """
+
+    n_inputs = 2
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        mixer: str = "attention",
+        *,
+        d_memory: int | None = None,
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        checks.instance("config", config, EncoderConfig)
+        rng = initializers.generator(seed)
+        self.norm = config.norm
+        self._add_mixer(config, mixer, rng, dtype)
+        long = config.memory == "auto" and config.max_len >= LONG
+        in_blocks = (long or config.memory == "blocks") and config.attention_dropout == 0.0
+        kind = BlockwiseCrossAttention if in_blocks else CrossAttention
+        self.cross_attention = kind(
+            config.d_model,
+            config.n_heads,
+            d_memory=d_memory,
+            initializer=config.initializer,
+            attention_dropout=config.attention_dropout,
+            seed=rng,
+            dtype=dtype,
+        )
+        self.cross_attention_dropout = Dropout(config.dropout)
+        self.cross_attention_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
+        self._add_feed_forward(config, rng, dtype)
+
+    def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
+        reading = Reading(self.cross_attention, memory)
+        return forward_chain(self.halves(reading), x, context)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
+        reading = Reading(self.cross_attention)
+        dx = backward_chain(self.halves(reading), dy, cache, gradients)
+        return dx, reading.dmemory
+
+    def halves(self, reading: Any) -> list[Residual]:
+        """Return the sublayers of the block with their dropout, norm and residual connection."""
+        mix, *network = self.parts()
+        read = reading, self.cross_attention_dropout, self.cross_attention_norm
+        return [Residual(self.residual(), *part) for part in (mix, read, *network)]
+
+
+class Decoder(Encoder):
+    """A stack of blocks: (batch, length, d_model) and a memory to the first shape.
+
+    The memory is (batch, memory_length, d_memory). What x, the memory and dy hold at padding, NaN
+    too, changes nothing.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        With ``causal=True``.
+    d_memory : int, optional
+        Features of a token of the memory; None: d_model.
+
+    Attributes
+    ----------
+    blocks : list of DecoderBlock
+    final_norm : LayerNorm or None
+        Only in pre-norm decoders.
+    """
+
+    n_inputs = 2
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        seed: Seed = 0,
+        dtype: str = "float32",
+        *,
+        d_memory: int | None = None,
+    ) -> None:
+        check_causal(config)
+        rng = initializers.generator(seed)
+        self.config = config
+        make = partial(DecoderBlock, d_memory=d_memory, seed=rng, dtype=dtype)
+        self.blocks = self.made_blocks(make)
+        self.final_norm: LayerNorm | None = None
+        if config.norm == "pre":
+            self.final_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
+        self.flatten()
+
+    def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
+        self.check(x)
+        x, context, hidden = hide_padding(x, context)
+        memory, of_memory, hidden_memory = hide_padding(memory, context.of_memory())
+        context = replace(context, memory_padding=of_memory.padding)
+        caches = []
+        for block in self.blocks:
+            x, cache = block.forward(x, memory, context)
+            caches.append(cache)
+        norm_cache = None
+        if self.final_norm is not None:
+            x, norm_cache = self.final_norm.forward(x, context)
+        return without_padding(x, hidden), (caches, norm_cache, hidden, hidden_memory)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
+        caches, norm_cache, hidden, hidden_memory = cache
+        dx = without_padding(dy, hidden)
+        if self.final_norm is not None:
+            dx = self.final_norm.backward(dx, norm_cache, gradients)
+        dmemory = None
+        for block, of_block in zip(reversed(self.blocks), reversed(caches), strict=True):
+            dx, more = block.backward(dx, of_block, gradients)
+            dmemory = more if dmemory is None else dmemory + more  # all blocks read it
+        return without_padding(dx, hidden), without_padding(dmemory, hidden_memory)
+
+
+def check_causal(config: EncoderConfig) -> None:
+    """Check that a configuration is of a model that writes one token after the other."""
+    checks.instance("config", config, EncoderConfig)
+    if not config.causal:
+        raise ValueError(
+            "config.causal is False; expected True, for what comes later must not be seen. Write "
+            "dataclasses.replace(config, causal=True)"
+        )

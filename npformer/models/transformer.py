@@ -1,0 +1,131 @@
+"""Transformer: the mathematics of an `EncoderDecoder`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.core.inputs import TwoInputLayer
+from npformer.models.config import EncoderConfig
+from npformer.models.decoder import Decoder, check_causal
+from npformer.models.encoder import Encoder
+from npformer.models.input_embedding import InputEmbedding
+from npformer.models.next_token import output_of
+
+
+class Transformer(TwoInputLayer):
+    """logits = output(decoder(embed(target), encoder(embed(source)))) (Vaswani et al., 2017).
+
+    Row t of the logits is about token t + 1 of the target: the decoder sees the target up to
+    token t, and the whole source.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        Of the encoder.
+    source_vocab, target_vocab : int
+        Token ids of each side run from 0 to one less.
+    decoder : EncoderConfig or mapping, optional
+        Of the decoder, with ``causal=True``, or what its `to_dict` returned. None: `config` with
+        ``causal=True``.
+    tied : bool
+        Whether source, target and output share one table, as in the paper (section 3.4).
+    """
+
+    first = "source"  # the name of the embedding that `config` is about
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        source_vocab: int,
+        target_vocab: int,
+        *,
+        decoder: EncoderConfig | Mapping[str, Any] | None = None,
+        tied: bool = False,
+        seed: Seed = 0,
+        dtype: str = "float32",
+    ) -> None:
+        checks.instance("config", config, EncoderConfig)
+        checks.flag("tied", tied)
+        self.config = config
+        self.decoder_config = _decoder_config(config, decoder)
+        self.source_vocab = checks.positive("source_vocab", source_vocab)
+        self.target_vocab = checks.positive("target_vocab", target_vocab)
+        self.tied = tied
+        rng = initializers.generator(seed)
+        made: dict[str, Any] = {"seed": rng, "dtype": dtype}
+        sides = (config, source_vocab), (self.decoder_config, target_vocab)
+        source, target = (
+            InputEmbedding(each, vocab_size=size, n_features=None, **made) for each, size in sides
+        )
+        if tied:
+            _check_tables(source, target)
+            target.tokens = source.tokens
+        self.source = source
+        self.encoder = Encoder(config, **made)
+        self.target = target
+        try:
+            self.decoder = Decoder(self.decoder_config, **made, d_memory=config.d_model)
+        except ValueError as error:
+            if decoder is not None:
+                raise
+            raise ValueError(
+                f"the decoder cannot have the configuration of the encoder, made causal: {error}. "
+                "Pass decoder=EncoderConfig(causal=True, ...), with a mixer that can be causal"
+            ) from error
+        self.output = output_of(target, self.target_vocab, tied, rng, dtype)
+        self.flatten()
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `__init__` except the configuration and the seed."""
+        return {
+            "source_vocab": self.source_vocab,
+            "target_vocab": self.target_vocab,
+            "decoder": self.decoder_config.to_dict(),
+            "tied": self.tied,
+            "dtype": self.dtype,
+        }
+
+    def forward(  # type: ignore[override]
+        self, source: Array, target: Array, context: Context
+    ) -> tuple[Array, Any]:
+        of_target = context.swapped()  # there the source's tokens are the memory
+        x, source_cache = self.source.forward(source, context)
+        memory, encoder_cache = self.encoder.forward(x, context)
+        x, target_cache = self.target.forward(target, of_target)
+        x, decoder_cache = self.decoder.forward(x, memory, of_target)
+        logits, output_cache = self.output.forward(x, of_target)
+        return logits, (source_cache, encoder_cache, target_cache, decoder_cache, output_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[None, None]:
+        source_cache, encoder_cache, target_cache, decoder_cache, output_cache = cache
+        dx = self.output.backward(dy, output_cache, gradients)
+        dx, dmemory = self.decoder.backward(dx, decoder_cache, gradients)
+        self.target.backward(dx, target_cache, gradients)
+        dx = self.encoder.backward(dmemory, encoder_cache, gradients)
+        self.source.backward(dx, source_cache, gradients)
+        return None, None
+
+
+def _decoder_config(
+    config: EncoderConfig, decoder: EncoderConfig | Mapping[str, Any] | None
+) -> EncoderConfig:
+    """Return the configuration of the decoder."""
+    if decoder is None:
+        return replace(config, causal=True)
+    if isinstance(decoder, Mapping):
+        decoder = EncoderConfig.from_dict(decoder)
+    checks.instance("decoder", decoder, EncoderConfig)
+    check_causal(decoder)
+    return decoder
+
+
+def _check_tables(source: InputEmbedding, target: InputEmbedding) -> None:
+    """Check that both sides can have one table."""
+    one, other = source.tokens.weight.shape, target.tokens.weight.shape
+    if one != other:
+        raise ValueError(
+            f"tied is True, source_vocab and d_model are {one[0]} and {one[1]}, target_vocab and "
+            f"the decoder's d_model {other[0]} and {other[1]}; expected the same, for source, "
+            "target and output share one table"
+        )
