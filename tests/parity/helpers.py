@@ -120,6 +120,31 @@ def encoder_as_torch(named: Named, n_layers: int, prefix: str = "") -> dict[str,
     return laid_out
 
 
+def decoder_block_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
+    """Lay a `DecoderBlock` with attention out as TransformerDecoderLayer."""
+    laid_out = block_as_torch(named, prefix)
+    # there the norm of the cross-attention is the second, and that of the network the third
+    for name in ("weight", "bias"):
+        laid_out[f"norm3.{name}"] = laid_out.pop(f"norm2.{name}")
+    laid_out["norm2.weight"] = named[f"{prefix}cross_attention_norm.gamma"]
+    laid_out["norm2.bias"] = named[f"{prefix}cross_attention_norm.beta"]
+    cross = attention_as_torch(named, f"{prefix}cross_attention.")
+    return laid_out | {f"multihead_attn.{name}": value for name, value in cross.items()}
+
+
+def transformer_as_torch(named: Named, n_layers: int) -> dict[str, np.ndarray]:
+    """Lay the encoder and the decoder of a `Transformer` out as torch.nn.Transformer."""
+    encoder = encoder_as_torch(named, n_layers, "encoder.")
+    laid_out = {f"encoder.{name}": value for name, value in encoder.items()}
+    for i in range(n_layers):
+        block = decoder_block_as_torch(named, f"decoder.blocks.{i}.")
+        laid_out |= {f"decoder.layers.{i}.{name}": value for name, value in block.items()}
+    if "decoder.final_norm.gamma" in named:
+        laid_out["decoder.norm.weight"] = named["decoder.final_norm.gamma"]
+        laid_out["decoder.norm.bias"] = named["decoder.final_norm.beta"]
+    return laid_out
+
+
 def load(module: torch.nn.Module, weights: Named) -> torch.nn.Module:
     """Copy weights, laid out as PyTorch's, into a module; none may be missing or left over."""
     module.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})

@@ -5,6 +5,7 @@
 
 from npformer.proof.cases.averaging import averaging
 from npformer.proof.cases.case import Case
+from npformer.proof.cases.decoders import decoders
 from npformer.proof.cases.functional import functional
 from npformer.proof.cases.layers import layers
 from npformer.proof.cases.mixers import mixers
@@ -18,5 +19,5 @@ GROUPS = ("functional", "layers", "mixers", "models")
 
 def cases() -> list[Case]:
     """Return all cases, from functions up to models. Their names differ."""
-    subjects = functional, averaging, layers, mixers, models, published
+    subjects = functional, averaging, layers, mixers, models, decoders, published
     return [case for subject in subjects for case in subject()]

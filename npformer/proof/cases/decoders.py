@@ -1,0 +1,110 @@
+"""Cases of what writes one token after the other: cross-attention, decoders, and their models."""
+
+# ruff: noqa: D102 -- forward and backward are documented in Layer
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from npformer import functional as F
+from npformer import layers as L
+from npformer.core import Context, Gradients
+from npformer.core.inputs import TwoInputLayer
+from npformer.models import Decoder, DecoderBlock, NextToken, Transformer
+from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, pair, small
+from npformer.trainable import EncoderDecoder, LanguageModel
+
+MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
+X, MEMORY = draw(3, 3, 4), draw(3, 5, 4, seed=1)
+MASKS = keep([3, 2, 0], 3), keep([5, 0, 3], 5)
+SOURCE = np.random.default_rng(0).integers(0, 6, (3, 4))
+TARGET = np.random.default_rng(1).integers(0, 6, (3, 3))
+NORMS = "post", "pre"
+
+
+class Twice(TwoInputLayer):
+    """One layer applied twice to the same memory, whose gradient is then a sum."""
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def forward(self, a: Any, b: Any, context: Context) -> tuple[Any, Any]:
+        between, first = self.made.forward(a, b, context)
+        y, second = self.made.forward(between, b, context)
+        return y, (first, second)
+
+    def backward(self, dy: Any, cache: Any, gradients: Gradients) -> tuple[Any, Any]:
+        first, second = cache
+        dbetween, db = self.made.backward(dy, second, gradients)
+        da, more = self.made.backward(dbetween, first, gradients)
+        return da, db + more
+
+
+def decoders() -> Iterator[Case]:
+    """Yield the cases."""
+    yield from _functions()
+    yield from _layers()
+    yield from _models()
+
+
+def _functions() -> Iterator[Case]:
+    query, rest = draw(2, 3, 4), draw(2, 5, 4, seed=1)
+    for attend in ("scaled_dot_product_attention", "blockwise_attention"):
+        both = getattr(F, attend), getattr(F, f"{attend}_backward")
+        later: dict[str, Any] = {"causal": True, "begin": 2}
+        yield pair("queries that begin later", both, query, rest, rest * 2.0, **later)
+
+
+def _layers() -> Iterator[Case]:
+    for kind in (L.CrossAttention, L.BlockwiseCrossAttention):
+        made = partial(kind, 4, 2, **SEEDED)
+        yield layer("two heads", made(), X, MEMORY)
+        yield layer("padding on both sides", made(), X, MEMORY, mask=MASKS)
+        wide = made(d_memory=6)
+        yield layer("a wider memory", wide, X, draw(3, 5, 6), mask=(None, MASKS[1]))
+        covers: dict[str, Any] = {"title": kind.__name__, "covers": (kind.__name__, "Twice")}
+        yield layer("applied twice", Twice(made()), X, MEMORY, mask=MASKS, **covers)
+    dropped = L.CrossAttention(4, 2, attention_dropout=0.3, **SEEDED)
+    yield layer("dropout of weights", dropped, X, MEMORY, mask=MASKS, training=True)
+    table = L.Embedding(5, 4, **SEEDED)
+    yield layer("without bias", L.TiedOutput(table), X)
+    yield layer("with bias", L.TiedOutput(table, bias=True), X)
+    yield layer("table used twice", L.Sequential(table, L.TiedOutput(table)), SOURCE % 5)
+
+
+def _models() -> Iterator[Case]:
+    causal = partial(small, causal=True)
+    for norm in NORMS:
+        block = DecoderBlock(causal(norm=norm, dropout=0.2), **SEEDED)
+        yield layer(f"{norm}-norm, dropout", block, X, MEMORY, training=True, **MODEL)
+        alone = DecoderBlock(causal(norm=norm, ffn="none"), **SEEDED)
+        yield layer(f"{norm}-norm, without a network", alone, X, MEMORY, mask=MASKS, **MODEL)
+        decoder = Decoder(causal(norm=norm), dtype="float64")
+        yield layer(f"{norm}-norm, padding", decoder, X, MEMORY, mask=MASKS, **MODEL)
+    others: dict[str, Any] = {"mixer": ("dense_synthesizer", "mixture"), "memory": "blocks"}
+    made = Decoder(causal(**others), dtype="float64", d_memory=6)
+    yield layer("other mixers, in blocks", made, X, draw(3, 5, 6), mask=MASKS, **MODEL)
+    shared = Decoder(causal(share_layers=True, attention_dropout=0.2), dtype="float64")
+    yield layer("shared layers, dropout of weights", shared, X, MEMORY, training=True, **MODEL)
+    title: dict[str, Any] = {"title": "Decoder", "covers": ("Decoder",)}
+    yield layer(
+        "applied twice", Twice(Decoder(causal(), dtype="float64")), X, MEMORY, **MODEL, **title
+    )
+
+    pre, masks = {"norm": "pre", "dropout": 0.2}, (keep([4, 2, 0], 4), keep([3, 1, 3], 3))
+    for tied in (True, False):
+        label = "tied" if tied else "not tied"
+        sizes: dict[str, Any] = {"tied": tied, **SEEDED}
+        yield layer(label, NextToken(causal(), 6, **sizes), SOURCE, mask=masks[0], **MODEL)
+        whole = LanguageModel(causal(**pre), 6, **sizes)
+        yield layer(f"{label}, pre-norm, dropout", whole, SOURCE, training=True, **MODEL)
+        both = Transformer(small(), 6, 6, **sizes)
+        yield layer(label, both, SOURCE, TARGET, mask=masks, **MODEL)
+        model = EncoderDecoder(small(**pre), 6, 6, **sizes)
+        yield layer(f"{label}, pre-norm, dropout", model, SOURCE, TARGET, training=True, **MODEL)
+    decoder_config = replace(small(causal=True), d_model=6, n_heads=3)
+    fourier = EncoderDecoder(small(mixer="fourier"), 6, 5, decoder=decoder_config, **SEEDED)
+    yield layer("Fourier below attention", fourier, SOURCE, TARGET % 5, **MODEL)

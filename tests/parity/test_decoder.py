@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.layers import BlockwiseCrossAttention, CrossAttention
+from npformer.models import Transformer
+from tests.parity.helpers import (
+    assert_close,
+    assert_gradients_agree,
+    attention_as_torch,
+    decoder_block_as_torch,
+    encoder_as_torch,
+    leaf,
+    load,
+    normals,
+    randomise,
+    torch,
+    transformer_as_torch,
+)
+
+D, HEADS, D_FF = 8, 2, 12
+MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]], dtype=bool)
+OF_MEMORY = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 0]], dtype=bool)
+X, MEMORY, DY = normals((*MASK.shape, D), (*OF_MEMORY.shape, D), (*MASK.shape, D), seed=2)
+KEPT = MASK[..., None].astype("float64")
+LATER = torch.tensor(~np.tri(MASK.shape[1], dtype=bool))
+
+
+def small(**options):
+    sizes = {"d_model": D, "n_layers": 2, "n_heads": HEADS, "d_ff": D_FF, "max_len": 5}
+    return nf.EncoderConfig(**sizes | options)
+
+
+def assert_agrees(ours, theirs, as_torch, call):
+    """Assert that y, both gradients of inputs and those of parameters agree, given the weights."""
+    randomise(ours)
+    load(theirs, as_torch(ours.parameters()))
+    x, memory = leaf(X), leaf(MEMORY)
+    y_torch = call(x, memory)
+    y_torch.backward(torch.tensor(DY * KEPT))
+
+    gradients = nf.Gradients(ours)
+    y, cache = ours.forward(X, MEMORY, nf.Context(mask=MASK, memory_mask=OF_MEMORY))
+    dx, dmemory = ours.backward(DY * KEPT, cache, gradients)
+    assert_close(y * KEPT, y_torch * torch.tensor(KEPT))
+    assert_close(dx, x.grad, "dx")
+    assert_close(dmemory, memory.grad, "dmemory")
+    assert_gradients_agree(as_torch(gradients), theirs)
+
+
+@pytest.mark.parametrize("kind", [CrossAttention, BlockwiseCrossAttention])
+@pytest.mark.parametrize("n_heads", [1, 2, 8])
+def test_cross_attention_agrees_with_multihead_attention(kind, n_heads):
+    theirs = torch.nn.MultiheadAttention(D, n_heads, batch_first=True, dtype=torch.float64)
+    padding = torch.tensor(~OF_MEMORY)
+    assert_agrees(
+        kind(D, n_heads, seed=0, dtype="float64"),
+        theirs,
+        attention_as_torch,
+        lambda x, memory: theirs(x, memory, memory, key_padding_mask=padding)[0],
+    )
+
+
+def torch_decoder_layer(config):
+    return torch.nn.TransformerDecoderLayer(
+        config.d_model,
+        config.n_heads,
+        config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        batch_first=True,
+        norm_first=config.norm == "pre",
+        dtype=torch.float64,
+    )
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("memory", ["stored", "blocks"])
+def test_block_agrees_with_transformer_decoder_layer(norm, activation, memory):
+    config = small(norm=norm, activation=activation, causal=True, memory=memory)
+    theirs = torch_decoder_layer(config)
+    assert_agrees(
+        nf.DecoderBlock(config, seed=0, dtype="float64"),
+        theirs,
+        decoder_block_as_torch,
+        lambda x, memory: theirs(
+            *(x, memory, LATER),
+            tgt_key_padding_mask=torch.tensor(~MASK),
+            memory_key_padding_mask=torch.tensor(~OF_MEMORY),
+        ),
+    )
+
+
+class Both(nf.TwoInputLayer):
+    """The encoder and the decoder of a Transformer, between vectors."""
+
+    def __init__(self, config):
+        whole = Transformer(config, 3, 3, dtype="float64")
+        self.encoder, self.decoder = whole.encoder, whole.decoder
+
+    def forward(self, x, memory, context):
+        memory, below = self.encoder.forward(memory, context.swapped())
+        y, cache = self.decoder.forward(x, memory, context)
+        return y, (below, cache)
+
+    def backward(self, dy, cache, gradients):
+        below, cache = cache
+        dx, dmemory = self.decoder.backward(dy, cache, gradients)
+        return dx, self.encoder.backward(dmemory, below, gradients)
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")  # it is about PyTorch's speed alone
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_encoder_and_decoder_agree_with_transformer(norm):
+    config = small(norm=norm, activation="relu")
+    theirs = torch.nn.Transformer(
+        *(D, HEADS, 2, 2, D_FF),
+        dropout=0.0,
+        batch_first=True,
+        norm_first=norm == "pre",
+        dtype=torch.float64,
+    )
+    if norm == "post":  # there PyTorch has a norm behind the last one, the paper has none
+        theirs.encoder.norm = theirs.decoder.norm = None
+    padding = {"src": OF_MEMORY, "tgt": MASK, "memory": OF_MEMORY}
+    masks = {f"{name}_key_padding_mask": torch.tensor(~mask) for name, mask in padding.items()}
+    theirs.encoder.enable_nested_tensor = False
+    assert_agrees(
+        Both(config),
+        theirs,
+        lambda named: transformer_as_torch(named, 2),
+        lambda x, memory: theirs(memory, x, tgt_mask=LATER, **masks),
+    )
+
+
+def test_logits_and_gradients_of_a_language_model_are_those_of_one_table():
+    config = small(causal=True, positions="none", scale_embeddings=False, activation="relu")
+    model = nf.LanguageModel(config, vocab_size=7, dtype="float64")
+    randomise(model)
+    ids = np.random.default_rng(0).integers(0, 7, (3, 5))
+    y = np.random.default_rng(1).integers(-1, 7, (3, 5))
+    loss, gradients = model.loss_and_gradients(ids, y, label_smoothing=0.1)
+
+    table = leaf(model.parameters()["embed.tokens.weight"])
+    layer = torch.nn.TransformerEncoderLayer(
+        *(D, HEADS, D_FF, 0.0), batch_first=True, dtype=torch.float64
+    )
+    theirs = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    load(theirs, encoder_as_torch(model.parameters(), 2, "encoder."))
+    later = torch.tensor(~np.tri(5, dtype=bool))
+    logits = theirs(table[torch.tensor(ids)], mask=later) @ table.T
+    expected = torch.nn.functional.cross_entropy(
+        logits.reshape(-1, 7), torch.tensor(y.reshape(-1)), ignore_index=-1, label_smoothing=0.1
+    )
+    expected.backward()
+    np.testing.assert_allclose(loss, expected.item(), rtol=1e-12)
+    assert_close(gradients["embed.tokens.weight"], table.grad, "gradient of the table")
+    assert_gradients_agree(encoder_as_torch(gradients, 2, "encoder."), theirs)
