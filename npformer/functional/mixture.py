@@ -17,7 +17,7 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
     ----------
     logits : array, shape (n,)
         One for each part; equal logits mean equal shares.
-    *scores : array, shape (..., length, length)
+    *scores : array, shape (..., query_length, key_length)
         n parts, whose shapes broadcast: one table for the whole batch is allowed.
     """
     checks.floating(logits=logits, **{f"scores[{i}]": s for i, s in enumerate(scores)})
@@ -26,7 +26,7 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
         raise ValueError("got no scores; expected at least one part to mix")
     shape: tuple[int, ...] = scores[0].shape
     for i, part in enumerate(scores):
-        checks.shape(f"scores[{i}]", part, (None, "length", "length"))
+        checks.shape(f"scores[{i}]", part, (None, "query_length", "key_length"))
         together = broadcast_shape(shape, part.shape, reference=part)
         if together is None:
             raise ValueError(

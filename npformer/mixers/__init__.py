@@ -23,6 +23,7 @@ from npformer.mixers.random_synthesizer import (
     RandomScores,
     RandomSynthesizer,
 )
+from npformer.mixers.state import State
 from npformer.mixers.whole_sequence import WholeSequenceMixer
 
 MIXERS: Registry[Mixer] = Registry(
@@ -77,6 +78,7 @@ __all__ = [
     "RandomScores",
     "RandomSynthesizer",
     "Scores",
+    "State",
     "Synthesizer",
     "WholeSequenceMixer",
     "hybrid",

@@ -9,6 +9,7 @@ from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.layers import Linear
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.mixer import MixerSettings
+from npformer.mixers.state import Kept, State
 
 LONG = 2048
 """From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`. From about
@@ -44,6 +45,16 @@ class AttentionScores(Scores):
         by_head = [F.split_heads(part, self.n_heads) for part in (query, key)]
         scores, scores_cache = F.attention_scores(*by_head)  # of [batch, heads, length, d_head]
         return scores, (query_cache, key_cache, scores_cache)
+
+    def kept(self, length: int) -> Kept:
+        return {"key": (self.n_heads, length, self.key.weight.shape[1] // self.n_heads)}
+
+    def keep(self, x: Array, context: Context) -> dict[str, Array]:
+        return {"key": F.split_heads(self.key.forward(x, context)[0], self.n_heads)}
+
+    def rows(self, x: Array, state: State, context: Context) -> Array:
+        query = F.split_heads(self.query.forward(x, context)[0], self.n_heads)
+        return F.attention_scores(query, state.so_far("key"))[0]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         query_cache, key_cache, scores_cache = cache

@@ -24,6 +24,7 @@ from npformer.core import (
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
+from npformer.mixers.state import Kept, State, asarray_like
 
 
 class Scores(Layer):
@@ -38,6 +39,21 @@ class Scores(Layer):
         """Make these scores for an encoder, with those settings that ``__init__`` names."""
         given = settings.only(*signature(cls).parameters)
         return cls(**given, seed=seed, dtype=dtype)  # type: ignore[call-arg]
+
+    def kept(self, length: int) -> Kept:
+        """Return names and shapes of what is kept of one sequence of up to `length` tokens."""
+        return {}
+
+    def keep(self, x: Array, context: Context) -> dict[str, Array]:
+        """Return what is kept of tokens that follow, by the names of `kept`."""
+        return {}
+
+    def rows(self, x: Array, state: State, context: Context) -> Array:
+        """Return the scores of the newest tokens, x, for all tokens so far, these included.
+
+        (batch, heads, n, length), or (heads, n, length) if they are the same in all rows.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how to go on")
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""
@@ -145,6 +161,24 @@ class AveragingMixer(Mixer):
         dx_scores = self.scores.backward(dscores, scores_cache, gradients)
         # x is used once or, where the scores depend on it, twice
         return dx_value if dx_scores is None else dx_value + dx_scores
+
+    def kept(self, length: int, d_model: int) -> Kept:
+        if type(self.scores).rows is Scores.rows:  # a user's own
+            return super().kept(length, d_model)
+        of_value = {"value": (self.n_heads, length, d_model // self.n_heads)}
+        return {**self.scores.kept(length), **of_value}
+
+    def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
+        if type(self.scores).rows is Scores.rows:
+            return super().prefill(x, state, context)
+        n, x = x.shape[1], finite_at_padding(x, context.padding)
+        value = F.split_heads(self.value.forward(x, context)[0], self.n_heads)
+        state = state.followed(n, context, value=value, **self.scores.keep(x, context))
+        scores = self.scores.rows(x, state, context)  # [(batch,) heads, n, length so far]
+        mask = state.seen(n)
+        mask = None if mask is None else asarray_like(mask, x)
+        heads, _ = F.average(scores, state.so_far("value"), mask)
+        return self.output.forward(F.merge_heads(heads), context)[0], state
 
     def explain(self, x: Array, context: Context) -> Array:
         scores, _ = self.scores.forward(x, context)

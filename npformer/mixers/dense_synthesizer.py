@@ -6,6 +6,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
 from npformer.mixers.averaging import Scores, Synthesizer
+from npformer.mixers.state import State
 
 
 class DenseScores(Scores):
@@ -41,6 +42,10 @@ class DenseScores(Scores):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         W1, b1, W2, b2 = (parameter.value for parameter in self.in_order())
         return F.dense_scores(x, W1, b1, W2, b2, self.length_of(x))
+
+    def rows(self, x: Array, state: State, context: Context) -> Array:
+        W1, b1, W2, b2 = (parameter.value for parameter in self.in_order())
+        return F.dense_scores(x, W1, b1, W2, b2, state.length)[0]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, *dparameters = F.dense_scores_backward(dy, cache)
@@ -86,6 +91,10 @@ class FactorizedDenseScores(Scores):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self.in_order())
         return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, self.length_of(x))
+
+    def rows(self, x: Array, state: State, context: Context) -> Array:
+        W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self.in_order())
+        return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, state.length)[0]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, *dparameters = F.factorized_dense_scores_backward(dy, cache)

@@ -5,6 +5,7 @@ from typing import Any, Self
 from npformer.core import Array, Context, Gradients, Seed, array_module, backend_of, checks
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
+from npformer.mixers.state import Kept, State
 
 
 class Identity(Mixer):
@@ -25,6 +26,12 @@ class Identity(Mixer):
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return finite_at_padding(dy, cache)
+
+    def kept(self, length: int, d_model: int) -> Kept:
+        return {}
+
+    def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
+        return finite_at_padding(x, context.padding), state.followed(x.shape[1], context)
 
     def explain(self, x: Array, context: Context) -> Array:
         xp = array_module(x)

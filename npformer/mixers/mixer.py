@@ -4,8 +4,11 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
-from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, checks
+import numpy as np
+
+from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, array_module, checks
 from npformer.mixers.padding import STRATEGIES
+from npformer.mixers.state import Kept, State, asarray_like
 
 PADDINGS = tuple(STRATEGIES)
 MEMORIES = ("auto", "stored", "blocks")
@@ -66,6 +69,51 @@ class Mixer(Layer):
     @abstractmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
         """Make this mixer for an encoder. Options of a mixer are further keywords."""
+
+    def kept(self, length: int, d_model: int) -> Kept:
+        """Return names and shapes of what a state keeps of one sequence of up to `length` tokens.
+
+        A mixer that does not say how to go on keeps its inputs, and computes them all anew.
+        """
+        return {"x": (length, d_model)}
+
+    def start(self, batch: int, length: int, like: Array) -> State:
+        """Return the state before the first token, for up to `length` tokens in each sequence.
+
+        Backend, dtype and the number of features are those of the array `like`.
+        """
+        return State.empty(self.kept(length, like.shape[-1]), batch, like)
+
+    def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
+        """Return what the mixer makes of tokens that follow those of a state, and the new state.
+
+        With an empty state this is `forward` at evaluation. Rows may end in padding: they go on
+        from their last token.
+
+        Parameters
+        ----------
+        x : array, shape (batch, length, d_model)
+        state : State
+        context : Context
+        """
+        n = x.shape[1]
+        state = state.followed(n, context, x=x)
+        whole, xp = state.so_far("x"), array_module(x)
+        lengths = asarray_like(np.broadcast_to(state.stop, len(x)), x)
+        mask = None
+        if not isinstance(state.stop, int):
+            mask = xp.arange(state.length) < lengths[:, None]
+        y, _ = self.forward(whole, Context(mask=mask, keep=False))
+        at = state.positions(n)
+        if isinstance(at, slice):
+            return y[:, at], state
+        rows = xp.arange(len(x))[:, None]
+        return y[rows, asarray_like(np.minimum(at, state.length - 1), x)], state
+
+    def step(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
+        """Return what the mixer makes of one more token, (batch, 1, d_model), and the new state."""
+        checks.shape("x", x, (None, 1, "d_model"), "One token at a time")
+        return self.prefill(x, state, context)
 
     @abstractmethod
     def explain(self, x: Array, context: Context) -> Array:

@@ -14,6 +14,7 @@ from npformer.mixers.random_synthesizer import (
     FixedRandomScores,
     RandomScores,
 )
+from npformer.mixers.state import Kept, State, prefixed
 
 SCORES: dict[str, type[Scores]] = {
     "attention": AttentionScores,
@@ -54,6 +55,19 @@ class MixtureScores(Scores):
         parts, part_caches = zip(*(part.forward(x, context) for part in self.parts), strict=True)
         scores, mixture_cache = F.mixture_scores(self.logits.value, *parts)
         return scores, (mixture_cache, part_caches)
+
+    def kept(self, length: int) -> Kept:
+        of_parts = (prefixed(f"{i}.", part.kept(length)) for i, part in enumerate(self.parts))
+        return {name: shape for each in of_parts for name, shape in each.items()}
+
+    def keep(self, x: Array, context: Context) -> dict[str, Array]:
+        of_parts = (prefixed(f"{i}.", part.keep(x, context)) for i, part in enumerate(self.parts))
+        return {name: array for each in of_parts for name, array in each.items()}
+
+    def rows(self, x: Array, state: State, context: Context) -> Array:
+        parts = enumerate(self.parts)
+        scores = (part.rows(x, state.part(f"{i}."), context) for i, part in parts)
+        return F.mixture_scores(self.logits.value, *scores)[0]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array | None:
         mixture_cache, part_caches = cache

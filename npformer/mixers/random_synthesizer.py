@@ -2,9 +2,21 @@
 
 from typing import Any
 
+import numpy as np
+
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Parameter,
+    Seed,
+    array_module,
+    checks,
+    initializers,
+)
 from npformer.mixers.averaging import Scores, Synthesizer
+from npformer.mixers.state import State, asarray_like
 
 
 class RandomScores(Scores):
@@ -29,6 +41,9 @@ class RandomScores(Scores):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.random_scores(self.R.value, self.length_of(x))
+
+    def rows(self, x: Array, state: State, context: Context) -> Array:
+        return _rows_of(self.R.value, x, state)[..., : state.length]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         gradients.add(self.R, F.random_scores_backward(dy, cache))
@@ -73,10 +88,26 @@ class FactorizedRandomScores(Scores):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.factorized_random_scores(self.R1.value, self.R2.value, self.length_of(x))
 
+    def rows(self, x: Array, state: State, context: Context) -> Array:
+        R1, R2 = _rows_of(self.R1.value, x, state), self.R2.value[:, : state.length]
+        return R1 @ R2.swapaxes(-1, -2)
+
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         dR1, dR2 = F.factorized_random_scores_backward(dy, cache)
         gradients.add(self.R1, dR1)
         gradients.add(self.R2, dR2)
+
+
+def _rows_of(table: Array, x: Array, state: State) -> Array:
+    """Return the rows of a table, (heads, max_len, ...), at the positions of the newest tokens, x.
+
+    (heads, n, ...), or (batch, heads, n, ...) if rows of the batch have other positions.
+    """
+    at = state.positions(x.shape[1])
+    if isinstance(at, slice):
+        return table[:, at]
+    at = np.minimum(at, table.shape[1] - 1)  # of padding, which may stand behind the last
+    return array_module(table).moveaxis(table[:, asarray_like(at, table)], 1, 0)
 
 
 class RandomSynthesizer(Synthesizer):

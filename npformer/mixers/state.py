@@ -1,0 +1,141 @@
+"""State: what a causal mixer keeps of the tokens so far, to go on with those that follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.core import Array, Context, array_module, asarray, backend_of, to_numpy
+
+Kept = Mapping[str, tuple[int, ...]]
+"""Names and shapes of what is kept of one sequence. Where it has an entry for each token, tokens
+are the last axis but one."""
+
+
+class State:
+    """What is kept of the tokens so far, for a batch of sequences.
+
+    A state never changes: what follows tokens is a new one. Both may share memory, in which the new
+    tokens stand behind the old ones; if two go on from one state, the second works on a copy.
+
+    Attributes
+    ----------
+    begin, stop : int or int array, shape (batch,)
+        The position of the newest tokens' first, and of what will follow the last. A number if it
+        is the same in all rows.
+    """
+
+    def __init__(self, arrays: dict[str, Array], begin: Any, stop: Any, newest: list[int]) -> None:
+        self.begin, self.stop = begin, stop
+        self._arrays = arrays
+        self._newest = newest  # shared with the states in the same memory: which of them may write
+        self._number = newest[0]
+
+    @classmethod
+    def empty(cls, kept: Kept, batch: int, like: Array) -> Self:
+        """Return the state before the first token, on the backend and of the dtype of an array."""
+        zeros = array_module(like).zeros
+        arrays = {name: zeros((batch, *shape), like.dtype) for name, shape in kept.items()}
+        return cls(arrays, 0, 0, [0])
+
+    @property
+    def length(self) -> int:
+        """How many tokens the longest row has had."""
+        return self.stop if isinstance(self.stop, int) else int(self.stop.max())
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def __getitem__(self, name: str) -> Array:
+        """Return what is kept under a name."""
+        return self._arrays[name]
+
+    def so_far(self, name: str) -> Array:
+        """Return what is kept of each token so far, (batch, ..., length, features)."""
+        return self._arrays[name][..., : self.length, :]
+
+    def positions(self, n: int) -> Any:
+        """Return the positions of the newest n tokens: a slice, or (batch, n) if rows differ."""
+        if isinstance(self.begin, int):
+            return slice(self.begin, self.begin + n)
+        return self.begin[:, None] + np.arange(n)
+
+    def seen(self, n: int) -> Array | None:
+        """Return which tokens the newest n see, (n, length) or (batch, 1, n, length); None: all."""
+        if isinstance(self.begin, int):
+            return None if n == 1 else np.tri(n, self.length, self.begin, dtype=bool)
+        at = self.positions(n)[:, None, :, None]
+        return np.arange(self.length) <= at
+
+    def followed(self, n: int, context: Context, **new: Array) -> State:
+        """Return the state after n more tokens, or fewer in rows that end in padding.
+
+        `new` is what is kept of each of them, under the names of what is kept.
+        """
+        stop, kept = self._after(n, context)
+        arrays, newest = self._arrays, self._newest
+        if newest[0] == self._number:
+            newest[0] += 1
+        else:  # another state has gone on from here, in the same memory
+            arrays, newest = {name: array.copy() for name, array in arrays.items()}, [0]
+        for name, entries in new.items():
+            if isinstance(self.stop, int) and kept is None:
+                arrays[name][..., self.stop : self.stop + n, :] = entries
+            else:
+                rows, tokens = (
+                    np.ones((len(entries), n), bool) if kept is None else kept
+                ).nonzero()
+                at = np.broadcast_to(self.stop, len(entries))[rows] + tokens
+                into, of = (_tokens_second(array) for array in (arrays[name], entries))
+                into[rows, at] = of[rows, tokens]
+        return State(arrays, self.stop, stop, newest)
+
+    def replaced(self, n: int, context: Context, **arrays: Array) -> State:
+        """Return the state after n more tokens, with other arrays in place of what was kept."""
+        stop, _ = self._after(n, context)
+        return State({**self._arrays, **arrays}, self.stop, stop, [0])
+
+    def of_rows(self, rows: Any) -> State:
+        """Return the state of some rows, in memory of its own: a search goes on from the best."""
+        taken = {name: array[asarray_like(rows, array)] for name, array in self._arrays.items()}
+        begin, stop = (at if isinstance(at, int) else at[rows] for at in (self.begin, self.stop))
+        return State(taken, begin, stop, [0])
+
+    def part(self, prefix: str) -> State:
+        """Return what is kept under names that begin like this, without their beginning."""
+        cut = len(prefix)
+        arrays = {n[cut:]: array for n, array in self._arrays.items() if n.startswith(prefix)}
+        return State(arrays, self.begin, self.stop, [0])
+
+    def _after(self, n: int, context: Context) -> tuple[Any, np.ndarray | None]:
+        """Return `stop` after n tokens, and which of them are no padding; None: all."""
+        if context.mask is None:
+            return self.stop + n, None
+        kept = to_numpy(context.mask)
+        stop = self.stop + kept.sum(axis=1)
+        return (int(stop[0]) if (stop == stop[0]).all() else stop), kept
+
+
+def prefixed(prefix: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with longer names; `State.part` takes the beginning off again."""
+    return {prefix + name: value for name, value in names.items()}
+
+
+def bytes_of(kept: Kept, itemsize: int) -> int:
+    """Return how much memory a state takes for one sequence."""
+    return itemsize * sum(math.prod(shape) for shape in kept.values())
+
+
+def asarray_like(x: Any, like: Array) -> Array:
+    """Return an array on the backend of another."""
+    return asarray(np.asarray(x), backend_of(like=like).name)
+
+
+def _tokens_second(array: Array) -> Array:
+    """View (batch, ..., tokens, features) as (batch, tokens, ..., features)."""
+    return array_module(array).moveaxis(array, -2, 1)

@@ -1,0 +1,148 @@
+"""Causal mixers have two forms, of whole sequences and token by token, with the same numbers."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.mixers import MIXERS, Mixer, MixerSettings, State, WholeSequenceMixer
+
+D, LENGTH, BATCH = 8, 7, 3
+CAUSAL = [
+    name
+    for name, kind in MIXERS.items()
+    if not (isinstance(kind, type) and issubclass(kind, WholeSequenceMixer))
+]
+SETTINGS = MixerSettings(D, 2, LENGTH, causal=True, mixture=tuple(nf.mixers.SCORES))
+
+
+@pytest.fixture(params=CAUSAL)
+def mixer(request):
+    mixer = MIXERS.make(request.param, SETTINGS, seed=0, dtype="float64")
+    rng = np.random.default_rng(1)
+    for value in mixer.parameters().values():
+        value += 0.3 * rng.normal(size=value.shape)
+    return mixer
+
+
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=(BATCH, LENGTH, D))
+
+
+def whole(mixer, x, mask=None):
+    return mixer.forward(x, nf.Context(mask=mask))[0]
+
+
+def assert_close(ours, expected):
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-12)
+
+
+def test_token_by_token_is_the_whole_sequence(mixer, x):
+    state, context, rows = mixer.start(BATCH, LENGTH, x), nf.Context(), []
+    for t in range(LENGTH):
+        assert state.stop == t
+        y, state = mixer.step(x[:, t : t + 1], state, context)
+        rows.append(y)
+    assert_close(np.concatenate(rows, axis=1), whole(mixer, x))
+
+
+@pytest.mark.parametrize("n", range(LENGTH + 1))
+def test_a_beginning_at_once_and_the_rest_after_it(mixer, x, n):
+    state = mixer.start(BATCH, LENGTH, x)
+    expected = whole(mixer, x)
+    for tokens in (slice(0, n), slice(n, LENGTH)):
+        y, state = mixer.prefill(x[:, tokens], state, nf.Context())
+        assert_close(y, expected[:, tokens])
+    assert state.stop == LENGTH
+
+
+def test_rows_of_other_lengths_go_on_from_their_own_last_token(mixer, x):
+    lengths = np.array([4, 1, 2])
+    mask = np.arange(4) < lengths[:, None]
+    state = mixer.start(BATCH, LENGTH, x)
+    y, state = mixer.prefill(
+        np.where(mask[..., None], x[:, :4], np.nan), state, nf.Context(mask=mask)
+    )
+    expected = whole(mixer, x)
+    assert_close(y[mask], expected[:, :4][mask])
+    for k in range(3):
+        np.testing.assert_array_equal(state.stop, lengths + k)
+        newest = x[np.arange(BATCH), lengths + k][:, None]
+        y, state = mixer.step(newest, state, nf.Context())
+        assert_close(y[:, 0], expected[np.arange(BATCH), lengths + k])
+
+
+def test_a_state_that_is_gone_on_from_twice_stays_as_it_was(mixer, x):
+    _, state = mixer.prefill(x[:, :3], mixer.start(BATCH, LENGTH, x), nf.Context())
+    first, after = mixer.step(x[:, 3:4], state, nf.Context())
+    other, _ = mixer.step(x[:, 5:6], state, nf.Context())
+    again, _ = mixer.step(x[:, 3:4], state, nf.Context())
+    np.testing.assert_array_equal(again, first)
+    assert_close(first, whole(mixer, x)[:, 3:4])
+    instead = np.concatenate([x[:, :3], x[:, 5:6]], axis=1)
+    assert_close(other, whole(mixer, instead)[:, 3:])
+    y, _ = mixer.step(x[:, 4:5], after, nf.Context())
+    assert_close(y, whole(mixer, x)[:, 4:5])
+
+
+def test_rows_of_a_state_are_those_of_a_search(mixer, x):
+    _, state = mixer.prefill(x[:, :4], mixer.start(BATCH, LENGTH, x), nf.Context())
+    best = np.array([2, 2, 0, 1])
+    y, _ = mixer.step(x[best, 4:5], state.of_rows(best), nf.Context())
+    assert_close(y, whole(mixer, x[best])[:, 4:5])
+
+
+def test_what_comes_later_changes_nothing(mixer, x):
+    expected = whole(mixer, x)
+    for t in range(1, LENGTH):
+        changed = x.copy()
+        changed[:, t:] += 1.0
+        np.testing.assert_array_equal(whole(mixer, changed)[:, :t], expected[:, :t])
+
+
+def test_the_bytes_of_a_state_are_known_before(mixer, x):
+    kept = nf.mixers.state.bytes_of(mixer.kept(LENGTH, D), x.itemsize)
+    assert mixer.start(BATCH, LENGTH, x).nbytes == BATCH * kept
+
+
+class Shifted(Mixer):
+    """A user's mixer, which says how a whole sequence is mixed and nothing else."""
+
+    causal = True
+
+    @classmethod
+    def build(cls, settings, *, seed, dtype):
+        return cls()
+
+    def forward(self, x, context):
+        x = x if context.mask is None else np.where(context.mask[..., None], x, 0.0)
+        return np.cumsum(x, axis=1), None
+
+    def backward(self, dy, cache, gradients):
+        return np.flip(np.cumsum(np.flip(dy, 1), axis=1), 1)
+
+    def explain(self, x, context):
+        return np.tri(x.shape[1])[None, None]
+
+
+def test_a_mixer_of_a_user_is_computed_anew(x):
+    mixer = Shifted()
+    lengths = np.array([3, 1, 2])
+    mask = np.arange(3) < lengths[:, None]
+    y, state = mixer.prefill(x[:, :3], mixer.start(BATCH, LENGTH, x), nf.Context(mask=mask))
+    assert_close(y[mask], np.cumsum(x, axis=1)[:, :3][mask])
+    y, _ = mixer.step(x[np.arange(BATCH), lengths][:, None], state, nf.Context())
+    assert_close(y[:, 0], np.cumsum(x, axis=1)[np.arange(BATCH), lengths])
+
+
+def test_one_token_at_a_time_is_asked_for(mixer, x):
+    with pytest.raises(
+        ValueError, match=r"x has shape \(3, 7, 8\); expected \(\.\.\., 1, d_model\)"
+    ):
+        mixer.step(x, mixer.start(BATCH, LENGTH, x), nf.Context())
+
+
+def test_a_state_is_on_the_backend_and_of_the_dtype_of_an_array():
+    state = State.empty({"x": (2, 3)}, 4, np.zeros((1, 3), "float32"))
+    assert (state["x"].shape, state["x"].dtype) == ((4, 2, 3), np.float32)
+    assert (state.begin, state.stop, state.length) == (0, 0, 0)
