@@ -7,6 +7,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.core.inputs import TwoInputLayer
+from npformer.core.state import State
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import finite_at_padding
 
@@ -97,6 +98,29 @@ class CrossAttention(TwoInputLayer):
         mask = F.over_heads(context.memory_mask)
         heads, average_cache = F.average(scores, value, mask, rate=rate, generator=generator)
         return heads, (scores_cache, average_cache)
+
+    def read(self, memory: Array, context: Context) -> State:
+        """Return keys and values of a memory, and which of its tokens are no padding.
+
+        For `look`: the tokens of a target come one after the other, and the memory stays.
+        """
+        of_memory = context.of_memory()
+        memory = finite_at_padding(memory, of_memory.padding)
+        key, _ = self.key.forward(memory, of_memory)
+        value, _ = self.value.forward(memory, of_memory)
+        kept = {
+            "key": F.split_heads(key, self.n_heads),
+            "value": F.split_heads(value, self.n_heads),
+        }
+        mask = {} if context.memory_mask is None else {"mask": context.memory_mask}
+        return State(kept | mask)
+
+    def look(self, x: Array, memory: State, context: Context) -> Array:
+        """Return y at evaluation for tokens that take from what `read` returned."""
+        query, _ = self.query.forward(finite_at_padding(x, context.padding), context)
+        scores, _ = F.attention_scores(F.split_heads(query, self.n_heads), memory["key"])
+        heads, _ = F.average(scores, memory["value"], F.over_heads(memory.get("mask")))
+        return self.output.forward(F.merge_heads(heads), context)[0]
 
     def heads_backward(self, dheads: Array, cache: Any) -> tuple[Array, Array, Array]:
         """Gradient of `heads`: return those of queries, keys and values."""

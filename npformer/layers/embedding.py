@@ -14,6 +14,8 @@ from npformer.core import (
     Parameter,
     Seed,
     array_module,
+    asarray,
+    backend_of,
     checks,
     constants,
     enough_memory,
@@ -152,6 +154,22 @@ class Positions(Layer):
             used = gradients.of(self.table)[: dy.shape[1]]
             used += dy.sum(axis=0)
         return dy
+
+    def behind(self, x: Array, begin: Any) -> Array:
+        """Return y for tokens that follow others: the first stands at position `begin`.
+
+        `begin` is a number, or one for each row, (batch,).
+        """
+        table, n = self.table.value, self.length_of(x)
+        if isinstance(begin, int):
+            if begin + n > len(table):
+                raise ValueError(
+                    f"x has {n} tokens behind {begin} others; expected at most {len(table)} "
+                    "together, which is the model's max_len"
+                )
+            return x + table[begin : begin + n]
+        at = np.minimum(begin[:, None] + np.arange(n), len(table) - 1)  # padding may stand behind
+        return x + table[asarray(at, backend_of(table=table).name)]
 
     def length_of(self, x: Array) -> int:
         """Return the length of x after checking that there is a position for each token."""

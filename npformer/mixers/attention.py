@@ -6,10 +6,10 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.core.state import Kept, State
 from npformer.layers import Linear
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.mixer import MixerSettings
-from npformer.mixers.state import Kept, State
 
 LONG = 2048
 """From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`. From about

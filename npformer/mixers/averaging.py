@@ -21,10 +21,10 @@ from npformer.core import (
     checks,
     initializers,
 )
+from npformer.core.state import Kept, State, asarray_like
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
-from npformer.mixers.state import Kept, State, asarray_like
 
 
 class Scores(Layer):

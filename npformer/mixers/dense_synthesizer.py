@@ -5,8 +5,8 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
+from npformer.core.state import State
 from npformer.mixers.averaging import Scores, Synthesizer
-from npformer.mixers.state import State
 
 
 class DenseScores(Scores):

@@ -3,9 +3,9 @@
 from typing import Any, Self
 
 from npformer.core import Array, Context, Gradients, Seed, array_module, backend_of, checks
+from npformer.core.state import Kept, State
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
-from npformer.mixers.state import Kept, State
 
 
 class Identity(Mixer):

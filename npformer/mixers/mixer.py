@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, array_module, checks
+from npformer.core.state import Kept, State, asarray_like
 from npformer.mixers.padding import STRATEGIES
-from npformer.mixers.state import Kept, State, asarray_like
 
 PADDINGS = tuple(STRATEGIES)
 MEMORIES = ("auto", "stored", "blocks")

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
+from npformer.core.state import Kept, State, prefixed
 from npformer.mixers.attention import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.dense_synthesizer import DenseScores, FactorizedDenseScores
@@ -14,7 +15,6 @@ from npformer.mixers.random_synthesizer import (
     FixedRandomScores,
     RandomScores,
 )
-from npformer.mixers.state import Kept, State, prefixed
 
 SCORES: dict[str, type[Scores]] = {
     "attention": AttentionScores,

@@ -15,8 +15,8 @@ from npformer.core import (
     checks,
     initializers,
 )
+from npformer.core.state import State, asarray_like
 from npformer.mixers.averaging import Scores, Synthesizer
-from npformer.mixers.state import State, asarray_like
 
 
 class RandomScores(Scores):

@@ -6,7 +6,7 @@ from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initia
 from npformer.layers import FFNS, Dropout, LayerNorm
 from npformer.layers.feed_forward import NoFeedForward
 from npformer.layers.sequential import backward_chain, forward_chain
-from npformer.mixers import MIXERS
+from npformer.mixers import MIXERS, Mixer, State
 from npformer.models.config import EncoderConfig
 
 
@@ -84,6 +84,23 @@ class Residual(NamedTuple):
         return self.passes[1](*self[1:], dy, cache, gradients)
 
 
+class Continued:
+    """A mixer that goes on from a state: in a call of a block, a layer of one input.
+
+    So the residual connections are the same two functions. The new state is in `state` after the
+    forward pass.
+    """
+
+    def __init__(self, mixer: Mixer, state: State) -> None:
+        self.mixer = mixer
+        self.state = state
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, None]:
+        """Return what the mixer makes of the tokens that follow."""
+        y, self.state = self.mixer.prefill(x, self.state, context)
+        return y, None
+
+
 class EncoderBlock(Layer):
     """A mixer, then a feed-forward network, each with a residual connection and a norm.
 
@@ -140,6 +157,20 @@ class EncoderBlock(Layer):
         if not hasattr(self, "feed_forward"):
             return (mix,)
         return mix, (self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm)
+
+    def start(self, batch: int, length: int) -> Any:
+        """Return the state before the first token of each sequence, of up to `length` tokens."""
+        return self.mixer.start(batch, length, self.mixer_norm.gamma.value)
+
+    def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
+        """Return y at evaluation for tokens that follow those of a state; and the new state.
+
+        See `Mixer.prefill`.
+        """
+        (_, *mix), *network = self.parts()
+        going: Any = Continued(self.mixer, state)
+        halves: list[Any] = [Residual(self.residual(), *part) for part in ((going, *mix), *network)]
+        return forward_chain(halves, x, context)[0], going.state
 
     def residual(self) -> tuple[Any, Any]:
         """Return the forward and the backward function of the residual connections."""

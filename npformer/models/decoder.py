@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.core.state import State, States
 from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout, LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.mixers.attention import LONG
-from npformer.models.block import EncoderBlock, Residual
+from npformer.models.block import Continued, EncoderBlock, Residual
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
 
@@ -34,6 +35,18 @@ class Reading:
         """Return dx, and keep the gradient of the memory."""
         dx, self.dmemory = self.attention.backward(dy, cache, gradients)
         return dx
+
+
+class Looking:
+    """Cross-attention to a memory whose keys and values are kept: a layer of one input."""
+
+    def __init__(self, attention: CrossAttention, memory: State) -> None:
+        self.attention = attention
+        self.memory = memory
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, None]:
+        """Return what the tokens of x take from the memory."""
+        return self.attention.look(x, self.memory, context), None
 
 
 class DecoderBlock(EncoderBlock):
@@ -97,11 +110,19 @@ class DecoderBlock(EncoderBlock):
         dx = backward_chain(self.halves(reading), dy, cache, gradients)
         return dx, reading.dmemory
 
-    def halves(self, reading: Any) -> list[Residual]:
+    def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, States]:
+        """As `EncoderBlock.prefill`; a state is that of the mixer, and what is read of a memory."""
+        of_mixer, memory = state
+        going = Continued(self.mixer, of_mixer)
+        halves = self.halves(Looking(self.cross_attention, memory), going)
+        return forward_chain(halves, x, context)[0], States((going.state, memory))
+
+    def halves(self, reading: Any, mixer: Any = None) -> list[Residual]:
         """Return the sublayers of the block with their dropout, norm and residual connection."""
-        mix, *network = self.parts()
+        (own, *mix), *network = self.parts()
         read = reading, self.cross_attention_dropout, self.cross_attention_norm
-        return [Residual(self.residual(), *part) for part in (mix, read, *network)]
+        parts = (mixer or own, *mix), read, *network
+        return [Residual(self.residual(), *part) for part in parts]
 
 
 class Decoder(Encoder):
@@ -168,6 +189,16 @@ class Decoder(Encoder):
             dx, more = block.backward(dx, of_block, gradients)
             dmemory = more if dmemory is None else dmemory + more  # all blocks read it
         return without_padding(dx, hidden), without_padding(dmemory, hidden_memory)
+
+    def start_with(self, memory: Array, length: int, context: Context) -> States:
+        """Return the state before the first token of each sequence, with what is read of a memory.
+
+        Padding of the memory is in ``context.memory_padding``. See `DecoderBlock.prefill`.
+        """
+        return States(
+            States((block.start(len(memory), length), block.cross_attention.read(memory, context)))
+            for block in self.blocks
+        )
 
 
 def check_causal(config: EncoderConfig) -> None:

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
+from npformer.core.state import States, bytes_of
 from npformer.layers import LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
@@ -53,6 +56,28 @@ class Encoder(Layer):
         caches, hidden = cache
         dx = backward_chain(self.chain(), without_padding(dy, hidden), caches, gradients)
         return without_padding(dx, hidden)
+
+    def start(self, batch: int, length: int) -> States:
+        """Return the state before the first token of each sequence: that of each block's mixer."""
+        return States(block.start(batch, length) for block in self.blocks)
+
+    def prefill(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
+        """Return y at evaluation for tokens that follow those of a state; and the new state.
+
+        See `Mixer.prefill`.
+        """
+        after = []
+        for block, state in zip(self.blocks, states, strict=True):
+            x, new = block.prefill(x, state, context)
+            after.append(new)
+        if self.final_norm is not None:
+            x, _ = self.final_norm.forward(x, context)
+        return x, States(after)
+
+    def state_bytes(self, length: int) -> int:
+        """Return how many bytes the state of one sequence takes, for up to `length` tokens."""
+        d_model, itemsize = self.config.d_model, np.dtype(self.dtype).itemsize
+        return sum(bytes_of(b.mixer.kept(length, d_model), itemsize) for b in self.blocks)
 
     def chain(self) -> list[Layer]:
         """Return the blocks, and the final norm if there is one."""

@@ -100,6 +100,18 @@ class InputEmbedding(Layer):
         caches, hidden = cache
         return without_padding(backward_chain(self.chain(), dy, caches, gradients), hidden)
 
+    def prefill(self, x: Array, begin: Any, context: Context) -> Array:
+        """Return y at evaluation for tokens that follow others: the first stands at `begin`.
+
+        `begin` is a number, or one for each row, (batch,).
+        """
+        for layer in self.chain():
+            if layer is self.positions:
+                x = layer.behind(x, begin)
+            else:
+                x, _ = layer.forward(x, context)
+        return x
+
     # Checks, and moves to the model's backend ---------------------------------------------------
 
     def prepare(self, x: Array, mask: Array | None = None) -> tuple[Array, Array | None]:

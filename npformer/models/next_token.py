@@ -2,7 +2,17 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Seed,
+    array_module,
+    checks,
+    initializers,
+)
+from npformer.core.state import States
 from npformer.layers import Linear, TiedOutput
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.config import EncoderConfig
@@ -57,11 +67,46 @@ class NextToken(Layer):
         """Return the layers in the order in which they act."""
         return [self.embed, self.encoder, self.output]
 
+    def start(self, batch: int, length: int) -> States:
+        """Return the state before the first token of each sequence, of up to `length` tokens."""
+        return self.encoder.start(batch, length)
+
+    def following(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
+        """Return the logits of the token that follows each row of x, and the new state.
+
+        Parameters
+        ----------
+        x : int array, shape (batch, length)
+            Tokens that follow those of the state. Rows may end in padding, see ``context.mask``.
+        states : States
+
+        Returns
+        -------
+        logits : array, shape (batch, vocab_size)
+        states : States
+        """
+        x = self.embed.prefill(x, states.stop, context)
+        x, states = self.encoder.prefill(x, states, context)
+        return self.output.forward(last_kept(x, context), context)[0][:, 0], states
+
+    def state_bytes(self, length: int) -> int:
+        """Return how many bytes the state of one sequence takes, for up to `length` tokens."""
+        return self.encoder.state_bytes(length)
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return forward_chain(self.chain(), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return backward_chain(self.chain(), dy, cache, gradients)
+
+
+def last_kept(x: Array, context: Context) -> Array:
+    """Return the last token of each row that is no padding, (batch, 1, d_model)."""
+    if context.mask is None:
+        return x[:, -1:]
+    xp = array_module(x)
+    last = xp.maximum(context.mask.sum(axis=1) - 1, 0)
+    return x[xp.arange(len(x)), last][:, None]
 
 
 def output_of(

@@ -6,11 +6,12 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.core.inputs import TwoInputLayer
+from npformer.core.state import States
 from npformer.models.config import EncoderConfig
 from npformer.models.decoder import Decoder, check_causal
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
-from npformer.models.next_token import output_of
+from npformer.models.next_token import last_kept, output_of
 
 
 class Transformer(TwoInputLayer):
@@ -85,6 +86,33 @@ class Transformer(TwoInputLayer):
             "tied": self.tied,
             "dtype": self.dtype,
         }
+
+    def start(self, source: Array, length: int, context: Context) -> States:
+        """Return the state before the first token of each target, of up to `length` tokens.
+
+        The sources are encoded here, once. Their padding is in ``context.padding``.
+        """
+        x, _ = self.source.forward(source, context)
+        memory, _ = self.encoder.forward(x, context)
+        return self.decoder.start_with(memory, length, context.swapped())
+
+    def following(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
+        """Return the logits of the token that follows each row of x, and the new state.
+
+        Parameters
+        ----------
+        x : int array, shape (batch, length)
+            Tokens of the target that follow those of the state. Rows may end in padding.
+        states : States
+
+        Returns
+        -------
+        logits : array, shape (batch, target_vocab)
+        states : States
+        """
+        x = self.target.prefill(x, states.stop, context)
+        x, states = self.decoder.prefill(x, states, context)
+        return self.output.forward(last_kept(x, context), context)[0][:, 0], states
 
     def forward(  # type: ignore[override]
         self, source: Array, target: Array, context: Context

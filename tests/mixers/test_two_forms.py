@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.core.state import bytes_of
 from npformer.mixers import MIXERS, Mixer, MixerSettings, State, WholeSequenceMixer
 
 D, LENGTH, BATCH = 8, 7, 3
@@ -101,7 +102,7 @@ def test_what_comes_later_changes_nothing(mixer, x):
 
 
 def test_the_bytes_of_a_state_are_known_before(mixer, x):
-    kept = nf.mixers.state.bytes_of(mixer.kept(LENGTH, D), x.itemsize)
+    kept = bytes_of(mixer.kept(LENGTH, D), x.itemsize)
     assert mixer.start(BATCH, LENGTH, x).nbytes == BATCH * kept
 
 

@@ -31,7 +31,9 @@ class Twice(TwoInputLayer):
     def __init__(self, made: Any) -> None:
         self.made = made
 
-    def forward(self, a: Any, b: Any, context: Context) -> tuple[Any, Any]:
+    def forward(  # type: ignore[override]
+        self, a: Any, b: Any, context: Context
+    ) -> tuple[Any, Any]:
         between, first = self.made.forward(a, b, context)
         y, second = self.made.forward(between, b, context)
         return y, (first, second)

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import Array, Context, array_module, asarray, backend_of, to_numpy
+from npformer.core.arrays import array_module, asarray, backend_of, to_numpy
+from npformer.core.backend import Array
+from npformer.core.context import Context
 
 Kept = Mapping[str, tuple[int, ...]]
 """Names and shapes of what is kept of one sequence. Where it has an entry for each token, tokens
@@ -28,18 +30,25 @@ class State:
         is the same in all rows.
     """
 
-    def __init__(self, arrays: dict[str, Array], begin: Any, stop: Any, newest: list[int]) -> None:
+    def __init__(
+        self,
+        arrays: dict[str, Array],
+        begin: Any = 0,
+        stop: Any = 0,
+        newest: list[int] | None = None,
+    ) -> None:
         self.begin, self.stop = begin, stop
         self._arrays = arrays
-        self._newest = newest  # shared with the states in the same memory: which of them may write
-        self._number = newest[0]
+        # shared by the states in the same memory: the number of the one that may write to it
+        self._newest = [0] if newest is None else newest
+        self._number = self._newest[0]
 
     @classmethod
     def empty(cls, kept: Kept, batch: int, like: Array) -> Self:
         """Return the state before the first token, on the backend and of the dtype of an array."""
         zeros = array_module(like).zeros
         arrays = {name: zeros((batch, *shape), like.dtype) for name, shape in kept.items()}
-        return cls(arrays, 0, 0, [0])
+        return cls(arrays)
 
     @property
     def length(self) -> int:
@@ -54,6 +63,10 @@ class State:
     def __getitem__(self, name: str) -> Array:
         """Return what is kept under a name."""
         return self._arrays[name]
+
+    def get(self, name: str) -> Array | None:
+        """Return what is kept under a name, None if there is nothing."""
+        return self._arrays.get(name)
 
     def so_far(self, name: str) -> Array:
         """Return what is kept of each token so far, (batch, ..., length, features)."""
@@ -98,19 +111,19 @@ class State:
     def replaced(self, n: int, context: Context, **arrays: Array) -> State:
         """Return the state after n more tokens, with other arrays in place of what was kept."""
         stop, _ = self._after(n, context)
-        return State({**self._arrays, **arrays}, self.stop, stop, [0])
+        return State({**self._arrays, **arrays}, self.stop, stop)
 
     def of_rows(self, rows: Any) -> State:
         """Return the state of some rows, in memory of its own: a search goes on from the best."""
         taken = {name: array[asarray_like(rows, array)] for name, array in self._arrays.items()}
         begin, stop = (at if isinstance(at, int) else at[rows] for at in (self.begin, self.stop))
-        return State(taken, begin, stop, [0])
+        return State(taken, begin, stop)
 
     def part(self, prefix: str) -> State:
         """Return what is kept under names that begin like this, without their beginning."""
         cut = len(prefix)
         arrays = {n[cut:]: array for n, array in self._arrays.items() if n.startswith(prefix)}
-        return State(arrays, self.begin, self.stop, [0])
+        return State(arrays, self.begin, self.stop)
 
     def _after(self, n: int, context: Context) -> tuple[Any, np.ndarray | None]:
         """Return `stop` after n tokens, and which of them are no padding; None: all."""
@@ -119,6 +132,26 @@ class State:
         kept = to_numpy(context.mask)
         stop = self.stop + kept.sum(axis=1)
         return (int(stop[0]) if (stop == stop[0]).all() else stop), kept
+
+
+class States(tuple[Any, ...]):
+    """The states of several layers, one after the other."""
+
+    __slots__ = ()
+
+    @property
+    def stop(self) -> Any:
+        """The position of the token that will follow: a number, or one for each row."""
+        return self[0].stop
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return sum(state.nbytes for state in self)
+
+    def of_rows(self, rows: Any) -> States:
+        """Return the states of some rows, in memory of their own."""
+        return States(state.of_rows(rows) for state in self)
 
 
 def prefixed(prefix: str, names: Mapping[str, Any]) -> dict[str, Any]:
