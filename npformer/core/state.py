@@ -114,7 +114,13 @@ class State:
         return State({**self._arrays, **arrays}, self.stop, stop)
 
     def of_rows(self, rows: Any) -> State:
-        """Return the state of some rows, in memory of its own: a search goes on from the best."""
+        """Return the state of some rows, in memory of its own: a search goes on from the best.
+
+        If these are all rows in their order, that is the state itself.
+        """
+        first = next(iter(self._arrays.values()), None)
+        if first is None or np.array_equal(rows, np.arange(len(first))):
+            return self
         taken = {name: array[asarray_like(rows, array)] for name, array in self._arrays.items()}
         begin, stop = (at if isinstance(at, int) else at[rows] for at in (self.begin, self.stop))
         return State(taken, begin, stop)

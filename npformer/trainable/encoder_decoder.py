@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Padding, array_module, checks, is_array
+from npformer.core import Array, Padding, array_module, checks, is_array, to_numpy
 from npformer.core.inputs import Sequences
 from npformer.data.batch import Batch
 from npformer.functional import NO_LABEL
+from npformer.generation.searching import searched
 from npformer.losses import Loss, SoftmaxCrossEntropy
 from npformer.models import Transformer
 from npformer.storage.models import MODELS
@@ -42,6 +43,9 @@ class EncoderDecoder(Model, Transformer):
     padding_id : int
         The token id that stands for padding, on both sides, where no mask is given. The first token
         of a target is never padding.
+    begin_id, end_id : int
+        The token ids that targets begin and end with: `generate` begins with the one, and stops at
+        the other.
     seed : int or numpy.random.Generator
         For the initial weights.
     dtype : {"float32", "float64"}
@@ -59,6 +63,8 @@ class EncoderDecoder(Model, Transformer):
         decoder: Any = None,
         tied: bool = False,
         padding_id: int = 0,
+        begin_id: int = 1,
+        end_id: int = 2,
         seed: Any = 0,
         dtype: str = "float32",
     ) -> None:
@@ -66,10 +72,62 @@ class EncoderDecoder(Model, Transformer):
         super().__init__(config, source_vocab, target_vocab, **made)
         most = min(self.source_vocab, self.target_vocab) - 1
         self.padding_id = checks.whole("padding_id", padding_id, at_least=0, at_most=most)
+        most = self.target_vocab - 1
+        self.begin_id = checks.whole("begin_id", begin_id, at_least=0, at_most=most)
+        self.end_id = checks.whole("end_id", end_id, at_least=0, at_most=most)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `__init__` except the configuration and the seed."""
-        return {**super().arguments(), "padding_id": self.padding_id}
+        ids = {name: getattr(self, name) for name in ("padding_id", "begin_id", "end_id")}
+        return {**super().arguments(), **ids}
+
+    def generate(
+        self,
+        source: Array,
+        max_len: int = 64,
+        beams: int = 1,
+        length_penalty: float = 0.6,
+        *,
+        mask: Array | None = None,
+    ) -> list[list[int]]:
+        """Return the target that the model writes for each source.
+
+        Parameters
+        ----------
+        source : int array, shape (batch, length)
+        max_len : int
+            At most so many tokens, and at most as many as the decoder has positions for.
+        beams : int
+            How many sequences are followed at a time. 1: always the likeliest token.
+        length_penalty : float
+            alpha in score = log P / ((5 + n) / 6)^alpha, for n tokens (Wu et al., 2016). The search
+            is that of tensor2tensor: it looks at 2 * beams candidates, keeps those that have ended
+            apart, and is over if none that may still come could be better than `beams` of them.
+        mask : bool array, shape (batch, length), optional
+            True = keep. None: what is not `padding_id`.
+
+        Returns
+        -------
+        targets : list of list of int
+            Without the tokens of beginning and end.
+        """
+        max_len = checks.positive("max_len", max_len)
+        beams = checks.positive("beams", beams)
+        checks.not_negative("length_penalty", length_penalty)
+        self.source.check(source, mask)
+        if mask is None:
+            mask = source != self.padding_id
+        return searched(
+            self,
+            to_numpy(source),
+            to_numpy(mask),
+            begin=self.begin_id,
+            end=self.end_id,
+            padding=self.padding_id,
+            max_len=min(max_len, self.decoder_config.max_len),
+            beams=beams,
+            alpha=float(length_penalty),
+        )
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]

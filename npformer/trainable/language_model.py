@@ -1,6 +1,14 @@
 """LanguageModel: the model of the next token that users call."""
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks
 from npformer.core.inputs import Sequences
+from npformer.generation.choosing import Choice
+from npformer.generation.writing import NOTHING, prompts, stop_tokens, written
 from npformer.losses import Loss, SoftmaxCrossEntropy
 from npformer.models import NextToken
 from npformer.storage.models import MODELS
@@ -34,6 +42,98 @@ class LanguageModel(Model, NextToken):
 
     loss: Loss = SoftmaxCrossEntropy()
     targets_of = 0
+
+    def generate(
+        self,
+        prompt: Any,
+        n: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+        cache: bool = True,
+        *,
+        stop: Any = None,
+        probabilities: bool = False,
+    ) -> Any:
+        """Return the n tokens that the model writes behind a prompt.
+
+        Row i draws from (seed, i), and sees its own prompt alone, so rows that are added behind
+        change nothing in it. Beyond max_len tokens a row goes on from its last max_len // 2.
+
+        Parameters
+        ----------
+        prompt : int array, shape (length,) or (batch, length), or list of rows of any lengths
+            At least one token for each row.
+        n : int
+            How many tokens follow.
+        temperature : float
+            By which logits are divided. 0: always the likeliest token.
+        top_k : int, optional
+            Only so many of the likeliest tokens may be drawn.
+        top_p : float, optional
+            Only the likeliest tokens may be drawn whose probabilities sum to `top_p`: the fewest.
+        seed : int
+        cache : bool
+            Whether what was computed of earlier tokens is kept; `state_bytes` says how much that
+            takes. If not, all is computed anew for each token.
+        stop : int or list of int, optional
+            Tokens at which a row ends.
+        probabilities : bool
+            Whether to return the probability of each token, too: in the model, so before
+            temperature, `top_k` and `top_p`.
+
+        Returns
+        -------
+        tokens : int array, shape (n,), or (batch, n) for several prompts
+            -1 behind a stop token.
+        probabilities : float64 array of that shape
+            Only if asked for. 0 behind a stop token.
+        """
+        n = checks.positive("n", n)
+        checks.flag("probabilities", probabilities)
+        rows, several = prompts(prompt, self.vocab_size)
+        steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
+        tokens = np.full((len(rows), n), NOTHING)
+        chances = np.zeros((len(rows), n))
+        for k, (each, of_each) in enumerate(steps):
+            tokens[:, k], chances[:, k] = each, of_each
+        if not several:
+            tokens, chances = tokens[0], chances[0]
+        return (tokens, chances) if probabilities else tokens
+
+    def stream(
+        self,
+        prompt: Any,
+        n: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+        cache: bool = True,
+        *,
+        stop: Any = None,
+    ) -> Iterator[Any]:
+        """Yield what `generate` returns as it comes: an int, or (batch,) for several prompts."""
+        n = checks.positive("n", n)
+        rows, several = prompts(prompt, self.vocab_size)
+        steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
+        return (tokens if several else int(tokens[0]) for tokens, _ in steps)
+
+    def _written(
+        self,
+        rows: list[np.ndarray],
+        n: int,
+        temperature: float,
+        top_k: int | None,
+        top_p: float | None,
+        seed: int,
+        cache: bool,
+        stop: Any,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        checks.flag("cache", cache)
+        ends = stop_tokens(stop, self.vocab_size)
+        return written(self, rows, n, Choice(temperature, top_k, top_p), seed, cache, ends)
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]

@@ -1,0 +1,168 @@
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.mixers import SCORES
+
+V, MAX_LEN = 9, 8
+PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 1, 2], [3] * 11]
+LAYOUTS = [
+    "attention",
+    "dense_synthesizer",
+    "factorized_dense_synthesizer",
+    "random_synthesizer",
+    "fixed_random_synthesizer",
+    "factorized_random_synthesizer",
+    "mixture",
+    "identity",
+    ("attention", "random_synthesizer"),
+]
+
+
+def model_of(mixer="attention", **changes):
+    settings = {
+        "d_model": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "d_ff": 12,
+        "max_len": MAX_LEN,
+        "causal": True,
+        "mixture": tuple(SCORES),
+    }
+    model = nf.LanguageModel(
+        nf.EncoderConfig(**settings | changes, mixer=mixer), V, dtype="float64"
+    )
+    rng = np.random.default_rng(1)
+    for value in model.parameters().values():
+        value += 0.5 * rng.normal(size=value.shape)
+    return model
+
+
+@pytest.fixture(params=LAYOUTS, ids=str)
+def model(request):
+    return model_of(request.param)
+
+
+def by_hand(model, prompt, n):
+    """Return what follows a prompt, by the whole model for each token."""
+    row = list(prompt)
+    if len(row) > MAX_LEN:
+        row = row[-(MAX_LEN // 2) :]
+    found = []
+    for _ in range(n):
+        token = int(model(np.array([row]))[0, -1].argmax())
+        found.append(token)
+        row.append(token)
+        if len(row) > MAX_LEN:
+            row = row[-(MAX_LEN // 2) :]
+    return found
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_greedy_tokens_are_those_of_the_whole_model(model, kernels):
+    with nf.use_kernels(kernels):
+        tokens = model.generate(PROMPTS, 20, temperature=0)
+        assert tokens.tolist() == [by_hand(model, prompt, 20) for prompt in PROMPTS]
+
+
+def test_one_pass_over_prompt_and_output_has_the_same_argmax(model):
+    prompt = np.array([[1, 2], [5, 3]])
+    tokens = model.generate(prompt, 6, temperature=0)
+    whole = np.concatenate([prompt, tokens], axis=1)
+    np.testing.assert_array_equal(model(whole)[:, 1:-1].argmax(axis=2), tokens)
+
+
+def test_tokens_are_drawn_alike_without_a_cache(model):
+    rng = np.random.default_rng(0)
+    prompts = [rng.integers(0, V, n) for n in rng.integers(1, 12, 20)]
+    options = {"temperature": 0.8, "top_k": 7, "top_p": 0.95, "seed": 5}
+    tokens = model.generate(prompts, 20, **options)
+    np.testing.assert_array_equal(model.generate(prompts, 20, **options, cache=False), tokens)
+
+
+def test_rows_are_equal_to_their_prompts_alone_and_to_those_with_rows_behind():
+    model = model_of()
+    tokens = model.generate(PROMPTS, 12)
+    np.testing.assert_array_equal(model.generate(PROMPTS[:2], 12), tokens[:2])
+    np.testing.assert_array_equal(model.generate(PROMPTS[0], 12), tokens[0])
+    greedy = model.generate(PROMPTS, 12, temperature=0)
+    for prompt, row in zip(PROMPTS, greedy, strict=True):
+        np.testing.assert_array_equal(model.generate(prompt, 12, temperature=0), row)
+
+
+def test_behind_a_stop_token_stands_nothing():
+    model = model_of()
+    tokens = model.generate(PROMPTS, 30, stop=5)
+    free = model.generate(PROMPTS, 30)
+    assert (tokens == -1).any()
+    for row, without in zip(tokens, free, strict=True):
+        end = [*without, 5].index(5) + 1
+        np.testing.assert_array_equal(row[:end], without[:end])
+        assert (row[end:] == -1).all()
+    assert (model.generate([[1]], 9, stop=list(range(V)))[0, 1:] == -1).all()
+
+
+def test_probabilities_are_those_of_the_model():
+    model = model_of()
+    prompt = np.array([1, 2])
+    tokens, chances = model.generate(prompt, 5, temperature=0.5, top_k=3, probabilities=True)
+    logits = model(np.concatenate([prompt, tokens])[None])[0, 1:-1]
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(chances, expected[np.arange(5), tokens], rtol=1e-10)
+    tokens, chances = model.generate(PROMPTS, 30, stop=5, probabilities=True)
+    np.testing.assert_array_equal(chances == 0.0, tokens == -1)
+
+
+def test_tokens_come_one_by_one():
+    model = model_of()
+    assert list(model.stream([1, 2], 5)) == model.generate([1, 2], 5).tolist()
+    several = np.stack(list(model.stream(PROMPTS, 5, seed=2)), axis=1)
+    np.testing.assert_array_equal(several, model.generate(PROMPTS, 5, seed=2))
+    steps = model.stream([1, 2], 10**9)
+    assert [next(steps) for _ in range(3)] == model.generate([1, 2], 3).tolist()
+
+
+def test_the_bytes_of_a_state_are_known_before_and_right(model):
+    assert model.start(3, MAX_LEN).nbytes == 3 * model.state_bytes(MAX_LEN)
+
+
+def test_shapes_and_dtypes():
+    model = model_of()
+    assert model.generate([1], 3).shape == (3,)
+    assert model.generate([[1]], 3).shape == (1, 3)
+    assert model.generate(np.array([[1, 2], [3, 4]]), 3).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("prompt", "error", "message"),
+    [
+        ([], ValueError, r"prompt has shape \(0,\); expected at least one token id"),
+        ([[1], []], ValueError, r"prompt\[1\] has shape \(0,\)"),
+        ("ROMEO", TypeError, "prompt is .*expected token ids"),
+        ([1.5], TypeError, "prompt has dtype float64"),
+        ([[1], [V]], ValueError, rf"prompt\[1\].*{V}"),
+        (np.zeros((1, 1, 1), int), TypeError, "expected token ids"),
+    ],
+)
+def test_wrong_prompts_are_refused(prompt, error, message):
+    with pytest.raises(error, match=message):
+        model_of().generate(prompt, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "n is 0"),
+        ({"n": 3, "stop": V}, f"stop is {V}; expected a whole number of at least 0 and at most"),
+        ({"n": 3, "seed": -1}, "seed is -1"),
+        ({"n": 3, "top_k": 0}, "top_k is 0"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        model_of().generate([1], **options)
+
+
+def test_a_config_that_looks_ahead_is_refused():
+    with pytest.raises(ValueError, match=r"config\.causal is False; expected True"):
+        nf.LanguageModel(nf.EncoderConfig(), vocab_size=5)
