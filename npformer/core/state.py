@@ -85,10 +85,13 @@ class State:
         at = self.positions(n)[:, None, :, None]
         return np.arange(self.length) <= at
 
-    def followed(self, n: int, context: Context, **new: Array) -> State:
+    def followed(
+        self, n: int, context: Context, instead: Mapping[str, Array] | None = None, **new: Array
+    ) -> State:
         """Return the state after n more tokens, or fewer in rows that end in padding.
 
-        `new` is what is kept of each of them, under the names of what is kept.
+        `new` is what is kept of each of them, under the names of what is kept; `instead` are other
+        arrays in place of those of a name, where what is kept does not grow.
         """
         stop, kept = self._after(n, context)
         arrays, newest = self._arrays, self._newest
@@ -106,12 +109,9 @@ class State:
                 at = np.broadcast_to(self.stop, len(entries))[rows] + tokens
                 into, of = (_tokens_second(array) for array in (arrays[name], entries))
                 into[rows, at] = of[rows, tokens]
+        if instead is not None:
+            arrays = {**arrays, **instead}
         return State(arrays, self.stop, stop, newest)
-
-    def replaced(self, n: int, context: Context, **arrays: Array) -> State:
-        """Return the state after n more tokens, with other arrays in place of what was kept."""
-        stop, _ = self._after(n, context)
-        return State({**self._arrays, **arrays}, self.stop, stop)
 
     def of_rows(self, rows: Any) -> State:
         """Return the state of some rows, in memory of its own: a search goes on from the best.

@@ -34,6 +34,12 @@ from npformer.functional.attention import (
     scaled_dot_product_attention_backward,
 )
 from npformer.functional.averaging import average, average_backward, averaging_weights
+from npformer.functional.causal_convolution import (
+    causal_convolution,
+    causal_convolution_backward,
+    short_convolution,
+    short_convolution_backward,
+)
 from npformer.functional.conv1d import conv1d, conv1d_backward
 from npformer.functional.dense_synthesizer import (
     dense_scores,
@@ -89,11 +95,20 @@ from npformer.functional.random_synthesizer import (
     random_synthesizer_backward,
 )
 from npformer.functional.softmax import softmax, softmax_backward
+from npformer.functional.state_space import (
+    state_space_kernel,
+    state_space_kernel_backward,
+    state_space_step,
+)
 
 # First what is not a pair, then one line for each pair.
 __all__ = ["NO_LABEL", "averaging_weights", "merge_heads", "over_heads", "split_heads"]
 __all__ += ["linear", "linear_backward"]
+__all__ += ["state_space_step"]
 __all__ += ["conv1d", "conv1d_backward"]
+__all__ += ["causal_convolution", "causal_convolution_backward"]
+__all__ += ["short_convolution", "short_convolution_backward"]
+__all__ += ["state_space_kernel", "state_space_kernel_backward"]
 __all__ += ["relu", "relu_backward"]
 __all__ += ["gelu", "gelu_backward"]
 __all__ += ["tanh", "tanh_backward"]

@@ -14,6 +14,7 @@ from npformer.mixers.fourier import Fourier, Hartley
 from npformer.mixers.hybrid import LAYOUTS, hybrid
 from npformer.mixers.identity import Identity
 from npformer.mixers.linear_mixing import LinearMixing, RandomMixing
+from npformer.mixers.long_convolution import GatedConvolution
 from npformer.mixers.mixer import Mixer, MixerSettings
 from npformer.mixers.mixture import SCORES, Mixture, MixtureScores
 from npformer.mixers.random_synthesizer import (
@@ -24,6 +25,7 @@ from npformer.mixers.random_synthesizer import (
     RandomScores,
     RandomSynthesizer,
 )
+from npformer.mixers.state_space import StateSpace
 from npformer.mixers.whole_sequence import WholeSequenceMixer
 
 MIXERS: Registry[Mixer] = Registry(
@@ -41,6 +43,8 @@ MIXERS: Registry[Mixer] = Registry(
         "linear": LinearMixing,
         "random": RandomMixing,
         "identity": Identity,
+        "gated_convolution": GatedConvolution,
+        "state_space": StateSpace,
     },
     table="npformer.MIXERS",
     makes=Mixer,
@@ -67,6 +71,7 @@ __all__ = [
     "FixedRandomScores",
     "FixedRandomSynthesizer",
     "Fourier",
+    "GatedConvolution",
     "Hartley",
     "Identity",
     "LinearMixing",
@@ -79,6 +84,7 @@ __all__ = [
     "RandomSynthesizer",
     "Scores",
     "State",
+    "StateSpace",
     "Synthesizer",
     "WholeSequenceMixer",
     "hybrid",

@@ -60,9 +60,12 @@ class Stepped(np.ndarray):
 class _Parts:
     """The real and the imaginary part of a Fourier transform, as functions of real numbers."""
 
-    def __init__(self, of_x: np.ndarray, of_u: np.ndarray) -> None:
-        self.real = _guard(of_x.real + 1j * of_u.real)
-        self.imag = _guard(of_x.imag + 1j * of_u.imag)
+    def __init__(self, real: Any, imag: Any) -> None:
+        self.real, self.imag = real, imag
+
+    def __mul__(self, other: "_Parts") -> "_Parts":
+        real = self.real * other.real - self.imag * other.imag
+        return _Parts(real, self.real * other.imag + self.imag * other.real)
 
 
 class _Fourier:
@@ -78,9 +81,14 @@ class _Fourier:
             return _transform(transform, *args, **kwargs)
 
 
-def _transform(transform: Any, x: Any, *args: Any, **kwargs: Any) -> _Parts:
+def _transform(transform: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(x, _Parts):  # back: of real numbers, where x has parts that take a step each
+        real, imag = np.asarray(x.real), np.asarray(x.imag)
+        of_x, of_u = real.real + 1j * imag.real, real.imag + 1j * imag.imag
+        return _guard(transform(of_x, *args, **kwargs) + 1j * transform(of_u, *args, **kwargs))
     x = np.asarray(x)
-    return _Parts(transform(x.real, *args, **kwargs), transform(x.imag, *args, **kwargs))
+    of_x, of_u = transform(x.real, *args, **kwargs), transform(x.imag, *args, **kwargs)
+    return _Parts(_guard(of_x.real + 1j * of_u.real), _guard(of_x.imag + 1j * of_u.imag))
 
 
 def _bare(x: Any) -> Any:

@@ -1,0 +1,175 @@
+"""Gated long convolutions: Fourier transforms that do not look ahead (Poli et al., 2023)."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from npformer import functional as F
+from npformer.core import Array, Context, Gradients, Parameter, Seed, array_module, checks
+from npformer.core import initializers as init
+from npformer.core.state import Kept, State, asarray_like
+from npformer.layers import Linear
+from npformer.layers.pooling import without_padding
+from npformer.mixers.mixer import Mixer, MixerSettings
+
+SHORT = 3
+"""Tokens that the convolution before the gates sees."""
+
+
+class GatedConvolution(Mixer):
+    """y = (x0 s) W_O, s = k * z + D z, z = x1 v, (x0, x1, v) = short(x W + b): Hyena of order 2.
+
+    The convolution of z with k is as long as the sequence, feature by feature, and is computed by a
+    Fourier transform; D z is what it has of the token itself. The products x1 v and x0 s are gates:
+    with them, what is taken from a token depends on the tokens. Tokens never see later ones.
+    Padding is set to 0 before any token is seen by another.
+
+    Parameters
+    ----------
+    d_model, max_len : int
+        Features of a token, and length of the longest sequence.
+    initializer : str
+        A name in `INITIALIZERS`: what the projections are drawn from.
+
+    Attributes
+    ----------
+    inner, output : Linear
+        W and W_O.
+    short : Parameter, shape (3, 3 * d_model)
+        The kernels of the short convolution.
+    kernel : Parameter, shape (max_len, d_model)
+        k: row j weighs what is j tokens back. It is drawn so that it decays, each feature at a rate
+        of its own, and that s has the variance of z.
+    skip : Parameter, shape (d_model,)
+        D.
+    """
+
+    causal = True
+
+    def __init__(
+        self,
+        d_model: int,
+        max_len: int = 128,
+        *,
+        initializer: str = "xavier_uniform",
+        seed: Seed,
+        dtype: str = "float32",
+    ) -> None:
+        d_model, max_len = checks.positive("d_model", d_model), checks.positive("max_len", max_len)
+        rng = init.generator(seed)
+        linear: dict[str, Any] = {"seed": rng, "dtype": dtype}
+        linear["init"] = init.INITIALIZERS.make(initializer)
+        self.inner = Linear(d_model, 3 * d_model, **linear)
+        near = init.normal(SHORT**-0.5)
+        self.short = Parameter(init.draw(near, rng, (SHORT, 3 * d_model), dtype))
+        self.kernel = Parameter(init.draw(_decaying, rng, (max_len, d_model), dtype))
+        self.skip = Parameter(init.draw(init.normal(1.0), rng, (d_model,), dtype))
+        self.output = Linear(d_model, d_model, **linear)
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(**settings.only("d_model", "max_len", "initializer"), seed=seed, dtype=dtype)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        mask = context.mask
+        inner, inner_cache = self.inner.forward(without_padding(x, mask), context)
+        p = without_padding(inner, mask)  # [batch, length, 3 d_model]
+        near, short_cache = F.short_convolution(p, self.short.value)
+        x0, x1, v = _thirds(near)
+        z = without_padding(x1 * v, mask)
+        s, long_cache = F.causal_convolution(z, self.kernel.value)
+        s = s + self.skip.value * z
+        y, output_cache = self.output.forward(x0 * s, context)
+        caches = inner_cache, short_cache, long_cache, output_cache
+        y = without_padding(y, mask)
+        return y, (caches, (x0, x1, v, z, s), mask)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        (inner_cache, short_cache, long_cache, output_cache), (x0, x1, v, z, s), mask = cache
+        dproduct = self.output.backward(without_padding(dy, mask), output_cache, gradients)
+        # y = output(x0 * s)
+        dx0, ds = dproduct * s, dproduct * x0
+        # s = causal_convolution(z, kernel) + skip * z
+        dz, dkernel = F.causal_convolution_backward(ds, long_cache)
+        gradients.add(self.kernel, dkernel)
+        gradients.add(self.skip, (ds * z).sum(axis=(0, 1)))
+        dz = without_padding(dz + self.skip.value * ds, mask)
+        # z = x1 * v
+        dnear = array_module(dy).concatenate([dx0, dz * v, dz * x1], axis=-1)
+        dp, dshort = F.short_convolution_backward(dnear, short_cache)
+        gradients.add(self.short, dshort)
+        dx = self.inner.backward(without_padding(dp, mask), inner_cache, gradients)
+        return without_padding(dx, mask)
+
+    def kept(self, length: int, d_model: int) -> Kept:
+        return {"near": (SHORT - 1, 3 * d_model), "z": (length, d_model)}
+
+    def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
+        n, mask, xp = x.shape[1], context.mask, array_module(x)
+        inner, _ = self.inner.forward(without_padding(x, mask), context)
+        p = xp.concatenate([state["near"], without_padding(inner, mask)], axis=1)
+        near, _ = F.short_convolution(p, self.short.value)
+        x0, x1, v = _thirds(near[:, SHORT - 1 :])
+        state = state.followed(n, context, {"near": _newest(p, mask)}, z=x1 * v)
+        z = state.so_far("z")
+        at = state.positions(n)
+        if n == 0:
+            s = x1
+        elif n == 1:
+            s = _of_one(z, self.kernel.value, at)
+        elif isinstance(at, slice):
+            s = F.causal_convolution(z, self.kernel.value)[0][:, at]
+        else:
+            rows, at = xp.arange(len(x))[:, None], asarray_like(at, x)
+            s = F.causal_convolution(z, self.kernel.value)[0][rows, xp.minimum(at, z.shape[1] - 1)]
+        s = s + self.skip.value * x1 * v
+        return self.output.forward(x0 * s, context)[0], state
+
+    def explain(self, x: Array, context: Context) -> Array:
+        mask, xp = context.mask, array_module(x)
+        inner, _ = self.inner.forward(without_padding(x, mask), context)
+        near, _ = F.short_convolution(without_padding(inner, mask), self.short.value)
+        x0, x1, _ = _thirds(near)
+        length = x.shape[1]
+        back = xp.arange(length)[:, None] - xp.arange(length)  # [length, length]
+        k = self.kernel.value[xp.maximum(back, 0)] * (back >= 0)[..., None]
+        k = k + xp.eye(length, dtype=x.dtype)[..., None] * self.skip.value
+        taken = xp.einsum("bif,ijf,bjf->bfij", x0, k, x1)
+        if mask is None:
+            return taken
+        return taken * (mask[:, None, :, None] & mask[:, None, None, :])
+
+
+def _decaying(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Draw kernels, (max_len, d_model), that decay over 1 to max_len tokens; squares sum to 1."""
+    max_len, d_model = shape
+    a = np.exp(-1.0 / np.geomspace(1.0, max(max_len, 2), d_model))
+    decay = a ** np.arange(max_len)[:, None]
+    drawn: np.ndarray = rng.normal(size=shape) * decay / np.sqrt((decay * decay).sum(axis=0))
+    return drawn
+
+
+def _thirds(x: Array) -> tuple[Array, Array, Array]:
+    """Return the three parts of the features."""
+    d_model = x.shape[-1] // 3
+    return x[..., :d_model], x[..., d_model : 2 * d_model], x[..., 2 * d_model :]
+
+
+def _newest(p: Array, mask: Array | None) -> Array:
+    """Return the last tokens of each row that are no padding; `p` begins with earlier ones."""
+    if mask is None:
+        return p[:, 1 - SHORT :]
+    xp = array_module(p)
+    at = mask.sum(axis=1)[:, None] + xp.arange(SHORT - 1)
+    return p[xp.arange(len(p))[:, None], at]
+
+
+def _of_one(z: Array, kernel: Array, at: Any) -> Array:
+    """Return sum_j k_{t-j} z_j, (batch, 1, d_model), for one token t of each row."""
+    xp, length = array_module(z), z.shape[1]
+    if isinstance(at, slice):
+        k = kernel[length - 1 :: -1] if length <= len(kernel) else kernel[::-1]
+        return (z * k).sum(axis=1, keepdims=True)
+    back = asarray_like(at, z) - xp.arange(length)  # [batch, length]
+    k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
+    return (z * k).sum(axis=1, keepdims=True)
