@@ -94,6 +94,17 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
     return {
         "linear": ((x, draw(e.d_model, e.others), draw(e.others)), {}),
         "conv1d": ((x, draw(e.keys, e.d_model, e.others), draw(e.others)), {}),
+        "causal_convolution": ((x, draw(max_len, e.d_model)), {}),
+        "short_convolution": ((x, draw(e.keys, e.d_model)), {}),
+        "state_space_kernel": (
+            (
+                np.tanh(draw(e.d_model)),
+                np.tanh(draw(e.d_model, e.others)),
+                np.tanh(draw(e.d_model, e.others)),
+                draw(2, e.d_model, e.others),
+            ),
+            {"length": e.length},
+        ),
         "relu": ((x,), {}),
         "gelu": ((x,), {"approximate": "tanh" if e.causal else "none"}),
         "tanh": ((x,), {}),

@@ -21,37 +21,38 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "__init__": 63,
+    "__init__": 67,
     "__main__": 1,
-    "core": 1492,
+    "core": 1620,
     "data": 1075,
     "distributed": 336,
-    "engine": 3002,
+    "engine": 3016,
     "exercises": 2500,
-    "functional": 892,
+    "functional": 1024,
+    "generation": 207,
     "inspection": 483,
     "interop": 1328,
-    "layers": 381,
+    "layers": 498,
     "losses": 177,
-    "mixers": 653,
-    "models": 553,
+    "mixers": 901,
+    "models": 857,
     "museum": 686,
-    "optim": 453,
+    "optim": 456,
     "pipelines": 871,
-    "proof": 1182,
+    "proof": 1277,
     "reporting": 777,
     "sklearn": 630,
-    "storage": 657,
+    "storage": 659,
     "text": 338,
     "text_encoder": 59,
     "tools": 2287,
-    "trainable": 526,
+    "trainable": 700,
     "training": 1179,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 22_581
+IN_ALL = 24_009
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -24,7 +24,7 @@ FLOORS = [
     {"models"},
     {"storage"},
     {"engine"},
-    {"inspection", "optim"},
+    {"generation", "inspection", "optim"},
     {"trainable", "text_encoder"},
     {"interop", "proof", "training"},
     {"reporting"},
@@ -54,6 +54,9 @@ OF_THE_ENGINE = re.compile(
 
 ABOUT_SIZES = re.compile(r"kernel size")
 """Of a convolution, wherever it is mentioned. In the convolution's own files a kernel is a size."""
+
+CONVOLUTIONS = "/causal_convolution.py", "/long_convolution.py", "/state_space.py"
+"""Files about kernels, by which a convolution weighs; they have no other."""
 
 ABOUT_MEMORY = re.compile(r"^    memory : .*\n(?: {8}.*\n)+", re.MULTILINE)
 """What attention's docstrings say of their setting: it is about the engine in part."""
@@ -177,8 +180,11 @@ def words_of_the_engine(name, text):
         return re.sub(r"[^\n]", " ", found.group())
 
     text = ABOUT_SIZES.sub(hidden, text)
+    text = re.sub(r"\bstate_space_kernel(_backward)?\b", hidden, text)
     if name.endswith("/conv1d.py"):
         text = re.sub(r"\bkernel\b", hidden, text)
+    if name.endswith(CONVOLUTIONS):
+        text = re.sub(r"d?kernels?\b", hidden, text)
     if name == "mixers/attention.py":
         text = ABOUT_MEMORY.sub(hidden, text)
     return [

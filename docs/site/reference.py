@@ -23,7 +23,11 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "models": (
         "Models",
         "Configuration, block, encoder, and the models that users call.",
-        {"models": ALL, "trainable": ["model", "sequence_classifier"], "text_encoder": ALL},
+        {
+            "models": ALL,
+            "trainable": ["model", "sequence_classifier", "language_model", "encoder_decoder"],
+            "text_encoder": ALL,
+        },
     ),
     "losses": (
         "Losses, Adam, schedules",
@@ -75,7 +79,15 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "Arrays, parameters, gradients, and the protocol of a layer.",
         {
             "core": [
-                *("layer", "context", "parameters", "gradients", "initializers", "registry"),
+                *(
+                    "layer",
+                    "context",
+                    "state",
+                    "parameters",
+                    "gradients",
+                    "initializers",
+                    "registry",
+                ),
                 *("arrays", "backend", "padding", "part_generator", "precision"),
             ]
         },

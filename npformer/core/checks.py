@@ -168,18 +168,6 @@ def positive(name: str, value: object) -> int:
     return whole(name, value, at_least=1)
 
 
-def heads(d_model: int, n_heads: int) -> None:
-    """Check that n_heads divides d_model."""
-    positive("d_model", d_model)
-    positive("n_heads", n_heads)
-    if d_model % n_heads:
-        fitting = ", ".join(str(n) for n in range(1, d_model + 1) if d_model % n == 0)
-        raise ValueError(
-            f"n_heads is {n_heads} and d_model is {d_model}; expected heads that divide d_model, "
-            f"for each head gets d_model / n_heads features. These do: {fitting}"
-        )
-
-
 def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -> int:
     """Return `value` as an int after checking that it is a whole number in a range."""
     fits = isinstance(value, Integral) and not isinstance(value, bool)

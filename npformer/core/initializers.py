@@ -129,6 +129,32 @@ def zeros(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return np.zeros(shape)
 
 
+def uniform(low: float, high: float) -> Initializer:
+    """U(low, high)."""
+    return lambda rng, shape: rng.uniform(low, high, shape)
+
+
+def constant(value: float) -> Initializer:
+    """Give all entries one value. Draws nothing."""
+    return lambda rng, shape: np.full(shape, value)
+
+
+def harmonics(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Give pi n to entry n of the last axis: the frequencies of S4D-Lin (Gu et al., 2022)."""
+    return np.broadcast_to(math.pi * np.arange(shape[-1]), shape)
+
+
+def decaying(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """N(0, a^2j) for row j, scaled so that the squares of a column sum to 1 on average.
+
+    The columns decay at rates of their own, a, over 1 to as many rows as there are.
+    """
+    rows, columns = shape
+    decay = np.exp(-np.arange(rows)[:, None] / np.geomspace(1.0, max(rows, 2), columns))
+    drawn: np.ndarray = rng.normal(size=shape) * decay / np.sqrt((decay * decay).sum(axis=0))
+    return drawn
+
+
 def ones(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """All 1, for the scale of a layer norm. Draws nothing."""
     return np.ones(shape)

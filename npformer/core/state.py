@@ -72,18 +72,24 @@ class State:
         """Return what is kept of each token so far, (batch, ..., length, features)."""
         return self._arrays[name][..., : self.length, :]
 
-    def positions(self, n: int) -> Any:
-        """Return the positions of the newest n tokens: a slice, or (batch, n) if rows differ."""
-        if isinstance(self.begin, int):
-            return slice(self.begin, self.begin + n)
-        return self.begin[:, None] + np.arange(n)
+    def positions(self, n: int, table: Array, axis: int = 0) -> Any:
+        """Return the positions of the newest n tokens, as places in an axis of a table."""
+        return positions(self.begin, n, table, axis)
 
-    def seen(self, n: int) -> Array | None:
+    def seen(self, n: int, like: Array) -> Array | None:
         """Return which tokens the newest n see, (n, length) or (batch, 1, n, length); None: all."""
         if isinstance(self.begin, int):
-            return None if n == 1 else np.tri(n, self.length, self.begin, dtype=bool)
-        at = self.positions(n)[:, None, :, None]
-        return np.arange(self.length) <= at
+            seen = None if n == 1 else np.tri(n, self.length, self.begin, dtype=bool)
+        else:
+            at = self.begin[:, None] + np.arange(n)
+            seen = np.arange(self.length) <= at[:, None, :, None]
+        return None if seen is None else _moved(seen, like)
+
+    def mask(self, like: Array) -> Array | None:
+        """Return which tokens so far are no padding, (batch, length); None: all."""
+        if isinstance(self.stop, int):
+            return None
+        return _moved(np.arange(self.length) < self.stop[:, None], like)
 
     def followed(
         self, n: int, context: Context, instead: Mapping[str, Array] | None = None, **new: Array
@@ -121,7 +127,7 @@ class State:
         first = next(iter(self._arrays.values()), None)
         if first is None or np.array_equal(rows, np.arange(len(first))):
             return self
-        taken = {name: array[asarray_like(rows, array)] for name, array in self._arrays.items()}
+        taken = {name: array[_moved(rows, array)] for name, array in self._arrays.items()}
         begin, stop = (at if isinstance(at, int) else at[rows] for at in (self.begin, self.stop))
         return State(taken, begin, stop)
 
@@ -170,7 +176,26 @@ def bytes_of(kept: Kept, itemsize: int) -> int:
     return itemsize * sum(math.prod(shape) for shape in kept.values())
 
 
-def asarray_like(x: Any, like: Array) -> Array:
+def positions(begin: Any, n: int, table: Array, axis: int = 0) -> Any:
+    """Return the positions of n tokens, of which the first stands at `begin`, in a table's axis.
+
+    `begin` is a number, or one for each row, (batch,). The result is a slice, or for several rows
+    an array (batch, n). Padding that would stand behind the end of the table is at its end.
+    """
+    if isinstance(begin, int):
+        return slice(begin, begin + n)
+    at = np.minimum(begin[:, None] + np.arange(n), table.shape[axis] - 1)
+    return _moved(at, table)
+
+
+def taken(y: Array, at: Any) -> Array:
+    """Return the tokens of each row at some positions, (batch, n, features); see `positions`."""
+    if isinstance(at, slice):
+        return y[:, at]
+    return y[array_module(y).arange(len(y))[:, None], at]
+
+
+def _moved(x: Any, like: Array) -> Array:
     """Return an array on the backend of another."""
     return asarray(np.asarray(x), backend_of(like=like).name)
 

@@ -27,3 +27,15 @@ def merge_heads(x: Array) -> Array:
 def over_heads(mask: Array | None) -> Array | None:
     """(batch, key_length) -> (batch, 1, 1, key_length): for all heads and all queries."""
     return None if mask is None else mask[:, None, None, :]
+
+
+def check_heads(d_model: int, n_heads: int) -> None:
+    """Check that n_heads divides d_model."""
+    checks.positive("d_model", d_model)
+    checks.positive("n_heads", n_heads)
+    if d_model % n_heads:
+        fitting = ", ".join(str(n) for n in range(1, d_model + 1) if d_model % n == 0)
+        raise ValueError(
+            f"n_heads is {n_heads} and d_model is {d_model}; expected heads that divide d_model, "
+            f"for each head gets d_model / n_heads features. These do: {fitting}"
+        )

@@ -1,5 +1,7 @@
 """Which token follows: the likeliest one, or one that is drawn."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

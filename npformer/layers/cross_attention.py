@@ -8,6 +8,7 @@ from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.state import State
+from npformer.functional.heads import check_heads
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import finite_at_padding
 
@@ -40,6 +41,8 @@ class CrossAttention(TwoInputLayer):
         W_Q, W_K, W_V and W_O. The columns of all heads stand side by side.
     """
 
+    keeps_weights = True
+
     def __init__(
         self,
         d_model: int,
@@ -51,8 +54,13 @@ class CrossAttention(TwoInputLayer):
         seed: Seed = 0,
         dtype: str = "float32",
     ) -> None:
-        checks.heads(d_model, n_heads)
+        check_heads(d_model, n_heads)
         checks.rate("attention_dropout", attention_dropout)
+        if attention_dropout > 0.0 and not self.keeps_weights:
+            raise ValueError(
+                f"attention_dropout is {attention_dropout} and the weights are computed again; "
+                "expected 0, or CrossAttention, for what was dropped has to be kept"
+            )
         d_memory = d_model if d_memory is None else checks.positive("d_memory", d_memory)
         made: dict[str, Any] = {
             "seed": initializers.generator(seed),
@@ -142,13 +150,7 @@ class BlockwiseCrossAttention(CrossAttention):
     were dropped would have to be kept.
     """
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        if self.attention_dropout > 0.0:
-            raise ValueError(
-                f"attention_dropout is {self.attention_dropout} in blocks; expected 0, or "
-                "CrossAttention, for what was dropped has to be kept"
-            )
+    keeps_weights = False
 
     def heads(self, query: Array, key: Array, value: Array, context: Context) -> tuple[Array, Any]:
         return F.blockwise_attention(query, key, value, mask=F.over_heads(context.memory_mask))

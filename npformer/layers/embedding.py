@@ -3,8 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from npformer import functional as F
 from npformer.core import (
     Array,
@@ -14,13 +12,12 @@ from npformer.core import (
     Parameter,
     Seed,
     array_module,
-    asarray,
-    backend_of,
     checks,
     constants,
     enough_memory,
     initializers,
 )
+from npformer.core.state import positions
 
 
 class Embedding(Layer):
@@ -91,7 +88,8 @@ class TiedOutput(Layer):
         self.weight = embedding.weight
         self.bias: Parameter | None = None
         if bias:
-            self.bias = Parameter(np.zeros(self.weight.shape[0], dtype=self.weight.dtype))
+            size, dtype = self.weight.shape[:1], self.weight.dtype.name
+            self.bias = Parameter(initializers.draw(initializers.zeros, None, size, dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.linear(x, self.weight.value.T, None if self.bias is None else self.bias.value)
@@ -161,15 +159,12 @@ class Positions(Layer):
         `begin` is a number, or one for each row, (batch,).
         """
         table, n = self.table.value, self.length_of(x)
-        if isinstance(begin, int):
-            if begin + n > len(table):
-                raise ValueError(
-                    f"x has {n} tokens behind {begin} others; expected at most {len(table)} "
-                    "together, which is the model's max_len"
-                )
-            return x + table[begin : begin + n]
-        at = np.minimum(begin[:, None] + np.arange(n), len(table) - 1)  # padding may stand behind
-        return x + table[asarray(at, backend_of(table=table).name)]
+        if isinstance(begin, int) and begin + n > len(table):
+            raise ValueError(
+                f"x has {n} tokens behind {begin} others; expected at most {len(table)} together, "
+                "which is the model's max_len"
+            )
+        return x + table[positions(begin, n, table)]
 
     def length_of(self, x: Array) -> int:
         """Return the length of x after checking that there is a position for each token."""

@@ -7,6 +7,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.core.state import Kept, State
+from npformer.functional.heads import check_heads
 from npformer.layers import Linear
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.mixer import MixerSettings
@@ -32,7 +33,7 @@ class AttentionScores(Scores):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        checks.heads(d_model, n_heads)
+        check_heads(d_model, n_heads)
         init = initializers.INITIALIZERS.make(initializer)
         rng = initializers.generator(seed)
         self.n_heads = n_heads

@@ -21,7 +21,8 @@ from npformer.core import (
     checks,
     initializers,
 )
-from npformer.core.state import Kept, State, asarray_like
+from npformer.core.state import Kept, State
+from npformer.functional.heads import check_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
@@ -97,7 +98,7 @@ class AveragingMixer(Mixer):
         seed: Seed,
         dtype: str = "float32",
     ) -> None:
-        checks.heads(d_model, n_heads)
+        check_heads(d_model, n_heads)
         checks.rate("attention_dropout", attention_dropout)
         checks.instance("scores", scores, Scores)
         checks.flag("causal", causal)
@@ -175,9 +176,7 @@ class AveragingMixer(Mixer):
         value = F.split_heads(self.value.forward(x, context)[0], self.n_heads)
         state = state.followed(n, context, value=value, **self.scores.keep(x, context))
         scores = self.scores.rows(x, state, context)  # [(batch,) heads, n, length so far]
-        mask = state.seen(n)
-        mask = None if mask is None else asarray_like(mask, x)
-        heads, _ = F.average(scores, state.so_far("value"), mask)
+        heads, _ = F.average(scores, state.so_far("value"), state.seen(n, x))
         return self.output.forward(F.merge_heads(heads), context)[0], state
 
     def explain(self, x: Array, context: Context) -> Array:

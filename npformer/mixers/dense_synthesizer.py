@@ -6,6 +6,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
 from npformer.core.state import State
+from npformer.functional.heads import check_heads
 from npformer.mixers.averaging import Scores, Synthesizer
 
 
@@ -122,7 +123,7 @@ def _network(
     d_model: int, n_heads: int, columns: int, initializer: str, rng: Any, dtype: str
 ) -> tuple[Parameter, Parameter, Parameter, Parameter]:
     """Return W1, b1, W2 and b2, for rows of `columns` scores."""
-    checks.heads(d_model, n_heads)
+    check_heads(d_model, n_heads)
     checks.positive("max_len", columns)
     draw, zeros = initializers.draw, initializers.zeros
     init = initializers.INITIALIZERS.make(initializer)

@@ -2,12 +2,10 @@
 
 from typing import Any, Self
 
-import numpy as np
-
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, Seed, array_module, checks
 from npformer.core import initializers as init
-from npformer.core.state import Kept, State, asarray_like
+from npformer.core.state import Kept, State, taken
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
@@ -62,7 +60,7 @@ class GatedConvolution(Mixer):
         self.inner = Linear(d_model, 3 * d_model, **linear)
         near = init.normal(SHORT**-0.5)
         self.short = Parameter(init.draw(near, rng, (SHORT, 3 * d_model), dtype))
-        self.kernel = Parameter(init.draw(_decaying, rng, (max_len, d_model), dtype))
+        self.kernel = Parameter(init.draw(init.decaying, rng, (max_len, d_model), dtype))
         self.skip = Parameter(init.draw(init.normal(1.0), rng, (d_model,), dtype))
         self.output = Linear(d_model, d_model, **linear)
 
@@ -112,16 +110,13 @@ class GatedConvolution(Mixer):
         x0, x1, v = _thirds(near[:, SHORT - 1 :])
         state = state.followed(n, context, {"near": _newest(p, mask)}, z=x1 * v)
         z = state.so_far("z")
-        at = state.positions(n)
-        if n == 0:
-            s = x1
-        elif n == 1:
+        at = state.positions(n, z, axis=1)
+        if n == 1:
             s = _of_one(z, self.kernel.value, at)
-        elif isinstance(at, slice):
-            s = F.causal_convolution(z, self.kernel.value)[0][:, at]
+        elif n == 0:
+            s = x1
         else:
-            rows, at = xp.arange(len(x))[:, None], asarray_like(at, x)
-            s = F.causal_convolution(z, self.kernel.value)[0][rows, xp.minimum(at, z.shape[1] - 1)]
+            s = taken(F.causal_convolution(z, self.kernel.value)[0], at)
         s = s + self.skip.value * x1 * v
         return self.output.forward(x0 * s, context)[0], state
 
@@ -134,19 +129,8 @@ class GatedConvolution(Mixer):
         back = xp.arange(length)[:, None] - xp.arange(length)  # [length, length]
         k = self.kernel.value[xp.maximum(back, 0)] * (back >= 0)[..., None]
         k = k + xp.eye(length, dtype=x.dtype)[..., None] * self.skip.value
-        taken = xp.einsum("bif,ijf,bjf->bfij", x0, k, x1)
-        if mask is None:
-            return taken
-        return taken * (mask[:, None, :, None] & mask[:, None, None, :])
-
-
-def _decaying(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Draw kernels, (max_len, d_model), that decay over 1 to max_len tokens; squares sum to 1."""
-    max_len, d_model = shape
-    a = np.exp(-1.0 / np.geomspace(1.0, max(max_len, 2), d_model))
-    decay = a ** np.arange(max_len)[:, None]
-    drawn: np.ndarray = rng.normal(size=shape) * decay / np.sqrt((decay * decay).sum(axis=0))
-    return drawn
+        taken = abs(xp.einsum("bif,ijf,bjf->bfij", x0, k, x1)).mean(axis=1, keepdims=True)
+        return taken if mask is None else taken * (mask[:, None, :, None] & mask[:, None, None, :])
 
 
 def _thirds(x: Array) -> tuple[Array, Array, Array]:
@@ -170,6 +154,6 @@ def _of_one(z: Array, kernel: Array, at: Any) -> Array:
     if isinstance(at, slice):
         k = kernel[length - 1 :: -1] if length <= len(kernel) else kernel[::-1]
         return (z * k).sum(axis=1, keepdims=True)
-    back = asarray_like(at, z) - xp.arange(length)  # [batch, length]
+    back = at - xp.arange(length)  # [batch, length]
     k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
     return (z * k).sum(axis=1, keepdims=True)

@@ -4,10 +4,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-
-from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, array_module, checks
-from npformer.core.state import Kept, State, asarray_like
+from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, checks
+from npformer.core.state import Kept, State, taken
 from npformer.mixers.padding import STRATEGIES
 
 PADDINGS = tuple(STRATEGIES)
@@ -98,17 +96,8 @@ class Mixer(Layer):
         """
         n = x.shape[1]
         state = state.followed(n, context, x=x)
-        whole, xp = state.so_far("x"), array_module(x)
-        lengths = asarray_like(np.broadcast_to(state.stop, len(x)), x)
-        mask = None
-        if not isinstance(state.stop, int):
-            mask = xp.arange(state.length) < lengths[:, None]
-        y, _ = self.forward(whole, Context(mask=mask, keep=False))
-        at = state.positions(n)
-        if isinstance(at, slice):
-            return y[:, at], state
-        rows = xp.arange(len(x))[:, None]
-        return y[rows, asarray_like(np.minimum(at, state.length - 1), x)], state
+        y, _ = self.forward(state.so_far("x"), Context(mask=state.mask(x), keep=False))
+        return taken(y, state.positions(n, y, axis=1)), state
 
     def step(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         """Return what the mixer makes of one more token, (batch, 1, d_model), and the new state."""
@@ -120,7 +109,7 @@ class Mixer(Layer):
         """Return the matrices with which this mixer mixes x: (batch, heads, length, length).
 
         Entry (i, j) is what token i takes from token j, and 0 if one of them is padding. Attention
-        and synthesizers give their weights, whose rows sum to 1. The others have one head: Fourier
-        and Hartley give the transform over the sequence, which is complex, and linear mixing gives
+        and synthesizers give their weights, whose rows sum to 1. The others have one head: long
+        convolutions give the mean over features of absolute values, Fourier and Hartley give the transform over the sequence, which is complex, and linear mixing gives
         W_sequence.
         """

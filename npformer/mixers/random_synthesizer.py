@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from npformer import functional as F
 from npformer.core import (
     Array,
@@ -15,7 +13,7 @@ from npformer.core import (
     checks,
     initializers,
 )
-from npformer.core.state import State, asarray_like
+from npformer.core.state import State
 from npformer.mixers.averaging import Scores, Synthesizer
 
 
@@ -103,11 +101,9 @@ def _rows_of(table: Array, x: Array, state: State) -> Array:
 
     (heads, n, ...), or (batch, heads, n, ...) if rows of the batch have other positions.
     """
-    at = state.positions(x.shape[1])
-    if isinstance(at, slice):
-        return table[:, at]
-    at = np.minimum(at, table.shape[1] - 1)  # of padding, which may stand behind the last
-    return array_module(table).moveaxis(table[:, asarray_like(at, table)], 1, 0)
+    at = state.positions(x.shape[1], table, axis=1)
+    rows = table[:, at]
+    return rows if isinstance(at, slice) else array_module(table).moveaxis(rows, 1, 0)
 
 
 class RandomSynthesizer(Synthesizer):

@@ -3,8 +3,6 @@
 import math
 from typing import Any, Self
 
-import numpy as np
-
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, Seed, array_module, checks
 from npformer.core import initializers as init
@@ -61,9 +59,11 @@ class StateSpace(Mixer):
         d_model = checks.positive("d_model", d_model)
         n_states = checks.positive("n_states", n_states)
         rng, sizes = init.generator(seed), (d_model, n_states)
-        self.log_step = Parameter(init.draw(_log_steps, rng, (d_model,), dtype))
-        self.log_decay = Parameter(init.draw(_log_half, rng, sizes, dtype))
-        self.frequency = Parameter(init.draw(_harmonics, rng, sizes, dtype))
+        self.log_step = Parameter(
+            init.draw(init.uniform(math.log(1e-3), math.log(1e-1)), rng, (d_model,), dtype)
+        )
+        self.log_decay = Parameter(init.draw(init.constant(math.log(0.5)), rng, sizes, dtype))
+        self.frequency = Parameter(init.draw(init.harmonics, rng, sizes, dtype))
         self.C = Parameter(init.draw(init.normal(0.5**0.5), rng, (2, *sizes), dtype))
         self.skip = Parameter(init.draw(init.normal(1.0), rng, (d_model,), dtype))
         linear: dict[str, Any] = {"seed": rng, "dtype": dtype}
@@ -136,19 +136,8 @@ class StateSpace(Mixer):
         back = xp.arange(length)[:, None] - xp.arange(length)
         k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
         k = k + xp.eye(length, dtype=x.dtype)[..., None] * self.skip.value
-        taken = xp.broadcast_to(xp.moveaxis(k, -1, 0), (len(x), x.shape[2], length, length))
-        if context.mask is None:
+        taken = xp.broadcast_to(abs(k).mean(axis=-1), (len(x), 1, length, length))
+        mask = context.mask
+        if mask is None:
             return taken.copy()
-        return taken * (context.mask[:, None, :, None] & context.mask[:, None, None, :])
-
-
-def _log_steps(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return rng.uniform(math.log(1e-3), math.log(1e-1), shape)
-
-
-def _log_half(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return np.full(shape, math.log(0.5))
-
-
-def _harmonics(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return np.broadcast_to(math.pi * np.arange(shape[-1]), shape)
+        return taken * (mask[:, None, :, None] & mask[:, None, None, :])

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Self
 
 from npformer.core import INITIALIZERS, Registry, checks
+from npformer.functional.heads import check_heads
 from npformer.layers import ACTIVATIONS, FFNS
 from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
 from npformer.mixers.mixer import MEMORIES, PADDINGS
@@ -154,7 +155,7 @@ class EncoderConfig:
             )
         kinds = [MIXERS[MIXERS.parse(name, "mixer")[0]] for name in names]
         if any(isinstance(kind, type) and issubclass(kind, AveragingMixer) for kind in kinds):
-            checks.heads(self.d_model, self.n_heads)
+            check_heads(self.d_model, self.n_heads)
         elif self.attention_dropout > 0.0 and all(isinstance(kind, type) for kind in kinds):
             raise ValueError(
                 f"attention_dropout is {self.attention_dropout} and {', '.join(names)} has no "

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.core.state import States, bytes_of
 from npformer.layers import LayerNorm
@@ -76,7 +74,7 @@ class Encoder(Layer):
 
     def state_bytes(self, length: int) -> int:
         """Return how many bytes the state of one sequence takes, for up to `length` tokens."""
-        d_model, itemsize = self.config.d_model, np.dtype(self.dtype).itemsize
+        d_model, itemsize = self.config.d_model, self.blocks[0].mixer_norm.gamma.dtype.itemsize
         return sum(bytes_of(b.mixer.kept(length, d_model), itemsize) for b in self.blocks)
 
     def chain(self) -> list[Layer]:

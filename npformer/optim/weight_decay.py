@@ -6,8 +6,12 @@ from typing import Any
 
 from npformer.core import Array, checks
 
-NORMS_AND_BIASES = ("*.bias", "*.b[12]", "*.c[12]", "*.gamma", "*.beta")
-"""Patterns of the names of biases, and of the scales and shifts of layer norms."""
+NORMS_AND_BIASES = (
+    *("*.bias", "*.b[12]", "*.c[12]", "*.gamma", "*.beta"),
+    *("*.skip", "*.log_step", "*.log_decay", "*.frequency"),
+)
+"""Patterns of the names of biases, of the scales and shifts of layer norms, and of the numbers of
+long convolutions and state spaces that are no matrices: 0 is no neutral value of theirs."""
 
 
 def shrink_some(parts: Mapping[str, Array], no_decay: Sequence[str], shrink: float) -> None:

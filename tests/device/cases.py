@@ -102,6 +102,7 @@ MASK = np.array([[True] * 5, [True, True, False, False, False], [False] * 5])
 """A full sequence, a padded one, and one of padding alone."""
 
 X = normal(3, 5, 8)
+MEMORY = np.random.default_rng(1).normal(size=(3, 4, 8))
 IDS = whole(7, 3, 5)
 TYPES = IDS % 2
 LABELS = np.array([2, 0, 1])
@@ -178,10 +179,13 @@ def _case_of_layer(
             workspace=nf.Workspace(),
         )
         twin = twin_on(backend, layer)
-        y, cache = twin.forward(move(x, backend, dtype), context)
+        several = x if isinstance(x, tuple) else (x,)
+        y, cache = twin.forward(*(move(each, backend, dtype) for each in several), context)
         dy = np.random.default_rng(1).normal(size=y.shape)
-        dx = twin.backward(move(dy, backend, dtype), cache, gradients)
-        return {"y": y} | ({} if dx is None else {"dx": dx}) | dict(gradients)
+        found = twin.backward(move(dy, backend, dtype), cache, gradients)
+        dx = found if isinstance(found, tuple) else (found,)
+        named = {f"dx{i or ''}": each for i, each in enumerate(dx) if each is not None}
+        return {"y": y} | named | dict(gradients)
 
     return Case(f"{covers}{', ' if say else ''}{say}", covers, run)
 
@@ -220,6 +224,12 @@ LAYERS = [
     _layer("TokenTypes", 2, 8, scale=True, types=TYPES, say="of several types"),
     _layer("PositionwiseFeedForward", 8, 12),
     _layer("PositionwiseFeedForward", 8, 12, activation="gelu", ffn="conv1d", say="conv1d"),
+    _layer("CrossAttention", 8, 2, x=(X, MEMORY)),
+    _layer("CrossAttention", 8, 2, x=(X, MEMORY), mask=MASK, say="masked"),
+    _layer("BlockwiseCrossAttention", 8, 2, x=(X, MEMORY)),
+    _case_of_layer(
+        "TiedOutput", lambda dtype: L.TiedOutput(L.Embedding(7, 8, seed=0, dtype=dtype), bias=True)
+    ),
     _layer("ReLU"),
     _layer("GELU"),
     _layer("Tanh"),

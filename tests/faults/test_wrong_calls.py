@@ -42,7 +42,14 @@ NOT_CALLED = {
         "data.SPLITS",
     ),
     *("TwoInputLayer", "data.RawData", "data.ShardedArray"),
-    *("layers.Pooling", "mixers.Mixer", "mixers.Scores", "mixers.Synthesizer", "mixers.SCORES"),
+    *(
+        "layers.Pooling",
+        "mixers.Mixer",
+        "mixers.Scores",
+        "mixers.State",
+        "mixers.Synthesizer",
+        "mixers.SCORES",
+    ),
     *("mixers.WholeSequenceMixer", "mixers.LAYOUTS"),
 }
 MODULES = {"functional": F, "layers": L, "mixers": mixers, "data": data}

@@ -275,6 +275,18 @@ def pair_slots() -> None:
         x=x("linear_mixing", "ff="),
         W_sequence=x("linear_mixing", "ff", "W_sequence"),
     )
+    for name in ("causal_convolution", "short_convolution"):
+        # The one needs a row for each token, the other has as many as there are.
+        rows = "==" if name == "causal_convolution" else "f="
+        of_pair(name, x=x(name, "*f=" if rows == "f=" else "*=="), kernel=x(name, rows, "kernel"))
+    of_space = {
+        name: floats(given("state_space_kernel", name))
+        for name in ("log_step", "log_decay", "frequency", "C")
+    }
+    of_pair("state_space_kernel", **of_space, length=count(3, 0, large=False))
+    del of_space["C"]
+    call("functional.state_space_step", F.state_space_step, **of_space)
+    call("functional.over_heads", F.over_heads, mask=anything(lambda: KEEP))
     of_pair(
         "dropout",
         x=x("dropout", "*", any_dtype=True),
@@ -424,6 +436,15 @@ def layers() -> None:
         layer(make, both, mask(KEEP))
     layer(L.FirstToken, both)
     layer(L.EveryToken, shape)
+    for cross in (L.CrossAttention, L.BlockwiseCrossAttention):
+        call(
+            f"layers.{cross.__name__}",
+            cross,
+            **drawn(**tokens, d_memory=or_none(count(4)), initializer=INITIALIZER),
+        )
+    an_embedding = an(partial(L.Embedding, 7, 4, seed=0), L.Embedding)
+    call("layers.TiedOutput", L.TiedOutput, embedding=an_embedding, bias=flag(True))
+    layer(lambda: L.TiedOutput(L.Embedding(7, 4, seed=0)), rows)
     call("layers.Pooler", L.Pooler, **drawn(d_model=count(4)), activation=choice("relu"))
     layer(partial(L.Pooler, 4, seed=0), x)
 
@@ -489,6 +510,18 @@ def layers() -> None:
             ),
         )
         layer(partial(mixer, 4, 5, "per_length", seed=0), floats(f32(2, 3, 4)), kept)
+    call(
+        "mixers.GatedConvolution",
+        mixers.GatedConvolution,
+        **drawn(d_model=count(4), max_len=count(5), initializer=INITIALIZER),
+    )
+    layer(partial(mixers.GatedConvolution, 4, 5, seed=0), floats(f32(2, 3, 4), "==="), kept)
+    call(
+        "mixers.StateSpace",
+        mixers.StateSpace,
+        **drawn(d_model=count(4), n_states=count(2), initializer=INITIALIZER),
+    )
+    layer(partial(mixers.StateSpace, 4, 2, seed=0), floats(f32(2, 3, 4), "==="), kept)
     layer(mixers.Identity, floats(f32(2, 3, 4), "==f", any_dtype=True), kept)
     mixture = an(lambda: mixers.MixerSettings(4, 2, 5), mixers.MixerSettings)
     call("mixers.Mixture", mixers.Mixture, **drawn(settings=mixture))
@@ -584,6 +617,40 @@ def models() -> None:
         **drawn(config=CONFIG, mixer=choice("attention", "fourier")),
     )
     layer(lambda: nf.EncoderBlock(config(), seed=0), floats(f32(2, 3, 4), "==="), mask(KEEP))
+    causal = an(lambda: config(causal=True), nf.EncoderConfig, fits=lambda c: c.causal)
+    call("DecoderBlock", nf.DecoderBlock, **drawn(config=causal, d_memory=or_none(count(4))))
+    call("Decoder", nf.Decoder, **drawn(config=causal, d_memory=or_none(count(4))))
+    call("LanguageModel", nf.LanguageModel, **drawn(config=causal, vocab_size=count(7)))
+    writes = partial(nf.LanguageModel, config(causal=True), 7, seed=0)
+    method(
+        "LanguageModel.generate",
+        writes,
+        prompt=ids(IDS, "ff"),
+        n=count(3, large=False),
+        temperature=not_negative(0.5),
+        top_k=or_none(count(2)),
+        top_p=or_none(number(0.5, lambda p: 0.0 < p <= 1.0)),
+        seed=count(0, 0),
+        cache=flag(True),
+        stop=or_none(number(1, lambda t: is_whole(t) and 0 <= t < 7)),
+        probabilities=flag(False),
+    )
+    call(
+        "EncoderDecoder",
+        nf.EncoderDecoder,
+        **drawn(config=CONFIG, source_vocab=count(7), target_vocab=count(7, 3)),
+        tied=flag(False),
+    )
+    translates = partial(nf.EncoderDecoder, config(), 7, 7, seed=0)
+    method(
+        "EncoderDecoder.generate",
+        translates,
+        source=ids(IDS, "ff"),
+        max_len=count(3, large=False),
+        beams=count(2, large=False),
+        length_penalty=not_negative(0.5),
+        mask=mask(KEEP),
+    )
     one_of = {
         "vocab_size": or_none(count(7)),
         "n_features": Slot(lambda: None, lambda v, _: v is None),

@@ -62,6 +62,9 @@ def test_a_backward_pass_is_linear_in_dy(name, example, rng):
 LINEAR_IN = {
     "linear": [(1, 2)],
     "conv1d": [(1, 2)],
+    "causal_convolution": [(0,), (1,)],
+    "short_convolution": [(0,), (1,)],
+    "state_space_kernel": [(3,)],
     "layer_norm": [(1, 2)],
     "attention_scores": [(0,), (1,)],
     "average": [(1,)],

@@ -145,7 +145,7 @@ def unused(key, shape):
 
 def test_longer_than_max_len_is_refused_where_something_was_made_for_it(mixer, rng):
     x = rng.normal(size=(2, 7, 8))
-    sized = {"R", "R1", "W_sequence", "W2"}
+    sized = {"R", "R1", "W_sequence", "W2", "kernel"}
     if sized & {key.rpartition(".")[-1] for key in mixer.named_parameters()}:
         with pytest.raises(ValueError, match="length 7; expected at most 6"):
             mixer(x)

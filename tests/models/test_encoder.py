@@ -79,7 +79,8 @@ def test_blocks_act_in_turn(encoder, x):
 def test_no_dropout_follows_the_mixers_whose_papers_have_none(encoder):
     for mixer in MIXERS:
         (block,) = encoder(n_layers=1, mixer=mixer, dropout=0.3).blocks
-        assert block.mixer_dropout.rate == (0.3 if mixer in AVERAGING else 0.0)
+        follows = mixer in AVERAGING or mixer in ("gated_convolution", "state_space")
+        assert block.mixer_dropout.rate == (0.3 if follows else 0.0)
         assert block.feed_forward_dropout.rate == 0.3
 
 

@@ -15,6 +15,23 @@ def conv1d(x, W, b=None, padding="same"):
     return y.transpose(1, 2)
 
 
+def causal_convolution(x, kernel):
+    """As PyTorch has it: a correlation with the kernels turned around, a group for each feature."""
+    length = x.shape[-2]
+    size = min(length, len(kernel))
+    weight = kernel[:size].flip(0).T[:, None, :]
+    before = torch.nn.functional.pad(x.mT, (size - 1, 0))
+    return torch.nn.functional.conv1d(before, weight, groups=x.shape[-1]).mT
+
+
+def state_space_kernel(log_step, log_decay, frequency, C, length):
+    A = torch.complex(-torch.exp(log_decay), frequency)
+    z = torch.exp(log_step)[:, None] * A
+    w = torch.complex(C[0], C[1]) * (torch.exp(z) - 1.0) / A
+    powers = torch.exp(torch.arange(length)[:, None, None] * z)
+    return 2.0 * (w * powers).sum(dim=-1).real
+
+
 def softmax(x, axis=-1, mask=None):
     """The weights of what is masked underflow to 0; a row with nothing to keep is made 0."""
     keep = torch.ones(x.shape, dtype=bool) if mask is None else torch.as_tensor(mask)
@@ -165,6 +182,9 @@ REFERENCES = {
     "mixture_scores": mixture_scores,
     "fourier_mixing": lambda x: torch.fft.fft2(x).real,
     "hartley_mixing": hartley_mixing,
+    "causal_convolution": causal_convolution,
+    "short_convolution": causal_convolution,
+    "state_space_kernel": state_space_kernel,
     "linear_mixing": linear_mixing,
     "dropout": dropout,
     "embedding": lambda ids, table: torch.nn.functional.embedding(torch.tensor(ids), table),
