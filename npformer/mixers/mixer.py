@@ -109,7 +109,7 @@ class Mixer(Layer):
         """Return the matrices with which this mixer mixes x: (batch, heads, length, length).
 
         Entry (i, j) is what token i takes from token j, and 0 if one of them is padding. Attention
-        and synthesizers give their weights, whose rows sum to 1. The others have one head: long
-        convolutions give the mean over features of absolute values, Fourier and Hartley give the transform over the sequence, which is complex, and linear mixing gives
-        W_sequence.
+        and synthesizers give their weights, whose rows sum to 1. The others have one head: Fourier
+        and Hartley give the transform over the sequence, which is complex, linear mixing gives
+        W_sequence, and long convolutions the mean over features of absolute values.
         """
