@@ -12,6 +12,8 @@ from npformer.core import Array, Context, Gradients, array_module
 from npformer.engine.context import as_engine_context
 from npformer.engine.twin_classes import TABLE, Fast, FirstChild, FirstOfChildren, Saved
 from npformer.layers import (
+    BlockwiseCrossAttention,
+    CrossAttention,
     Dropout,
     Embedding,
     LayerNorm,
@@ -156,5 +158,7 @@ TABLE.add(TokenTypes, FastTokenTypes)
 TABLE.add(LayerNorm, FastLayerNorm)
 TABLE.add(MeanPooling, FastMeanPooling)
 TABLE.add_container(Pooler, "first", "dense", "activation")
+for attention in (CrossAttention, BlockwiseCrossAttention):
+    TABLE.add_container(attention, "query", "key", "value", "output")
 TABLE.add_container(Sequential, lists=("chain",), chain=FirstOfChildren())
 TABLE.add_container(TimeDistributed, "layer", layer=FirstChild())

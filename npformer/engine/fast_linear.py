@@ -5,7 +5,15 @@ from typing import Any
 from npformer.core import Array, Context, Gradients, Parameter
 from npformer.engine.context import as_engine_context
 from npformer.engine.twin_classes import TABLE, Child, Fast, FirstChild, Saved, is_exactly
-from npformer.layers import GELU, Conv1d, Linear, PositionwiseFeedForward, ReLU, Tanh
+from npformer.layers import (
+    GELU,
+    Conv1d,
+    Linear,
+    PositionwiseFeedForward,
+    ReLU,
+    Tanh,
+    TiedOutput,
+)
 
 
 def weights_and_biases(*maps: Any, convolutions: bool = False) -> list[Parameter] | None:
@@ -67,6 +75,30 @@ class FastConv1d(ByLinearKernel, Conv1d):
     __slots__ = ()
 
 
+class FastTiedOutput(Fast, TiedOutput):
+    """`TiedOutput` by the kernel for `Linear`, with the table turned around."""
+
+    __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        kernel = self._twins.kernel("linear", x)
+        if kernel is None:
+            return super().forward(x, context)
+        b = None if self.bias is None else self.bias.value
+        y, cache = kernel[0](x, self.weight.value.T, b, context=as_engine_context(context))
+        return y, Saved(kernel[1], cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        if type(cache) is not Saved:
+            return super().backward(dy, cache, gradients)
+        dx: Array
+        dx, dW, *db = cache.backward(dy, cache.cache)
+        gradients.add(self.weight, dW.T)
+        if self.bias is not None:
+            gradients.add(self.bias, *db)
+        return dx
+
+
 class FastFeedForward(Fast, PositionwiseFeedForward):
     """`PositionwiseFeedForward` as one kernel, if the kernel knows all three of its layers."""
 
@@ -121,6 +153,7 @@ def kernel_of_activation(layer: Any) -> str | None:
     return "tanh" if is_exactly(layer, Tanh) else None
 
 
+TABLE.add(TiedOutput, FastTiedOutput)
 TABLE.add(Linear, FastLinear, of_input=False)
 TABLE.add(Conv1d, FastConv1d, of_input=False)
 TABLE.add(PositionwiseFeedForward, FastFeedForward, of_input=False, expand=FirstChild())
