@@ -19,10 +19,11 @@ BENCHMARKS = {
     "series": "speakers of vowels named by SeriesClassifier with each mixer (5 minutes)",
     "sklearn": "EncoderClassifier beside scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
+    "writing": "language models and encoder-decoders beside PyTorch (10 minutes)",
     "texts": "TextClassifier without tuning against a bag of words (minutes; see `texts --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }
-WITH_OPTIONS = ("cpu", "gpu", "faults", "mutants", "questions", "ranks-model", "texts")
+WITH_OPTIONS = ("cpu", "gpu", "faults", "mutants", "questions", "ranks-model", "texts", "writing")
 
 
 def main():

@@ -1,0 +1,228 @@
+"""Models that write are trained as any: what they add is how targets are shifted and padded."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+import npformer as nf
+
+CONFIG = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=8)
+RNG = np.random.default_rng(0)
+
+
+def pairs_of(n=12, length=5, seed=0):
+    """Return sources and their reversals, of 1 to `length` symbols, with 0 behind them."""
+    rng = np.random.default_rng(seed)
+    source, target = np.zeros((n, length), int), np.zeros((n, length + 2), int)
+    target[:, 0] = 1
+    for i, size in enumerate(rng.integers(1, length + 1, n)):
+        source[i, :size] = rng.integers(3, 8, size)
+        target[i, 1 : size + 1] = source[i, :size][::-1]
+        target[i, size + 1] = 2
+    return source, target
+
+
+def translator(**changes):
+    settings = {"seed": 1, "dtype": "float64"} | changes
+    return nf.EncoderDecoder(CONFIG, 8, 8, **settings)
+
+
+def language_model(**changes):
+    return nf.LanguageModel(replace(CONFIG, causal=True, **changes), 7, dtype="float64")
+
+
+def assert_same(one, other, **tolerance):
+    assert list(one) == list(other)
+    for name in one:
+        np.testing.assert_allclose(one[name], other[name], err_msg=name, **tolerance)
+
+
+def test_a_target_is_shifted_and_its_padding_is_not_learned():
+    source, target = pairs_of()
+    model = translator()
+    loss, gradients = model.loss_and_gradients(source, target)
+    x, y = target[:, :-1], np.where(target[:, 1:] == 0, -1, target[:, 1:])
+    loss_by_hand, by_hand = model.loss_and_gradients((source, x), y)
+    assert loss == loss_by_hand
+    assert_same(gradients, by_hand, rtol=0, atol=0)
+    logits = model(source, x)
+    log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    wanted = np.take_along_axis(log_p, np.maximum(y, 0)[..., None], axis=-1)[..., 0]
+    np.testing.assert_allclose(loss, -wanted[y >= 0].mean(), rtol=1e-12)
+
+
+def test_more_padding_on_either_side_changes_nothing():
+    source, target = pairs_of()
+    model = translator()
+    loss, gradients = model.loss_and_gradients(source, target)
+    wider = [np.pad(ids, ((0, 0), (0, n))) for ids, n in ((source, 3), (target, 1))]
+    again, theirs = model.loss_and_gradients(*wider)
+    np.testing.assert_allclose(again, loss, rtol=1e-12)
+    assert_same(gradients, theirs, rtol=0, atol=1e-12)
+    masks = np.pad(source != 0, ((0, 0), (0, 3))), None
+    filled = np.where(masks[0], wider[0], 5)
+    of_masks, theirs = model.loss_and_gradients(filled, wider[1], masks)
+    np.testing.assert_allclose(of_masks, loss, rtol=1e-12)
+    assert_same(gradients, theirs, rtol=0, atol=1e-12)
+
+
+def test_the_first_token_of_a_target_is_never_padding():
+    source, target = pairs_of()
+    marian = translator(begin_id=0, padding_id=0)
+    begun = target.copy()
+    begun[:, 0] = 0
+    assert marian.check(source, begun).inputs[1].mask[:, 0].all()
+    assert len(marian.generate(source, 4)) == len(source)
+
+
+def test_no_token_sees_what_comes_later():
+    source, target = pairs_of()
+    model = translator()
+    logits = model(source, target)
+    for t in range(1, target.shape[1]):
+        changed = target.copy()
+        changed[:, t:] = RNG.integers(3, 8, changed[:, t:].shape)
+        np.testing.assert_allclose(model(source, changed)[:, :t], logits[:, :t], rtol=0, atol=1e-12)
+
+
+WAYS = list(product(("2 workers", "micro-batches", "files"), ("shuffled", "by_length")))
+WAYS.append(("accumulate", "shuffled"))  # by length, batches of another size hold other samples
+
+
+@pytest.mark.parametrize(("way", "batches"), WAYS)
+def test_every_way_of_training_gives_the_same(way, batches, tmp_path):
+    data = pairs_of(24)
+    usual = {"epochs": 2, "batch_size": 8, "batches": batches, "progress": False}
+    one, other = translator(), translator()
+    nf.fit(one, data, **usual)
+    if way == "files":
+        for name, ids in zip(("source", "target"), data, strict=True):
+            np.save(tmp_path / f"{name}.npy", ids)
+        data = tuple(np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("source", "target"))
+        more = {}
+    elif way == "accumulate":
+        more = {"batch_size": 4, "accumulate": 2}
+    else:
+        more = {"workers": 2} if way == "2 workers" else {"micro_batch": 3}
+    nf.fit(other, data, **usual | more)
+    # Of a bias of keys the gradient is 0 but for rounding, which Adam makes as large as any other.
+    of_both = (
+        {name: p for name, p in model.parameters().items() if not name.endswith("key.bias")}
+        for model in (one, other)
+    )
+    assert_same(*of_both, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", ["translator", "language model"])
+def test_a_training_that_was_stopped_goes_on_bit_for_bit(make, tmp_path):
+    class Stopped(Exception):
+        pass
+
+    class After(nf.Callback):
+        def after_step(self, state):
+            if state.step == 4:
+                raise Stopped
+
+    ids = RNG.integers(0, 7, (24, 8))
+    if make == "translator":
+        models, data = (translator(), translator()), pairs_of(24)
+    else:
+        models, data = (language_model(), language_model()), (ids[:, :-1], ids[:, 1:])
+    usual = {"epochs": 3, "batch_size": 8, "progress": False, "validation": 0.25}
+    whole = nf.fit(models[0], data, **usual)
+    with pytest.raises(Stopped):
+        nf.fit(models[1], data, **usual, checkpoint=tmp_path, callbacks=[After()])
+    rest = nf.fit(models[1], data, **usual, checkpoint=tmp_path, resume=True)
+    assert rest.train_loss == whole.train_loss
+    assert_same(models[0].parameters(), models[1].parameters(), rtol=0, atol=0)
+
+
+def test_figures_and_predictions_are_of_every_token():
+    source, target = pairs_of()
+    model = translator()
+    found = nf.evaluate(model, (source, target))
+    x, y = target[:, :-1], target[:, 1:]
+    predicted = model.predict((source, x))
+    assert predicted.shape == y.shape
+    assert found.accuracy == (predicted == y)[y != 0].mean()
+    p = model.predict_probabilities((source, x))
+    np.testing.assert_allclose(p.sum(axis=-1), 1.0, rtol=1e-12)
+
+
+def test_one_table_is_one_parameter_and_is_saved_once(tmp_path):
+    model = translator(tied=True)
+    tables = [name for name in model.parameters() if name.endswith("tokens.weight")]
+    assert tables == ["source.tokens.weight"]
+    assert not any(name.startswith("output") for name in model.parameters())
+    for each in (
+        model,
+        translator(),
+        language_model(),
+        nf.LanguageModel(replace(CONFIG, causal=True), 7, tied=False),
+    ):
+        nf.save(each, tmp_path / "model.safetensors")
+        again = nf.load(tmp_path / "model.safetensors")
+        assert_same(each.parameters(), again.parameters(), rtol=0, atol=0)
+        assert again.arguments() == each.arguments()
+
+
+def test_label_smoothing_weights_and_frozen_layers():
+    source, target = pairs_of()
+    model = translator()
+    smooth, _ = model.loss_and_gradients(source, target, label_smoothing=0.1)
+    plain, _ = model.loss_and_gradients(source, target)
+    assert smooth != plain
+    weights = np.array([1.0] * 6 + [0.0] * 6)
+    half, _ = model.loss_and_gradients(source, target, sample_weight=weights)
+    np.testing.assert_allclose(
+        half, model.loss_and_gradients(source[:6], target[:6])[0], rtol=1e-12
+    )
+    before = {name: p.copy() for name, p in model.parameters().items()}
+    model.freeze("source.*", "encoder.*")
+    nf.fit(model, (source, target), epochs=1, progress=False)
+    named = model.named_parameters()
+    for name, p in before.items():
+        frozen = name.startswith(("source.", "encoder."))
+        assert (named[name].value == p).all() == frozen, name
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda s, t: (s, t[:, 0]), ValueError, r"y has shape \(12,\).*whole sequences of ids"),
+        (lambda s, t: (s, t[:, :1]), ValueError, "at least two tokens in each target"),
+        (lambda s, t: (s, t + 3), ValueError, "y has 10|x has|8"),
+        (lambda s, t: (s + 6, t), ValueError, "vocab_size is 8"),
+        (lambda s, t: (s[:5], t), ValueError, "5"),
+        (lambda s, t: (s.astype(float), t), TypeError, "float64"),
+    ],
+)
+def test_wrong_data_are_refused(change, error, message):
+    with pytest.raises(error, match=message):
+        nf.fit(translator(), change(*pairs_of()), epochs=1, progress=False)
+
+
+def test_a_decoder_that_cannot_be_causal_is_named():
+    fourier = replace(CONFIG, mixer="fourier", padding="per_length")
+    with pytest.raises(ValueError, match=r"cannot have the configuration.*Pass decoder="):
+        nf.EncoderDecoder(fourier, 8, 8)
+    model = nf.EncoderDecoder(fourier, 8, 8, decoder=replace(CONFIG, causal=True))
+    source, target = pairs_of()
+    assert np.isfinite(model.loss_and_gradients(source, target)[0])
+    with pytest.raises(ValueError, match=r"config\.causal is False"):
+        nf.EncoderDecoder(CONFIG, 8, 8, decoder=CONFIG)
+    with pytest.raises(ValueError, match="tied is True, source_vocab and d_model are 8 and 8"):
+        nf.EncoderDecoder(CONFIG, 8, 9, tied=True)
+
+
+def test_a_state_space_is_the_same_after_512_tokens():
+    config = replace(CONFIG, causal=True, mixer="state_space", max_len=512, positions="none")
+    model = nf.LanguageModel(config, 7, dtype="float64")
+    ids = RNG.integers(0, 7, (2, 512))
+    states, context = model.start(2, 512), nf.Context(keep=False)
+    for t in range(512):
+        logits, states = model.following(ids[:, t : t + 1], states, context)
+    np.testing.assert_allclose(logits, model(ids)[:, -1], rtol=0, atol=1e-9)
+    assert model.state_bytes(512) == model.state_bytes(1)
