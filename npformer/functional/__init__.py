@@ -68,7 +68,7 @@ from npformer.functional.factorized_random_synthesizer import (
 )
 from npformer.functional.fourier import fourier_mixing, fourier_mixing_backward
 from npformer.functional.hartley import hartley_mixing, hartley_mixing_backward
-from npformer.functional.heads import merge_heads, over_heads, split_heads
+from npformer.functional.heads import merge_heads, split_heads
 from npformer.functional.layer_norm import layer_norm, layer_norm_backward
 from npformer.functional.linear import linear, linear_backward
 from npformer.functional.linear_mixing import linear_mixing, linear_mixing_backward
@@ -102,7 +102,7 @@ from npformer.functional.state_space import (
 )
 
 # First what is not a pair, then one line for each pair.
-__all__ = ["NO_LABEL", "averaging_weights", "merge_heads", "over_heads", "split_heads"]
+__all__ = ["NO_LABEL", "averaging_weights", "merge_heads", "split_heads"]
 __all__ += ["linear", "linear_backward"]
 __all__ += ["state_space_step"]
 __all__ += ["conv1d", "conv1d_backward"]

@@ -8,7 +8,7 @@ from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.state import State
-from npformer.functional.heads import check_heads
+from npformer.functional.heads import check_heads, over_heads
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import finite_at_padding
 
@@ -103,7 +103,7 @@ class CrossAttention(TwoInputLayer):
         rate = self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
         scores, scores_cache = F.attention_scores(query, key)
-        mask = F.over_heads(context.memory_mask)
+        mask = over_heads(context.memory_mask)
         heads, average_cache = F.average(scores, value, mask, rate=rate, generator=generator)
         return heads, (scores_cache, average_cache)
 
@@ -127,7 +127,7 @@ class CrossAttention(TwoInputLayer):
         """Return y at evaluation for tokens that take from what `read` returned."""
         query, _ = self.query.forward(finite_at_padding(x, context.padding), context)
         scores, _ = F.attention_scores(F.split_heads(query, self.n_heads), memory["key"])
-        heads, _ = F.average(scores, memory["value"], F.over_heads(memory.get("mask")))
+        heads, _ = F.average(scores, memory["value"], over_heads(memory.get("mask")))
         return self.output.forward(F.merge_heads(heads), context)[0]
 
     def heads_backward(self, dheads: Array, cache: Any) -> tuple[Array, Array, Array]:
@@ -139,7 +139,7 @@ class CrossAttention(TwoInputLayer):
         query, key = self.query.forward(x, context)[0], self.key.forward(memory, context)[0]
         by_head = [F.split_heads(part, self.n_heads) for part in (query, key)]
         scores, _ = F.attention_scores(*by_head)
-        return F.averaging_weights(scores, F.over_heads(context.memory_mask))[0]
+        return F.averaging_weights(scores, over_heads(context.memory_mask))[0]
 
 
 class BlockwiseCrossAttention(CrossAttention):
@@ -153,7 +153,7 @@ class BlockwiseCrossAttention(CrossAttention):
     keeps_weights = False
 
     def heads(self, query: Array, key: Array, value: Array, context: Context) -> tuple[Array, Any]:
-        return F.blockwise_attention(query, key, value, mask=F.over_heads(context.memory_mask))
+        return F.blockwise_attention(query, key, value, mask=over_heads(context.memory_mask))
 
     def heads_backward(self, dheads: Array, cache: Any) -> tuple[Array, Array, Array]:
         return F.blockwise_attention_backward(dheads, cache)

@@ -7,7 +7,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.core.state import Kept, State
-from npformer.functional.heads import check_heads
+from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.mixer import MixerSettings
@@ -151,7 +151,7 @@ class BlockwiseAttention(Attention):
             F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
             F.split_heads(key, self.n_heads),
             F.split_heads(value, self.n_heads),
-            mask=F.over_heads(context.mask),
+            mask=over_heads(context.mask),
             causal=self.causal,
         )
         return F.merge_heads(heads), (query_cache, key_cache, value_cache, heads_cache)

@@ -22,7 +22,7 @@ from npformer.core import (
     initializers,
 )
 from npformer.core.state import Kept, State
-from npformer.functional.heads import check_heads
+from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
@@ -149,7 +149,7 @@ class AveragingMixer(Mixer):
         scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         by_head = F.split_heads(value, self.n_heads)  # [batch, heads, length, d_head]
-        mask, rate = F.over_heads(context.mask), self.attention_dropout
+        mask, rate = over_heads(context.mask), self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
         heads, average_cache = F.average(scores, by_head, mask, self.causal, rate, generator)
         return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
@@ -181,7 +181,7 @@ class AveragingMixer(Mixer):
 
     def explain(self, x: Array, context: Context) -> Array:
         scores, _ = self.scores.forward(x, context)
-        weights, _ = F.averaging_weights(scores, F.over_heads(context.mask), self.causal)
+        weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
         if context.mask is None:

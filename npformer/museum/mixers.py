@@ -10,6 +10,7 @@ import numpy as np
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients
 from npformer.functional.averaging import allowed_pairs
+from npformer.functional.heads import over_heads
 from npformer.layers.pooling import without_padding
 from npformer.mixers import Attention, Fourier
 
@@ -34,7 +35,7 @@ class AttentionBy(Attention):
         value = without_padding(value, context.mask)
         by_head = [F.split_heads(part, self.n_heads) for part in (query, key, value)]
         attend, _ = self.attend
-        heads, heads_cache = attend(*by_head, F.over_heads(context.mask), self.causal)
+        heads, heads_cache = attend(*by_head, over_heads(context.mask), self.causal)
         return F.merge_heads(heads), (query_cache, key_cache, value_cache, heads_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:

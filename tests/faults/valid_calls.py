@@ -286,7 +286,6 @@ def pair_slots() -> None:
     of_pair("state_space_kernel", **of_space, length=count(3, 0, large=False))
     del of_space["C"]
     call("functional.state_space_step", F.state_space_step, **of_space)
-    call("functional.over_heads", F.over_heads, mask=anything(lambda: KEEP))
     of_pair(
         "dropout",
         x=x("dropout", "*", any_dtype=True),
