@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "core": 1620,
     "data": 1075,
     "distributed": 336,
-    "engine": 3016,
+    "engine": 3037,
     "exercises": 2500,
     "functional": 1024,
     "generation": 207,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 24_009
+IN_ALL = 24_030
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
