@@ -1,0 +1,146 @@
+"""One file with NumPy alone computes what npformer's language model computes, and writes."""
+
+import ast
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import npformer as nf
+from tests.examples.conftest import EXAMPLES, example
+
+gpt = example("gpt_in_one_file")
+TEXT = (EXAMPLES / "gpt_in_one_file.py").read_text("utf-8")
+
+D, D_FF, H, LENGTH, CHARACTERS = 16, 24, 4, 8, 11
+
+
+@pytest.fixture
+def weights():
+    """A small model whose norms and biases do something."""
+    rng = np.random.default_rng(0)
+    w = gpt.make_weights(rng, CHARACTERS, L=LENGTH, d=D, d_ff=D_FF)
+    for arrays in w.values():
+        for array in arrays:
+            array += 0.3 * rng.normal(size=array.shape)
+    return w
+
+
+@pytest.fixture
+def batch():
+    windows = np.random.default_rng(1).integers(0, CHARACTERS, (5, LENGTH + 1))
+    return windows[:, :-1], windows[:, 1:]
+
+
+def name_in_npformer(name):
+    """Return a layer's name: "block 1 expand" -> "encoder.blocks.1.feed_forward.expand"."""
+    tables = {"table": "embed.tokens", "positions": "embed.positions"}
+    if not name.startswith("block "):
+        return tables.get(name, f"encoder.{name}")
+    _, number, part = name.split(" ")
+    within = {"expand": "feed_forward.", "contract": "feed_forward."}
+    within |= dict.fromkeys(("query", "key", "value", "output"), "mixer.")
+    return f"encoder.blocks.{number}.{within.get(part, '')}{part}"
+
+
+@pytest.fixture
+def model(weights):
+    """npformer's model with the same weights."""
+    sizes = {"d_model": D, "n_layers": 2, "n_heads": H, "d_ff": D_FF, "max_len": LENGTH}
+    usual = {"positions": "learned", "activation": "gelu_tanh", "scale_embeddings": False}
+    config = nf.EncoderConfig(**sizes, **usual, norm="pre", causal=True)
+    model = nf.LanguageModel(config, vocab_size=CHARACTERS, dtype="float64")
+    parameters = model.parameters()
+    for full, array in pairs(weights, parameters):
+        parameters[full][...] = array
+    return model
+
+
+def pairs(of_example, of_model):
+    """Yield the full name in npformer of each array of the example; none may be left over."""
+    seen = set()
+    for name, arrays in of_example.items():
+        layer = name_in_npformer(name)
+        names = [n for n in of_model if n.rpartition(".")[0] == layer]
+        for full, array in zip(names, arrays, strict=True):
+            seen.add(full)
+            yield full, array
+    assert seen == set(of_model)
+
+
+def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):
+    loss, g = gpt.loss_and_gradients(weights, *batch, H)
+    with nf.use_kernels(False):
+        loss_of_model, gradients = model.loss_and_gradients(*batch)
+    np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
+    largest = max(abs(gradients[name]).max() for name in gradients)
+    for full, array in pairs(g, gradients):
+        np.testing.assert_allclose(
+            array, gradients[full], rtol=0, atol=1e-12 * largest, err_msg=full
+        )
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_it_writes_what_npformer_writes(weights, model, cache):
+    for prompt in ([3], [1, 2, 3, 4, 5], [*range(9), 1, 2]):
+        written = list(gpt.write(weights, prompt, 20, H, cache=cache))
+        assert written == model.generate(prompt, 20, temperature=0).tolist()
+
+
+def test_drawn_characters_are_the_same_with_and_without_a_cache(weights):
+    both = [
+        list(gpt.write(weights, [3, 1], 30, H, np.random.default_rng(0), cache))
+        for cache in (True, False)
+    ]
+    assert both[0] == both[1]
+    assert len(set(both[0])) > 3
+
+
+def test_its_gradient_check_passes(weights, batch):
+    assert gpt.check_gradients(weights, *batch, H) < 1e-8
+
+
+@pytest.mark.parametrize(
+    "pair", ["linear", "layer_norm", "gelu", "attention"], ids=lambda pair: f"{pair}_backward"
+)
+def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
+    right = getattr(gpt, f"{pair}_backward")
+
+    def wrong(dy, cache):
+        gradients = right(dy, cache)
+        return gradients * 1.01 if pair == "gelu" else (gradients[0] * 1.01, *gradients[1:])
+
+    monkeypatch.setattr(gpt, f"{pair}_backward", wrong)
+    assert gpt.check_gradients(weights, *batch, H) > 1e-6
+
+
+def test_no_character_sees_what_comes_later(weights, batch):
+    ids, _ = batch
+    logits, _ = gpt.forward(weights, ids, H)
+    for t in range(1, LENGTH):
+        changed = ids.copy()
+        changed[:, t:] = (changed[:, t:] + 1) % CHARACTERS
+        np.testing.assert_array_equal(gpt.forward(weights, changed, H)[0][:, :t], logits[:, :t])
+
+
+def test_it_learns_a_text_and_goes_on_with_it(capsys):
+    text = "to be, or not to be: that is the question. " * 40
+    with threadpool_limits(limits=1, user_api="blas"):  # threads gain nothing in small products
+        weights, characters = gpt.train(text, steps=200)
+    error, _, last = capsys.readouterr().out.splitlines()
+    assert float(error.removeprefix("largest error of a gradient: ")) < 1e-8
+    assert float(last.split()[3]) < 0.3
+    prompt = [characters.index(each) for each in text[:20]]
+    written = gpt.write(weights, prompt, 23, 4)
+    assert "".join(characters[token] for token in written) == text[20:43]
+
+
+def test_it_is_one_sitting_and_imports_numpy_alone():
+    assert len(TEXT.splitlines()) <= 300
+    imported = set()
+    for node in ast.walk(ast.parse(TEXT)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+    assert imported == {"numpy", "pathlib", "sys"}  # the last two find the file of the text
