@@ -23,7 +23,7 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "__init__": 67,
     "__main__": 1,
-    "core": 1620,
+    "core": 1624,
     "data": 1075,
     "distributed": 336,
     "engine": 3037,
@@ -34,7 +34,7 @@ BUDGET: dict[str, int] = {
     "interop": 1328,
     "layers": 498,
     "losses": 177,
-    "mixers": 901,
+    "mixers": 906,
     "models": 857,
     "museum": 686,
     "optim": 456,
@@ -46,13 +46,13 @@ BUDGET: dict[str, int] = {
     "text": 338,
     "text_encoder": 59,
     "tools": 2287,
-    "trainable": 700,
+    "trainable": 696,
     "training": 1179,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 24_030
+IN_ALL = 24_035
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

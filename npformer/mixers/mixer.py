@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, checks
 from npformer.core.state import Kept, State, taken
+from npformer.core.telling import tell_once
 from npformer.mixers.padding import STRATEGIES
 
 PADDINGS = tuple(STRATEGIES)
@@ -95,6 +96,11 @@ class Mixer(Layer):
         context : Context
         """
         n = x.shape[1]
+        tell_once(
+            self,
+            f"{type(self).__name__} does not say how it goes on from earlier tokens, so each token "
+            "computes all of them anew. Define kept and prefill (docs/writing.md)",
+        )
         state = state.followed(n, context, x=x)
         y, _ = self.forward(state.so_far("x"), Context(mask=state.mask(x), keep=False))
         return taken(y, state.positions(n, y, axis=1)), state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -250,10 +249,3 @@ def _uploaded(each: Sequences, x: Array, mask: Array | None, types: Array | None
     if x.ndim == 3 and x.dtype.kind == "f":
         x = without_padding(x, mask)
     return Sequences(x, Padding(mask, on_host, hidden=True), types)
-
-
-def tell_once(model: Any, words: str) -> None:
-    """Warn, unless this model has done so before."""
-    if "_told" not in vars(model):
-        model._told = True
-        warnings.warn(words, stacklevel=5)

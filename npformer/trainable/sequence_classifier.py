@@ -8,13 +8,13 @@ import numpy as np
 
 from npformer.core import Array, Padding, check_ends_in_padding
 from npformer.core.inputs import Sequences
+from npformer.core.telling import tell_once
 from npformer.data.batch import Batch
 from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
 from npformer.models import SequenceModel
 from npformer.storage.models import MODELS
 from npformer.trainable.model import Model
-from npformer.trainable.protocol import tell_once
 
 
 class SequenceClassifier(Model, SequenceModel):

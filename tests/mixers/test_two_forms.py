@@ -131,7 +131,9 @@ def test_a_mixer_of_a_user_is_computed_anew(x):
     mixer = Shifted()
     lengths = np.array([3, 1, 2])
     mask = np.arange(3) < lengths[:, None]
-    y, state = mixer.prefill(x[:, :3], mixer.start(BATCH, LENGTH, x), nf.Context(mask=mask))
+    with pytest.warns(UserWarning, match="Shifted does not say how it goes on") as told:
+        y, state = mixer.prefill(x[:, :3], mixer.start(BATCH, LENGTH, x), nf.Context(mask=mask))
+    assert len(told) == 1  # and the step below says nothing
     assert_close(y[mask], np.cumsum(x, axis=1)[:, :3][mask])
     y, _ = mixer.step(x[np.arange(BATCH), lengths][:, None], state, nf.Context())
     assert_close(y[:, 0], np.cumsum(x, axis=1)[np.arange(BATCH), lengths])
