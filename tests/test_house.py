@@ -46,13 +46,13 @@ BUDGET: dict[str, int] = {
     "text": 338,
     "text_encoder": 59,
     "tools": 2287,
-    "trainable": 696,
+    "trainable": 702,
     "training": 1179,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 24_035
+IN_ALL = 24_041
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

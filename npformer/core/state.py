@@ -51,7 +51,7 @@ class State:
         return cls(arrays)
 
     @property
-    def length(self) -> int:
+    def longest(self) -> int:
         """How many tokens the longest row has had."""
         return self.stop if isinstance(self.stop, int) else int(self.stop.max())
 
@@ -70,7 +70,7 @@ class State:
 
     def so_far(self, name: str) -> Array:
         """Return what is kept of each token so far, (batch, ..., length, features)."""
-        return self._arrays[name][..., : self.length, :]
+        return self._arrays[name][..., : self.longest, :]
 
     def positions(self, n: int, table: Array, axis: int = 0) -> Any:
         """Return the positions of the newest n tokens, as places in an axis of a table."""
@@ -79,17 +79,17 @@ class State:
     def seen(self, n: int, like: Array) -> Array | None:
         """Return which tokens the newest n see, (n, length) or (batch, 1, n, length); None: all."""
         if isinstance(self.begin, int):
-            seen = None if n == 1 else np.tri(n, self.length, self.begin, dtype=bool)
+            seen = None if n == 1 else np.tri(n, self.longest, self.begin, dtype=bool)
         else:
             at = self.begin[:, None] + np.arange(n)
-            seen = np.arange(self.length) <= at[:, None, :, None]
+            seen = np.arange(self.longest) <= at[:, None, :, None]
         return None if seen is None else _moved(seen, like)
 
     def mask(self, like: Array) -> Array | None:
         """Return which tokens so far are no padding, (batch, length); None: all."""
         if isinstance(self.stop, int):
             return None
-        return _moved(np.arange(self.length) < self.stop[:, None], like)
+        return _moved(np.arange(self.longest) < self.stop[:, None], like)
 
     def followed(
         self, n: int, context: Context, instead: Mapping[str, Array] | None = None, **new: Array

@@ -46,7 +46,7 @@ class DenseScores(Scores):
 
     def rows(self, x: Array, state: State, context: Context) -> Array:
         W1, b1, W2, b2 = (parameter.value for parameter in self.in_order())
-        return F.dense_scores(x, W1, b1, W2, b2, state.length)[0]
+        return F.dense_scores(x, W1, b1, W2, b2, state.longest)[0]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, *dparameters = F.dense_scores_backward(dy, cache)
@@ -95,7 +95,7 @@ class FactorizedDenseScores(Scores):
 
     def rows(self, x: Array, state: State, context: Context) -> Array:
         W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self.in_order())
-        return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, state.length)[0]
+        return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, state.longest)[0]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, *dparameters = F.factorized_dense_scores_backward(dy, cache)

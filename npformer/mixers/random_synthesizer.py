@@ -41,7 +41,7 @@ class RandomScores(Scores):
         return F.random_scores(self.R.value, self.length_of(x))
 
     def rows(self, x: Array, state: State, context: Context) -> Array:
-        return _rows_of(self.R.value, x, state)[..., : state.length]
+        return _rows_of(self.R.value, x, state)[..., : state.longest]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         gradients.add(self.R, F.random_scores_backward(dy, cache))
@@ -87,7 +87,7 @@ class FactorizedRandomScores(Scores):
         return F.factorized_random_scores(self.R1.value, self.R2.value, self.length_of(x))
 
     def rows(self, x: Array, state: State, context: Context) -> Array:
-        R1, R2 = _rows_of(self.R1.value, x, state), self.R2.value[:, : state.length]
+        R1, R2 = _rows_of(self.R1.value, x, state), self.R2.value[:, : state.longest]
         return R1 @ R2.swapaxes(-1, -2)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:

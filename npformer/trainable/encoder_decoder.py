@@ -70,6 +70,7 @@ class EncoderDecoder(Model, Transformer):
     ) -> None:
         made: dict[str, Any] = {"decoder": decoder, "tied": tied, "seed": seed, "dtype": dtype}
         super().__init__(config, source_vocab, target_vocab, **made)
+        self.n_classes = self.target_vocab
         most = min(self.source_vocab, self.target_vocab) - 1
         self.padding_id = checks.whole("padding_id", padding_id, at_least=0, at_most=most)
         most = self.target_vocab - 1
@@ -128,11 +129,6 @@ class EncoderDecoder(Model, Transformer):
             beams=beams,
             alpha=float(length_penalty),
         )
-
-    @property
-    def n_classes(self) -> int:  # type: ignore[override]
-        """How many tokens of the target there are to choose from."""
-        return self.target_vocab
 
     def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return ((source, target up to its last token), target from its second token)."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
+from npformer.core import Seed, checks
 from npformer.core.inputs import Sequences
 from npformer.generation.choosing import Choice
 from npformer.generation.writing import NOTHING, prompts, stop_tokens, written
 from npformer.losses import Loss, SoftmaxCrossEntropy
-from npformer.models import NextToken
+from npformer.models import EncoderConfig, NextToken
 from npformer.storage.models import MODELS
 from npformer.trainable.model import Model
 
@@ -42,6 +42,18 @@ class LanguageModel(Model, NextToken):
 
     loss: Loss = SoftmaxCrossEntropy()
     targets_of = 0
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        vocab_size: int,
+        *,
+        tied: bool = True,
+        seed: Seed = 0,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(config, vocab_size, tied=tied, seed=seed, dtype=dtype)
+        self.n_classes = self.vocab_size
 
     def generate(
         self,
@@ -134,11 +146,6 @@ class LanguageModel(Model, NextToken):
         checks.flag("cache", cache)
         ends = stop_tokens(stop, self.vocab_size)
         return written(self, rows, n, Choice(temperature, top_k, top_p), seed, cache, ends)
-
-    @property
-    def n_classes(self) -> int:  # type: ignore[override]
-        """How many tokens there are to choose from."""
-        return self.vocab_size
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids, masks and types."""

@@ -149,4 +149,4 @@ def test_one_token_at_a_time_is_asked_for(mixer, x):
 def test_a_state_is_on_the_backend_and_of_the_dtype_of_an_array():
     state = State.empty({"x": (2, 3)}, 4, np.zeros((1, 3), "float32"))
     assert (state["x"].shape, state["x"].dtype) == ((4, 2, 3), np.float32)
-    assert (state.begin, state.stop, state.length) == (0, 0, 0)
+    assert (state.begin, state.stop, state.longest) == (0, 0, 0)
