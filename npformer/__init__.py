@@ -42,7 +42,7 @@ from npformer.mixers import MIXERS
 from npformer.models import Decoder, DecoderBlock, Encoder, EncoderBlock, EncoderConfig
 from npformer.models import published_snippets as published
 from npformer.optim import Adam, NonFiniteGradientError, clip_by_global_norm
-from npformer.pipelines import SeriesClassifier, TextClassifier
+from npformer.pipelines import SeriesClassifier, TextClassifier, TextTranslator, TextWriter
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 from npformer.reporting import report
 from npformer.storage.model_file import CheckpointError, CheckpointWarning
@@ -100,6 +100,8 @@ __all__ = [
     "SeriesClassifier",
     "TextClassifier",
     "TextEncoder",
+    "TextTranslator",
+    "TextWriter",
     "TrainingState",
     "TwoInputLayer",
     "Workspace",

@@ -1,15 +1,24 @@
-"""From samples as they come to labels as people write them: texts or series in, labels out."""
+"""From samples as they come to labels or texts as people write them."""
 
 from npformer.pipelines import file  # noqa: F401 - adds to what npformer.save and load know
-from npformer.pipelines.raw_classifier import NotTrainedError, RawClassifier
+from npformer.pipelines.raw_classifier import RawClassifier
+from npformer.pipelines.raw_model import NotTrainedError, RawModel
 from npformer.pipelines.scores import Scores
 from npformer.pipelines.series_classifier import SeriesClassifier
 from npformer.pipelines.text_classifier import TextClassifier
+from npformer.pipelines.text_translator import TextTranslator
+from npformer.pipelines.text_writer import TextScores, TextWriter
+from npformer.pipelines.translations import Translations
 
 __all__ = [
     "NotTrainedError",
     "RawClassifier",
+    "RawModel",
     "Scores",
     "SeriesClassifier",
     "TextClassifier",
+    "TextScores",
+    "TextTranslator",
+    "TextWriter",
+    "Translations",
 ]

@@ -1,4 +1,4 @@
-"""Classifiers of raw samples in one file, with all that they need to predict.
+"""Models of raw samples in one file, with all that they need to predict or to write.
 
 `npformer.save` and `npformer.load` write and read them. The file has a model for each member of the
 ensemble; what makes arrays of samples, a vocabulary for example, is a tensor of bytes with JSON.
@@ -16,53 +16,57 @@ import numpy as np
 import npformer.storage.models as checkpoint
 from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.raw_classifier import RawClassifier
+from npformer.pipelines.raw_model import RawModel
 from npformer.pipelines.series_classifier import SeriesClassifier
 from npformer.pipelines.text_classifier import TextClassifier
+from npformer.pipelines.text_translator import TextTranslator
+from npformer.pipelines.text_writer import TextWriter
 from npformer.storage.model_file import CheckpointError, check_keys
 from npformer.storage.models import OTHERS, Kind
 
-CLASSIFIERS: dict[str, type[RawClassifier]] = {
-    "TextClassifier": TextClassifier,
-    "SeriesClassifier": SeriesClassifier,
+PIPELINES: dict[str, type[RawModel]] = {
+    each.__name__: each for each in (TextClassifier, SeriesClassifier, TextWriter, TextTranslator)
 }
 
 KEYS = ("class", "members", "classes", "arguments", "notes")
 PREPARATION = "preparation"
 
 
-def described(classifier: RawClassifier) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return what a file says of a classifier, and its tensors."""
-    names = classifier.names.names  # raises if there is no model
-    members = [checkpoint.rebuildable(model) for model in classifier.models]
-    preparation = json.dumps(classifier.preparation()).encode()
+def described(raw: RawModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what a file says of a model of raw samples, and its tensors."""
+    raw.check_trained()
+    members = [checkpoint.rebuildable(model) for model in raw.models]
+    preparation = json.dumps(raw.preparation()).encode()
     tensors = {PREPARATION: np.frombuffer(preparation, dtype="uint8")}
-    for i, model in enumerate(classifier.models):
+    for i, model in enumerate(raw.models):
         tensors |= {f"{i}.{name}": array for name, array in checkpoint.tensors_of(model).items()}
     description = {
-        "class": type(classifier).__name__,
+        "class": type(raw).__name__,
         "members": members,
-        "classes": names,
-        "arguments": {"seed": classifier.seed, "dtype": classifier.dtype},
+        "classes": raw.names.names if isinstance(raw, RawClassifier) else None,
+        "arguments": {"seed": raw.seed, "dtype": raw.dtype},
     }
     return description, tensors
 
 
 def built(
     path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]
-) -> RawClassifier:
-    """Return the classifier that a file describes; a CheckpointError names the file."""
+) -> RawModel:
+    """Return what a file describes; a CheckpointError names the file."""
     check_keys(path, description, KEYS)
     try:
         preparation = json.loads(tensors.pop(PREPARATION).tobytes())
-        members, names = description["members"], ClassNames(description["classes"])
-        arguments = {**description["arguments"], "members": len(members)}
-        classifier = CLASSIFIERS[description["class"]].prepared(preparation, **arguments)
+        members, names, arguments = description["members"], None, dict(description["arguments"])
+        kind = PIPELINES[description["class"]]
+        if issubclass(kind, RawClassifier):
+            names, arguments["members"] = ClassNames(description["classes"]), len(members)
+        raw = kind.prepared(preparation, **arguments)
     except ImportError:
         raise
     except Exception as error:  # a file may say anything
         raise CheckpointError(
-            f"{path}: its description cannot be used: {error or type(error).__name__}. If the "
-            "file was edited, save the classifier again"
+            f"{path}: its description cannot be used: {str(error) or type(error).__name__}. If "
+            "the file was edited, save the model again"
         ) from error
     models: list[Any] = []
     for i, member in enumerate(members):
@@ -72,9 +76,9 @@ def built(
             if name.startswith(f"{i}.")
         }
         models.append(checkpoint.model_of(path, member, own))
-    classifier.take(models, names)
-    return classifier
+    raw.take(models, names)
+    return raw
 
 
-for kind in CLASSIFIERS.values():
+for kind in PIPELINES.values():
     OTHERS[kind.__name__] = Kind(kind, described, built)

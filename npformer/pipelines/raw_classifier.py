@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import backends, checks, described
+from npformer.core import checks
 from npformer.distributed import as_communicator
 from npformer.models import EncoderConfig
 from npformer.pipelines.class_names import ClassNames, check_as_many
+from npformer.pipelines.raw_model import RawModel, check_training
 from npformer.pipelines.raw_report import settings_of_report
 from npformer.pipelines.scores import Scores, scores_of
 from npformer.pipelines.split import stratified
 from npformer.pipelines.training_settings import check_without_validation, filled
 from npformer.reporting import report
 from npformer.trainable import SequenceClassifier
-from npformer.training import Data, History, fit
+from npformer.training import Data
 
-OWN = ("model", "data", "seed")
-"""Arguments of `fit` that a RawClassifier gives by itself."""
-
-
-class NotTrainedError(ValueError):
-    """A classifier was asked for something before `fit` had given it a model."""
-
-
-class RawClassifier(ABC):
+class RawClassifier(RawModel):
     """A classifier with all that it takes to get from raw samples to labels.
 
     Attributes
@@ -55,25 +48,9 @@ class RawClassifier(ABC):
         dtype: str = "float32",
         backend: str = "numpy",
     ) -> None:
-        if config is not None and not isinstance(config, EncoderConfig | Mapping):
-            raise TypeError(
-                f"config is {described(config)}; expected an EncoderConfig, or some of its "
-                "settings, such as {'mixer': 'fourier'}"
-            )
-        if isinstance(config, Mapping):
-            for name in config:
-                checks.choice("a setting in config", name, EncoderConfig.__dataclass_fields__)
-        checks.choice("dtype", dtype, checks.FLOATS)
-        checks.choice("backend", backend, backends())
-        self.config = config
+        super().__init__(config, seed=seed, dtype=dtype, backend=backend)
         self.pooling = pooling
         self.members = None if members is None else checks.positive("members", members)
-        self.seed = checks.whole("seed", seed, at_least=0)
-        self.dtype = dtype
-        self.backend = backend
-        self.models: list[SequenceClassifier] = []
-        self.histories: list[History] = []
-        self.settings: dict[str, Any] = {}
         self._names: ClassNames | None = None
 
     def __repr__(self) -> str:
@@ -108,15 +85,6 @@ class RawClassifier(ABC):
     def token_names(self) -> list[str] | None:
         """Return what token ids are called, if the models take ids."""
 
-    @abstractmethod
-    def preparation(self) -> dict[str, Any]:
-        """Return what `learn` has learned and the arguments of `__init__`, ready for JSON."""
-
-    @classmethod
-    @abstractmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return a classifier without models from what `preparation` returned."""
-
     def fit(
         self,
         samples: Any,
@@ -145,8 +113,7 @@ class RawClassifier(ABC):
             batch_size, lr, weight_decay, patience, class_weight ("balanced", or a weight for each
             label), sample_weight, metric, resume, ...
         """
-        if wrong := [name for name in training if name in OWN]:
-            raise TypeError(f"{wrong[0]} is given to fit; it is the classifier's own to decide")
+        check_training(training)
         if validation is None:
             check_without_validation(training)
         listed = self.checked(samples, "samples")
@@ -179,13 +146,12 @@ class RawClassifier(ABC):
         self.settings = settings
         members = self.members or self.usual_members(len(y))
         for member in range(members):
-            model = self.build(len(names), self.seed + member).to(self.backend)
-            self.models.append(model)  # now, so that weights are kept if the training is stopped
+            model = self.build(len(names), self.seed + member)
             folder = [f"member-{member + 1}"] if members > 1 else []
             place = None if checkpoint is None else Path(checkpoint, *folder)
-            of_member = {"seed": self.seed + member, "checkpoint": place, **settings}
-            self.histories.append(fit(model, data, validation=validation_data, **of_member))
-            if self.histories[-1].stopped in ("interrupted", "terminated"):
+            seeded = {"seed": self.seed + member, **settings}
+            history = self.train(model, data, validation_data, place, **seeded)
+            if history.stopped in ("interrupted", "terminated"):
                 break
         return self
 
@@ -193,9 +159,10 @@ class RawClassifier(ABC):
         x, mask = self.arrays(samples)
         return x, y, mask
 
-    def take(self, models: list[SequenceClassifier], names: ClassNames) -> None:
+    def take(self, models: list[Any], names: ClassNames | None = None) -> None:
         """Take over trained models and the classes that they tell apart."""
-        self.models, self._names = models, names
+        super().take(models)
+        self._names = names
 
     @property
     def classes(self) -> list[Any]:
@@ -206,26 +173,9 @@ class RawClassifier(ABC):
     def names(self) -> ClassNames:
         """The labels and their numbers."""
         if self._names is None:
-            raise NotTrainedError(
-                f"the {type(self).__name__} has not been trained; expected fit(samples, labels) "
-                "first, or npformer.load(path)"
-            )
+            self.check_trained()
+        assert self._names is not None
         return self._names
-
-    @property
-    def model(self) -> SequenceClassifier:
-        """The model; of an ensemble the first."""
-        self.names  # noqa: B018 - it raises the error
-        return self.models[0]
-
-    @property
-    def history(self) -> History:
-        """The history of the training; of an ensemble that of its first member."""
-        if not self.histories:
-            raise NotTrainedError(
-                "there is no history: it is not saved with a model, and npformer train writes it"
-            )
-        return self.histories[0]
 
     def predict_probabilities(
         self, samples: Any, batch_size: int = 256, communicator: Any = None
@@ -287,10 +237,3 @@ class RawClassifier(ABC):
         shown = settings_of_report(self.names, listed, scores, beside or {})
         settings = {"token_names": self.token_names(), **shown, **more}
         return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
-
-    def to(self, backend: str) -> Self:
-        """Move the models to a backend, and return the classifier itself."""
-        for model in self.models:
-            model.to(backend)
-        self.backend = backend
-        return self

@@ -106,7 +106,7 @@ class SeriesClassifier(RawClassifier):
     def arrays(self, samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return scaled series, padded with 0, and their mask."""
         if self.mean is None or self.deviation is None:
-            self.names  # noqa: B018 - it raises the error
+            self.check_trained()
         assert self.mean is not None
         max_len = self.models[0].config.max_len if self.models else self._max_len()
         lengths = np.array([len(each) for each in samples])
@@ -132,10 +132,7 @@ class SeriesClassifier(RawClassifier):
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for the features."""
         assert self.mean is not None
-        config = self.config
-        if not isinstance(config, EncoderConfig):
-            usual = series_defaults.CONFIG | {"max_len": self._max_len()}
-            config = EncoderConfig(**{**usual, **(config or {})})
+        config = self.configured(series_defaults.CONFIG | {"max_len": self._max_len()})
         return SequenceClassifier(
             config,
             n_classes,

@@ -158,7 +158,7 @@ class TextClassifier(RawClassifier):
     def of_tokenizer(self) -> Tokenizer:
         """The tokenizer, which must have its vocabulary."""
         if isinstance(self.tokenizer, str) or not (self._learned or self.models):
-            self.names  # noqa: B018 - it raises the error
+            self.check_trained()
         assert isinstance(self.tokenizer, Tokenizer)
         return self.tokenizer
 

@@ -2,16 +2,25 @@
 
 from npformer.text.library_tokenizer import LibraryTokenizer
 from npformer.text.read_tokenizer import read_tokenizer
-from npformer.text.tokenizer import Tokenizer
-from npformer.text.tokenizers import TOKENIZERS, tokenizer_of, train_tokenizer
+from npformer.text.spelling_tokenizer import SpellingTokenizer
+from npformer.text.tokenizer import WRITING, Tokenizer
+from npformer.text.tokenizers import (
+    TOKENIZERS,
+    tokenizer_of,
+    train_tokenizer,
+    writing_tokenizer,
+)
 from npformer.text.word_tokenizer import WordTokenizer
 
 __all__ = [
     "TOKENIZERS",
+    "WRITING",
     "LibraryTokenizer",
+    "SpellingTokenizer",
     "Tokenizer",
     "WordTokenizer",
     "read_tokenizer",
     "tokenizer_of",
     "train_tokenizer",
+    "writing_tokenizer",
 ]

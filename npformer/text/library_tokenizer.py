@@ -16,6 +16,9 @@ KINDS = ("word", "wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
 """What the token of padding is called, where a file does not say so."""
 
+BEGIN, END = "[BEGIN]", "[END]"
+"""What the tokens of a text's beginning and end are called, for models that write."""
+
 
 class LibraryTokenizer(Tokenizer):
     """A tokenizer of Hugging Face's ``tokenizers``, the library of the extra ``text``.
@@ -47,6 +50,7 @@ class LibraryTokenizer(Tokenizer):
         self.padding_id = int(self.library.token_to_id(self.padding))
         unknown = getattr(self.library.model, "unk_token", None)
         self.unknown_id = None if unknown is None else self.library.token_to_id(unknown)
+        self.begin_id, self.end_id = (self.library.token_to_id(word) for word in (BEGIN, END))
         self._vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
 
     @classmethod
@@ -58,6 +62,7 @@ class LibraryTokenizer(Tokenizer):
         vocab_size: int = 8_000,
         min_count: int = 2,
         lower: bool = True,
+        writes: bool = False,
     ) -> Self:
         """Return a tokenizer made for some texts.
 
@@ -74,13 +79,18 @@ class LibraryTokenizer(Tokenizer):
             How often a word, or a pair of pieces, must occur.
         lower : bool
             Whether texts are brought to lower case.
+        writes : bool
+            Whether it is for a model that writes: spaces stay as they are, and there are tokens for
+            the beginning and the end of a text. For "bpe".
         """
         checks.choice("kind", kind, KINDS)
         checks.positive("vocab_size", vocab_size)
         checks.positive("min_count", min_count)
         checks.flag("lower", lower)
+        checks.flag("writes", writes)
         listed = checked_texts(texts)
         tk = of_library()
+        special = [PADDING[0], *((BEGIN, END) if writes else ())]
         steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
         sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
         if kind == "word":
@@ -94,11 +104,11 @@ class LibraryTokenizer(Tokenizer):
             trainer = tk.trainers.WordPieceTrainer(special_tokens=["[PAD]", "[UNK]"], **sizes)
         else:
             library = tk.Tokenizer(tk.models.BPE())
-            library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=True)
+            library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=not writes)
             library.decoder = tk.decoders.ByteLevel()
             alphabet = tk.pre_tokenizers.ByteLevel.alphabet()
             trainer = tk.trainers.BpeTrainer(
-                special_tokens=["[PAD]"], initial_alphabet=alphabet, **sizes
+                special_tokens=special, initial_alphabet=alphabet, **sizes
             )
         library.normalizer = tk.normalizers.Sequence(steps)
         with one_thread():
@@ -132,6 +142,10 @@ class LibraryTokenizer(Tokenizer):
         ids, mask = padded([each.ids for each in found], self.padding_id)
         types, _ = padded([each.type_ids for each in found], 0)
         return ids, mask, types
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text that some ids are, without special tokens; -1 is none."""
+        return str(self.library.decode([id for id in ids if id >= 0]))
 
     def token(self, id: int) -> str:
         """Return the token of an id, as the library shows it."""

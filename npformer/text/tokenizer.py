@@ -9,6 +9,10 @@ import numpy as np
 from npformer.core import checks
 
 
+WRITING = ("char", "word", "bpe")
+"""Tokenizers of models that write, which lose nothing: see `writing_tokenizer`."""
+
+
 class Tokenizer(ABC):
     """Turns texts into rows of token ids.
 
@@ -18,10 +22,14 @@ class Tokenizer(ABC):
         The id that fills a row after its last token.
     unknown_id : int or None
         The id of what is not in the vocabulary; None if nothing is unknown.
+    begin_id, end_id : int or None
+        The ids that stand for the beginning and the end of a text, for models that write.
     """
 
     padding_id: int
     unknown_id: int | None
+    begin_id: int | None = None
+    end_id: int | None = None
 
     @property
     @abstractmethod
@@ -64,6 +72,13 @@ class Tokenizer(ABC):
         empty = [self.padding_id if self.unknown_id is None else self.unknown_id]
         return padded(
             [self.ids(text, max_len) or empty for text in checked_texts(texts)], self.padding_id
+        )
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text that some ids are, if the tokenizer can tell."""
+        raise TypeError(
+            f"a {type(self).__name__} does not keep spaces, so no text can be made of its ids; "
+            f"expected another one, such as {', '.join(WRITING)}"
         )
 
     def tokens(self, ids: Iterable[int]) -> list[str]:

@@ -5,7 +5,8 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.text.library_tokenizer import LibraryTokenizer
-from npformer.text.tokenizer import Tokenizer
+from npformer.text.spelling_tokenizer import SpellingTokenizer
+from npformer.text.tokenizer import WRITING, Tokenizer
 from npformer.text.word_tokenizer import WordTokenizer
 
 TOKENIZERS = ("word", "wordpiece", "bpe")
@@ -24,9 +25,31 @@ def train_tokenizer(name: str, texts: Iterable[str], **settings: Any) -> Tokeniz
     return LibraryTokenizer.train(texts, name, **settings)
 
 
+def writing_tokenizer(name: str, texts: Iterable[str], vocab_size: int = 2_000) -> Tokenizer:
+    """Return a tokenizer whose tokens are the text, for a model that writes.
+
+    Parameters
+    ----------
+    name : {"char", "word", "bpe"}
+        "char": a token for each character. "word": for each frequent word, too. Both need no
+        library. "bpe": for pieces of bytes (extra ``text``).
+    texts : iterable of str
+    vocab_size : int
+        Most ids of "word" and "bpe".
+    """
+    checks.choice("tokenizer", name, WRITING)
+    if name == "bpe":
+        return LibraryTokenizer.train(texts, "bpe", vocab_size=vocab_size, lower=False, writes=True)
+    return SpellingTokenizer.train(texts, words=name == "word", vocab_size=vocab_size)
+
+
 def tokenizer_of(values: Mapping[str, Any]) -> Tokenizer:
     """Return the tokenizer that `Tokenizer.to_dict` described."""
-    kinds: dict[Any, Any] = {"words": WordTokenizer, "library": LibraryTokenizer}
+    kinds: dict[Any, Any] = {
+        "words": WordTokenizer,
+        "spelling": SpellingTokenizer,
+        "library": LibraryTokenizer,
+    }
     kind = values.get("kind") if isinstance(values, Mapping) else None
     if kind not in kinds:
         raise ValueError(f"a tokenizer of the kind {kind!r}; expected one of {', '.join(kinds)}")

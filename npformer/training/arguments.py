@@ -20,6 +20,9 @@ from npformer.trainable import Model
 from npformer.trainable.metrics import Metric, checked_metric
 from npformer.training.evaluation import Evaluation, checked_data, measure
 
+WAYS = ("by_length", "cut", "shuffled")
+"""In which samples are put into batches."""
+
 
 class Task(NamedTuple):
     """What is trained: on which samples, by which loss, and what is better."""
@@ -96,7 +99,7 @@ def check_choices(shard_moments: bool, on_interrupt: str, masks: str, batches: s
     checks.flag("shard_moments", shard_moments)
     checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
     checks.choice("masks", masks, ("host", "device"))
-    checks.choice("batches", batches, ("auto", "by_length", "shuffled"))
+    checks.choice("batches", batches, ("auto", *WAYS))
 
 
 def check_patience(patience: int | None, validation: Any) -> None:
@@ -158,18 +161,22 @@ def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any
     return own
 
 
-def by_length(model: Model, samples: Samples, batches: str) -> bool:
-    """Return whether samples are put into batches by length, and not shuffled all together."""
+def way_of_batches(model: Model, samples: Samples, batches: str) -> str:
+    """Return the way in which samples are put into batches, one of `WAYS`."""
     if batches == "shuffled" or (lengths := samples.lengths) is None:
-        return False
-    if model.skips_padding():
-        return not (lengths == samples.padded_lengths).all()
-    if batches == "by_length":
+        return "shuffled"
+    if not model.skips_padding():
+        if batches == "auto":
+            return "shuffled"
         raise ValueError(
-            "batches is 'by_length' and the amount of padding changes what this model computes "
+            f"batches is {batches!r} and the amount of padding changes what this model computes "
             "(padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
         )
-    return False
+    if (lengths == samples.padded_lengths).all():
+        return "shuffled"
+    if batches == "auto":  # steps of one length each pull a decoder to and fro
+        return "by_length" if model.n_inputs == 1 else "cut"
+    return batches
 
 
 def precision_of(model: Model, precision: str | None) -> AbstractContextManager[Any]:

@@ -36,7 +36,7 @@ class Batches:
 
     task: Task
     batch_size: int
-    by_length: bool  # whether samples of similar length go together, and padding is cut
+    way: str  # in which samples are put together, one of `WAYS`
     shuffle: np.random.Generator  # draws the order of each epoch
     ranks: Communicator
     order: np.ndarray | None = None  # of the rows in the epoch; None between two epochs
@@ -51,7 +51,7 @@ class Batches:
 
     def begin(self) -> None:
         """Draw the order of an epoch."""
-        if self.by_length and (lengths := self.task.samples.lengths) is not None:
+        if self.way == "by_length" and (lengths := self.task.samples.lengths) is not None:
             of_rows = lengths[self.task.rows].sum(axis=1)
             order = shuffled_by_length(of_rows, self.batch_size, self.shuffle)
         else:
@@ -66,7 +66,7 @@ class Batches:
         backend = snapshot.backend  # asked once: it takes time
         with explained_memory_error(backend, len(rows)):
             batch = self.task.samples.of_rows(rows)
-            if self.by_length:
+            if self.way != "shuffled":
                 batch = batch.cut(at_least)
             batch = model.upload(batch, backend, feed, loss=self.task.loss)
         return Picked(rows, batch, part, snapshot)
@@ -77,7 +77,7 @@ class Batches:
             return rows, WHOLE, 1
         own: slice = self.ranks.shard(len(rows))
         whole, at_least = self.task.samples.padded_lengths, np.ones(1, dtype=int)
-        if self.by_length and self.task.samples.lengths is not None:
+        if self.way != "shuffled" and self.task.samples.lengths is not None:
             lengths = self.task.samples.lengths[rows]
             whole = tuple(lengths.max(axis=0).tolist())
             if snapshot.cuts_parts:

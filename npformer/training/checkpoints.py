@@ -214,7 +214,7 @@ def settings_of(
         "data": task.samples.digest,
         "validation": None if task.held_out is None else task.held_out.digest,
         "batch_size": batches.batch_size,
-        "by_length": batches.by_length,
+        "batches": batches.way,
         "clip_norm": clip_norm,
         "frozen": list(model.frozen()),
         "metric": state.history.metric,

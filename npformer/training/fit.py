@@ -17,7 +17,6 @@ from npformer.storage.checkpoint_folder import checkpoint_folder, reserved
 from npformer.trainable import Model
 from npformer.trainable.metrics import Metric, name_of
 from npformer.training.arguments import (
-    by_length,
     check_choices,
     check_patience,
     checked_numbers,
@@ -26,6 +25,7 @@ from npformer.training.arguments import (
     evaluate_task,
     optimizer_for,
     precision_of,
+    way_of_batches,
 )
 from npformer.training.batches import Batches
 from npformer.training.callbacks import (
@@ -124,11 +124,13 @@ def fit(
         (n_classes n_k) for class k with n_k of n labels.
     batch_size : int
         Samples in a step.
-    batches : {"auto", "by_length", "shuffled"}
+    batches : {"auto", "by_length", "cut", "shuffled"}
         "by_length": samples of similar length go together, and padding is cut to the longest of the
-        batch, which is faster and changes gradients by rounding only. "shuffled": any samples,
-        padded as they came. "auto": by length, if there is a mask and the model skips padding;
-        mixers with ``padding="zero"`` and ``pooling="flatten"`` do not.
+        batch, which is faster and changes gradients by rounding only. "cut": any samples, cut
+        likewise. "shuffled": any samples, padded as they came. "auto": if there is a mask and the
+        model skips padding, by length for one input and "cut" for two, where steps of one length
+        each slow learning down; else shuffled. Mixers with ``padding="zero"`` and
+        ``pooling="flatten"`` do not skip padding.
     label_smoothing, loss : optional
         As in `Model.loss_and_gradients`. For a loss without classes there is no
         accuracy, and the best epoch is the one of the lowest validation loss.
@@ -235,7 +237,7 @@ def fit(
         at_a_time, batch_size = numbers["batch_size"], numbers["batch_size"] * numbers["accumulate"]
         if batch_size > at_a_time:
             micro_batch = min(at_a_time, micro_batch or at_a_time)
-        drawn = Batches(task, batch_size, by_length(model, task.part, batches), rng, ranks)
+        drawn = Batches(task, batch_size, way_of_batches(model, task.part, batches), rng, ranks)
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
         if ranks.size > 1 and processes == "auto":

@@ -1167,7 +1167,7 @@ def training() -> None:
         micro_batch=or_none(count(2)),
         check_every=or_none(count(1)),
         masks=choice("host", "device"),
-        batches=choice("auto", "shuffled", "by_length"),
+        batches=choice("auto", "shuffled", "cut", "by_length"),
         on_interrupt=choice("raise", "return"),
         precision=or_none(choice("float32")),
         progress=flag(False),

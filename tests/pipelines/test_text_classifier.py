@@ -226,7 +226,7 @@ def test_the_report_has_words_as_tokens(classifier, tmp_path):
         (
             lambda: small().fit(*texts_and_labels(40), model=None),
             TypeError,
-            "model is given to fit; it is the classifier's own",
+            "model is given to fit; it is not the caller's",
         ),
         (
             lambda: small().fit(*texts_and_labels(40), epoch=3),

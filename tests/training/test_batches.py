@@ -68,6 +68,7 @@ def test_fit_goes_by_length_if_it_can():
 
     assert min(widest()) < LENGTH
     assert min(widest(batches="by_length")) < LENGTH
+    assert min(widest(batches="cut")) < LENGTH
     assert set(widest(batches="shuffled")) == {LENGTH}
     assert set(widest(pooling="flatten")) == {LENGTH}
     assert set(widest(mixer="fourier", padding="zero")) == {LENGTH}

@@ -1,0 +1,276 @@
+"""TextTranslator: an encoder-decoder with its tokenizers. From a text it makes another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.distributed import as_communicator
+from npformer.models import EncoderConfig
+from npformer.pipelines import writing_defaults as usual
+from npformer.pipelines.class_names import check_as_many
+from npformer.pipelines.raw_model import RawModel, check_training
+from npformer.pipelines.training_settings import check_without_validation, filled
+from npformer.pipelines.translations import Translations, translations_of
+from npformer.text import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
+from npformer.text.tokenizer import checked_texts, padded
+from npformer.trainable import EncoderDecoder
+from npformer.training import Data
+
+AUTO = "auto"
+NOTHING = -1
+"""What fills rows of written ids."""
+
+
+class TextTranslator(RawModel):
+    """A model that makes one text of another, with both tokenizers in one.
+
+        translator = npformer.TextTranslator().fit(words, pronunciations)
+        translator.translate(["transformer"])
+
+    Parameters
+    ----------
+    config : EncoderConfig, or mapping of some of its settings, optional
+        The encoder; the decoder is the same, but causal. What is not given: see
+        `writing_defaults`.
+    decoder : EncoderConfig, optional
+        As in `EncoderDecoder`.
+    tokenizer : {"auto", "char", "word", "bpe"}, or two of them
+        For the sources and for the targets; see `npformer.text.writing_tokenizer`. "auto": words
+        where a few return again and again, as phones do, else characters.
+    vocab_size : int
+        Most ids of "word" and "bpe", on each side.
+    max_len : int, optional
+        Most tokens of a source or target. None: twice those of the longest one in training.
+    seed : int
+        For the initial weights and the order of training.
+    dtype : {"float32", "float64"}
+    backend : {"numpy", "cupy"}
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig | Mapping[str, Any] | None = None,
+        *,
+        decoder: EncoderConfig | None = None,
+        tokenizer: Any = AUTO,
+        vocab_size: int = 2_000,
+        max_len: int | None = None,
+        seed: int = 0,
+        dtype: str = "float32",
+        backend: str = "numpy",
+    ) -> None:
+        super().__init__(config, seed=seed, dtype=dtype, backend=backend)
+        both = tokenizer if isinstance(tokenizer, tuple | list) else (tokenizer, tokenizer)
+        if len(both) != 2:
+            raise ValueError(f"tokenizer has {len(both)} names; expected one, or one for each side")
+        for each in both:
+            if not isinstance(each, Tokenizer):
+                checks.choice("tokenizer", each, (AUTO, *WRITING))
+        self.decoder = decoder
+        self.tokenizers = list(both)
+        self.vocab_size = checks.positive("vocab_size", vocab_size)
+        self.max_len = None if max_len is None else checks.positive("max_len", max_len)
+
+    def __repr__(self) -> str:
+        known = f"{len(self.models[0].parameters())} arrays" if self.models else "not trained yet"
+        return f"{type(self).__name__}({known})"
+
+    def fit(
+        self,
+        sources: Any,
+        targets: Any,
+        *,
+        validation: float | tuple[Any, Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **training: Any,
+    ) -> Self:
+        """Train on pairs, and return the translator itself.
+
+        Parameters
+        ----------
+        sources, targets : sequence of str
+            Equally many.
+        validation : float, or (sources, targets), optional
+            Decides which epoch's weights are kept: a share of the pairs, drawn by the seed; or
+            pairs of their own. None: the weights of the last epoch are kept.
+        checkpoint : str or path, optional
+            As in `npformer.fit`.
+        **training
+            Other arguments of `npformer.fit`, in place of those that fit the pairs.
+        """
+        check_training(training)
+        if validation is None:
+            check_without_validation(training)
+        sources, targets = _pairs(sources, targets)
+        others = None
+        if isinstance(validation, tuple | list):
+            if len(validation) != 2:
+                raise ValueError("validation has not two parts; expected (sources, targets)")
+            others = _pairs(*validation)
+        elif validation is not None:
+            sources, targets, others = _parted(sources, targets, validation, self.seed)
+        for i, texts in enumerate((sources, targets)):
+            if self.tokenizers[i] == AUTO:
+                self.tokenizers[i] = usual.tokenizer_of_column(texts)
+            if isinstance(self.tokenizers[i], str):
+                made = writing_tokenizer(self.tokenizers[i], texts, self.vocab_size)
+                self.tokenizers[i] = made
+        x, y = self._ids(sources, targets)
+        longest = max(x.shape[1], y.shape[1])
+        few = {"dropout": usual.DROPOUT} if len(x) < usual.FEW_PAIRS else {}
+        config = self.configured(usual.TRANSLATOR | few | {"max_len": self.max_len or 2 * longest})
+        if longest > config.max_len:
+            raise ValueError(
+                f"a text has {longest} tokens, those of its ends included; expected at most "
+                f"{config.max_len}, which is max_len. Take a larger one, or leave long texts out"
+            )
+        self.settings = filled({**usual.translator_training(len(x)), **training}, len(x))
+        source, target = self.tokenizers
+        model = EncoderDecoder(
+            config,
+            source.vocab_size,
+            target.vocab_size,
+            decoder=self.decoder,
+            padding_id=target.padding_id,
+            begin_id=target.begin_id,
+            end_id=target.end_id,
+            seed=self.seed,
+            dtype=self.dtype,
+        )
+        self.models, self.histories = [], []
+        held_out: Data | None = None if others is None else self._ids(*others)
+        place = None if checkpoint is None else Path(checkpoint)
+        self.train(model, (x, y), held_out, place, seed=self.seed, **self.settings)
+        return self
+
+    def _ids(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ids of both sides, padded: targets with tokens of beginning and end."""
+        target = self.tokenizers[1]
+        rows = [[target.begin_id, *target.ids(text), target.end_id] for text in targets]
+        return self.source_ids(sources), padded(rows, target.padding_id)[0]
+
+    def source_ids(self, sources: Sequence[str]) -> np.ndarray:
+        """Return the ids of sources, padded; behind each is the token of its end."""
+        source = self.tokenizers[0]
+        rows = [[*source.ids(text), source.end_id] for text in sources]
+        return padded(rows, source.padding_id)[0]
+
+    def _read(self, sources: Any, name: str = "sources") -> tuple[list[str], np.ndarray]:
+        """Return sources as a list and as ids, no longer than the model reads."""
+        self.check_trained()
+        listed = checked_texts(sources, name)
+        ids, most = self.source_ids(listed), self.model.config.max_len
+        if ids.shape[1] > most:
+            i = int(np.argmax((ids != self.tokenizers[0].padding_id).sum(axis=1)))
+            raise ValueError(
+                f"{name}[{i}] has {ids.shape[1]} tokens, that of its end included; expected at "
+                f"most {most}, which this model reads. Train it with max_len=..., on the command "
+                "line --max-len, or take a part of the text"
+            )
+        return listed, ids
+
+    def translate(
+        self,
+        sources: Any,
+        beams: int = 1,
+        length_penalty: float = 0.6,
+        batch_size: int = 256,
+        communicator: Any = None,
+    ) -> list[str]:
+        """Return what the model writes for each source.
+
+        Parameters
+        ----------
+        sources : sequence of str
+        beams, length_penalty
+            As in `EncoderDecoder.generate`.
+        batch_size : int
+            How many sources are followed at a time.
+        communicator : optional
+            Its ranks share the sources; all get the whole result.
+        """
+        batch_size = checks.positive("batch_size", batch_size)
+        _, x = self._read(sources)
+        most = self.model.decoder_config.max_len
+        with as_communicator(communicator).guard() as ranks:
+            own = x[ranks.shard(len(x))]
+            written = np.full((len(own), most), NOTHING)
+            lengths = (own != self.tokenizers[0].padding_id).sum(axis=1)
+            order = np.argsort(-lengths, kind="stable")
+            for start in range(0, len(own), batch_size):
+                rows = order[start : start + batch_size]
+                part = own[rows, : lengths[rows].max()]
+                for row, ids in zip(
+                    rows, self.model.generate(part, most, beams, length_penalty), strict=True
+                ):
+                    written[row, : len(ids)] = ids
+            every = ranks.concatenate(written)
+        return [self.tokenizers[1].decode(row[row != NOTHING].tolist()) for row in every]
+
+    def evaluate(
+        self,
+        sources: Any,
+        targets: Any,
+        beams: int = 1,
+        batch_size: int = 256,
+        communicator: Any = None,
+    ) -> Translations:
+        """Return how good the translations are: a source's targets are all right."""
+        sources, targets = _pairs(sources, targets)
+        right: dict[str, list[str]] = {}
+        for source, target in zip(sources, targets, strict=True):
+            right.setdefault(source, []).append(target)
+        found = self.translate([*right], beams, batch_size=batch_size, communicator=communicator)
+        return translations_of(right, found, self.tokenizers[1].ids)
+
+    def preparation(self) -> dict[str, Any]:
+        """Return the tokenizers as plain values."""
+        return {"tokenizers": [each.to_dict() for each in self.tokenizers], "max_len": self.max_len}
+
+    @classmethod
+    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
+        """Return a translator without a model from what `preparation` returned."""
+        both = [tokenizer_of(each) for each in values["tokenizers"]]
+        return cls(tokenizer=both, max_len=values["max_len"], **arguments)
+
+
+def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
+    found = checked_texts(sources, "sources"), checked_texts(targets, "targets")
+    check_as_many(*found)
+    if not found[0]:
+        raise ValueError("there are no pairs; expected at least one")
+    return found
+
+
+def _parted(
+    sources: list[str], targets: list[str], share: float, seed: int
+) -> tuple[list[str], list[str], tuple[list[str], list[str]]]:
+    """Part pairs in two; those of one source stay together."""
+    held = set(held_out_sources(sources, share, seed))
+    rows = [source in held for source in sources]
+    parts = [
+        [text for text, row in zip(texts, rows, strict=True) if row is wanted]
+        for wanted in (False, True)
+        for texts in (sources, targets)
+    ]
+    return parts[0], parts[1], (parts[2], parts[3])
+
+
+def held_out_sources(sources: Sequence[str], share: float, seed: int) -> list[str]:
+    """Return a share of the different sources, drawn by a seed; at least one stays."""
+    checks.number("share", share, above=0.0)
+    checks.rate("share", share)
+    different = [*dict.fromkeys(sources)]
+    n = min(max(round(share * len(different)), 1), len(different) - 1)
+    if n < 1:
+        raise ValueError(
+            f"{len(different)} different sources are too few to set {share} of them aside"
+        )
+    rows = np.random.default_rng(seed).permutation(len(different))[:n]
+    return [different[i] for i in np.sort(rows)]

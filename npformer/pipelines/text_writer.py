@@ -1,0 +1,247 @@
+"""TextWriter: a language model with its tokenizer. It is trained on a text, and writes one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from math import exp, log
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.functional import NO_LABEL
+from npformer.models import EncoderConfig
+from npformer.pipelines import writing_defaults as usual
+from npformer.pipelines.raw_model import RawModel, check_training
+from npformer.pipelines.training_settings import check_without_validation, filled
+from npformer.text import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
+from npformer.trainable import LanguageModel
+from npformer.training import evaluate
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """How well a model predicts a text.
+
+    Attributes
+    ----------
+    nats : float
+        The mean of -log p for a character. A token of several characters has the sum of theirs.
+    tokens, characters : int
+        How many were predicted.
+    """
+
+    nats: float
+    tokens: int
+    characters: int
+
+    @property
+    def bits(self) -> float:
+        """The mean of -log2 p for a character."""
+        return self.nats / log(2.0)
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean of -log p for a token."""
+        return exp(self.nats * self.characters / self.tokens)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {**asdict(self), "bits": self.bits, "perplexity": self.perplexity}
+
+
+class TextWriter(RawModel):
+    """A model that goes on writing a text, with its tokenizer in one.
+
+        writer = npformer.TextWriter().fit(book)
+        print(writer.generate("Once upon a time", 300))
+
+    Parameters
+    ----------
+    config : EncoderConfig, or mapping of some of its settings, optional
+        The decoder, with ``causal=True``. What is not given: see `writing_defaults`.
+    tokenizer : {"char", "word", "bpe"} or Tokenizer
+        See `npformer.text.writing_tokenizer`; the vocabulary is made of the text to train on.
+    vocab_size : int
+        Most ids of "word" and "bpe".
+    tied : bool
+        As in `LanguageModel`.
+    seed : int
+        For the initial weights and the order of training.
+    dtype : {"float32", "float64"}
+    backend : {"numpy", "cupy"}
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig | Mapping[str, Any] | None = None,
+        *,
+        tokenizer: str | Tokenizer = "char",
+        vocab_size: int = 2_000,
+        tied: bool = True,
+        seed: int = 0,
+        dtype: str = "float32",
+        backend: str = "numpy",
+    ) -> None:
+        super().__init__(config, seed=seed, dtype=dtype, backend=backend)
+        if not isinstance(tokenizer, Tokenizer):
+            checks.choice("tokenizer", tokenizer, WRITING)
+        checks.flag("tied", tied)
+        self.tokenizer = tokenizer
+        self.vocab_size = checks.positive("vocab_size", vocab_size)
+        self.tied = tied
+
+    def __repr__(self) -> str:
+        known = f"{len(self.models[0].parameters())} arrays" if self.models else "not trained yet"
+        return f"{type(self).__name__}({known})"
+
+    def fit(
+        self,
+        text: str,
+        *,
+        validation: float | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **training: Any,
+    ) -> Self:
+        """Train on a text, and return the writer itself.
+
+        The text is cut into windows of max_len tokens; the model learns the next token of each.
+
+        Parameters
+        ----------
+        text : str
+        validation : float or str, optional
+            Decides which epoch's weights are kept: a share of the text, its end, which is not
+            trained on; or another text. None: the weights of the last epoch are kept.
+        checkpoint : str or path, optional
+            As in `npformer.fit`.
+        **training
+            Other arguments of `npformer.fit`, in place of those that fit the text.
+        """
+        check_training(training)
+        checks.text("text", text)
+        if isinstance(validation, float):
+            checks.rate("validation", validation)
+            cut = round(len(text) * (1.0 - validation))
+            text, validation = text[:cut], text[cut:]
+        held_out = None if validation is None else self._checked("validation", validation)
+        if held_out is None:
+            check_without_validation({n: v for n, v in training.items() if n != "metric"})
+        if isinstance(self.tokenizer, str):
+            self._checked("text", text)
+            self.tokenizer = writing_tokenizer(self.tokenizer, [text], self.vocab_size)
+        ids = self.ids("text", text)
+        few = {"dropout": usual.DROPOUT} if len(ids) < usual.FEW_TOKENS else {}
+        config = self.configured(usual.WRITER | few)
+        x, y = windows(ids, config.max_len)
+        self.settings = filled({**usual.writer_training(len(ids)), **training}, len(x))
+        sizes = {"tied": self.tied, "seed": self.seed, "dtype": self.dtype}
+        model = LanguageModel(config, self.tokenizer.vocab_size, **sizes)
+        self.models, self.histories = [], []
+        others = None
+        if held_out is not None:
+            others = windows(self.ids("validation", held_out), config.max_len)
+        place = None if checkpoint is None else Path(checkpoint)
+        self.train(model, (x, y), others, place, seed=self.seed, **self.settings)
+        return self
+
+    @staticmethod
+    def _checked(name: str, text: Any) -> str:
+        checks.text(name, text)
+        if len(text) < 2:
+            raise ValueError(f"{name} has {len(text)} characters; expected at least 2")
+        return str(text)
+
+    def ids(self, name: str, text: str) -> np.ndarray:
+        """Return the token ids of a text."""
+        checks.text(name, text)
+        if isinstance(self.tokenizer, str):
+            self.check_trained()
+        assert isinstance(self.tokenizer, Tokenizer)
+        return np.array(self.tokenizer.ids(text), dtype="int64")
+
+    def unknown(self, text: str) -> list[str]:
+        """Return the characters of a text that the model was not trained on, each once."""
+        assert isinstance(self.tokenizer, Tokenizer)
+        return [
+            c for c in dict.fromkeys(text) if self.tokenizer.unknown_id in self.tokenizer.ids(c)
+        ]
+
+    def evaluate(
+        self, text: str, batch_size: int = 256, communicator: Any = None
+    ) -> TextScores:
+        """Return how well the model predicts a text, in windows of max_len that do not overlap."""
+        self.check_trained()
+        ids = self.ids("text", self._checked("text", text))
+        assert isinstance(self.tokenizer, Tokenizer)
+        if len(ids) < 2:
+            raise ValueError(f"the text has {len(ids)} tokens; expected at least 2")
+        data = windows(ids, self.model.config.max_len)
+        found = evaluate(self.model, data, batch_size, communicator=communicator)
+        characters = len(text) - len(self.tokenizer.decode(ids[:1].tolist()))
+        return TextScores(found.loss * found.labels / characters, found.labels, characters)
+
+    def generate(self, prompt: str = "\n", n: int = 200, **options: Any) -> str:
+        """Return what follows a text: n tokens.
+
+        Parameters
+        ----------
+        prompt : str
+        n : int
+        **options
+            temperature, top_k, top_p, seed, cache: as in `LanguageModel.generate`.
+        """
+        return "".join(self.stream(prompt, n, **options))
+
+    def stream(self, prompt: str = "\n", n: int = 200, **options: Any) -> Iterator[str]:
+        """Yield what `generate` returns as it comes."""
+        self.check_trained()
+        ids = self.ids("prompt", prompt)
+        if not len(ids):
+            raise ValueError("prompt is empty; expected at least one character, such as '\\n'")
+        assert isinstance(self.tokenizer, Tokenizer)
+        return _pieces(self.tokenizer, self.model.stream(ids, n, **options))
+
+    def preparation(self) -> dict[str, Any]:
+        """Return the tokenizer as plain values."""
+        assert isinstance(self.tokenizer, Tokenizer)
+        return {"tokenizer": self.tokenizer.to_dict(), "tied": self.tied}
+
+    @classmethod
+    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
+        """Return a writer without a model from what `preparation` returned."""
+        return cls(tokenizer=tokenizer_of(values["tokenizer"]), tied=values["tied"], **arguments)
+
+
+def _pieces(tokenizer: Tokenizer, ids: Iterator[int]) -> Iterator[str]:
+    """Yield texts of tokens; one that ends within a character waits for the next token."""
+    waiting: list[int] = []
+    for id in ids:
+        waiting.append(id)
+        text = tokenizer.decode(waiting)
+        if not text.endswith("\ufffd"):  # part of the bytes of a character
+            waiting = []
+            yield text
+    if waiting:
+        yield tokenizer.decode(waiting)
+
+
+def windows(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs and next tokens, (n, length): windows of a text that do not overlap.
+
+    The last one ends where the text does. What it has in common with the one before it is not
+    counted again: its labels are `NO_LABEL`.
+    """
+    if len(ids) < 2:
+        raise ValueError(f"the text has {len(ids)} tokens; expected at least 2")
+    length = min(length, len(ids) - 1)
+    starts = np.arange(0, len(ids) - 1, length)
+    again = max(int(starts[-1]) + length - (len(ids) - 1), 0)
+    starts[-1] -= again
+    places = starts[:, None] + np.arange(length)
+    y = ids[places + 1]
+    y[-1, :again] = NO_LABEL
+    return ids[places], y
