@@ -49,9 +49,7 @@ def described(raw: RawModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return description, tensors
 
 
-def built(
-    path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]
-) -> RawModel:
+def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> RawModel:
     """Return what a file describes; a CheckpointError names the file."""
     check_keys(path, description, KEYS)
     try:

@@ -23,6 +23,7 @@ from npformer.reporting import report
 from npformer.trainable import SequenceClassifier
 from npformer.training import Data
 
+
 class RawClassifier(RawModel):
     """A classifier with all that it takes to get from raw samples to labels.
 
@@ -154,6 +155,10 @@ class RawClassifier(RawModel):
             if history.stopped in ("interrupted", "terminated"):
                 break
         return self
+
+    def example(self, *data: Any) -> np.ndarray:
+        """Return the first sample."""
+        return self.arrays(data[0][:1])[0]
 
     def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
         x, mask = self.arrays(samples)

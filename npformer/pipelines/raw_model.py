@@ -68,6 +68,14 @@ class RawModel(ABC):
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return one without models from what `preparation` returned."""
 
+    @abstractmethod
+    def fit(self, *data: Any, **settings: Any) -> Self:
+        """Train on raw samples, and return the whole."""
+
+    @abstractmethod
+    def example(self, *data: Any) -> Any:
+        """Return the first sample of what `fit` takes, as the inputs of a model."""
+
     def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
         """Return the configuration: what was given, and else the `usual` settings."""
         if isinstance(self.config, EncoderConfig):
@@ -84,9 +92,7 @@ class RawModel(ABC):
         """Train a model, and keep it with its history."""
         model = model.to(self.backend)
         self.models.append(model)  # now, so that weights are kept if the training is stopped
-        self.histories.append(
-            fit(model, data, validation=validation, checkpoint=place, **settings)
-        )
+        self.histories.append(fit(model, data, validation=validation, checkpoint=place, **settings))
         return self.histories[-1]
 
     @property

@@ -13,7 +13,6 @@ from npformer.core import checks
 from npformer.distributed import as_communicator
 from npformer.models import EncoderConfig
 from npformer.pipelines import writing_defaults as usual
-from npformer.pipelines.class_names import check_as_many
 from npformer.pipelines.raw_model import RawModel, check_training
 from npformer.pipelines.training_settings import check_without_validation, filled
 from npformer.pipelines.translations import Translations, translations_of
@@ -229,6 +228,11 @@ class TextTranslator(RawModel):
         found = self.translate([*right], beams, batch_size=batch_size, communicator=communicator)
         return translations_of(right, found, self.tokenizers[1].ids)
 
+    def example(self, *data: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first source, and its target up to the last token."""
+        x, y = self._ids(data[0][:1], data[1][:1])
+        return x, y[:, :-1]
+
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizers as plain values."""
         return {"tokenizers": [each.to_dict() for each in self.tokenizers], "max_len": self.max_len}
@@ -242,9 +246,11 @@ class TextTranslator(RawModel):
 
 def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
     found = checked_texts(sources, "sources"), checked_texts(targets, "targets")
-    check_as_many(*found)
-    if not found[0]:
-        raise ValueError("there are no pairs; expected at least one")
+    if len(found[0]) != len(found[1]) or not found[0]:
+        raise ValueError(
+            f"there are {len(found[0]):,} sources and {len(found[1]):,} targets; expected as many "
+            "of both, at least one"
+        )
     return found
 
 

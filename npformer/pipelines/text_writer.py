@@ -138,7 +138,7 @@ class TextWriter(RawModel):
         config = self.configured(usual.WRITER | few)
         x, y = windows(ids, config.max_len)
         self.settings = filled({**usual.writer_training(len(ids)), **training}, len(x))
-        sizes = {"tied": self.tied, "seed": self.seed, "dtype": self.dtype}
+        sizes: dict[str, Any] = {"tied": self.tied, "seed": self.seed, "dtype": self.dtype}
         model = LanguageModel(config, self.tokenizer.vocab_size, **sizes)
         self.models, self.histories = [], []
         others = None
@@ -170,9 +170,7 @@ class TextWriter(RawModel):
             c for c in dict.fromkeys(text) if self.tokenizer.unknown_id in self.tokenizer.ids(c)
         ]
 
-    def evaluate(
-        self, text: str, batch_size: int = 256, communicator: Any = None
-    ) -> TextScores:
+    def evaluate(self, text: str, batch_size: int = 256, communicator: Any = None) -> TextScores:
         """Return how well the model predicts a text, in windows of max_len that do not overlap."""
         self.check_trained()
         ids = self.ids("text", self._checked("text", text))
@@ -204,6 +202,11 @@ class TextWriter(RawModel):
             raise ValueError("prompt is empty; expected at least one character, such as '\\n'")
         assert isinstance(self.tokenizer, Tokenizer)
         return _pieces(self.tokenizer, self.model.stream(ids, n, **options))
+
+    def example(self, *data: Any) -> np.ndarray:
+        """Return the first window."""
+        ids = self.ids("text", data[0][: 64 * self.model.config.max_len])
+        return windows(ids, self.model.config.max_len)[0][:1]
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer as plain values."""

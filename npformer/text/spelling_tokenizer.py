@@ -45,9 +45,7 @@ class SpellingTokenizer(Tokenizer):
             raise ValueError(f"{twice[0]!r} is there more than once; expected different tokens")
 
     @classmethod
-    def train(
-        cls, texts: Iterable[str], *, words: bool = False, vocab_size: int = 2_000
-    ) -> Self:
+    def train(cls, texts: Iterable[str], *, words: bool = False, vocab_size: int = 2_000) -> Self:
         """Return a tokenizer for some texts.
 
         Parameters

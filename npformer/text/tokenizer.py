@@ -8,7 +8,6 @@ import numpy as np
 
 from npformer.core import checks
 
-
 WRITING = ("char", "word", "bpe")
 """Tokenizers of models that write, which lose nothing: see `writing_tokenizer`."""
 

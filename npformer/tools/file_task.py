@@ -1,9 +1,9 @@
-"""FileTask: a file of labelled texts or series, parted into training, validation and test."""
+"""FileTask: a file to train on, parted into training, validation and test."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from npformer.data.series import of_table, read_series
-from npformer.data.tables import Table, read_table
-from npformer.pipelines.class_names import ClassNames
-from npformer.pipelines.split import repeated, stratified
-from npformer.tools import doubts
+from npformer.data.tables import Table
 
-USUAL = {"text": ("text",), "label": ("label",)}
+USUAL = {
+    "text": ("text",),
+    "label": ("label",),
+    "source": ("source", "word"),
+    "target": ("target", "phones"),
+}
 """Names of columns that are taken if none is named."""
 
 
@@ -33,6 +34,10 @@ class Part:
         """Return the number of samples."""
         return len(self.samples)
 
+    def data(self) -> tuple[Any, ...]:
+        """Return what a model is fitted to."""
+        return self.samples, self.labels
+
     def rows(self, rows: Sequence[int] | np.ndarray) -> Part:
         """Return some of them."""
         return Part(*([each[i] for i in rows] for each in (self.samples, self.labels, self.ids)))
@@ -44,15 +49,12 @@ class FileTask(ABC):
 
     Attributes
     ----------
+    kind : str
+        What the samples are called.
     file : str
-    label : str
-        The column of the labels.
     validation, test : str
-        A share of the samples, such as "0.1", or another file with the same columns; "0" is none.
+        A share of the samples, such as "0.1", or another file of that kind; "0" is none.
     encoding : str
-    keep_repeated : bool
-        Whether a sample that occurs again with the same label stays. Then the same one may be in
-        the training and in the test.
     seed : int
         Decides which samples are in which part.
     """
@@ -60,154 +62,20 @@ class FileTask(ABC):
     kind: ClassVar[str]
 
     file: str
-    label: str
     validation: str = "0"
     test: str = "0.2"
     encoding: str = "utf-8"
-    keep_repeated: bool = False
     seed: int = 0
 
     @abstractmethod
-    def read(self, file: str) -> Part:
-        """Return the samples and labels of a file."""
-
-    def key(self, sample: Any) -> Hashable:
-        """Return what tells a sample from others."""
-        return sample  # type: ignore[no-any-return]
-
-    def keys(self, part: Part) -> list[Hashable]:
-        """Return what tells the samples of a part from others."""
-        return [self.key(sample) for sample in part.samples]
+    def parts(self) -> tuple[dict[str, Part], str]:
+        """Return the parts "train", "validation" and "test", and words on how they were made."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the checksums of the files."""
         files = [self.file, *(f for f in (self.validation, self.test) if as_share(f) is None)]
-        sums = {file: _sum(Path(file)) for file in files if file != "-"}
+        sums = {file: sum_of(Path(file)) for file in files if file != "-" and Path(file).is_file()}
         return {"kind": self.kind, **asdict(self), "sha256": sums}
-
-    def parts(self) -> tuple[dict[str, Part], str]:
-        """Return the parts "train", "validation" and "test", and words on how they were made."""
-        said = []
-        whole = self.read(self.file)
-        if not self.keep_repeated:
-            again = repeated(self.keys(whole), whole.labels)
-            if again.any():
-                said.append(f"{again.sum():,} that repeat an earlier one are left out")
-                whole = whole.rows(np.flatnonzero(~again))
-        ClassNames.of(whole.labels)  # a single class cannot be parted
-        doubts.check_few_classes(self.label, whole.labels)
-        parts = {"train": whole}
-        doubts.doubt_case(whole.labels)
-        doubts.doubt_labels(self.kind, self.keys(whole), whole.labels)
-        made = False
-        for name, wanted in (("test", self.test), ("validation", self.validation)):
-            share = as_share(wanted)
-            if share is None:
-                parts[name] = self.read(wanted)
-                doubts.doubt_known(
-                    self.kind, self.keys(parts["train"]), self.keys(parts[name]), wanted
-                )
-            elif share > 0.0:
-                rest, made = parts["train"], True
-                larger, smaller = stratified(np.array(rest.labels), share, self.seed)
-                parts["train"], parts[name] = rest.rows(larger), rest.rows(smaller)
-            else:
-                parts[name] = Part([], [], [])
-        counts = (
-            f"{len(parts[name]):,} {words}"
-            for name, words in (
-                ("train", f"{self.kind} to train on"),
-                ("validation", "for validation"),
-                ("test", "for the test"),
-            )
-        )
-        if made:
-            said.append(f"parted by class and seed {self.seed}")
-        return parts, "; ".join([", ".join(counts), *said])
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextTask(FileTask):
-    """A table of texts.
-
-    Attributes
-    ----------
-    text : str
-        The column of the texts.
-    skip_empty : bool
-        Whether rows without a text or label are left out; otherwise they are an error.
-    """
-
-    kind = "texts"
-
-    text: str
-    skip_empty: bool = False
-
-    def read(self, file: str) -> Part:
-        """Return the texts and labels of a file."""
-        table = read_table(file, encoding=self.encoding)
-        part = texts_of(table, self.text, self.label)
-        full = [i for i, text in enumerate(part.samples) if text.strip() and part.labels[i]]
-        if self.skip_empty and full:
-            doubts.doubt_gaps(len(part) - len(full), len(part), file)
-            return part.rows(full)
-        for what, found in (("texts", part.samples), ("labels", part.labels)):
-            empty = [i for i, words in enumerate(found) if not words.strip()]
-            if empty:
-                raise ValueError(
-                    f"{file}: {len(empty):,} of {len(part):,} {what} are empty, the first is in "
-                    f"row {empty[0] + 1}; expected words. Complete them, or leave them out with "
-                    "--skip-empty"
-                )
-        return part
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeriesTask(FileTask):
-    """A table of series in long form, or a ``.npz`` file: see `npformer.data.series`.
-
-    Attributes
-    ----------
-    id, time : str or None
-        The columns that say to which series a row belongs, and its place in it.
-    features : list of str or None
-        The columns of the features, by which they are found in every file; None: all others.
-    """
-
-    kind = "series"
-
-    id: str | None = None
-    time: str | None = None
-    features: list[str] | None = None
-
-    def read(self, file: str) -> Part:
-        """Return the series and labels of a file."""
-        return series_of(file, self, labelled=True)
-
-    def key(self, sample: np.ndarray) -> Hashable:
-        """Return the values of a series, and how many features it has."""
-        return sample.shape[1], sample.tobytes()
-
-
-KINDS: dict[str, type[FileTask]] = {"texts": TextTask, "series": SeriesTask}
-
-
-def task_of_notes(values: dict[str, Any], *, check: bool = True) -> FileTask:
-    """Return the task that `FileTask.to_dict` described; `check`: are its files still the same?"""
-    given = dict(values)
-    kind, sums = KINDS[given.pop("kind")], given.pop("sha256")
-    for file, stated in sums.items() if check else ():
-        if not Path(file).is_file():
-            raise FileNotFoundError(
-                f"{file}, on which the model was trained, is not there (looked in {Path.cwd()}); "
-                "run this where it was trained, or name a file to measure it on"
-            )
-        if _sum(Path(file)) != stated:
-            raise ValueError(
-                f"{file} has changed since the training, so its test part cannot be told from "
-                "what was trained on. Name a file with other samples"
-            )
-    return kind(**given)
 
 
 def as_share(words: str) -> float | None:
@@ -223,51 +91,6 @@ def as_share(words: str) -> float | None:
     return share
 
 
-def texts_of(table: Table, text: str, label: str | None) -> Part:
-    """Return the texts of a table, with labels if their column is named; "" is what is missing."""
-    texts = table.texts(text, missing="")
-    labels: list[Any] = [None] * len(texts)
-    if label is not None:
-        labels = [words.strip() for words in table.texts(label, missing="")]
-    return Part(texts, labels, [str(i + 1) for i in range(len(texts))])
-
-
-def trained_on(values: dict[str, Any]) -> Part | None:
-    """Return what a task's model was trained on; None if its files are gone or have changed."""
-    try:
-        return task_of_notes(values).parts()[0]["train"]
-    except (OSError, ValueError):
-        return None
-
-
-def series_of(file: str, task: SeriesTask, *, labelled: bool) -> Part:
-    """Return the series of a file as a task describes it, with labels if they are wanted."""
-    if Path(file).suffix.lower() == ".npz":
-        found = read_series(file)
-    else:
-        table = read_table(file, encoding=task.encoding)
-        columns = task.features
-        for name in columns or ():
-            if name not in table.columns:
-                raise ValueError(
-                    f"{file} has no column {name!r}, which is a feature of the training; it has "
-                    f"{', '.join(map(repr, table.columns))}"
-                )
-        if columns is None and not labelled:  # a column of labels is no feature
-            columns = [c for c in table.columns if c not in (task.id, task.time, task.label)]
-        found = of_table(
-            table,
-            id=task.id,
-            time=task.time,
-            label=task.label if labelled else None,
-            features=columns,
-        )
-    if labelled and found.labels is None:
-        raise ValueError(f"{file} has no labels; expected an array of that name, one a series")
-    labels = found.labels if labelled and found.labels is not None else [None] * len(found.ids)
-    return Part(found.series, labels, found.ids)
-
-
 def chosen_column(table: Table, given: str | None, role: str) -> str:
     """Return the column that an option names, or the usual one; ValueError says what there is."""
     if given is not None:
@@ -279,8 +102,8 @@ def chosen_column(table: Table, given: str | None, role: str) -> str:
     raise ValueError(
         f"which column of {table.path} holds the {role}s? It has "
         f"{', '.join(map(repr, table.columns))}. Name it with --{role} COLUMN; a table of texts "
-        "needs --text and --label, one of series --id, --time and --label. The first line "
-        "has to hold the names of the columns"
+        "needs --text and --label, one of series --id, --time and --label, one of pairs --source "
+        "and --target. The first line has to hold the names of the columns"
     )
 
 
@@ -294,5 +117,6 @@ def list_of(words: str | None) -> list[str] | None:
     return names
 
 
-def _sum(path: Path) -> str:
+def sum_of(path: Path) -> str:
+    """Return the checksum of a file."""
     return sha256(path.read_bytes()).hexdigest()

@@ -8,21 +8,27 @@ from npformer.tools.cli.common import option
 
 def add_file_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for files."""
-    group = parser.add_argument_group("a file of texts or series: CSV, TSV, JSON lines or Parquet")
+    group = parser.add_argument_group(
+        "a file: a table of texts, series or pairs (CSV, TSV, JSON lines, Parquet), or one text"
+    )
     option(group, "--text COLUMN", "column of the texts (default: text)")
     option(group, "--label COLUMN", "column of the labels (default: label)")
+    option(group, "--source COLUMN", "of pairs: column of the texts to translate")
+    option(group, "--target COLUMN", "of pairs: column of what they become")
     parts = "a share of the samples, of each class, or another file; 0 is none"
-    option(group, "--test PART", f"what the model is measured on: {parts} (default: 0.2)")
+    usual = "default: 0.2; of one text its end, 0.1"
+    option(group, "--test PART", f"what the model is measured on: {parts} ({usual})")
     chooses = "what chooses the best epoch: likewise, a share of the rest"
-    option(group, "--validation PART", f"{chooses} (default: 0, the last)")
+    option(group, "--validation PART", f"{chooses} (default: 0, the last; of one text 0.1)")
     kinds = "word, wordpiece, bpe, or a tokenizer.json or vocab.txt (extra: text)"
-    option(group, "--tokenizer NAME", f"{kinds} (default: word)")
+    writing = "to write: char, word or bpe, for pairs also two, as in char,word"
+    option(group, "--tokenizer NAME", f"{kinds}; {writing} (default: word; char to write)")
     option(group, "--vocab-size N", "most token ids")
     folder = "begin with the weights and the tokenizer of a folder in Hugging Face's layout"
     option(group, "--pretrained DIR", folder, type=str)
     names = "parameters that are not trained: patterns such as 'embed.*,encoder.*'"
     option(group, "--freeze NAMES", names)
-    longest = "256 for texts, twice the longest series"
+    longest = "256 for texts, 64 for one text, twice the longest of the others"
     option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
     several = "models with different seeds, whose probabilities are averaged (default: by the size"
     option(group, "--members N", f"{several} of the data)")

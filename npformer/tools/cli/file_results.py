@@ -10,17 +10,9 @@ from npformer.data.tables import read_table
 from npformer.pipelines import RawClassifier, Scores, TextClassifier, baselines
 from npformer.tools.cli import common
 from npformer.tools.doubts import doubt_known
-from npformer.tools.file_task import (
-    FileTask,
-    Part,
-    SeriesTask,
-    chosen_column,
-    list_of,
-    series_of,
-    task_of_notes,
-    texts_of,
-    trained_on,
-)
+from npformer.tools.file_task import FileTask, Part, chosen_column, list_of
+from npformer.tools.labelled_tasks import LabelledTask, SeriesTask, series_of, texts_of
+from npformer.tools.task_notes import task_of_notes, trained_on
 
 
 def scores_of_baselines(
@@ -122,7 +114,7 @@ def labelled_part(
     if options.input is not None:
         part = part_of(options.input, options, file_task(notes), classifier, labelled=True)
         task = file_task(notes)
-        if task is not None and (known := trained_on(notes["task"])) is not None:
+        if isinstance(task, LabelledTask) and (known := trained_on(notes["task"])) is not None:
             doubt_known(task.kind, task.keys(known), task.keys(part), options.input)
         return part
     if not isinstance(notes.get("task"), dict):

@@ -1,4 +1,4 @@
-"""npformer train: train a classifier on a task."""
+"""npformer train: train a model on a task or a file."""
 
 import argparse
 import re
@@ -14,6 +14,7 @@ import numpy as np
 import npformer
 from npformer.core import checks, split_names, use_precision
 from npformer.data import Dataset
+from npformer.data.pairs import PAIRS
 from npformer.inspection.summary import summary
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES, schedule_for
@@ -53,16 +54,22 @@ MODEL_SETTINGS = {"pooling", "output", *(field.name for field in fields(EncoderC
 
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
-    tasks = "\n".join(f"  {recipe.name:<10} {recipe.summary}" for recipe in RECIPES.values())
+    tasks = "\n".join(f"  {recipe.name:<14} {recipe.summary}" for recipe in RECIPES.values())
+    pairs = "\n".join(f"  {name:<14} pairs: {what}" for name, what in PAIRS.items())
     epilog = (
         f"tasks:\n{tasks}\n"
-        "  sentences  3000 sentences of reviews, positive or negative: a file of texts\n\n"
+        "  sentences      3000 sentences of reviews, positive or negative: a file of texts\n"
+        "  shakespeare    plays, 1.1 million characters: one text, to go on writing\n"
+        "  pronunciations 133,973 English words and how they are spoken: pairs\n"
+        f"{pairs}\n\n"
         "files: npformer train reviews.csv --text review --label stars\n"
         "       npformer train walks.csv --id walk --time second --label gait\n"
+        "       npformer train book.txt\n"
+        "       npformer train pairs.csv --source english --target french\n"
         "They part the samples, make a vocabulary or scale the features, train, and say how good\n"
         "the model is beside the simplest ones. A .npz file of series needs no columns."
     )
-    summary = "train a classifier on a file, or on a task"
+    summary = "train a model on a file, or on a task"
     train = common.add_command(commands, "train", run, summary, epilog)
     text = "one of the tasks below, or a table"
     train.add_argument("task", metavar="TASK|FILE", help=text, type=task_or_file)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import INITIALIZERS, checks
+from npformer.data.pairs import PAIRS
 from npformer.data.tables import SUFFIXES, kind_of
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES
@@ -16,10 +17,15 @@ from npformer.optim import SCHEDULES
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES
+from npformer.tools.writing_tasks import TEXT_FILES, is_text_file
 from npformer.trainable.metrics import FIGURES
 
-EMBEDDED = {"sentences": "sentences.csv.gz"}
-"""Files of texts that come with the package, by the word that stands for them."""
+EMBEDDED = {
+    "sentences": "sentences.csv.gz",
+    "shakespeare": "shakespeare.txt.gz",
+    "pronunciations": "pronunciations.csv.gz",
+}
+"""Files that come with the package, by the word that stands for them."""
 
 
 def add_model_options(group: Any) -> None:
@@ -77,12 +83,13 @@ def task_or_file(word: str) -> str:
     place = Path(word)
     if word in EMBEDDED and not place.exists():
         return str(resources.files("npformer.data").joinpath(EMBEDDED[word]))
-    if word in RECIPES or place.exists() or kind_of(place) or place.suffix.lower() == ".npz":
+    known = [*RECIPES, *EMBEDDED, *PAIRS]
+    of_file = kind_of(place) or is_text_file(word) or place.suffix.lower() == ".npz"
+    if word in known or place.exists() or of_file:
         return word
-    known = [*RECIPES, *EMBEDDED]
     raise argparse.ArgumentTypeError(
         f"{word!r} is no task and no file; expected one of {', '.join(known)}, or a file that "
-        f"ends in {', '.join(SUFFIXES)}, .npz{checks.did_you_mean(word, known)}"
+        f"ends in {', '.join((*SUFFIXES, *TEXT_FILES))}, .npz{checks.did_you_mean(word, known)}"
     )
 
 

@@ -1,0 +1,165 @@
+"""A text to go on writing, and pairs of texts to translate, as tasks."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from npformer.data.pairs import PAIRS, pairs
+from npformer.data.tables import read_table
+from npformer.pipelines.text_translator import held_out_sources
+from npformer.tools import doubts
+from npformer.tools.file_task import FileTask, Part, as_share
+
+TEXT_FILES = (".txt", ".md")
+"""Ends of names of files that hold one text; ``.gz`` may follow."""
+
+GENERATED = 66_000
+"""Pairs of a generated task: 1,000 steps of 64, and 2,000 to measure on."""
+
+
+class Book(Part):
+    """One text, whole or in part."""
+
+    def __len__(self) -> int:
+        """Return the number of characters."""
+        return sum(map(len, self.samples))
+
+    def data(self) -> tuple[Any, ...]:
+        """Return the text."""
+        return tuple(self.samples)
+
+
+def is_text_file(name: str) -> bool:
+    """Return whether a file holds one text, by the end of its name."""
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes if suffix != ".gz"]
+    return bool(suffixes) and suffixes[-1] in TEXT_FILES
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookTask(FileTask):
+    """A text. Its end is held out: what follows is measured on what came before."""
+
+    kind = "text"
+
+    validation: str = "0.1"
+    test: str = "0.1"
+
+    def read(self, file: str) -> str:
+        """Return the text of a file."""
+        place = Path(file)
+        if not place.is_file():
+            what = "is a folder" if place.is_dir() else "does not exist"
+            raise FileNotFoundError(f"{file} {what}; expected a file with a text")
+        try:
+            content = place.read_bytes()
+            if place.suffix == ".gz":
+                content = gzip.decompress(content)
+            text = content.decode(self.encoding).removeprefix("\ufeff").replace("\r\n", "\n")
+        except (UnicodeDecodeError, LookupError, EOFError, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{file} is no text in {self.encoding} ({error}); expected one. --encoding names "
+                "another encoding"
+            ) from error
+        if len(text) < 2:
+            raise ValueError(f"{file} has {len(text)} characters; expected a text")
+        return text
+
+    def parts(self) -> tuple[dict[str, Part], str]:
+        """Return the parts, one text each."""
+        rest, parts = self.read(self.file), dict[str, Part]()
+        for name, wanted in (("test", self.test), ("validation", self.validation)):
+            share = as_share(wanted)
+            if share is None:
+                held = self.read(wanted)
+            else:
+                cut = round(len(rest) * (1.0 - share))
+                rest, held = rest[:cut], rest[cut:]
+            parts[name] = Book([held] if held else [], [], [])
+        if len(rest) < 2:
+            raise ValueError(
+                f"{len(rest)} characters of {self.file} are left to train on; expected more. Give "
+                "a longer text, or smaller shares to --test and --validation"
+            )
+        parts["train"] = Book([rest], [], [])
+        words = (
+            f"{len(parts[name]):,} {what}"
+            for name, what in (
+                ("train", "characters to train on"),
+                ("validation", "for validation"),
+                ("test", "for the test"),
+            )
+        )
+        return parts, f"{', '.join(words)}, in this order"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsTask(FileTask):
+    """A table of pairs of texts, or a generated task of `npformer.data.pairs`.
+
+    Attributes
+    ----------
+    source, target : str
+        Their columns. A source may have several targets, in rows of their own; all of them are in
+        the same part.
+    skip_empty : bool
+        Whether rows without a source or target are left out; otherwise they are an error.
+    """
+
+    kind = "pairs"
+
+    source: str = "source"
+    target: str = "target"
+    skip_empty: bool = False
+
+    def read(self, file: str) -> Part:
+        """Return sources and targets."""
+        if file in PAIRS and not Path(file).exists():
+            found = pairs(file, GENERATED, self.seed)
+        else:
+            table = read_table(file, encoding=self.encoding)
+            found = table.texts(self.source, missing=""), table.texts(self.target, missing="")
+        rows = [i for i, pair in enumerate(zip(*found, strict=True)) if all(map(str.strip, pair))]
+        part = Part(*found, [str(i + 1) for i in range(len(found[0]))])
+        if len(rows) == len(part):
+            return part
+        if not self.skip_empty or not rows:
+            empty = sorted({*range(len(part))}.difference(rows))
+            raise ValueError(
+                f"{file}: {len(empty):,} of {len(part):,} rows have no source or no target, the "
+                f"first is row {empty[0] + 1}; expected both. Complete them, or leave them out "
+                "with --skip-empty"
+            )
+        doubts.doubt_gaps(len(part) - len(rows), len(part), file)
+        return part.rows(rows)
+
+    def parts(self) -> tuple[dict[str, Part], str]:
+        """Return the parts. Those of shares are drawn by the seed, source by source."""
+        parts = {"train": self.read(self.file)}
+        made = False
+        for name, wanted in (("test", self.test), ("validation", self.validation)):
+            share = as_share(wanted)
+            rest = parts["train"]
+            if share is None:
+                parts[name] = self.read(wanted)
+                doubts.doubt_known(self.kind, rest.samples, parts[name].samples, wanted)
+            elif share > 0.0:
+                made, held = True, {*held_out_sources(rest.samples, share, self.seed)}
+                rows = [source in held for source in rest.samples]
+                parts[name] = rest.rows([i for i, row in enumerate(rows) if row])
+                parts["train"] = rest.rows([i for i, row in enumerate(rows) if not row])
+            else:
+                parts[name] = Part([], [], [])
+        words = (
+            f"{len(parts[name]):,} {what}"
+            for name, what in (
+                ("train", "pairs to train on"),
+                ("validation", "for validation"),
+                ("test", "for the test"),
+            )
+        )
+        return parts, ", ".join(words) + (
+            f"; parted by source and seed {self.seed}" if made else ""
+        )
