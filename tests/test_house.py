@@ -21,10 +21,10 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "__init__": 67,
+    "__init__": 69,
     "__main__": 1,
     "core": 1624,
-    "data": 1075,
+    "data": 1102,
     "distributed": 336,
     "engine": 3037,
     "exercises": 2500,
@@ -38,21 +38,21 @@ BUDGET: dict[str, int] = {
     "models": 857,
     "museum": 686,
     "optim": 456,
-    "pipelines": 871,
+    "pipelines": 1353,
     "proof": 1277,
-    "reporting": 777,
+    "reporting": 882,
     "sklearn": 630,
     "storage": 659,
-    "text": 338,
+    "text": 418,
     "text_encoder": 59,
-    "tools": 2287,
+    "tools": 2688,
     "trainable": 702,
-    "training": 1179,
+    "training": 1184,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 24_041
+IN_ALL = 25_143
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

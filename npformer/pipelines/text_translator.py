@@ -13,9 +13,12 @@ from npformer.core import checks
 from npformer.distributed import as_communicator
 from npformer.models import EncoderConfig
 from npformer.pipelines import writing_defaults as usual
+from npformer.pipelines.pair_split import parted_by_source
 from npformer.pipelines.raw_model import RawModel, check_training
 from npformer.pipelines.training_settings import check_without_validation, filled
 from npformer.pipelines.translations import Translations, translations_of
+from npformer.reporting.attention_maps import Written, written_report
+from npformer.reporting.report import chosen_samples
 from npformer.text import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.text.tokenizer import checked_texts, padded
 from npformer.trainable import EncoderDecoder
@@ -113,7 +116,7 @@ class TextTranslator(RawModel):
                 raise ValueError("validation has not two parts; expected (sources, targets)")
             others = _pairs(*validation)
         elif validation is not None:
-            sources, targets, others = _parted(sources, targets, validation, self.seed)
+            sources, targets, others = parted_by_source(sources, targets, validation, self.seed)
         for i, texts in enumerate((sources, targets)):
             if self.tokenizers[i] == AUTO:
                 self.tokenizers[i] = usual.tokenizer_of_column(texts)
@@ -228,6 +231,33 @@ class TextTranslator(RawModel):
         found = self.translate([*right], beams, batch_size=batch_size, communicator=communicator)
         return translations_of(right, found, self.tokenizers[1].ids)
 
+    def report(
+        self,
+        sources: Any,
+        targets: Any = None,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        samples: int | Sequence[int] = 4,
+        title: str = "A look inside",
+    ) -> Path:
+        """Write an HTML file with the three attentions of some translations.
+
+        `samples` is how many of the sources are shown, or which; `targets` are what is right.
+        """
+        listed = checked_texts(sources, "sources")
+        shown = []
+        source, target = self.tokenizers
+        for i in chosen_samples(samples, len(listed)):
+            x = self._read([listed[i]])[1]
+            written = self.model.generate(x)[0]
+            text = target.decode(written)
+            read = [[target.begin_id, *written]]
+            right = "" if targets is None or targets[i] == text else f" (right: {targets[i]})"
+            names = source.tokens(x[0].tolist()), target.tokens(read[0])
+            title_of = f"{listed[i]} \u2192 {text}{right}"
+            shown.append(Written(title_of, (x, np.array(read)), names))
+        return written_report(self.model, shown, path, title)
+
     def example(self, *data: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the first source, and its target up to the last token."""
         x, y = self._ids(data[0][:1], data[1][:1])
@@ -252,31 +282,3 @@ def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
             "of both, at least one"
         )
     return found
-
-
-def _parted(
-    sources: list[str], targets: list[str], share: float, seed: int
-) -> tuple[list[str], list[str], tuple[list[str], list[str]]]:
-    """Part pairs in two; those of one source stay together."""
-    held = set(held_out_sources(sources, share, seed))
-    rows = [source in held for source in sources]
-    parts = [
-        [text for text, row in zip(texts, rows, strict=True) if row is wanted]
-        for wanted in (False, True)
-        for texts in (sources, targets)
-    ]
-    return parts[0], parts[1], (parts[2], parts[3])
-
-
-def held_out_sources(sources: Sequence[str], share: float, seed: int) -> list[str]:
-    """Return a share of the different sources, drawn by a seed; at least one stays."""
-    checks.number("share", share, above=0.0)
-    checks.rate("share", share)
-    different = [*dict.fromkeys(sources)]
-    n = min(max(round(share * len(different)), 1), len(different) - 1)
-    if n < 1:
-        raise ValueError(
-            f"{len(different)} different sources are too few to set {share} of them aside"
-        )
-    rows = np.random.default_rng(seed).permutation(len(different))[:n]
-    return [different[i] for i in np.sort(rows)]

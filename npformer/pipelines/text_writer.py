@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp, log
 from pathlib import Path
@@ -17,9 +17,14 @@ from npformer.models import EncoderConfig
 from npformer.pipelines import writing_defaults as usual
 from npformer.pipelines.raw_model import RawModel, check_training
 from npformer.pipelines.training_settings import check_without_validation, filled
+from npformer.reporting.attention_maps import Written, written_report
+from npformer.reporting.report import chosen_samples
 from npformer.text import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.trainable import LanguageModel
 from npformer.training import evaluate
+
+LONGEST_SHOWN = 32
+"""Tokens of a window in a report."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ class TextWriter(RawModel):
         x, y = windows(ids, config.max_len)
         self.settings = filled({**usual.writer_training(len(ids)), **training}, len(x))
         sizes: dict[str, Any] = {"tied": self.tied, "seed": self.seed, "dtype": self.dtype}
-        model = LanguageModel(config, self.tokenizer.vocab_size, **sizes)
+        model = LanguageModel(config, self.of_tokenizer.vocab_size, **sizes)
         self.models, self.histories = [], []
         others = None
         if held_out is not None:
@@ -158,28 +163,23 @@ class TextWriter(RawModel):
     def ids(self, name: str, text: str) -> np.ndarray:
         """Return the token ids of a text."""
         checks.text(name, text)
+        return np.array(self.of_tokenizer.ids(text), dtype="int64")
+
+    @property
+    def of_tokenizer(self) -> Tokenizer:
+        """The tokenizer, which must have its vocabulary."""
         if isinstance(self.tokenizer, str):
             self.check_trained()
         assert isinstance(self.tokenizer, Tokenizer)
-        return np.array(self.tokenizer.ids(text), dtype="int64")
-
-    def unknown(self, text: str) -> list[str]:
-        """Return the characters of a text that the model was not trained on, each once."""
-        assert isinstance(self.tokenizer, Tokenizer)
-        return [
-            c for c in dict.fromkeys(text) if self.tokenizer.unknown_id in self.tokenizer.ids(c)
-        ]
+        return self.tokenizer
 
     def evaluate(self, text: str, batch_size: int = 256, communicator: Any = None) -> TextScores:
         """Return how well the model predicts a text, in windows of max_len that do not overlap."""
         self.check_trained()
         ids = self.ids("text", self._checked("text", text))
-        assert isinstance(self.tokenizer, Tokenizer)
-        if len(ids) < 2:
-            raise ValueError(f"the text has {len(ids)} tokens; expected at least 2")
         data = windows(ids, self.model.config.max_len)
         found = evaluate(self.model, data, batch_size, communicator=communicator)
-        characters = len(text) - len(self.tokenizer.decode(ids[:1].tolist()))
+        characters = len(text) - len(self.of_tokenizer.decode(ids[:1].tolist()))
         return TextScores(found.loss * found.labels / characters, found.labels, characters)
 
     def generate(self, prompt: str = "\n", n: int = 200, **options: Any) -> str:
@@ -200,8 +200,26 @@ class TextWriter(RawModel):
         ids = self.ids("prompt", prompt)
         if not len(ids):
             raise ValueError("prompt is empty; expected at least one character, such as '\\n'")
-        assert isinstance(self.tokenizer, Tokenizer)
-        return _pieces(self.tokenizer, self.model.stream(ids, n, **options))
+        return _pieces(self.of_tokenizer, self.model.stream(ids, n, **options))
+
+    def report(
+        self,
+        text: str,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        samples: int | Sequence[int] = 1,
+        title: str = "A look inside",
+    ) -> Path:
+        """Write an HTML file that shows what the tokens of a text take from earlier ones.
+
+        `samples` is how many windows of the text are shown, or which.
+        """
+        rows, _ = windows(self.ids("text", self._checked("text", text)), LONGEST_SHOWN)
+        shown = [
+            Written(f"Window {i}", rows[i : i + 1], (self.of_tokenizer.tokens(rows[i].tolist()),))
+            for i in chosen_samples(samples, len(rows))
+        ]
+        return written_report(self.model, shown, path, title)
 
     def example(self, *data: Any) -> np.ndarray:
         """Return the first window."""
@@ -210,8 +228,7 @@ class TextWriter(RawModel):
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer as plain values."""
-        assert isinstance(self.tokenizer, Tokenizer)
-        return {"tokenizer": self.tokenizer.to_dict(), "tied": self.tied}
+        return {"tokenizer": self.of_tokenizer.to_dict(), "tied": self.tied}
 
     @classmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:

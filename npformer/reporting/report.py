@@ -78,7 +78,7 @@ def report(
     checks.text("title", title)
     checks.positive("batch_size", batch_size)
     batches = {name: _checked_samples(name, each, (x, y, mask)) for name, each in models.items()}
-    chosen = _chosen(samples, len(x))
+    chosen = chosen_samples(samples, len(x))
     first = next(iter(models.values()))
     from npformer.reporting.names import Called
     from npformer.reporting.page import page  # here, so that importing npformer stays quick
@@ -123,7 +123,7 @@ def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
         raise type(error)(f"for the model {name!r}, {error}") from error
 
 
-def _chosen(samples: Any, n: int) -> list[int]:
+def chosen_samples(samples: Any, n: int) -> list[int]:
     """Return the numbers of the samples to look at."""
     if isinstance(samples, np.ndarray) and samples.ndim == 1:
         samples = list(samples)

@@ -80,6 +80,10 @@ class Tokenizer(ABC):
             f"expected another one, such as {', '.join(WRITING)}"
         )
 
+    def unknown_in(self, text: str) -> list[str]:
+        """Return the characters of a text that are not in the vocabulary, each once."""
+        return [c for c in dict.fromkeys(text) if self.unknown_id in self.ids(c)]
+
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return what each of some ids stands for."""
         return [self.token(checks.whole("an id", id, 0, self.vocab_size - 1)) for id in ids]

@@ -9,7 +9,7 @@ from typing import Any
 
 from npformer.data.pairs import PAIRS, pairs
 from npformer.data.tables import read_table
-from npformer.pipelines.text_translator import held_out_sources
+from npformer.pipelines.pair_split import held_out_sources
 from npformer.tools import doubts
 from npformer.tools.file_task import FileTask, Part, as_share
 

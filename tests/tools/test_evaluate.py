@@ -48,4 +48,4 @@ def test_an_unknown_split_is_refused(trained, fails, split):
 def test_a_model_that_is_not_a_classifier_is_refused(tmp_path, small_config, fails):
     nf.save(nf.Encoder(small_config()), tmp_path / "encoder.safetensors")
     line = fails("evaluate", tmp_path / "encoder.safetensors")
-    assert "holds an Encoder; expected a SequenceClassifier" in line
+    assert "holds a model of the class Encoder; expected one" in line

@@ -65,10 +65,11 @@ def option(group: Any, words: str, text: str, default: Any = None, **settings: A
     group.add_argument(flag, help=text, **settings)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names a trained model, and --batch-size for its predictions."""
+def add_model(parser: argparse.ArgumentParser, *, predicts: bool = True) -> None:
+    """Add the argument that names a trained model, and --batch-size if it predicts."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a .safetensors file or a folder")
-    option(parser, "--batch-size N", "samples that each process computes at a time", 256)
+    if predicts:
+        option(parser, "--batch-size N", "samples that each process computes at a time", 256)
 
 
 def add_backend(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,11 @@ import argparse
 from typing import Any
 
 from npformer.core import checks, use_precision
-from npformer.pipelines import RawClassifier, TextClassifier
+from npformer.pipelines import RawClassifier, RawModel, TextClassifier, TextTranslator, TextWriter
 from npformer.storage.models import checkpoint_name
 from npformer.tools.cli import common
 from npformer.tools.cli.file_options import add_columns_of_series
-from npformer.tools.cli.file_results import labelled_part, worst_mistakes
+from npformer.tools.cli.file_results import held_out_part, worst_mistakes
 from npformer.tools.cli.load_model import (
     add_force,
     in_dtype_of,
@@ -16,6 +16,7 @@ from npformer.tools.cli.load_model import (
     load_trained,
     notes_of,
 )
+from npformer.tools.cli.measured import of_pairs, of_text
 from npformer.tools.plugins import load_plugins
 from npformer.training import evaluate
 
@@ -25,10 +26,12 @@ def add_to(commands: Any) -> None:
     summary = "measure a trained model on its test data, or on a table"
     parser = common.add_command(commands, "evaluate", run, summary)
     common.add_model(parser)
-    source = "a file, for a model of texts or series (default: the test part of its training)"
+    source = "a file, for a model of a file (default: the test part of its training)"
     parser.add_argument("input", nargs="?", metavar="FILE", help=source)
     common.option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
     common.option(parser, "--label COLUMN", "column of the labels (default: likewise)")
+    common.option(parser, "--source COLUMN", "of pairs: column of the sources (default: likewise)")
+    common.option(parser, "--target COLUMN", "of pairs: column of the targets (default: likewise)")
     common.option(parser, "--encoding NAME", "of the table (default: utf-8)")
     add_columns_of_series(parser)
     split = "for digits: stratified or ordered (default: the one that it was trained on)"
@@ -39,12 +42,13 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print accuracy and loss, and the accuracy of each class."""
+    """Print how good the model is, in the figures of its kind."""
     load_plugins(options.plugin)
     path, split = options.model, options.split
-    classifier = load_any(path, options.backend, force=options.force)
-    if isinstance(classifier, RawClassifier):
-        return _of_file(options, classifier)
+    raw = load_any(path, options.backend, force=options.force)
+    if isinstance(raw, RawModel):
+        with use_precision(options.precision, options.backend):
+            return _of_file(options, raw)
     if options.input is not None:
         raise ValueError(
             f"{options.input} is given, and the model was not trained on a file; expected none. In "
@@ -72,14 +76,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_file(options: argparse.Namespace, classifier: RawClassifier) -> int:
-    """Print how well a classifier of texts or series does on a file."""
-    part = labelled_part(options, notes_of(options.model, force=options.force), classifier)
-    with use_precision(options.precision, options.backend):
-        scores = classifier.evaluate(
-            part.samples, part.labels, options.batch_size, communicator=options.ranks
-        )
-    kind = "texts" if isinstance(classifier, TextClassifier) else "series"
-    print(f"{len(part):,} {kind} on {common.device_of(options)}\n{scores}\n")
-    print(worst_mistakes(scores, part, classifier), end="")
+def _of_file(options: argparse.Namespace, model: RawModel) -> int:
+    """Print how well a model does on a file."""
+    part = held_out_part(options, notes_of(options.model, force=options.force), model)
+    shared: dict[str, Any] = {"batch_size": options.batch_size, "communicator": options.ranks}
+    if isinstance(model, TextWriter):
+        print(of_text(model.evaluate(*part.data(), **shared), {}))
+    elif isinstance(model, TextTranslator):
+        print(of_pairs(model.evaluate(*part.data(), **shared)), end="")
+    elif isinstance(model, RawClassifier):
+        scores = model.evaluate(*part.data(), **shared)
+        kind = "texts" if isinstance(model, TextClassifier) else "series"
+        print(f"{len(part):,} {kind} on {common.device_of(options)}\n{scores}\n")
+        print(worst_mistakes(scores, part, model), end="")
     return 0

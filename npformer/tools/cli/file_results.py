@@ -7,12 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from npformer.data.tables import read_table
-from npformer.pipelines import RawClassifier, Scores, TextClassifier, baselines
+from npformer.pipelines import (
+    RawClassifier,
+    RawModel,
+    Scores,
+    TextClassifier,
+    TextWriter,
+    baselines,
+)
 from npformer.tools.cli import common
 from npformer.tools.doubts import doubt_known
 from npformer.tools.file_task import FileTask, Part, chosen_column, list_of
 from npformer.tools.labelled_tasks import LabelledTask, SeriesTask, series_of, texts_of
 from npformer.tools.task_notes import task_of_notes, trained_on
+from npformer.tools.writing_tasks import Book, BookTask, PairsTask
 
 
 def scores_of_baselines(
@@ -107,13 +115,13 @@ def part_of(
     return texts_of(table, str(columns[0]), columns[1] if labelled else None)
 
 
-def labelled_part(
-    options: argparse.Namespace, notes: dict[str, Any], classifier: RawClassifier
-) -> Part:
-    """Return the labelled samples of a file, or of the test part of the training."""
+def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: RawModel) -> Part:
+    """Return the samples of a file with what is right, or of the test part of the training."""
+    task = file_task(notes)
     if options.input is not None:
-        part = part_of(options.input, options, file_task(notes), classifier, labelled=True)
-        task = file_task(notes)
+        if not isinstance(model, RawClassifier):
+            return _written_part(options, task, model)
+        part = part_of(options.input, options, task, model, labelled=True)
         if isinstance(task, LabelledTask) and (known := trained_on(notes["task"])) is not None:
             doubt_known(task.kind, task.keys(known), task.keys(part), options.input)
         return part
@@ -126,3 +134,18 @@ def labelled_part(
     if not len(test):
         raise ValueError(f"{options.model} was trained without a test part; expected a file")
     return test
+
+
+def _written_part(options: argparse.Namespace, task: FileTask | None, model: RawModel) -> Part:
+    """Return the text of a file, or its pairs."""
+    file, encoding = options.input, options.encoding or "utf-8"
+    if isinstance(model, TextWriter):
+        return Book([BookTask(file=file, encoding=encoding).read(file)], [], [])
+    table = read_table(file, encoding=encoding)
+    names: dict[str, str] = {}
+    for role in ("source", "target"):
+        given, usual = getattr(options, role), getattr(task, role, None)
+        known = given is None and usual in table.columns
+        names[role] = str(usual) if known else chosen_column(table, given, role)
+    columns: Any = names
+    return PairsTask(file=file, encoding=encoding, **columns).read(file)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.pipelines import RawClassifier
+from npformer.pipelines import RawModel
 from npformer.storage.model_file import CheckpointError
 from npformer.storage.models import checkpoint_name, load, read_notes
 from npformer.tools.cli.common import option
@@ -48,7 +48,7 @@ def task_of(path: Path, instead: str, *, force: bool = False) -> tuple[Recipe, d
 def load_classifier(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier:
     """Return the model in a file or folder; it need not come from `npformer train`."""
     model = load_any(path, backend, force=force)
-    if isinstance(model, RawClassifier):
+    if isinstance(model, RawModel):
         raise ValueError(
             f"{path} holds a {type(model).__name__}, for files; expected a model of one of "
             f"npformer's tasks: {', '.join(RECIPES)}"
@@ -56,10 +56,8 @@ def load_classifier(path: Path, backend: str, *, force: bool = False) -> Sequenc
     return model
 
 
-def load_any(
-    path: Path, backend: str, *, force: bool = False
-) -> SequenceClassifier | RawClassifier:
-    """Return what is in a file or folder: a model of arrays, or a classifier of texts."""
+def load_any(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier | RawModel:
+    """Return what is in a file or folder: a model of arrays, or one of a file."""
     path = _file(path)
     try:
         model = load(path, backend=backend, force=force)
@@ -72,8 +70,11 @@ def load_any(
             f"{path} needs {' and '.join(error.unregistered)}, which plugins registered for its "
             f"training. No file decides what code runs, so name them again: {again}"
         ) from error
-    if not isinstance(model, SequenceClassifier | RawClassifier):
-        raise ValueError(f"{path} holds an {type(model).__name__}; expected a SequenceClassifier")
+    if not isinstance(model, SequenceClassifier | RawModel):
+        raise ValueError(
+            f"{path} holds a model of the class {type(model).__name__}; expected one that "
+            "`npformer train` wrote, or a SequenceClassifier"
+        )
     return model
 
 

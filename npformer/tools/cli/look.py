@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
-from npformer.pipelines import RawClassifier
+from npformer.pipelines import RawClassifier, RawModel
 from npformer.reporting import report
 from npformer.storage.models import checkpoint_name
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.cli.file_options import add_columns_of_series
-from npformer.tools.cli.file_results import labelled_part
+from npformer.tools.cli.file_results import held_out_part
 from npformer.tools.cli.load_model import (
     add_force,
     in_dtype_of,
@@ -42,10 +42,12 @@ def add_to(commands: Any) -> None:
     summary = "write a report on a trained model, to open in a browser"
     parser = common.add_command(commands, "look", run, summary, epilog)
     common.add_model(parser)
-    source = "a file, for a model of texts or series (default: the test part of its training)"
+    source = "a file, for a model of a file (default: the test part of its training)"
     parser.add_argument("input", nargs="?", metavar="FILE", help=source)
     option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
     option(parser, "--label COLUMN", "column of the labels (default: likewise)")
+    option(parser, "--source COLUMN", "of pairs: column of the sources (default: likewise)")
+    option(parser, "--target COLUMN", "of pairs: column of the targets (default: likewise)")
     option(parser, "--encoding NAME", "of the table (default: utf-8)")
     add_columns_of_series(parser)
     option(parser, "--out FILE", f"where to write it (default: {REPORT} beside the model)")
@@ -63,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
     load_plugins(options.plugin)
     samples = _numbers(options.samples)
-    classifier = load_any(options.model, "numpy", force=options.force)
-    if isinstance(classifier, RawClassifier):
-        return _of_file(options, classifier, samples)
+    found = load_any(options.model, "numpy", force=options.force)
+    if isinstance(found, RawModel):
+        return _of_file(options, found, samples)
     if options.input is not None:
         raise ValueError(f"{options.input} is given, and the model was not trained on a file")
     places = [options.model, *(options.compare or [])]
@@ -114,23 +116,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_file(
-    options: argparse.Namespace, classifier: RawClassifier, samples: int | list[int]
-) -> int:
-    """Write the report on a classifier of texts or series."""
+def _of_file(options: argparse.Namespace, model: RawModel, samples: int | list[int]) -> int:
+    """Write the report on a model of a file."""
     if options.compare or options.split:
         raise ValueError("--compare and --split are for npformer's tasks; expected neither")
-    part = labelled_part(options, notes_of(options.model, force=options.force), classifier)
+    part = held_out_part(options, notes_of(options.model, force=options.force), model)
     folder = options.model if options.model.is_dir() else options.model.parent
-    path = classifier.report(
-        part.samples,
-        part.labels,
-        folder / REPORT if options.out is None else options.out,
-        samples=samples,
-        title=f"{options.input or 'test part'}: a look inside",
-        batch_size=options.batch_size,
-    )
-    print(path)
+    place = folder / REPORT if options.out is None else options.out
+    title = f"{options.input or 'test part'}: a look inside"
+    shown: dict[str, Any] = {"samples": samples, "title": title}
+    if isinstance(model, RawClassifier):
+        shown["batch_size"] = options.batch_size
+    raw: Any = model
+    print(raw.report(*part.data(), place, **shown))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""npformer predict: predict labels with a trained model, for data from a file."""
+"""npformer predict: predict labels, or translate, with a trained model."""
 
 import argparse
 import glob
@@ -13,8 +13,8 @@ from numpy.lib import format
 
 from npformer.core import checks, use_precision
 from npformer.data.stored import read, sharded
-from npformer.pipelines import RawClassifier
-from npformer.tools.cli import common, predict_file
+from npformer.pipelines import RawClassifier, RawModel, TextTranslator
+from npformer.tools.cli import common, predict_file, translate_file
 from npformer.tools.cli.common import option
 from npformer.tools.cli.file_options import add_columns_of_series
 from npformer.tools.cli.file_results import file_task
@@ -36,19 +36,22 @@ def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     epilog = (
         "For a model of a file: npformer predict RUN 'a text' 'another text', or a file:\n"
-        "npformer predict RUN questions.csv --out answers.csv\n\n"
+        "npformer predict RUN questions.csv --out answers.csv\n"
+        "A model of pairs translates: npformer predict RUN 'a source' --beams 4\n\n"
         "For other models INPUT holds what the model was built for: token ids (samples,\n"
         "length) or feature vectors (samples, length, features). A .csv file has one sample per\n"
         "line: all its numbers, one after another. Numbers are converted to the model's dtype.\n"
         "'x-*.npy', in quotes, is several files, one after another. With --out a few samples\n"
         "are read and written at a time, so neither file has to fit into memory."
     )
-    summary = "predict labels with a trained model"
+    summary = "predict labels, or translate, with a trained model"
     parser = common.add_command(commands, "predict", run, summary, epilog)
     common.add_model(parser)
     source = "texts, a table, .npy or .csv (default: some of the test data of the model's task)"
     parser.add_argument("input", nargs="*", metavar="INPUT", help=source)
     option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
+    option(parser, "--source COLUMN", "of pairs: column of what is translated (default: likewise)")
+    option(parser, "--beams N", "of pairs: how many targets are followed at a time", 1)
     option(parser, "--encoding NAME", "of a table (default: utf-8)")
     add_columns_of_series(parser)
     option(parser, "--mask FILE", "boolean .npy, (samples, length): True = keep")
@@ -66,12 +69,19 @@ def run(options: argparse.Namespace) -> int:
     """Print or write what the model predicts."""
     load_plugins(options.plugin)
     model = load_any(options.model, options.backend, force=options.force)
-    _check_out(options.out, (".csv", ".tsv") if isinstance(model, RawClassifier) else (".npy",))
+    _check_out(options.out, (".csv", ".tsv") if isinstance(model, RawModel) else (".npy",))
     with use_precision(options.precision, options.backend):
         if isinstance(model, SequenceClassifier):
             return _predict(options, model)
         task = file_task(notes_of(options.model, force=options.force))
-        return predict_file.run(options, model, task)
+        if isinstance(model, RawClassifier):
+            return predict_file.run(options, model, task)
+        if isinstance(model, TextTranslator):
+            return translate_file.run(options, model, task)
+        raise ValueError(
+            f"{options.model} holds a {type(model).__name__}, which goes on writing a text: "
+            f'npformer generate {options.model} "a beginning"'
+        )
 
 
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:

@@ -29,10 +29,10 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
         raise ValueError(f"--mask is given and the model takes {kind}; expected none")
     columns: dict[str, list[Any]] = {}
     if with_texts:
-        _refuse_files(options.input)
-    if options.out is not None and any(_is_same(options.out, word) for word in options.input):
+        refuse_files(options.input)
+    if options.out is not None and any(is_same(options.out, word) for word in options.input):
         raise ValueError(f"--out {options.out} is the file that is read; expected another name")
-    if len(options.input) == 1 and (not with_texts or _is_table(options.input[0])):
+    if len(options.input) == 1 and (not with_texts or is_table(options.input[0])):
         part = part_of(options.input[0], options, task, classifier, labelled=False)
         if with_texts:
             columns = read_table(options.input[0], encoding=options.encoding or "utf-8").columns
@@ -87,7 +87,7 @@ FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pd
 """Ends of names of files that no command reads."""
 
 
-def _refuse_files(words: list[str]) -> None:
+def refuse_files(words: list[str]) -> None:
     """Raise ValueError for names of files where texts or a table are expected."""
     for word in words:
         if word == "-" or any(c.isspace() for c in word) or not word:
@@ -105,7 +105,8 @@ def _refuse_files(words: list[str]) -> None:
             )
 
 
-def _is_same(path: Path, word: str) -> bool:
+def is_same(path: Path, word: str) -> bool:
+    """Return whether a word names the file at a path."""
     return path.exists() and _exists(word) and path.samefile(word)
 
 
@@ -116,7 +117,7 @@ def _exists(word: str) -> bool:
         return False
 
 
-def _is_table(word: str) -> bool:
+def is_table(word: str) -> bool:
     """Return whether a word names a table; a text that ends like one is not taken for it."""
     if word == "-":
         return True
@@ -135,10 +136,18 @@ def _table(
     predicted: list[Any],
 ) -> bytes:
     """Return the rows that were read, with what was predicted, as CSV."""
-    new = {PREDICTED: predicted, PROBABILITY: [f"{p:.6f}" for p in found.max(axis=1)]}
+    new: dict[str, list[Any]] = {PREDICTED: predicted}
+    new[PROBABILITY] = [f"{p:.6f}" for p in found.max(axis=1)]
     if options.probabilities:
         for i, name in enumerate(classifier.names.words()):
             new[f"p({name})"] = [f"{p:.6f}" for p in found[:, i]]
+    return table_of(options, columns, new)
+
+
+def table_of(
+    options: argparse.Namespace, columns: dict[str, list[Any]], new: dict[str, list[Any]]
+) -> bytes:
+    """Return columns that were read and new ones, as CSV or TSV."""
     if twice := [name for name in new if name in columns]:
         raise ValueError(
             f"{options.input[0]} has a column {twice[0]!r}, which would be overwritten; expected "

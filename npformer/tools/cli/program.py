@@ -10,7 +10,17 @@ import npformer
 from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
 from npformer.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.engine.processes import CopyDiedError
-from npformer.tools.cli import bench, doctor, evaluate, exercises, gradcheck, look, predict, train
+from npformer.tools.cli import (
+    bench,
+    doctor,
+    evaluate,
+    exercises,
+    generate,
+    gradcheck,
+    look,
+    predict,
+    train,
+)
 from npformer.tools.cli.common import INTERRUPTED, warnings_in_words
 from npformer.tools.cli.ranks import check_together, only_the_first_speaks
 from npformer.tools.cli.streams import drop, forgiving, usable_streams
@@ -85,7 +95,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (train, evaluate, predict, look, exercises, gradcheck, bench, doctor):
+    for command in (train, evaluate, predict, generate, look, exercises, gradcheck, bench, doctor):
         command.add_to(commands)
     return parser
 

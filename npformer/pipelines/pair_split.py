@@ -1,0 +1,35 @@
+"""Parting pairs of texts: all targets of a source stay together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from npformer.core import checks
+
+
+def parted_by_source(
+    sources: list[str], targets: list[str], share: float, seed: int
+) -> tuple[list[str], list[str], tuple[list[str], list[str]]]:
+    """Part pairs in two; those of one source stay together."""
+    held = set(held_out_sources(sources, share, seed))
+    rows = [source in held for source in sources]
+    parts = [
+        [text for text, row in zip(texts, rows, strict=True) if row is wanted]
+        for wanted in (False, True)
+        for texts in (sources, targets)
+    ]
+    return parts[0], parts[1], (parts[2], parts[3])
+
+
+def held_out_sources(sources: Sequence[str], share: float, seed: int) -> list[str]:
+    """Return a share of the different sources, drawn by a seed; at least one stays."""
+    checks.number("share", share, above=0.0)
+    checks.rate("share", share)
+    different = [*dict.fromkeys(sources)]
+    n = min(max(round(share * len(different)), 1), len(different) - 1)
+    if n < 1:
+        raise ValueError(
+            f"{len(different)} different sources are too few to set {share} of them aside"
+        )
+    rows = np.random.default_rng(seed).permutation(len(different))[:n]
+    return [different[i] for i in np.sort(rows)]
