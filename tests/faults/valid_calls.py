@@ -696,6 +696,24 @@ def models() -> None:
         lower=or_none(flag(True)),
         ngrams=or_none(count(4, 0)),
     )
+    of_writers = {name: raw[name] for name in ("config", "seed", "dtype", "backend") if name in raw}
+    writing = {"vocab_size": count(99)}
+    call(
+        "TextWriter",
+        nf.TextWriter,
+        **of_writers,
+        tokenizer=choice("char", "word", "bpe"),
+        **writing,
+        tied=flag(True),
+    )
+    call(
+        "TextTranslator",
+        nf.TextTranslator,
+        **of_writers,
+        tokenizer=choice("auto", "char", "word", "bpe"),
+        **writing,
+        max_len=or_none(count(9)),
+    )
     step = {
         "y": ids(LABELS),
         "workers": count(1, words=("auto",)),
