@@ -34,10 +34,10 @@ BUDGET: dict[str, int] = {
     "interop": 1328,
     "layers": 498,
     "losses": 177,
-    "mixers": 906,
-    "models": 857,
+    "mixers": 924,
+    "models": 859,
     "museum": 686,
-    "optim": 456,
+    "optim": 462,
     "pipelines": 1353,
     "proof": 1277,
     "reporting": 882,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 25_143
+IN_ALL = 25_169
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

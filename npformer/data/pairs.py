@@ -13,14 +13,14 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LONGEST = 20
 """Letters of a text to reverse or to sort; there is at least one."""
 
-DIGITS = 4
+DIGITS = 3
 """Most digits of a number to add."""
 
 
 PAIRS: dict[str, str] = {
     "reversal": f"write 1 to {LONGEST} letters backwards",
     "sort": f"write 1 to {LONGEST} letters in the order of the alphabet",
-    "add": f"add two numbers of up to {DIGITS} digits, such as 17+8",
+    "add": f"add two numbers of up to {DIGITS} digits, from the last digit on: 17+8 is 52",
 }
 """What `pairs` makes, by name."""
 
@@ -32,7 +32,8 @@ def pairs(name: str, n: int, seed: Seed = 0) -> tuple[list[str], list[str]]:
     ----------
     name : {"reversal", "sort", "add"}
         "reversal": 1 to 20 letters, and the same backwards. "sort": the same in the order of the
-        alphabet. "add": two numbers of 1 to 4 digits, such as "17+8", and "25".
+        alphabet. "add": two numbers of 1 to 3 digits, such as "17+8", and their sum as one
+        writes it by hand, from the last digit on: "52". So a carry is known when it is needed.
     n : int
     seed : int or Generator
     """
@@ -59,4 +60,4 @@ def _sum(rng: np.random.Generator) -> str:
 
 def _added(source: str) -> str:
     one, other = source.split("+")
-    return str(int(one) + int(other))
+    return str(int(one) + int(other))[::-1]

@@ -7,6 +7,7 @@ from npformer.layers import FFNS, Dropout, LayerNorm
 from npformer.layers.feed_forward import NoFeedForward
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.mixers import MIXERS, Mixer, State
+from npformer.mixers.probe import check_looks_back
 from npformer.models.config import EncoderConfig
 
 
@@ -127,6 +128,8 @@ class EncoderBlock(Layer):
 
     def _add_mixer(self, config: EncoderConfig, mixer: str, rng: Any, dtype: str) -> None:
         self.mixer = MIXERS.make(mixer, config.mixer_settings(), seed=rng, dtype=dtype)
+        if config.causal:
+            check_looks_back(self.mixer, config.d_model, config.max_len, dtype)
         self.mixer_dropout = Dropout(config.dropout if self.mixer.dropout_follows else 0.0)
         self.mixer_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
 

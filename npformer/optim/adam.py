@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, Parameters, backend_of, checks
+from npformer.core import Array, Gradients, Parameters, backend_of, checks, described
 from npformer.engine.updates import update as kernel_of
 from npformer.optim.clipping import (
     check_arrays,
@@ -179,12 +179,13 @@ class Adam:
         which they were. ValueError says what does not fit, and nothing has changed then.
         """
         if not isinstance(values, Mapping) or set(values) != set(VALUES):
-            raise ValueError(f"the optimizer's values are {values}; expected {list(VALUES)}")
+            found = [*values] if isinstance(values, Mapping) else described(values)
+            raise ValueError(f"the optimizer's values are {found}; expected {list(VALUES)}")
         steps = checks.whole("steps", values["steps"], at_least=0)
         if problem := self._moments.misfit(arrays):
             raise ValueError(
                 f"the optimizer's moments are not those of these parameters: {problem}. Restore "
-                "the model as well that they were saved with"
+                "the model they were saved with as well"
             )
         self._set(*(values[name] for name in ("lr", "betas", "eps", "weight_decay")))
         self._moments.load(arrays)

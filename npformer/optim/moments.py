@@ -25,7 +25,7 @@ class Moments:
     def of(self, place: str, theta: Array) -> tuple[Array, Array]:
         """Return m and v for one of the `places`."""
         if place not in self._pairs:
-            self.load(self._named())
+            self.load(self._named(self._pairs))
         m, v = self._pairs[place]
         if backend_of(m=m) is not (owner := backend_of(theta=theta)):
             self._pairs[place] = asarray(m, owner.name), asarray(v, owner.name)
@@ -46,7 +46,10 @@ class Moments:
     def save(self) -> dict[str, np.ndarray]:
         """Return host copies: ``"m.NAME"`` and ``"v.NAME"`` for each parameter."""
         self._pairs = {place: self.of(place, theta) for place, theta in self.places()}
-        return {name: np.array(to_numpy(x)) for name, x in self._named().items()}
+        host = {
+            p: (np.array(to_numpy(m)), np.array(to_numpy(v))) for p, (m, v) in self._pairs.items()
+        }
+        return self._named(host)  # a buffer comes from a GPU at once
 
     def misfit(self, arrays: Any) -> str:
         """Return why `load` cannot take these arrays; "" if it can."""
@@ -68,13 +71,13 @@ class Moments:
             zeros = array_module(theta).zeros_like
             self._pairs[place] = zeros(theta), zeros(theta)
         if named:
-            for name, x in self._named().items():
+            for name, x in self._named(self._pairs).items():
                 x[...] = asarray(named[name], backend_of(x=x).name)
 
-    def _named(self) -> dict[str, Array]:
-        """Return the arrays as they lie, under the names that they are saved with."""
+    def _named(self, pairs: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+        """Return arrays by place as parts of them, under the names that they are saved with."""
         named: dict[str, Array] = {}
-        for place, pair in self._pairs.items():
+        for place, pair in pairs.items():
             for kind, x in zip("mv", pair, strict=True):
                 named |= {f"{kind}.{name}": part for name, part in self.parts(place, x).items()}
         return named

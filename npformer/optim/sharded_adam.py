@@ -42,7 +42,7 @@ class ShardedMoments(Moments):
         m, v = (self._ranks.join_shards(x, self._parameters.size) for x in self._pairs[FLAT])
         whole = Moments(self._parameters)
         whole._pairs = {} if m is None else {FLAT: (m, v)}
-        return whole._named()
+        return whole._named(whole._pairs)
 
     def load(self, named: Mapping[str, Array]) -> None:
         """Take what belongs to this rank's shard."""
@@ -66,14 +66,15 @@ class ShardedMoments(Moments):
 class LentMoments(Moments):
     """Moments that a training has shared out over its ranks, until it gives them back."""
 
-    def _named(self) -> dict[str, Array]:
-        if not self._pairs:
+    def _named(self, pairs: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+        if not pairs:
             raise RuntimeError(
                 "this optimizer's moments are shared out over the ranks of a training with "
-                "shard_moments; expected state.optimizer, which has them until its end. After an "
-                "error there, they are lost: make a new Adam, or restore this one from a checkpoint"
+                "shard_moments; expected state.optimizer, which has them until its end, when it "
+                "gives them back. After an error there, they are lost: make a new Adam, or restore "
+                "this one from a checkpoint"
             )
-        return super()._named()
+        return super()._named(pairs)
 
 
 class ShardedAdam(Adam):
@@ -101,7 +102,8 @@ class ShardedAdam(Adam):
         self.__dict__.update(optimizer.__dict__)
         self._ranks, self._taken_from = ranks, optimizer
         self._moments = ShardedMoments(self.parameters, ranks)
-        self._moments.load(optimizer._moments._named())
+        moments = optimizer._moments
+        self._moments.load(moments._named(moments._pairs))
         optimizer._moments = LentMoments(self.parameters)  # the memory is free
 
     def give_back(self) -> None:

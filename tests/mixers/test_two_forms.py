@@ -1,5 +1,7 @@
 """Causal mixers have two forms, of whole sequences and token by token, with the same numbers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -150,3 +152,22 @@ def test_a_state_is_on_the_backend_and_of_the_dtype_of_an_array():
     state = State.empty({"x": (2, 3)}, 4, np.zeros((1, 3), "float32"))
     assert (state["x"].shape, state["x"].dtype) == ((4, 2, 3), np.float32)
     assert (state.begin, state.stop, state.longest) == (0, 0, 0)
+
+
+class SeesLater(nf.mixers.Identity):
+    """Token i takes from token i + 1."""
+
+    @classmethod
+    def build(cls, settings, *, seed, dtype):
+        return cls()
+
+    def forward(self, x, context):
+        return x + 0.01 * np.roll(x, -1, axis=1), ()
+
+
+def test_building_a_causal_mixer_probes_that_it_does_not_look_ahead(monkeypatch):
+    monkeypatch.setitem(nf.MIXERS, "sees_later", SeesLater)
+    config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, mixer="sees_later", causal=True)
+    with pytest.raises(ValueError, match=r"SeesLater is not causal: token 1 .* by 0\.\d+"):
+        nf.LanguageModel(config, vocab_size=5)
+    nf.Encoder(dataclasses.replace(config, causal=False))
