@@ -7,6 +7,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ AT_ONCE = 64
 class ShardedArray:
     """An array whose rows lie in several .npy files, one after the other.
 
-    ``array[rows]`` reads rows, a slice or numbers, and returns a NumPy array. `sharded` makes one.
+    ``array[rows]`` reads rows, a slice or numbers, and returns a NumPy array; ``array[:, 1:]``
+    reads nothing, and returns one with these columns alone. `sharded` makes one.
 
     Attributes
     ----------
@@ -43,6 +45,8 @@ class ShardedArray:
         self.dtype = dtype
         self._stops = np.cumsum([shape[0] for shape, _ in heads])
         self.shape = (int(self._stops[-1]), *first[1:])
+        self._row = first[1:]  # the shape of a row in the files
+        self._columns: tuple[slice, ...] = ()  # of those that were chosen
         self._open: OrderedDict[int, np.ndarray] = OrderedDict()
 
     @property
@@ -59,13 +63,15 @@ class ShardedArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)
 
-    def __getitem__(self, rows: Any) -> np.ndarray:
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, tuple) and self._chooses_columns(*rows):
+            return self._of_columns(rows[1])
         if isinstance(rows, slice):
             wanted = np.arange(*rows.indices(len(self)))
         elif not isinstance(rows, list | np.ndarray | int | np.integer) or isinstance(rows, bool):
             raise TypeError(
                 f"a ShardedArray is read by {described(rows)}; expected rows, a slice or whole "
-                "numbers: array[rows]. Take columns of what it returns: array[rows][:, columns]"
+                "numbers: array[rows], or columns of all rows: array[:, 1:]"
             )
         else:
             wanted = np.asarray(rows)
@@ -93,15 +99,29 @@ class ShardedArray:
         for k in np.unique(of_file).tolist():
             at, stop = of_file == k, int(self._stops[k])
             rows_of_file = self._file(k)
-            found[at] = rows_of_file[wanted[at] - (stop - len(rows_of_file))]
+            some = rows_of_file[wanted[at] - (stop - len(rows_of_file))]
+            found[at] = some[:, *self._columns]
         return found
+
+    def _chooses_columns(self, *index: Any) -> bool:
+        """Return whether an index is [:, a slice], for the first time."""
+        of_slices = [*map(type, index)] == [slice, slice] and index[0] == slice(None)
+        return of_slices and self.ndim > 1 and not self._columns
+
+    def _of_columns(self, columns: slice) -> ShardedArray:
+        """Return the array with some columns of each row."""
+        other = copy(self)
+        other._open, other._columns = OrderedDict(), (columns,)
+        n = len(range(*columns.indices(self.shape[1])))
+        other.shape = (len(self), n, *self.shape[2:])
+        return other
 
     def _file(self, k: int) -> np.ndarray:
         """Return a file's rows, memory-mapped; the file that was used longest ago is closed."""
         if k not in self._open:
             mapped = _mapped(self.files[k])
             before = int(self._stops[k - 1]) if k else 0
-            expected = (int(self._stops[k]) - before, *self.shape[1:])
+            expected = (int(self._stops[k]) - before, *self._row)
             if mapped.shape != expected or mapped.dtype != self.dtype:
                 raise ValueError(
                     f"{self.files[k]} has shape {mapped.shape} and dtype {mapped.dtype}, and had "

@@ -66,12 +66,21 @@ def test_few_files_are_open_at_a_time(whole, monkeypatch):
     assert len(found._open) == 2
 
 
+def test_columns_of_all_rows(whole):
+    found = sharded("x-*.npy")[:, 1:]
+    assert (found.shape, found.ndim, len(found)) == ((50, 2), 2, 50)
+    for rows in (slice(None), [3, 49], slice(40, 2, -3), []):
+        np.testing.assert_array_equal(found[rows], whole[rows][:, 1:])
+    with pytest.raises(TypeError, match="expected rows"):
+        found[:, 1:]
+
+
 @pytest.mark.parametrize(
     ("rows", "error", "words"),
     [
         (50, IndexError, "row 50 is outside of ShardedArray"),
         ([0, -51], IndexError, "row -51 is outside"),
-        ((slice(None), 0), TypeError, r"expected rows, .*array\[rows\]\[:, columns\]"),
+        ((slice(None), 0), TypeError, r"expected rows, .*array\[:, 1:\]"),
         (True, TypeError, "is read by True"),
         ([0.5], TypeError, "dtype float64; expected a slice"),
         ([[1, 2]], TypeError, r"rows have shape \(1, 2\)"),

@@ -87,7 +87,11 @@ def test_no_token_sees_what_comes_later():
         np.testing.assert_allclose(model(source, changed)[:, :t], logits[:, :t], rtol=0, atol=1e-12)
 
 
-WAYS = list(product(("2 workers", "micro-batches", "files"), ("shuffled", "cut", "by_length")))
+WAYS = list(
+    product(
+        ("2 workers", "micro-batches", "files", "several files"), ("shuffled", "cut", "by_length")
+    )
+)
 WAYS.append(("accumulate", "shuffled"))  # by length, batches of another size hold other samples
 
 
@@ -97,7 +101,13 @@ def test_every_way_of_training_gives_the_same(way, batches, tmp_path):
     usual = {"epochs": 2, "batch_size": 8, "batches": batches, "progress": False}
     one, other = translator(), translator()
     nf.fit(one, data, **usual)
-    if way == "files":
+    if way == "several files":
+        for name, ids in zip(("source", "target"), data, strict=True):
+            for k in range(3):
+                np.save(tmp_path / f"{name}-{k}.npy", ids[8 * k : 8 * k + 8])
+        data = tuple(nf.data.sharded(tmp_path / f"{n}-*.npy") for n in ("source", "target"))
+        more = {}
+    elif way == "files":
         for name, ids in zip(("source", "target"), data, strict=True):
             np.save(tmp_path / f"{name}.npy", ids)
         data = tuple(np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("source", "target"))
