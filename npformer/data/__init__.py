@@ -6,6 +6,7 @@ Nothing is downloaded.
 from npformer.data.dataset import Dataset
 from npformer.data.digits import SPLITS, digits
 from npformer.data.generated import majority, parity, pointer, recall, reverse
+from npformer.data.pairs import pairs
 from npformer.data.raw_data import RawData
 from npformer.data.sentences import sentences
 from npformer.data.stored import ShardedArray, sharded
@@ -18,6 +19,7 @@ __all__ = [
     "ShardedArray",
     "digits",
     "majority",
+    "pairs",
     "parity",
     "pointer",
     "recall",

@@ -49,8 +49,8 @@ WORDS = {
 OPTIONS = sorted(set().union(*OPTIONS_OF.values()) - {"pooling"})
 """What only a file has."""
 
-GENERATED = {"test": "0.03", "epochs": 2}
-"""Options of a generated task of pairs, of which there are many."""
+GENERATED: dict[str, Any] = {"test": "0.03", "epochs": 2, "d_model": 64}
+"""Options of a generated task of pairs: there are many, and they are easy."""
 
 
 def kind_of_file(options: argparse.Namespace) -> tuple[str, Table | None]:
@@ -157,6 +157,8 @@ def _writer(
         given["vocab_size"] = options.vocab_size
     if options.tokenizer is not None:
         given["tokenizer"] = options.tokenizer
+    if task.file in PAIRS and not Path(task.file).exists():
+        config.setdefault("d_model", GENERATED["d_model"])
     if isinstance(task, BookTask):
         if options.max_len is not None:
             config["max_len"] = options.max_len
