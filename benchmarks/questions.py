@@ -11,6 +11,7 @@ from importlib.metadata import version
 from benchmarks import questions_causal as in_a_gpt
 from benchmarks import questions_depth as depth
 from benchmarks import questions_fourier as fourier
+from benchmarks import questions_gpt as gpts
 from benchmarks import questions_time as times
 from benchmarks import questions_training as training
 from benchmarks.jobs import wanted
@@ -27,6 +28,7 @@ PARTS = {
     "lookup": training.lookup,
     "steps": times.steps,
     **{f"causal {model}": partial(in_a_gpt.causal, model) for model in in_a_gpt.MODELS},
+    **{f"gpt {model}": partial(gpts.gpt, model) for model in gpts.MODELS},
     **{f"fourier {task}": partial(fourier.settings, task) for task in fourier.OF_TASK},
 }
 """What is run. Parts with the same first word make one table."""
@@ -39,6 +41,7 @@ ABOUT = {
     "lookup": "looking up values of few and of many keys",
     "steps": "the time of a training step with three mixers",
     "causal": "Fourier mixing, causal mixers and causal attention on two tasks",
+    "gpt": "mixers that do not look ahead, on three tasks and on plays",
     "fourier": "Fourier mixing and attention, one setting changed at a time",
 }
 
@@ -51,6 +54,7 @@ TABLES = {
     "questions lookup": training.lookup_table,
     "questions steps": times.steps_table,
     "questions causal": in_a_gpt.causal_table,
+    "questions gpt": gpts.gpt_table,
     "questions fourier": fourier.settings_table,
 }
 """What makes a table of figures, by the name of its place in a page."""

@@ -24,7 +24,7 @@ BUDGET: dict[str, int] = {
     "__init__": 69,
     "__main__": 1,
     "core": 1624,
-    "data": 1102,
+    "data": 1117,
     "distributed": 336,
     "engine": 3037,
     "exercises": 2500,
@@ -42,17 +42,17 @@ BUDGET: dict[str, int] = {
     "proof": 1277,
     "reporting": 882,
     "sklearn": 630,
-    "storage": 659,
+    "storage": 671,
     "text": 418,
     "text_encoder": 59,
-    "tools": 2688,
+    "tools": 2690,
     "trainable": 702,
     "training": 1184,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 25_169
+IN_ALL = 25_198
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

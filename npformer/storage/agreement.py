@@ -41,6 +41,13 @@ def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return which values differ; "" if none does."""
-    differing = [name for name, value in now.items() if value != before[name]]
-    return "; ".join(f"{name} is {now[name]!r}, and was {before[name]!r}" for name in differing)
+    """Return which values differ; "" if none does. Of two mappings it names the entries."""
+    found = []
+    for name, value in now.items():
+        was = before[name]
+        if isinstance(value, Mapping) and isinstance(was, Mapping) and value.keys() == was.keys():
+            inside = _changes(was, value)
+            found += [f"{name}: {inside}"] if inside else []
+        elif value != was:
+            found.append(f"{name} is {value!r}, and was {was!r}")
+    return "; ".join(found)

@@ -166,10 +166,12 @@ def model_of(path: Path, description: Mapping[str, Any], tensors: Mapping[str, n
     return model
 
 
-def fill(path: Path, model: Layer, tensors: Mapping[str, np.ndarray]) -> None:
+def fill(
+    path: Path, model: Layer, tensors: Mapping[str, np.ndarray], *, given: bool = False
+) -> None:
     """Give a model the weights that a file holds; CheckpointError says what does not fit."""
     parameters = model.named_parameters()
-    _refuse_misfits(path, checks.misfits(tensors, parameters))
+    _refuse_misfits(path, checks.misfits(tensors, parameters), given=given)
     for name, parameter in parameters.items():
         parameter.value[...] = asarray(tensors[name], model.backend)
     _tell_non_finite(path, {name: tensors[name] for name in parameters})
@@ -213,12 +215,15 @@ def _described(
     return model.freeze(*map(escape, frozen)) if frozen else model
 
 
-def _refuse_misfits(path: Path, problems: str) -> None:
+def _refuse_misfits(path: Path, problems: str, *, given: bool = False) -> None:
     if problems:
-        raise CheckpointError(
-            f"{path}: its tensors do not fit its configuration: {problems}. Was it edited? Save "
-            "the model again"
-        )
+        what, then = "its configuration", "Was it edited? Save the model again"
+        if given:
+            what, then = (
+                "the model that was given",
+                "Expected one that was built like the saved one",
+            )
+        raise CheckpointError(f"{path}: its tensors do not fit {what}: {problems}. {then}")
 
 
 def _tell_non_finite(path: Path, tensors: Mapping[str, np.ndarray]) -> None:

@@ -139,7 +139,7 @@ def load_checkpoint(
         if model is None:
             model = model_of(file, stored["model"], tensors)
         else:
-            fill(file, model, tensors)
+            fill(file, model, tensors, given=True)
         saved = stored["optimizer"]["values"]
         options = {name: saved[name] for name in SETTINGS}
         chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule

@@ -865,9 +865,7 @@ learning()
 call("data.digits", data.digits, split=choice("ordered", "stratified"), dtype=dtype())
 call("data.vowels", data.vowels, dtype=dtype())
 share = number(0.25, lambda v: 0.0 < v < 1.0)
-call(
-    "data.pairs", data.pairs, name=choice("reversal", "sort", "add"), n=count(9), seed=seed()
-)
+call("data.pairs", data.pairs, name=choice("reversal", "sort", "add"), n=count(9), seed=seed())
 call("data.sentences", data.sentences, seed=seed(), test=share, repeated=flag(False))
 for task, sizes in (
     (data.reverse, {"length": count(4), "symbols": count(3)}),
