@@ -10,7 +10,7 @@ import numpy as np
 import npformer as nf
 from benchmarks.questions_training import EPOCHS, fitted
 from npformer.pipelines.ngrams import ngram_loss
-from npformer.tools.recipes import RECIPES, SMALL
+from npformer.tools.recipes import RECIPES
 
 MODELS = (
     "identity",

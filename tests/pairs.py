@@ -107,6 +107,7 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
         ),
         "relu": ((x,), {}),
         "gelu": ((x,), {"approximate": "tanh" if e.causal else "none"}),
+        "silu": ((x,), {}),
         "tanh": ((x,), {}),
         "sigmoid": ((x,), {}),
         "layer_norm": ((x, draw(e.d_model), draw(e.d_model)), {}),

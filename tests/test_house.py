@@ -28,31 +28,31 @@ BUDGET: dict[str, int] = {
     "distributed": 336,
     "engine": 3037,
     "exercises": 2500,
-    "functional": 1024,
+    "functional": 1032,
     "generation": 207,
     "inspection": 483,
-    "interop": 1328,
-    "layers": 498,
+    "interop": 1749,
+    "layers": 510,
     "losses": 177,
     "mixers": 924,
-    "models": 859,
+    "models": 863,
     "museum": 686,
     "optim": 462,
-    "pipelines": 1353,
-    "proof": 1277,
+    "pipelines": 1344,
+    "proof": 1280,
     "reporting": 882,
     "sklearn": 630,
     "storage": 671,
-    "text": 418,
+    "text": 490,
     "text_encoder": 59,
-    "tools": 2690,
-    "trainable": 702,
+    "tools": 2695,
+    "trainable": 703,
     "training": 1184,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 25_198
+IN_ALL = 25_715
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

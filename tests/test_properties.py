@@ -238,7 +238,7 @@ CONFIGS = st.fixed_dictionaries(
         "activation": st.sampled_from(["relu", "gelu", "gelu_tanh", "tanh"]),
         "dropout": st.sampled_from([0.0, 0.3]),
         "share_layers": st.booleans(),
-        "positions": st.sampled_from(["sinusoidal", "learned", "none"]),
+        "positions": st.sampled_from(["sinusoidal", "sinusoidal_halves", "learned", "none"]),
     }
 )
 

@@ -3,10 +3,11 @@
 import numpy as np
 
 
-def sinusoids(length: int, d_model: int) -> np.ndarray:
+def sinusoids(length: int, d_model: int, *, halves: bool = False) -> np.ndarray:
     """Return sinusoidal positions, shape (length, d_model) (Vaswani et al., 2017, section 3.5).
 
-    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same.
+    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same. `halves`: the
+    sines stand before the cosines, and not in turn with them.
     """
     position = np.arange(length)[:, None]
     pair = np.arange(0, d_model, 2)
@@ -14,7 +15,7 @@ def sinusoids(length: int, d_model: int) -> np.ndarray:
     table = np.empty((length, d_model))
     table[:, 0::2] = np.sin(angle)
     table[:, 1::2] = np.cos(angle[:, : d_model // 2])
-    return table
+    return np.concatenate([table[:, 0::2], table[:, 1::2]], axis=1) if halves else table
 
 
 def fourier_matrix(n: int) -> np.ndarray:

@@ -22,6 +22,8 @@ from npformer.functional.activations import (
     relu_backward,
     sigmoid,
     sigmoid_backward,
+    silu,
+    silu_backward,
     tanh,
     tanh_backward,
 )
@@ -113,6 +115,7 @@ __all__ += ["relu", "relu_backward"]
 __all__ += ["gelu", "gelu_backward"]
 __all__ += ["tanh", "tanh_backward"]
 __all__ += ["sigmoid", "sigmoid_backward"]
+__all__ += ["silu", "silu_backward"]
 __all__ += ["layer_norm", "layer_norm_backward"]
 __all__ += ["softmax", "softmax_backward"]
 __all__ += ["attention_scores", "attention_scores_backward"]

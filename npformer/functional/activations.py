@@ -1,4 +1,4 @@
-"""Elementwise non-linear maps: ReLU, GELU, tanh, sigmoid. y and dx have the shape of x."""
+"""Elementwise non-linear maps: ReLU, GELU, SiLU, tanh, sigmoid. y and dx have the shape of x."""
 
 import math
 from typing import Any
@@ -92,3 +92,17 @@ def sigmoid_backward(dy: Array, cache: Any) -> Array:
     y = cache
     checks.gradient(dy, y.shape)
     return dy * (y * (1.0 - y))
+
+
+def silu(x: Array) -> tuple[Array, Any]:
+    """y = x sigmoid(x), also called swish (Ramachandran et al., 2017)."""
+    s, _ = sigmoid(x)
+    return x * s, (x, s)
+
+
+def silu_backward(dy: Array, cache: Any) -> Array:
+    """dx = dy (s + x s (1 - s)) with s = sigmoid(x): the product rule."""
+    x, s = cache
+    checks.gradient(dy, x.shape)
+    # y = x * s
+    return dy * (s + x * (s * (1.0 - s)))

@@ -6,10 +6,13 @@ from npformer.interop.huggingface import from_bert, from_fnet, to_bert, to_fnet
 from npformer.interop.pretrained_encoder import PretrainedEncoder
 from npformer.interop.save_pretrained import save_pretrained
 from npformer.interop.word_vectors import read_word_vectors, set_word_vectors
+from npformer.interop.writers import PretrainedTranslator, PretrainedWriter
 
 __all__ = [
     "ARCHITECTURES",
     "PretrainedEncoder",
+    "PretrainedTranslator",
+    "PretrainedWriter",
     "from_bert",
     "from_fnet",
     "from_pretrained",

@@ -1,4 +1,4 @@
-"""from_pretrained: a pretrained encoder from a folder in Hugging Face's layout."""
+"""from_pretrained: a pretrained model from a folder in Hugging Face's layout."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from npformer.interop.sentences import (
     read_sentence_settings,
     transformer_folder,
 )
+from npformer.interop.writers import FAMILIES, writer_of
 
 
 def from_pretrained(
@@ -38,12 +39,12 @@ def from_pretrained(
     normalize: bool | None = None,
     max_len: int | None = None,
     padding: str = "per_length",
-) -> PretrainedEncoder:
-    """Return the encoder that a folder holds, with its tokenizer.
+) -> Any:
+    """Return the model that a folder holds, with its tokenizer.
 
     Nothing is downloaded, and no code of the folder is run. BERT, MiniLM and other sentence
     encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT and FNet can be read;
-    `ARCHITECTURES` lists them.
+    `ARCHITECTURES` lists them. So can models that write: GPT-2 and Marian.
 
     Parameters
     ----------
@@ -68,7 +69,10 @@ def from_pretrained(
 
     Returns
     -------
-    pretrained : PretrainedEncoder
+    pretrained : PretrainedEncoder, PretrainedWriter or PretrainedTranslator
+        `PretrainedEncoder.embed` makes vectors of texts. GPT-2 becomes a `PretrainedWriter`, Marian
+        a `PretrainedTranslator`, whose `generate` takes texts and returns texts. For these two,
+        the arguments but `dtype` mean nothing, and are left out.
 
     Raises
     ------
@@ -86,6 +90,14 @@ def from_pretrained(
     sentences = read_sentence_settings(path)
     inside = transformer_folder(path)
     stated = read_config(inside)
+    if stated.get("model_type") in FAMILIES:
+        given = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
+        if wrong := [name for name, value in given.items() if value is not None]:
+            raise ValueError(
+                f"{wrong[0]} is given and {path} holds a model that writes; expected none, for "
+                "that is for vectors of texts"
+            )
+        return writer_of(path, stated, read_weights(path, dtype, stated))
     architecture = architecture_of(stated, str(inside / CONFIG))
     hf_config = {**architecture.defaults, **stated}
     state = read_weights(inside, dtype, hf_config)

@@ -20,10 +20,11 @@ from npformer.interop.huggingface import laid_out, values_of
 from npformer.interop.huggingface_config import foreign_settings, to_hf_config
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
+from npformer.interop.writers import FAMILIES, write_writer
 from npformer.storage.files import check_writable, write_whole
 from npformer.text import LibraryTokenizer
 from npformer.text_encoder import TextEncoder
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 OF_A_HEAD = ("architectures", "id2label", "label2id", "problem_type")
 OF_A_FILE = ("torch_dtype", "_name_or_path", "quantization_config", "transformers_version")
@@ -31,7 +32,7 @@ OF_A_FILE = ("torch_dtype", "_name_or_path", "quantization_config", "transformer
 
 
 def save_pretrained(
-    model: TextEncoder | SequenceClassifier,
+    model: TextEncoder | SequenceClassifier | LanguageModel | EncoderDecoder,
     folder: str | os.PathLike[str],
     *,
     tokenizer: LibraryTokenizer | None = None,
@@ -48,12 +49,15 @@ def save_pretrained(
     transformers has no class with a head: there `AutoModel` loads the encoder, and
     ``sentence_transformers.SentenceTransformer`` has the logits, by a Dense after its Pooling.
 
+    A `LanguageModel` becomes a folder of GPT-2, and an `EncoderDecoder` one of Marian, if their
+    settings are those of these models; then only `folder` and `overwrite` are for it.
+
     A model that was made of a `PretrainedEncoder` is better written by its `save`, which keeps what
     else was in its folder.
 
     Parameters
     ----------
-    model : TextEncoder or SequenceClassifier
+    model : TextEncoder, SequenceClassifier, LanguageModel or EncoderDecoder
         With settings that one of the families has: those of BERT, for example, are
         ``norm="post", positions="learned", scale_embeddings=False, embedding_norm=True,
         n_token_types=2``.
@@ -76,6 +80,17 @@ def save_pretrained(
     FileExistsError
         The folder has such files, and `overwrite` is False.
     """
+    if isinstance(model, LanguageModel | EncoderDecoder):
+        given = tokenizer, classes, architecture
+        if any(each is not None for each in given) or head is not True:
+            raise ValueError(
+                "a model that writes is saved with its settings and weights alone; expected folder "
+                "and overwrite. The save of what npformer.from_pretrained returned keeps the "
+                "tokenizer's files"
+            )
+        family = FAMILIES["gpt2" if isinstance(model, LanguageModel) else "marian"]
+        write_writer(model, folder, family, {}, {}, overwrite=overwrite)
+        return
     _check_kind(model)
     chosen = _architecture_for(model, architecture)
     files: dict[str, Any] = {}
@@ -153,7 +168,8 @@ def _architecture_for(model: TextEncoder | SequenceClassifier, name: str | None)
 def _check_kind(model: object) -> None:
     if not isinstance(model, TextEncoder | SequenceClassifier):
         raise TypeError(
-            f"model is a {type(model).__name__}; expected a TextEncoder or a SequenceClassifier"
+            f"model is a {type(model).__name__}; expected a TextEncoder, a SequenceClassifier, a "
+            "LanguageModel or an EncoderDecoder"
         )
 
 

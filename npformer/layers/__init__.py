@@ -4,7 +4,7 @@ A layer that draws weights takes a `seed`, which is a whole number or a NumPy ge
 `dtype`, "float32" or "float64".
 """
 
-from npformer.layers.activation import ACTIVATIONS, GELU, ReLU, Tanh
+from npformer.layers.activation import ACTIVATIONS, GELU, ReLU, SiLU, Tanh
 from npformer.layers.conv1d import Conv1d
 from npformer.layers.cross_attention import BlockwiseCrossAttention, CrossAttention
 from npformer.layers.dropout import Dropout, TokenDropout
@@ -48,6 +48,7 @@ __all__ = [
     "PositionwiseFeedForward",
     "ReLU",
     "Sequential",
+    "SiLU",
     "Tanh",
     "TiedOutput",
     "TimeDistributed",

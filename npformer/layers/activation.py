@@ -46,9 +46,25 @@ class Tanh(Layer):
         return F.tanh_backward(dy, cache)
 
 
+class SiLU(Layer):
+    """y = x sigmoid(x)."""
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return F.silu(x)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return F.silu_backward(dy, cache)
+
+
 ACTIVATIONS: Registry[Layer] = Registry(
     "activation",
-    {"relu": ReLU, "gelu": GELU, "gelu_tanh": lambda: GELU("tanh"), "tanh": Tanh},
+    {
+        "relu": ReLU,
+        "gelu": GELU,
+        "gelu_tanh": lambda: GELU("tanh"),
+        "silu": SiLU,
+        "tanh": Tanh,
+    },
     table="npformer.layers.ACTIVATIONS",
     makes=Layer,
 )

@@ -109,8 +109,9 @@ class Positions(Layer):
     ----------
     max_len, d_model : int
         Length of the longest sequence, and features of a token.
-    kind : {"sinusoidal", "learned"}
-        Sinusoids of Vaswani et al. (2017), or a table that is trained.
+    kind : {"sinusoidal", "sinusoidal_halves", "learned"}
+        Sinusoids of Vaswani et al. (2017), sines and cosines in turn or in halves, or a table that
+        is trained.
     std : float
         A learned table is drawn from N(0, std^2). Its entries should be about as large as those of
         x: positions that are much smaller than the tokens are learned late or never.
@@ -133,15 +134,15 @@ class Positions(Layer):
     ) -> None:
         checks.positive("max_len", max_len)
         checks.positive("d_model", d_model)
-        checks.choice("positions", kind, ("sinusoidal", "learned"))
+        checks.choice("positions", kind, ("sinusoidal", "sinusoidal_halves", "learned"))
         checks.choice("dtype", dtype, checks.FLOATS)
         if kind == "learned":
             rng, init = initializers.generator(seed), initializers.normal(std)
             self.table = Parameter(initializers.draw(init, rng, (max_len, d_model), dtype))
         else:
             with enough_memory("the table of positions", (max_len, d_model)):
-                table = constants.sinusoids(max_len, d_model).astype(dtype)
-            self.table = Parameter(table, trainable=False)
+                table = constants.sinusoids(max_len, d_model, halves=kind != "sinusoidal")
+            self.table = Parameter(table.astype(dtype), trainable=False)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return x + self.table.value[: self.length_of(x)], None

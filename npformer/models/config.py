@@ -12,7 +12,7 @@ from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
 from npformer.mixers.mixer import MEMORIES, PADDINGS
 from npformer.mixers.mixture import check_parts
 
-POSITIONS = ("sinusoidal", "learned", "none")
+POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "none")
 
 # What each setting must be.
 SIZES = ("d_model", "n_layers", "n_heads", "d_ff", "max_len", "rank")
@@ -41,7 +41,8 @@ class EncoderConfig:
     mixer : str or sequence of str
         A name in `MIXERS`, or one name for each layer.
     activation : str
-        Of the feed-forward network, a name in `ACTIVATIONS`: "relu", "gelu", "gelu_tanh", "tanh".
+        Of the feed-forward network, a name in `ACTIVATIONS`: "relu", "gelu", "gelu_tanh",
+        "silu", "tanh".
     norm : {"post", "pre"}
         "post": x = norm(x + sublayer(x)), as in the paper. "pre": x = x + sublayer(norm(x)), and
         another norm at the end; deep encoders are easier to train that way.
@@ -59,8 +60,9 @@ class EncoderConfig:
     ffn : str
         The feed-forward network, a name in `FFNS`: "linear"; "conv1d", which gives the same
         numbers; or "none", for blocks that are a mixer alone.
-    positions : {"sinusoidal", "learned", "none"}
-        What is added to the embeddings.
+    positions : {"sinusoidal", "sinusoidal_halves", "learned", "none"}
+        What is added to the embeddings. "sinusoidal_halves": all sines, then all cosines, as in
+        Marian, and not in turn as in Vaswani et al. (2017).
     scale_embeddings : bool
         Whether token embeddings are multiplied by sqrt(d_model), as in Vaswani et al. (2017).
     share_layers : bool

@@ -110,10 +110,10 @@ def last_kept(x: Array, context: Context) -> Array:
 
 
 def output_of(
-    embed: InputEmbedding, vocab_size: int, tied: bool, seed: Seed, dtype: str
+    embed: InputEmbedding, vocab_size: int, tied: bool, seed: Seed, dtype: str, bias: bool = False
 ) -> TiedOutput | Linear:
     """Return the layer that turns features into logits: of its own, or tied to an embedding."""
     if tied:
-        return TiedOutput(embed.tokens)  # type: ignore[arg-type]
+        return TiedOutput(embed.tokens, bias)  # type: ignore[arg-type]
     d_model: int = embed.tokens.weight.shape[1]
     return Linear(d_model, vocab_size, seed=seed, dtype=dtype)

@@ -31,6 +31,8 @@ class Transformer(TwoInputLayer):
         ``causal=True``.
     tied : bool
         Whether source, target and output share one table, as in the paper (section 3.4).
+    output_bias : bool
+        Whether a bias is added to the logits of a shared table. An output of its own has one.
     """
 
     first = "source"  # the name of the embedding that `config` is about
@@ -43,16 +45,19 @@ class Transformer(TwoInputLayer):
         *,
         decoder: EncoderConfig | Mapping[str, Any] | None = None,
         tied: bool = False,
+        output_bias: bool = False,
         seed: Seed = 0,
         dtype: str = "float32",
     ) -> None:
         checks.instance("config", config, EncoderConfig)
         checks.flag("tied", tied)
+        checks.flag("output_bias", output_bias)
         self.config = config
         self.decoder_config = _decoder_config(config, decoder)
         self.source_vocab = checks.positive("source_vocab", source_vocab)
         self.target_vocab = checks.positive("target_vocab", target_vocab)
         self.tied = tied
+        self.output_bias = output_bias
         rng = initializers.generator(seed)
         made: dict[str, Any] = {"seed": rng, "dtype": dtype}
         sides = (config, source_vocab), (self.decoder_config, target_vocab)
@@ -74,7 +79,7 @@ class Transformer(TwoInputLayer):
                 f"the decoder cannot have the configuration of the encoder, made causal: {error}. "
                 "Pass decoder=EncoderConfig(causal=True, ...), with a mixer that can be causal"
             ) from error
-        self.output = output_of(target, self.target_vocab, tied, rng, dtype)
+        self.output = output_of(target, self.target_vocab, tied, rng, dtype, output_bias)
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:
@@ -84,6 +89,7 @@ class Transformer(TwoInputLayer):
             "target_vocab": self.target_vocab,
             "decoder": self.decoder_config.to_dict(),
             "tied": self.tied,
+            "output_bias": self.output_bias,
             "dtype": self.dtype,
         }
 

@@ -127,6 +127,7 @@ class TextClassifier(RawClassifier):
             if isinstance(pretrained, str | os.PathLike):
                 pretrained = from_pretrained(pretrained)
             checks.instance("pretrained", pretrained, PretrainedEncoder)
+            assert isinstance(pretrained, PretrainedEncoder)
             self.pretrained = pretrained
             tokenizer, self.dtype = pretrained.tokenizer, pretrained.encoder.dtype
         self._given = tokenizer

@@ -200,7 +200,7 @@ class TextWriter(RawModel):
         ids = self.ids("prompt", prompt)
         if not len(ids):
             raise ValueError("prompt is empty; expected at least one character, such as '\\n'")
-        return _pieces(self.of_tokenizer, self.model.stream(ids, n, **options))
+        return self.of_tokenizer.pieces(self.model.stream(ids, n, **options))
 
     def report(
         self,
@@ -234,19 +234,6 @@ class TextWriter(RawModel):
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return a writer without a model from what `preparation` returned."""
         return cls(tokenizer=tokenizer_of(values["tokenizer"]), tied=values["tied"], **arguments)
-
-
-def _pieces(tokenizer: Tokenizer, ids: Iterator[int]) -> Iterator[str]:
-    """Yield texts of tokens; one that ends within a character waits for the next token."""
-    waiting: list[int] = []
-    for id in ids:
-        waiting.append(id)
-        text = tokenizer.decode(waiting)
-        if not text.endswith("\ufffd"):  # part of the bytes of a character
-            waiting = []
-            yield text
-    if waiting:
-        yield tokenizer.decode(waiting)
 
 
 def windows(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,7 @@
 """From texts to token ids."""
 
 from npformer.text.library_tokenizer import LibraryTokenizer
+from npformer.text.marian_tokenizer import MarianTokenizer
 from npformer.text.read_tokenizer import read_tokenizer
 from npformer.text.spelling_tokenizer import SpellingTokenizer
 from npformer.text.tokenizer import WRITING, Tokenizer
@@ -16,6 +17,7 @@ __all__ = [
     "TOKENIZERS",
     "WRITING",
     "LibraryTokenizer",
+    "MarianTokenizer",
     "SpellingTokenizer",
     "Tokenizer",
     "WordTokenizer",

@@ -8,10 +8,11 @@ from typing import Any
 from npformer.core import checks
 from npformer.text.library_tokenizer import LibraryTokenizer, of_library
 
+END_OF_TEXT = "<|endoftext|>"
 FILES = "tokenizer.json, vocab.txt, or vocab.json with merges.txt"
 
 
-def read_tokenizer(path: str | os.PathLike[str]) -> LibraryTokenizer:
+def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) -> LibraryTokenizer:
     """Return the tokenizer of a folder or a file.
 
     Parameters
@@ -21,6 +22,8 @@ def read_tokenizer(path: str | os.PathLike[str]) -> LibraryTokenizer:
         WordPiece of BERT; or ``vocab.json`` beside ``merges.txt``, the byte-level BPE of RoBERTa.
         For these, ``tokenizer_config.json`` says whether there is lower case and what special
         tokens are called. Needs the extra ``text``.
+    padding : str, optional
+        The token of padding, if the files name none, as those of GPT-2.
     """
     path = checks.path("path", path)
     if not path.exists():
@@ -31,7 +34,7 @@ def read_tokenizer(path: str | os.PathLike[str]) -> LibraryTokenizer:
     if file is None:
         raise FileNotFoundError(f"{path} has no tokenizer; expected {FILES} in it")
     settings = _settings(folder)
-    padding = _word(settings.get("pad_token"))
+    padding = _word(settings.get("pad_token")) or padding
     try:
         if file.suffix == ".txt":
             library = _wordpiece(file, settings)
@@ -87,6 +90,9 @@ def _bpe(vocabulary: Path, merges: Path, settings: dict[str, Any]) -> Any:
         add_prefix_space=settings.get("add_prefix_space", False)
     )
     library.decoder = tk.decoders.ByteLevel()
+    if library.token_to_id(END_OF_TEXT) is not None:  # of GPT-2, which adds no special tokens
+        library.add_special_tokens([END_OF_TEXT])
+        return library
     special = [
         _word(settings.get(name)) or usual
         for name, usual in (("bos_token", "<s>"), ("eos_token", "</s>"), ("pad_token", "<pad>"))

@@ -1,7 +1,7 @@
 """Tokenizer: what all tokenizers can do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,18 @@ class Tokenizer(ABC):
             f"a {type(self).__name__} does not keep spaces, so no text can be made of its ids; "
             f"expected another one, such as {', '.join(WRITING)}"
         )
+
+    def pieces(self, ids: Iterable[int]) -> Iterator[str]:
+        """Yield the text of ids as they come; a part of a character waits for the next id."""
+        waiting: list[int] = []
+        for id in ids:
+            waiting.append(id)
+            text = self.decode(waiting)
+            if not text.endswith("\ufffd"):  # what a decoder makes of some bytes of a character
+                waiting = []
+                yield text
+        if waiting:
+            yield self.decode(waiting)
 
     def unknown_in(self, text: str) -> list[str]:
         """Return the characters of a text that are not in the vocabulary, each once."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.text.library_tokenizer import LibraryTokenizer
+from npformer.text.marian_tokenizer import MarianTokenizer
 from npformer.text.spelling_tokenizer import SpellingTokenizer
 from npformer.text.tokenizer import WRITING, Tokenizer
 from npformer.text.word_tokenizer import WordTokenizer
@@ -49,6 +50,7 @@ def tokenizer_of(values: Mapping[str, Any]) -> Tokenizer:
         "words": WordTokenizer,
         "spelling": SpellingTokenizer,
         "library": LibraryTokenizer,
+        "marian": MarianTokenizer,
     }
     kind = values.get("kind") if isinstance(values, Mapping) else None
     if kind not in kinds:

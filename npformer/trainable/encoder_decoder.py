@@ -40,6 +40,8 @@ class EncoderDecoder(Model, Transformer):
         be one that can be causal.
     tied : bool
         Whether source, target and output share one table, as in the paper (section 3.4).
+    output_bias : bool
+        Whether a bias is added to the logits of a shared table, as in Marian.
     padding_id : int
         The token id that stands for padding, on both sides, where no mask is given. The first token
         of a target is never padding.
@@ -62,14 +64,15 @@ class EncoderDecoder(Model, Transformer):
         *,
         decoder: Any = None,
         tied: bool = False,
+        output_bias: bool = False,
         padding_id: int = 0,
         begin_id: int = 1,
         end_id: int = 2,
         seed: Any = 0,
         dtype: str = "float32",
     ) -> None:
-        made: dict[str, Any] = {"decoder": decoder, "tied": tied, "seed": seed, "dtype": dtype}
-        super().__init__(config, source_vocab, target_vocab, **made)
+        made: dict[str, Any] = {"decoder": decoder, "tied": tied, "output_bias": output_bias}
+        super().__init__(config, source_vocab, target_vocab, **made, seed=seed, dtype=dtype)
         self.n_classes = self.target_vocab
         most = min(self.source_vocab, self.target_vocab) - 1
         self.padding_id = checks.whole("padding_id", padding_id, at_least=0, at_most=most)

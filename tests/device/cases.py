@@ -232,6 +232,7 @@ LAYERS = [
     ),
     _layer("ReLU"),
     _layer("GELU"),
+    _layer("SiLU"),
     _layer("Tanh"),
     _layer("MeanPooling"),
     _layer("MeanPooling", mask=MASK, say="masked"),

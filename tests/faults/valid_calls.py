@@ -194,7 +194,7 @@ def pair_slots() -> None:
         b=or_none(x("conv1d", "=", "b")),
         padding=choice("same", "valid"),
     )
-    for name in ("relu", "tanh", "sigmoid"):
+    for name in ("relu", "silu", "tanh", "sigmoid"):
         of_pair(name, x=x(name, "*", any_dtype=True))
     of_pair("gelu", x=x("gelu", "*", any_dtype=True), approximate=choice("tanh", "none"))
     of_pair("layer_norm", x=x("layer_norm", "*="), eps=not_negative(0.0625))
@@ -379,7 +379,7 @@ def layers() -> None:
     )
     layer(partial(L.Conv1d, 4, 3, 2, seed=0), x)
     call("layers.GELU", L.GELU, approximate=choice("none", "tanh"))
-    for make in (L.ReLU, L.GELU, L.Tanh):
+    for make in (L.ReLU, L.GELU, L.SiLU, L.Tanh):
         layer(make, shape)
     for name in ("Dropout", "TokenDropout"):
         call(f"layers.{name}", getattr(L, name), rate=rate(0.25))
@@ -405,7 +405,7 @@ def layers() -> None:
         **drawn(
             max_len=count(5),
             d_model=count(4),
-            kind=choice("learned", "sinusoidal"),
+            kind=choice("learned", "sinusoidal", "sinusoidal_halves"),
             std=not_negative(0.5),
         ),
     )
@@ -589,7 +589,7 @@ def models() -> None:
         norm=choice("pre", "post"),
         dropout=rate(0.25),
         ffn=choice("linear", "conv1d"),
-        positions=choice("learned", "none", "sinusoidal"),
+        positions=choice("learned", "none", "sinusoidal", "sinusoidal_halves"),
         scale_embeddings=flag(True),
         share_layers=flag(False),
         causal=flag(False),

@@ -10,6 +10,7 @@ from npformer import functional as F
     [
         ("relu", [-2.0, -0.0, 0.0, 0.5], [0.0, 0.0, 0.0, 0.5], [0.0, 0.0, 0.0, 1.0]),
         ("sigmoid", [-1000.0, 0.0, 1000.0], [0.0, 0.5, 1.0], [0.0, 0.25, 0.0]),
+        ("silu", [-1000.0, 0.0, 1000.0], [0.0, 0.0, 1000.0], [0.0, 0.5, 1.0]),
         ("tanh", [-20.0, 0.0, 20.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 0.0]),
     ],
 )
@@ -23,6 +24,7 @@ def test_values_and_slopes_at_the_middle_and_far_out(name, x, expected, slope):
     ("name", "formula", "options"),
     [
         ("sigmoid", lambda x: 1.0 / (1.0 + np.exp(-x)), {}),
+        ("silu", lambda x: x / (1.0 + np.exp(-x)), {}),
         ("gelu", lambda x: x * ndtr(x), {}),
         (
             "gelu",
@@ -30,7 +32,7 @@ def test_values_and_slopes_at_the_middle_and_far_out(name, x, expected, slope):
             {"approximate": "tanh"},
         ),
     ],
-    ids=["sigmoid", "gelu", "gelu, tanh form"],
+    ids=["sigmoid", "silu", "gelu", "gelu, tanh form"],
 )
 def test_is_the_published_formula(name, formula, options):
     x = np.linspace(-6.0, 6.0, 121)

@@ -591,7 +591,7 @@ def test_wrong_calls_of_save_are_explained(tmp_path, small_model):
         save_pretrained(model, to, classes=["a", "b", "c"], head=False)
     with pytest.raises(ValueError, match="architecture is 'gpt2'; expected one of 'bert'"):
         save_pretrained(model, to, architecture="gpt2")
-    with pytest.raises(TypeError, match="model is a dict; expected a TextEncoder or"):
+    with pytest.raises(TypeError, match="model is a dict; expected a TextEncoder, a"):
         save_pretrained({}, to)
     with pytest.raises(TypeError, match="tokenizer is a str; expected a LibraryTokenizer"):
         save_pretrained(model, to, tokenizer="bert")

@@ -8,6 +8,7 @@ FUNCTIONS = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
     "tanh": F.tanh,
 }
 

@@ -161,6 +161,7 @@ REFERENCES = {
     "conv1d": conv1d,
     "relu": torch.relu,
     "gelu": torch.nn.functional.gelu,
+    "silu": torch.nn.functional.silu,
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
     "layer_norm": lambda x, gamma, beta, eps=1e-5: torch.nn.functional.layer_norm(

@@ -112,7 +112,7 @@ CASES = [
     ),
     *(case("conv1d", (2, 6, 4), (kernel, 4, 3)) for kernel in (1, 3)),
     case("conv1d", (2, 3, 4), (5, 4, 3), (3,)),
-    *(case(name, (3, 50), scale=4.0) for name in ("relu", "tanh", "sigmoid")),
+    *(case(name, (3, 50), scale=4.0) for name in ("relu", "silu", "tanh", "sigmoid")),
     case("relu", np.array([-1.0, -0.0, 0.0, 1.0])),
     *(case("gelu", (3, 50), scale=4.0, approximate=form) for form in ("none", "tanh")),
     *(

@@ -43,6 +43,7 @@ def _elementwise() -> Iterator[Case]:
     yield pair("tanh form", F.gelu, 2.0 * draw(3, 4), approximate="tanh")
     yield pair("random points", F.tanh, (3, 4))
     yield pair("random points", F.sigmoid, 3.0 * draw(3, 4))
+    yield pair("random points", F.silu, 3.0 * draw(3, 4))
     yield pair("training", F.dropout, (4, 6), 0.4, generator)
     yield pair("evaluation", F.dropout, (4, 6), 0.4)
     yield pair("rate 0", F.dropout, (4, 6), 0.0, generator)

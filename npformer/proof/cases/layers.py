@@ -29,6 +29,7 @@ def layers() -> Iterator[Case]:
     yield layer("repeated ids", L.Embedding(5, 4, **SEEDED), ids)
     yield layer("scaled by sqrt(d_model)", L.Embedding(5, 4, scale=True, **SEEDED), ids)
     yield layer("sinusoidal", L.Positions(5, 4, **SEEDED), x)
+    yield layer("sinusoidal, in halves", L.Positions(5, 4, "sinusoidal_halves", **SEEDED), x)
     yield layer("learned, shorter than max_len", L.Positions(5, 4, "learned", **SEEDED), x)
     yield layer("types of the tokens", L.TokenTypes(3, 4, **SEEDED), x, types=ids % 3)
     yield layer("every token of type 0, scaled", L.TokenTypes(3, 4, scale=True, **SEEDED), x)
@@ -58,6 +59,7 @@ def layers() -> Iterator[Case]:
         L.ReLU(),
         L.GELU(),
         L.Tanh(),
+        L.SiLU(),
         L.LayerNorm(4, dtype="float64"),
         L.Positions(5, 4, "learned", **SEEDED),
         L.EveryToken(),

@@ -6,6 +6,8 @@ import warnings
 from typing import Any
 
 from npformer.core import use_precision
+from npformer.interop import PretrainedWriter, from_pretrained
+from npformer.interop.folder import CONFIG
 from npformer.pipelines import TextWriter
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
@@ -38,15 +40,16 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the beginning and what the model writes behind it."""
     load_plugins(options.plugin)
-    writer = load_any(options.model, options.backend, force=options.force)
-    if not isinstance(writer, TextWriter):
+    writer = _writer(options)
+    if not isinstance(writer, TextWriter | PretrainedWriter):
         raise ValueError(
             f"{options.model} holds a {type(writer).__name__}; expected a TextWriter, which "
-            "npformer train BOOK.txt makes. npformer predict is for the others"
+            "npformer train BOOK.txt makes, or a folder of GPT-2. npformer predict is for others"
         )
     if options.ranks.rank:
         return 0  # the first writes alone
-    if unknown := writer.of_tokenizer.unknown_in(options.prompt):
+    tokenizer = writer.tokenizer if isinstance(writer, PretrainedWriter) else writer.of_tokenizer
+    if unknown := tokenizer.unknown_in(options.prompt):
         warnings.warn(
             f"the model was not trained on {', '.join(map(repr, unknown))}: it knows nothing of "
             "these characters",
@@ -67,3 +70,10 @@ def run(options: argparse.Namespace) -> int:
             sys.stdout.flush()
     sys.stdout.write("\n")
     return 0
+
+
+def _writer(options: argparse.Namespace) -> Any:
+    """Return what a run's folder holds, or one in Hugging Face's layout."""
+    if (options.model / CONFIG).is_file():
+        return from_pretrained(options.model).to(options.backend)
+    return load_any(options.model, options.backend, force=options.force)

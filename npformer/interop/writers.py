@@ -1,0 +1,222 @@
+"""PretrainedWriter and PretrainedTranslator: models that write, with their tokenizers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from npformer.core import checks
+from npformer.interop.family import Family
+from npformer.interop.folder import CONFIG, WEIGHTS
+from npformer.interop.gpt2 import GPT2
+from npformer.interop.marian import Marian
+from npformer.storage.files import check_writable, write_whole
+from npformer.text import MarianTokenizer, Tokenizer, read_tokenizer
+from npformer.text.read_tokenizer import END_OF_TEXT
+from npformer.text.tokenizer import checked_texts, padded
+from npformer.trainable import EncoderDecoder, LanguageModel
+
+FAMILIES: dict[str, Family] = {each.model_type: each for each in (GPT2(), Marian())}
+"""Families of models that write, by ``model_type`` in config.json."""
+
+KEPT = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.json", "merges.txt", "source.spm", "target.spm", "generation_config.json"),
+)
+"""Files that are written as they were read."""
+
+OF_A_FILE = ("architectures", "torch_dtype", "dtype", "_name_or_path", "transformers_version")
+
+
+class Pretrained:
+    """What pretrained models that write have in common.
+
+    Attributes
+    ----------
+    model : LanguageModel or EncoderDecoder
+        To be fine-tuned with `npformer.fit`, or called with ids.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        family: Family,
+        folder: Path,
+        hf_config: Mapping[str, Any],
+        tokenizer: Tokenizer | Exception,
+    ) -> None:
+        self.model = model
+        self._family, self._folder, self._hf_config = family, folder, hf_config
+        self._tokenizer = tokenizer
+        self._files = {
+            name: (folder / name).read_bytes() for name in KEPT if (folder / name).is_file()
+        }
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The folder's tokenizer; what kept it from being read is raised here."""
+        if isinstance(self._tokenizer, Exception):
+            raise self._tokenizer
+        return self._tokenizer
+
+    def to(self, backend: str) -> Pretrained:
+        """Move the weights to a backend, such as "cupy", and return this object."""
+        self.model.to(backend)
+        return self
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a folder in the layout that this one came in, with the tokenizer's files."""
+        write_writer(
+            self.model, folder, self._family, self._hf_config, self._files, overwrite=overwrite
+        )
+
+    def __repr__(self) -> str:
+        size = f"{self.model.n_parameters():,} parameters"
+        return f"{type(self).__name__}({self._family.model_type}, {size}, from {self._folder})"
+
+
+class PretrainedWriter(Pretrained):
+    """A pretrained `LanguageModel` with its tokenizer: GPT-2.
+
+    writer = npformer.from_pretrained("gpt2")           # a folder
+    writer.generate(["Once upon a time"], 40, temperature=0.8, seed=1)
+    """
+
+    model: LanguageModel
+
+    def generate(self, texts: str | Iterable[str], n: int = 40, **options: Any) -> Any:
+        """Return what follows a text: n tokens, or fewer if the model ends it.
+
+        Parameters
+        ----------
+        texts : str, or sequence of str
+        n : int
+        **options
+            temperature, top_k, top_p, seed, cache, as in `LanguageModel.generate`.
+
+        Returns
+        -------
+        texts : str, or list of str
+            As `texts` are.
+        """
+        listed = [texts] if isinstance(texts, str) else checked_texts(texts)
+        rows = [self._ids(text) for text in listed]
+        end = self._hf_config.get("eos_token_id")
+        stop = end if isinstance(end, int) and end < self.model.vocab_size else None
+        written = self.model.generate(rows, n, stop=stop, **options)
+        found = [
+            self.tokenizer.decode([id for id in row.tolist() if id != stop]) for row in written
+        ]
+        return found[0] if isinstance(texts, str) else found
+
+    def stream(self, text: str, n: int = 40, **options: Any) -> Iterator[str]:
+        """Yield what `generate` returns for a text as it comes."""
+        checks.text("text", text)
+        return self.tokenizer.pieces(self.model.stream(self._ids(text), n, **options))
+
+    def _ids(self, text: str) -> list[int]:
+        begin = self._hf_config.get("bos_token_id")
+        return self.tokenizer.ids(text) or ([begin] if isinstance(begin, int) else [])
+
+
+class PretrainedTranslator(Pretrained):
+    """A pretrained `EncoderDecoder` with its tokenizer: Marian.
+
+    translator = npformer.from_pretrained("opus-mt-en-de")     # a folder
+    translator.generate(["How are you?"], beams=4)
+    """
+
+    model: EncoderDecoder
+
+    def generate(
+        self,
+        texts: str | Iterable[str],
+        max_len: int = 128,
+        beams: int = 1,
+        length_penalty: float = 0.6,
+        batch_size: int = 32,
+    ) -> Any:
+        """Return the translation of a text, or of several.
+
+        Parameters
+        ----------
+        texts : str, or sequence of str
+        max_len, beams, length_penalty
+            As in `EncoderDecoder.generate`.
+        batch_size : int
+            Texts at a time.
+
+        Returns
+        -------
+        texts : str, or list of str
+            As `texts` are.
+        """
+        listed = [texts] if isinstance(texts, str) else checked_texts(texts)
+        batch_size, found = checks.positive("batch_size", batch_size), []
+        for start in range(0, len(listed), batch_size):
+            rows = [self.tokenizer.ids(text) for text in listed[start : start + batch_size]]
+            ids, mask = padded(rows, self.model.padding_id)
+            written = self.model.generate(ids, max_len, beams, length_penalty, mask=mask)
+            found += [self.tokenizer.decode(row) for row in written]
+        return found[0] if isinstance(texts, str) else found
+
+
+def writer_of(
+    folder: Path, hf_config: Mapping[str, Any], state: Mapping[str, Any]
+) -> PretrainedWriter | PretrainedTranslator:
+    """Return what a folder of one of `FAMILIES` holds."""
+    family = FAMILIES[hf_config["model_type"]]
+    try:
+        model = family.read(hf_config, state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{folder} cannot be read: {error}") from error
+    if isinstance(model, EncoderDecoder):
+        return PretrainedTranslator(model, family, folder, hf_config, _tokenizer(folder, model))
+    return PretrainedWriter(model, family, folder, hf_config, _tokenizer(folder, model))
+
+
+def _tokenizer(folder: Path, model: Any) -> Tokenizer | Exception:
+    """Return a folder's tokenizer, or why there is none: weights can be used without."""
+    try:
+        if isinstance(model, EncoderDecoder):
+            return MarianTokenizer.read(folder)
+        return read_tokenizer(folder, padding=END_OF_TEXT)
+    except (ImportError, OSError, ValueError) as error:
+        return error
+
+
+def write_writer(
+    model: LanguageModel | EncoderDecoder,
+    folder: str | os.PathLike[str],
+    family: Family,
+    before: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    *,
+    overwrite: bool,
+) -> None:
+    """Write a model that writes as transformers does; `before` is the config.json it came with."""
+    from safetensors.numpy import save
+
+    checks.flag("overwrite", overwrite)
+    path = checks.path("folder", folder)
+    kept = {key: value for key, value in before.items() if key not in OF_A_FILE}
+    config = kept | family.config_of(model)
+    config |= {"architectures": [family.class_name], "dtype": model.dtype}
+    weights = {name: array.copy(order="C") for name, array in family.written(model).items()}
+    contents = {
+        WEIGHTS: bytes(save(weights, metadata={"format": "pt"})),
+        **files,
+        CONFIG: (json.dumps(config, indent=2) + "\n").encode(),
+    }
+    there = [name for name in contents if (path / name).exists()]
+    if there and not overwrite:
+        raise FileExistsError(
+            f"{path} has {', '.join(there)} already; expected a new folder. To replace them, pass "
+            "overwrite=True"
+        )
+    check_writable(path)
+    for name, content in contents.items():
+        write_whole(path / name, content)

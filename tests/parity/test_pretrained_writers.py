@@ -1,0 +1,286 @@
+"""GPT-2's and Marian's folders that transformers writes, read here; and back.
+
+Models have random weights in float64. Logits, greedy tokens, ids and texts agree. Nothing is
+downloaded.
+"""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.core import constants
+from npformer.interop import save_pretrained
+
+from .helpers import torch
+
+transformers = pytest.importorskip(
+    "transformers",
+    reason="these tests compare with Hugging Face's models: python -m pip install '.[parity]'",
+)
+sentencepiece = pytest.importorskip(
+    "sentencepiece", reason='sentencepiece is not installed: it comes with the extra "translate"'
+)
+tokenizers = pytest.importorskip("tokenizers", reason='it comes with the extra "text"')
+transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+TEXTS = [
+    "The weather is lovely today.",
+    "He drove to the stadium, and unbelievably slowly, too; nobody knew why he had.",
+    "Café Ωmega \U0001f600 zzzqqq",
+    "two\nlines  and   spaces",
+]
+GPT2 = {"n_positions": 24, "n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size": 300}
+GPT2 |= {"bos_token_id": 0, "eos_token_id": 0}
+GPT2 |= dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+GPT2_KINDS = {
+    "as published": {},
+    "relu, inner size, large epsilon": {
+        "n_inner": 20,
+        "layer_norm_epsilon": 1e-3,
+        "activation_function": "relu",
+    },
+    "an output of its own, exact gelu": {
+        "tie_word_embeddings": False,
+        "activation_function": "gelu",
+    },
+}
+N_MARIAN = 60
+MARIAN = {"d_model": 16, "max_position_embeddings": 24, "vocab_size": N_MARIAN, "dropout": 0.0}
+MARIAN |= {f"{side}_layers": 2 for side in ("encoder", "decoder")}
+MARIAN |= {f"{side}_attention_heads": 4 for side in ("encoder", "decoder")}
+MARIAN |= {f"{side}_ffn_dim": 24 for side in ("encoder", "decoder")}
+MARIAN |= {"pad_token_id": N_MARIAN - 1, "decoder_start_token_id": N_MARIAN - 1}
+MARIAN |= {"eos_token_id": 0, "forced_eos_token_id": 0, "activation_function": "swish"}
+MARIAN_KINDS = {
+    "swish, scaled": {"scale_embedding": True},
+    "relu": {"activation_function": "relu"},
+    "other sizes on both sides": {"decoder_layers": 1, "decoder_ffn_dim": 40, "encoder_layers": 3},
+}
+
+
+def randomised(model, scale=0.3):
+    """Return the model in float64 with random weights, and exact sinusoids."""
+    generator = torch.Generator().manual_seed(0)
+    model = model.double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.add_(scale * noise)
+        for side in ("encoder", "decoder"):
+            part = getattr(getattr(model, "model", None), side, None)
+            if part is not None:  # they are rounded to float32 when a model is made
+                length, d_model = part.embed_positions.weight.shape
+                exact = constants.sinusoids(length, d_model, halves=True)
+                part.embed_positions.weight.copy_(torch.from_numpy(exact))
+        if hasattr(model, "final_logits_bias"):
+            shape = model.final_logits_bias.shape
+            model.final_logits_bias = torch.randn(shape, generator=generator, dtype=torch.float64)
+    return model
+
+
+def byte_pairs(folder):
+    """Write GPT-2's tokenizer, made of some texts, and return transformers' own."""
+    library = tokenizers.ByteLevelBPETokenizer()
+    library.train_from_iterator(TEXTS * 4, vocab_size=290, special_tokens=["<|endoftext|>"])
+    folder.mkdir(exist_ok=True)
+    library.save_model(str(folder))
+    made = transformers.GPT2Tokenizer(
+        str(folder / "vocab.json"),
+        str(folder / "merges.txt"),
+        **dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"),
+    )
+    made.save_pretrained(folder)
+    return made
+
+
+def gpt2(folder, **changes):
+    config = transformers.GPT2Config(**GPT2 | changes)
+    model = randomised(transformers.GPT2LMHeadModel(config))
+    model.save_pretrained(folder)
+    return model
+
+
+def marian(folder, **changes):
+    config = transformers.MarianConfig(**MARIAN | changes)
+    model = randomised(transformers.MarianMTModel(config), scale=0.5)
+    model.save_pretrained(folder)
+    return model
+
+
+def pieces(folder):
+    """Write Marian's tokenizer, made of some texts, and return transformers' own."""
+    folder.mkdir(exist_ok=True)
+    text = folder / "text.txt"
+    text.write_text("\n".join(TEXTS * 4), "utf-8")
+    names = {}
+    for side in ("source", "target"):
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(folder / side), vocab_size=50, minloglevel=2
+        )
+        (folder / f"{side}.model").rename(folder / f"{side}.spm")
+        (folder / f"{side}.vocab").unlink()
+        made = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
+        names |= dict.fromkeys(made.id_to_piece(i) for i in range(made.get_piece_size()))
+    text.unlink()
+    words = [name for name in names if name not in ("</s>", "<s>", "<unk>")]
+    ids = {"</s>": 0, "<unk>": 1}
+    ids |= {word: i for i, word in enumerate([*words, ">>xx<<"], start=2)}
+    ids["<pad>"] = len(ids)
+    (folder / "vocab.json").write_text(json.dumps(ids), "utf-8")
+    places = [str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
+        return transformers.MarianTokenizer(*places), len(ids)
+
+
+@pytest.mark.parametrize("kind", GPT2_KINDS)
+def test_logits_of_gpt2(kind, tmp_path):
+    theirs = gpt2(tmp_path, **GPT2_KINDS[kind])
+    ours = nf.from_pretrained(tmp_path)
+    ids = np.random.default_rng(0).integers(0, 300, (3, 24))
+    with torch.no_grad():
+        expected = theirs(torch.from_numpy(ids)).logits.numpy()
+    np.testing.assert_allclose(ours.model(ids), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", GPT2_KINDS)
+def test_greedy_tokens_of_gpt2(kind, tmp_path):
+    theirs = gpt2(tmp_path, **GPT2_KINDS[kind])
+    ours = nf.from_pretrained(tmp_path)
+    ids = np.random.default_rng(1).integers(1, 300, (4, 5))
+    options = {"max_new_tokens": 15, "do_sample": False, "eos_token_id": None}
+    expected = theirs.generate(torch.from_numpy(ids), pad_token_id=0, **options)[:, 5:].numpy()
+    found = ours.model.generate(ids, 15, temperature=0)
+    np.testing.assert_array_equal(found, expected)
+    assert len(np.unique(found)) > 1  # not one token again and again
+
+
+@pytest.mark.parametrize("kind", MARIAN_KINDS)
+def test_logits_of_marian(kind, tmp_path):
+    theirs = marian(tmp_path, **MARIAN_KINDS[kind])
+    ours = nf.from_pretrained(tmp_path)
+    rng, padding = np.random.default_rng(0), N_MARIAN - 1
+    source, target = rng.integers(1, padding, (3, 20)), rng.integers(1, padding, (3, 12))
+    source[1, 13:] = target[2, 7:] = padding
+    target[:, 0] = padding  # what Marian begins with
+    kept = np.ones(target.shape, bool)
+    kept[2, 7:] = False
+    with torch.no_grad():
+        expected = theirs(
+            input_ids=torch.from_numpy(source),
+            attention_mask=torch.from_numpy(source != padding).long(),
+            decoder_input_ids=torch.from_numpy(target),
+            decoder_attention_mask=torch.from_numpy(kept).long(),
+        ).logits.numpy()
+    np.testing.assert_allclose(ours.model(source, target)[kept], expected[kept], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", MARIAN_KINDS)
+def test_greedy_tokens_of_marian(kind, tmp_path):
+    theirs = marian(tmp_path, forced_eos_token_id=None, **MARIAN_KINDS[kind])
+    ours = nf.from_pretrained(tmp_path)
+    padding = N_MARIAN - 1
+    source = np.random.default_rng(2).integers(1, padding, (6, 9))
+    source[3, 4:] = padding
+    found = theirs.generate(
+        torch.from_numpy(source),
+        attention_mask=torch.from_numpy(source != padding).long(),
+        max_new_tokens=14,
+        num_beams=1,
+        do_sample=False,
+        bad_words_ids=[[padding]],
+    )
+    rows = [[id for id in row[1:] if id not in (0, padding)] for row in found.tolist()]
+    assert ours.model.generate(source, 14) == rows
+    assert len({id for row in rows for id in row}) > 1
+
+
+@pytest.mark.parametrize("make", [gpt2, marian])
+def test_a_folder_comes_back_as_it_was(make, tmp_path):
+    theirs = make(tmp_path / "one")
+    ours = nf.from_pretrained(tmp_path / "one")
+    ours.save(tmp_path / "two")
+    again = type(theirs).from_pretrained(tmp_path / "two", dtype=torch.float64)
+    for name, value in theirs.state_dict().items():
+        if "embed_positions" not in name:
+            np.testing.assert_array_equal(again.state_dict()[name].numpy(), value.numpy())
+    one, other = (each.config.to_dict() | {"_name_or_path": ""} for each in (theirs, again))
+    assert one == other
+    here = nf.from_pretrained(tmp_path / "two")
+    for name, value in ours.model.parameters().items():
+        np.testing.assert_array_equal(here.model.parameters()[name], value)
+
+
+@pytest.mark.parametrize("files", ["tokenizer.json", "vocab.json and merges.txt"])
+def test_texts_of_gpt2(files, tmp_path):
+    own = byte_pairs(tmp_path)
+    if files != "tokenizer.json":
+        (tmp_path / "tokenizer.json").unlink()
+    theirs = gpt2(tmp_path, n_positions=96)
+    ours = nf.from_pretrained(tmp_path)
+    for text in TEXTS:
+        ids = own(text)["input_ids"]
+        assert ours.tokenizer.ids(text) == ids
+        assert ours.tokenizer.decode(ids) == own.decode(ids, clean_up_tokenization_spaces=False)
+    ids = torch.tensor([own(TEXTS[2])["input_ids"]])
+    found = theirs.generate(ids, max_new_tokens=8, do_sample=False, pad_token_id=0)[0]
+    expected = own.decode(found[ids.shape[1] :], skip_special_tokens=True)
+    assert ours.generate(TEXTS[2], 8, temperature=0) == expected
+    assert ours.generate([TEXTS[2], "a"], 8, temperature=0)[0] == expected
+    assert "".join(ours.stream(TEXTS[2], 8, temperature=0)).startswith(expected)
+    ours.save(tmp_path / "again")
+    again = nf.from_pretrained(tmp_path / "again")
+    assert again.generate("a", 8, seed=3) == ours.generate("a", 8, seed=3)
+
+
+def test_texts_of_marian(tmp_path):
+    own, size = pieces(tmp_path)
+    padding = {"pad_token_id": size - 1, "decoder_start_token_id": size - 1}
+    sizes = {"vocab_size": size, "decoder_vocab_size": size, "max_position_embeddings": 128}
+    theirs = marian(tmp_path, **sizes, **padding)
+    ours = nf.from_pretrained(tmp_path)
+    for text in [*TEXTS, ">>xx<< The weather"]:
+        ids = own(text)["input_ids"]
+        assert ours.tokenizer.ids(text) == ids, text
+    batch = own(TEXTS, return_tensors="pt", padding=True)
+    options = {"num_beams": 1, "do_sample": False, "bad_words_ids": [[size - 1]]}
+    found = theirs.generate(**batch, max_new_tokens=10, forced_eos_token_id=None, **options)
+    expected = own.batch_decode(found, skip_special_tokens=True)
+    assert ours.generate(TEXTS, 10) == expected
+    assert ours.generate(TEXTS[0], 10) == expected[0]
+    ours.save(tmp_path / "again")
+    assert nf.from_pretrained(tmp_path / "again").generate(TEXTS, 10, beams=2) == ours.generate(
+        TEXTS, 10, beams=2
+    )
+
+
+def test_a_model_made_here_is_one_of_theirs(tmp_path):
+    config = nf.EncoderConfig(
+        d_model=16,
+        n_heads=4,
+        d_ff=20,
+        max_len=12,
+        norm="pre",
+        positions="learned",
+        scale_embeddings=False,
+        causal=True,
+    )
+    model = nf.LanguageModel(config, 30, dtype="float64")
+    save_pretrained(model, tmp_path / "gpt2")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt2").double()
+    ids = np.random.default_rng(0).integers(0, 30, (2, 12))
+    with torch.no_grad():
+        expected = theirs.eval()(torch.from_numpy(ids)).logits.numpy()
+    np.testing.assert_allclose(model(ids), expected, rtol=0, atol=1e-10)
+
+
+def test_a_pretrained_model_is_fine_tuned(tmp_path):
+    gpt2(tmp_path)
+    model = nf.from_pretrained(tmp_path).model
+    ids = np.random.default_rng(0).integers(0, 300, (16, 13))
+    history = nf.fit(model, (ids[:, :-1], ids[:, 1:]), epochs=4, lr=1e-2, progress=False)
+    assert history.train_loss[-1] < history.train_loss[0]
