@@ -298,7 +298,7 @@ WRONG = [
     lambda: L.Positions(4, 3, seed=0, dtype="float16"),
     "ValueError: dtype is 'float16' ... 'float32', 'float64'",
     lambda: L.Positions(4, 3, "rotary", seed=0),
-    "ValueError: positions is 'rotary' ... 'sinusoidal', 'learned'",
+    "ValueError: positions is 'rotary' ... 'sinusoidal_halves', 'learned'",
     lambda: L.Positions(4, 3, seed=0)(f32(1, 5, 3)),  # a sequence longer than the positions
     "ValueError: x has length 5 ... at most max_len = 4. Cut the sequence",
     lambda: L.LayerNorm(4, eps=-1e-5),
@@ -306,7 +306,7 @@ WRONG = [
     lambda: L.PositionwiseFeedForward(4, 4, ffn="dense", seed=0),
     "ValueError: ffn is 'dense' ... 'linear', 'conv1d'",
     lambda: L.PositionwiseFeedForward(4, 4, "swish", seed=0),
-    "ValueError: activation is 'swish' ... 'relu', 'gelu', 'gelu_tanh', 'tanh'",
+    "ValueError: activation is 'swish' ... 'relu', 'gelu', 'gelu_tanh', 'silu', 'tanh'",
     lambda: L.Sequential([L.Tanh(), L.Tanh()]),
     "TypeError: item 0 ... is a list; expected a Layer ... Sequential(a, b, c)",
     lambda: L.TimeDistributed(L.Linear(4, 3, seed=0))(f32(4)),  # time-distributed without time
@@ -406,7 +406,7 @@ WRONG = [
     lambda: config(ffn="dense"),
     "ValueError: ffn is 'dense' ... 'linear', 'conv1d'",
     lambda: config(positions="rotary"),
-    "ValueError: positions is 'rotary' ... 'sinusoidal', 'learned', 'none'",
+    "ValueError: positions is 'rotary' ... 'sinusoidal_halves', 'learned', 'none'",
     lambda: config(padding="skip"),
     "ValueError: padding is 'skip' ... 'per_length'",
     lambda: config(dropout=1.0),

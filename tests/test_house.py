@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
     "models": 863,
     "museum": 686,
     "optim": 462,
-    "pipelines": 1344,
+    "pipelines": 1345,
     "proof": 1280,
     "reporting": 882,
     "sklearn": 630,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 25_715
+IN_ALL = 25_716
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
