@@ -19,11 +19,22 @@ BENCHMARKS = {
     "series": "speakers of vowels named by SeriesClassifier with each mixer (5 minutes)",
     "sklearn": "EncoderClassifier beside scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
-    "writing": "language models and encoder-decoders beside PyTorch (10 minutes)",
+    "writing": "generated tokens, copying and reversing beside PyTorch (5 minutes)",
+    "translating": "training steps of encoder-decoders beside PyTorch (4 minutes)",
     "texts": "TextClassifier without tuning against a bag of words (minutes; see `texts --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }
-WITH_OPTIONS = ("cpu", "gpu", "faults", "mutants", "questions", "ranks-model", "texts", "writing")
+WITH_OPTIONS = (
+    "cpu",
+    "gpu",
+    "faults",
+    "mutants",
+    "questions",
+    "ranks-model",
+    "texts",
+    "translating",
+    "writing",
+)
 
 
 def main():

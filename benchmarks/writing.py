@@ -1,7 +1,8 @@
-"""Models that write, beside PyTorch: training steps, generated tokens, copying and reversing.
+"""Models that write, beside PyTorch: generated tokens, copying and reversing.
 
-PyTorch is the eager one. Generation in PyTorch has a cache of its own, preallocated, under
-`inference_mode`, with one and with two threads, of which the better counts.
+Training steps are in `translating` and `shakespeare`. PyTorch is the eager one. Generation in PyTorch
+has a cache of its own, preallocated, under `inference_mode`, with one and with two threads, of
+which the better counts.
 """
 
 import argparse
@@ -13,85 +14,30 @@ import numpy as np
 
 import npformer as nf
 from benchmarks.results_files import write
-from benchmarks.timing import interleave, ratio, significant
+from benchmarks.timing import ratio, significant
 from npformer.core import cores
 
-SIZES = {"S": (64, 2, 4, 256), "M": (128, 2, 4, 512), "L": (256, 3, 8, 1024)}
+SIZES = 64, 2, 4, 256
 """d_model, layers on each side, heads, d_ff."""
 
-BATCHES = ((64, 20), (16, 64))
-VOCAB, MAX_LEN = 100, 64
+VOCAB = 100
 GPTS = {"d 128, 4 layers": (128, 4, 4, 512), "d 256, 6 layers": (256, 6, 8, 1024)}
 PROMPT, NEW = 16, 96
 SYMBOLS, LONGEST, SAMPLES, BATCH, STEPS = 26, 20, 1000, 64, 1000
 
 
 def config_of(sizes, max_len, **changes):
-    """Return a configuration with sizes in the order of `SIZES`."""
+    """Return a configuration with sizes in that order."""
     names = "d_model", "n_layers", "n_heads", "d_ff"
     named = dict(zip(names, sizes, strict=True))
     return nf.EncoderConfig(**named, max_len=max_len, activation="relu", **changes)
-
-
-def steps(seconds):
-    """Return ours / theirs of training steps: of encoder-decoders, then of language models."""
-    import torch
-
-    from benchmarks.writing_peers import GPT, Translator
-
-    torch.set_num_threads(cores())
-    found = {}
-    rng = np.random.default_rng(0)
-    for name, sizes in SIZES.items():
-        for (batch, length), norm in ((b, n) for b in BATCHES for n in ("post", "pre")):
-            source, target = rng.integers(3, VOCAB, (2, batch, length))
-            config = config_of(sizes, MAX_LEN, norm=norm)
-            ours = nf.EncoderDecoder(config, VOCAB, VOCAB, seed=0)
-            theirs = Translator(*sizes, MAX_LEN, VOCAB, norm)
-            data = (source, target), (torch.from_numpy(source), torch.from_numpy(target))
-            label = f"encoder-decoder {name}, {batch} x {length}, {norm}-norm"
-            found[label] = beside(ours, theirs, *data, seconds)
-        ids = rng.integers(0, VOCAB, (16, MAX_LEN + 1))
-        config = config_of(sizes, MAX_LEN, norm="pre", causal=True)
-        ours = nf.LanguageModel(replace(config, activation="gelu"), VOCAB, seed=0)
-        theirs = GPT(*sizes, MAX_LEN, VOCAB)
-        x, y = ids[:, :-1].copy(), ids[:, 1:].copy()
-        data = (x, y), (torch.from_numpy(x), torch.from_numpy(y))
-        found[f"language model {name}, 16 x {MAX_LEN}"] = beside(ours, theirs, *data, seconds)
-    return found
-
-
-def beside(ours, theirs, our_data, their_data, seconds):
-    """Return the ratio of two models' training steps, taken in turn."""
-    import torch
-
-    adam = nf.Adam(ours.parameters(), lr=1e-3)
-    torch_adam = torch.optim.Adam(theirs.parameters(), lr=1e-3)
-
-    def our_turn(n):
-        began = time.perf_counter()
-        for _ in range(n):
-            _, gradients = ours.loss_and_gradients(*our_data, workers="auto")
-            adam.step(gradients)
-        return (time.perf_counter() - began) / n
-
-    def their_turn(n):
-        began = time.perf_counter()
-        for _ in range(n):
-            torch_adam.zero_grad()
-            theirs.loss(*their_data).backward()
-            torch_adam.step()
-        return (time.perf_counter() - began) / n
-
-    taken = interleave({"ours": our_turn, "theirs": their_turn}, seconds)
-    return ratio(taken["ours"], taken["theirs"])["of_medians"]
 
 
 def tokens(rounds):
     """Return ours / theirs of a generated token, with a cache; and what the cache gains."""
     import torch
 
-    from benchmarks.writing_peers import GPT
+    from benchmarks.decoders_peers import GPT
 
     found = {}
     for name, sizes in GPTS.items():
@@ -99,7 +45,7 @@ def tokens(rounds):
             ids = np.random.default_rng(0).integers(0, VOCAB, (batch, PROMPT))
             config = config_of(sizes, PROMPT + NEW, norm="pre", causal=True)
             ours = nf.LanguageModel(replace(config, activation="gelu"), VOCAB, seed=0)
-            theirs = GPT(*sizes, PROMPT + NEW, VOCAB)
+            theirs = GPT(sizes, PROMPT + NEW, VOCAB)
             given, taken = torch.from_numpy(ids), {"ours": [], 1: [], 2: []}
             for _ in range(rounds):
                 began = time.perf_counter()
@@ -147,10 +93,10 @@ def tasks():
     """Return the share of unseen sequences written right, and ours / theirs of the time."""
     import torch
 
-    from benchmarks.writing_peers import Translator
+    from benchmarks.decoders_peers import Translator
 
     torch.set_num_threads(cores())
-    sizes, vocab, found = SIZES["S"], 3 + SYMBOLS, {}
+    sizes, vocab, found = SIZES, 3 + SYMBOLS, {}
     for task in ("copy", "reverse"):
         source, target = pairs_of(task, BATCH * STEPS, 0)
         unseen = pairs_of(task, SAMPLES, 1)
@@ -169,7 +115,7 @@ def tasks():
         share = right(model.generate(unseen[0], LONGEST + 2), unseen[1])
 
         torch.manual_seed(0)
-        theirs = Translator(*sizes, LONGEST + 2, vocab)
+        theirs = Translator(sizes, LONGEST + 2, (vocab, vocab))
         adam = torch.optim.Adam(theirs.parameters(), lr=1e-3)
         began = time.perf_counter()
         for step in range(STEPS):
@@ -193,21 +139,12 @@ def tasks():
 def run(options):
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks writing", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=6.0, help="for each training step")
     parser.add_argument("--rounds", type=int, default=7, help="of each generation")
     chosen = parser.parse_args(options)
     figures = {"tokens": tokens(chosen.rounds)}
     print(figures, flush=True)
-    figures["steps"] = steps(chosen.seconds)
-    print(figures["steps"], flush=True)
     figures["tasks"] = tasks()
-    lines = ["| training step | npformer / PyTorch |", "|---|---:|"]
-    lines += [f"| {name} | {value:.2f} |" for name, value in figures["steps"].items()]
-    of_both = [value for name, value in figures["steps"].items() if name.startswith("encoder")]
-    lines.append(
-        f"| median of the {len(of_both)} encoder-decoders | {statistics.median(of_both):.2f} |"
-    )
-    lines += ["", "| generated token, with a cache | npformer / PyTorch |", "|---|---:|"]
+    lines = ["| generated token, with a cache | npformer / PyTorch |", "|---|---:|"]
     *both, gain = figures["tokens"].items()
     lines += [f"| {name} | {value:.2f} |" for name, value in both]
     lines += ["", f"Time {gain[0]} (d 128, 4 layers, batch 1): {gain[1]:.1f}.", ""]
@@ -217,7 +154,7 @@ def run(options):
         for task, each in figures["tasks"].items()
     ]
     lines.append(
-        f"\nTraining steps in turn, medians, {cores()} threads each. Generation: greedy, {NEW} "
+        f"\n{cores()} threads each, medians. Generation: greedy, {NEW} "
         f"tokens behind {PROMPT}, PyTorch with one or two threads, whichever is faster. Tasks: 1 "
         f"to {LONGEST} of {SYMBOLS} symbols, {STEPS} steps of {BATCH}, d_model 64, two layers on "
         f"each side, lr 0.001 after 100 steps; {SAMPLES} unseen sequences, written freely, exact."
