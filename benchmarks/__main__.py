@@ -20,20 +20,15 @@ BENCHMARKS = {
     "sklearn": "EncoderClassifier beside scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "writing": "generated tokens, copying and reversing beside PyTorch (5 minutes)",
+    "shakespeare": "a language model of characters beside PyTorch (5 minutes; takes a file)",
+    "pronunciations": "words to phones beside PyTorch, three seeds (90 minutes; takes a file)",
     "translating": "training steps of encoder-decoders beside PyTorch (4 minutes)",
     "texts": "TextClassifier without tuning against a bag of words (minutes; see `texts --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
-    "cpu",
-    "gpu",
-    "faults",
-    "mutants",
-    "questions",
-    "ranks-model",
-    "texts",
-    "translating",
-    "writing",
+    *("cpu", "faults", "gpu", "mutants", "pronunciations", "questions", "ranks-model"),
+    *("shakespeare", "texts", "translating", "writing"),
 )
 
 
@@ -42,7 +37,7 @@ def main():
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:<11} {text}" for name, text in BENCHMARKS.items()),
+        epilog="\n".join(f"  {name:<14} {text}" for name, text in BENCHMARKS.items()),
     )
     parser.add_argument(
         "name", choices=BENCHMARKS, metavar="NAME", help="one of the benchmarks below"

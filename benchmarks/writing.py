@@ -1,6 +1,6 @@
 """Models that write, beside PyTorch: generated tokens, copying and reversing.
 
-Training steps are in `translating` and `shakespeare`. PyTorch is the eager one. Generation in PyTorch
+Training steps are in `translating` and `shakespeare`. PyTorch is the eager one. Its generation
 has a cache of its own, preallocated, under `inference_mode`, with one and with two threads, of
 which the better counts.
 """

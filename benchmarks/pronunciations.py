@@ -1,0 +1,207 @@
+"""Words to phones: how many unseen words each side writes right, running freely.
+
+FILE is a table of words and phones, such as the CMU Pronouncing Dictionary as CSV, with columns
+"word" and "phones", phones with spaces between. It is not in this repository. Both sides begin with
+the same weights and take the same batches, without dropout.
+"""
+
+import argparse
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import npformer as nf
+from benchmarks.decoders import Training, both, ratio_of, train_both, versions
+from benchmarks.results_files import write
+from benchmarks.timing import significant
+from npformer.core import cores
+from npformer.data.tables import read_table
+
+SIZES = 128, 3, 4, 512
+"""d_model, layers on each side, heads, d_ff."""
+
+BATCH, STEPS, SEEDS, WARM_UP = 128, 10_000, 3, 400
+HELD_OUT = 0.05
+"""The share of words that nobody trains on, with all their pronunciations."""
+
+FIRST = 3
+"""The first number of a letter or a phone: 0 is padding, 1 the beginning, 2 the end."""
+
+TURN, AT_ONCE = 50, 500
+
+
+@dataclass(frozen=True)
+class Recipe(Training):
+    """A training on some pairs, as rows of numbers that end in padding."""
+
+    source: np.ndarray
+    target: np.ndarray
+    vocabs: tuple
+    steps: int
+    seed: int
+
+    peer = "Translator"
+    betas, clip = (0.9, 0.98), 1.0
+
+    @property
+    def schedule(self):
+        """Return warm-up, then a cosine to a hundredth."""
+        return f"cosine(total={self.steps}, warmup={min(WARM_UP, self.steps - 1)}, final=0.01)"
+
+    @property
+    def max_len(self):
+        """Positions of either side."""
+        return max(self.source.shape[1], self.target.shape[1])
+
+    def model(self):
+        """Return npformer's model."""
+        d_model, layers, heads, d_ff = SIZES
+        config = nf.EncoderConfig(
+            d_model=d_model,
+            n_layers=layers,
+            n_heads=heads,
+            d_ff=d_ff,
+            max_len=self.max_len,
+            activation="relu",
+            norm="pre",
+        )
+        return nf.EncoderDecoder(config, *self.vocabs, seed=self.seed)
+
+    def shape(self):
+        """Return the arguments of PyTorch's model."""
+        of_both = {"norm": "pre", "scaled": True}
+        return {"sizes": SIZES, "max_len": self.max_len, "vocabs": self.vocabs, **of_both}
+
+    def batches(self):
+        """Yield batches of pairs in a new order each epoch, without columns of padding alone."""
+        rng = np.random.default_rng(self.seed)
+        while True:
+            order = rng.permutation(len(self.source))
+            for start in range(0, len(order) - BATCH + 1, BATCH):
+                rows = order[start : start + BATCH]
+                yield tuple(shortened(ids[rows]) for ids in (self.source, self.target))
+
+
+def shortened(ids):
+    """Return rows without the columns that hold nothing but padding."""
+    return np.ascontiguousarray(ids[:, : (ids != 0).sum(axis=1).max()])
+
+
+def pairs(file):
+    """Return {word: [its pronunciations]}, each pronunciation a tuple of phones."""
+    rows = read_table(file)
+    found = {}
+    for word, phones in zip(rows.texts("word"), rows.texts("phones"), strict=True):
+        found.setdefault(word, []).append(tuple(phones.split()))
+    return found
+
+
+def numbers(symbols):
+    """Return a number for each different symbol, in order."""
+    return {symbol: FIRST + i for i, symbol in enumerate(sorted(set(symbols)))}
+
+
+def padded(rows):
+    """Return lists of numbers as an array."""
+    ids = np.zeros((len(rows), max(map(len, rows))), "int64")
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = row
+    return ids
+
+
+def right(written, allowed):
+    """Return the share of words whose phones are one of those allowed, up to the end."""
+    ends = [tuple([*row, 2][: [*row, 2].index(2)]) for row in written]
+    return float(np.mean([row in of_word for row, of_word in zip(ends, allowed, strict=True)]))
+
+
+class Words:
+    """A dictionary in two parts, to train on and to test, as numbers."""
+
+    def __init__(self, file, seed=0):
+        found = pairs(file)
+        letters = numbers(letter for word in found for letter in word)
+        phones = numbers(each for many in found.values() for one in many for each in one)
+        self.vocabs = FIRST + len(letters), FIRST + len(phones)
+        words = sorted(found)
+        np.random.default_rng(seed).shuffle(words)
+        cut = round(HELD_OUT * len(words))
+        known = [(word, one) for word in words[cut:] for one in found[word]]
+        self.source = padded([[letters[c] for c in word] for word, _ in known])
+        self.target = padded([[1, *(phones[p] for p in one), 2] for _, one in known])
+        self.unseen = padded([[letters[c] for c in word] for word in words[:cut]])
+        self.allowed = [
+            {tuple(phones[p] for p in one) for one in found[word]} for word in words[:cut]
+        ]
+
+
+def of_seed(words, seed, steps, threads=None):
+    """Train both sides once; return what they write right, and the ratio of their steps."""
+    recipe = Recipe(words.source, words.target, words.vocabs, steps, seed)
+    longest = words.target.shape[1] - 1
+    with both(recipe, threads) as sides:
+        taken = train_both(*sides, steps, TURN)
+        found = {}
+        for who, side in zip(taken, sides, strict=True):
+            written = []
+            for start in range(0, len(words.unseen), AT_ONCE):
+                source = shortened(words.unseen[start : start + AT_ONCE])
+                written += side.call("written", source, longest)
+            found[who] = significant(right(written, words.allowed))
+        return found | {"ratio": ratio_of(taken), "shared_by": sides[0].call("shared_by")}
+
+
+def run(options):
+    """Train both with some seeds, and write the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks pronunciations",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--steps", type=int, default=STEPS, help="with fewer, nothing is written")
+    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N")
+    parser.add_argument("--threads", type=int, help="of each side; nothing is written")
+    chosen = parser.parse_args(options)
+    if not Path(chosen.file).is_file():
+        parser.error(f"there is no file {chosen.file}; expected a table of words and phones")
+    words, figures = Words(chosen.file), {}
+    print(
+        f"{len(words.source):,} pairs to train on, {len(words.unseen):,} unseen words", flush=True
+    )
+    for seed in range(chosen.seeds):
+        figures[f"seed {seed}"] = of_seed(words, seed, chosen.steps, chosen.threads)
+        print(f"seed {seed}: {figures[f'seed {seed}']}", flush=True)
+    print(table(figures))
+    if chosen.threads or chosen.steps < STEPS or chosen.seeds < SEEDS:
+        print("Not written: only a run of all steps and seeds, on all cores, is.")
+        return
+    write("pronunciations", figures, f"{table(figures)}\n\n{HOW}", **versions())
+
+
+def table(figures):
+    """Return a row for each seed, and one for their mean."""
+    lines = ["| exactly right | npformer | PyTorch | step, / PyTorch's |", "|---|---:|---:|---:|"]
+    columns = "npformer", "PyTorch", "ratio"
+    for name, each in figures.items():
+        lines.append(
+            f"| {name} | {each['npformer']:.3f} | {each['PyTorch']:.3f} | {each['ratio']} |"
+        )
+    ours, theirs, ratio = (
+        statistics.mean(each[column] for each in figures.values()) for column in columns
+    )
+    lines.append(f"| mean | {ours:.3f} | {theirs:.3f} | {ratio:.2f} |")
+    return "\n".join(lines)
+
+
+HOW = (
+    f"{100 * HELD_OUT:.0f} % of the words, with all their pronunciations, are held out; a word is "
+    "right if what a model writes greedily is one of them, stresses included. "
+    f"{STEPS:,} steps of {BATCH} pairs; d_model 128, 3 layers on each side, 4 heads, d_ff 512, "
+    "pre-norm, relu, no dropout; Adam 0.9, 0.98, lr 0.001 after "
+    f"{WARM_UP} steps, cosine to a hundredth, gradients clipped at 1. PyTorch is eager "
+    "torch.nn.Transformer, and begins with the same weights and takes the same batches. "
+    f"{TURN} steps in turn, {cores()} threads each."
+)
