@@ -1,0 +1,182 @@
+"""One file with NumPy alone computes what npformer's encoder-decoder computes, and says numbers."""
+
+import ast
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import npformer as nf
+from tests.examples.conftest import EXAMPLES, example
+
+translator = example("translator_by_hand")
+TEXT = (EXAMPLES / "translator_by_hand.py").read_text("utf-8")
+
+D, D_FF, H = 16, 24, 4
+N_SOURCE, N_TARGET = 11, len(translator.WORDS)
+
+
+@pytest.fixture
+def weights():
+    """A small model whose norms and biases do something."""
+    rng = np.random.default_rng(0)
+    w = translator.make_weights(rng, N_SOURCE, N_TARGET, d=D, d_ff=D_FF)
+    for arrays in w.values():
+        for array in arrays:
+            array += 0.1 * rng.normal(size=array.shape)
+    return w
+
+
+@pytest.fixture
+def batch():
+    """Pairs of several lengths: there is padding on both sides."""
+    source, target = translator.pairs_of([7, 13, 80, 999, 40_213, 340_219, 100_000])
+    assert (source == translator.PADDING).any()
+    assert (target == translator.PADDING).any()
+    return source, target
+
+
+def name_in_npformer(name):
+    """Return a layer's name: "decoder 1 mixer key" -> "decoder.blocks.1.mixer.key"."""
+    tables = {"source": "source.tokens", "target": "target.tokens", "output": "output"}
+    if name in tables:
+        return tables[name]
+    side, number, *parts = name.split(" ")
+    within = ["feed_forward"] if parts[0] in ("expand", "contract") else []
+    return ".".join([f"{side}.blocks.{number}", *within, *parts])
+
+
+def pairs(of_example, of_model):
+    """Yield the full name in npformer of each array of the example; none may be left over."""
+    seen = set()
+    for name, arrays in of_example.items():
+        layer = name_in_npformer(name)
+        names = [n for n in of_model if n.rpartition(".")[0] == layer]
+        for full, array in zip(names, arrays, strict=True):
+            seen.add(full)
+            yield full, array
+    assert seen == set(of_model)
+
+
+@pytest.fixture
+def model(weights):
+    """npformer's model with the same weights."""
+    sizes = {"d_model": D, "n_layers": 2, "n_heads": H, "d_ff": D_FF, "max_len": 16}
+    config = nf.EncoderConfig(**sizes, positions="sinusoidal", activation="relu", norm="post")
+    sides = {"source_vocab": N_SOURCE, "target_vocab": N_TARGET}
+    model = nf.EncoderDecoder(config, **sides, dtype="float64")
+    parameters = model.parameters()
+    for full, array in pairs(weights, parameters):
+        parameters[full][...] = array
+    return model
+
+
+def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):
+    loss, g = translator.loss_and_gradients(weights, *batch, H)
+    with nf.use_kernels(False):
+        loss_of_model, gradients = model.loss_and_gradients(*batch)
+    np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
+    largest = max(abs(gradients[name]).max() for name in gradients)
+    for full, array in pairs(g, gradients):
+        np.testing.assert_allclose(
+            array, gradients[full], rtol=0, atol=1e-12 * largest, err_msg=full
+        )
+
+
+def test_it_writes_what_npformer_writes(weights, model, batch):
+    source, _ = batch
+    assert translator.write(weights, source, H, longest=9) == model.generate(source, max_len=8)
+
+
+def test_its_gradient_check_passes(weights, batch):
+    assert translator.check_gradients(weights, *batch, H) < 1e-8
+
+
+@pytest.mark.parametrize(
+    "pair",
+    ["linear", "layer_norm", "softmax_average", "attention", "block"],
+    ids=lambda pair: f"{pair}_backward",
+)
+def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
+    right = getattr(translator, f"{pair}_backward")
+
+    def wrong(*arguments):
+        gradients = right(*arguments)
+        return (gradients[0] * 1.01, *gradients[1:])
+
+    monkeypatch.setattr(translator, f"{pair}_backward", wrong)
+    assert translator.check_gradients(weights, *batch, H) > 1e-6
+
+
+def test_its_gradient_check_notices_a_memory_without_a_gradient(weights, batch, monkeypatch):
+    right = translator.block_backward
+
+    def forgets(*arguments):
+        dx, dmemory = right(*arguments)
+        return dx, 0.0 * dmemory
+
+    monkeypatch.setattr(translator, "block_backward", forgets)
+    assert translator.check_gradients(weights, *batch, H) > 1e-6
+
+
+def test_no_word_sees_what_comes_later_and_none_sees_padding(weights, batch):
+    source, target = batch
+    memory, seen, _ = translator.encode(weights, source, H)
+    logits, _ = translator.decode(weights, target, memory, seen, H)
+    for t in range(1, target.shape[1]):
+        changed = target.copy()
+        changed[:, t:] = (changed[:, t:] + 1) % N_TARGET
+        others, _ = translator.decode(weights, changed, memory, seen, H)
+        np.testing.assert_array_equal(others[:, :t], logits[:, :t])
+    longer = np.pad(source, ((0, 0), (0, 3)))
+    others, _ = translator.decode(weights, target, *translator.encode(weights, longer, H)[:2], H)
+    np.testing.assert_allclose(others, logits, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (1, "one"),
+        (13, "thirteen"),
+        (20, "twenty"),
+        (85, "eighty five"),
+        (100, "one hundred"),
+        (219, "two hundred nineteen"),
+        (1000, "one thousand"),
+        (40_213, "forty thousand two hundred thirteen"),
+        (
+            999_999,
+            "nine hundred ninety nine thousand nine hundred ninety nine",
+        ),
+    ],
+)
+def test_it_knows_the_words_of_numbers(n, expected):
+    assert " ".join(translator.in_words(n)) == expected
+
+
+def test_each_number_has_words_of_its_own():
+    numbers = [*range(1, 2000), *range(10_000, 1_000_000, 997)]
+    assert len({tuple(translator.in_words(n)) for n in numbers}) == len(numbers)
+
+
+def test_it_says_numbers_that_it_has_not_seen(capsys):
+    with threadpool_limits(limits=1, user_api="blas"):  # threads gain nothing in small products
+        translator.main()
+    error, *steps = capsys.readouterr().out.splitlines()
+    assert float(error.removeprefix("largest error of a gradient: ")) < 1e-8
+    said = next(line for line in steps if line.endswith("are right"))
+    right, _, asked = said.split()[:3]
+    assert int(right) >= 0.95 * int(asked)
+    at = steps.index(said)
+    assert steps[at + 1].split() == [*"340219"]
+    shown = [line[:12].split()[0] for line in steps[at + 2 :]]
+    assert " ".join(shown) == "three hundred forty thousand two hundred nineteen <end>"
+
+
+def test_it_is_one_sitting_and_imports_numpy_alone():
+    assert len(TEXT.splitlines()) <= 300
+    imports = [
+        ast.unparse(node) for node in ast.walk(ast.parse(TEXT)) if isinstance(node, ast.Import)
+    ]
+    assert imports == ["import numpy as np"]
+    assert "\nfrom " not in TEXT
