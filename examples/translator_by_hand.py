@@ -259,9 +259,8 @@ def write(w, source, h, longest=16):
 
 
 def train(w, numbers, steps=600, batch=64, lr=3e-3, h=4, seed=0):
-    """Batches in a random order, and a learning rate that rises for 100 steps, then falls to 0."""
-    source, target = pairs_of(numbers)
-    rng = np.random.default_rng(seed)
+    """Batches at random, and a learning rate that rises for 100 steps, then falls to 0."""
+    (source, target), rng = pairs_of(numbers), np.random.default_rng(seed)
     m, v = ({name: [np.zeros_like(a) for a in arrays] for name, arrays in w.items()} for _ in "mv")
     print(f"largest error of a gradient: {check_gradients(w, source[:9], target[:9], h):.1e}")
     for t in range(1, steps + 1):
@@ -277,14 +276,15 @@ def what_it_reads(w, n, h):
     source, target = pairs_of([n])
     memory, seen, _ = encode(w, source, h)
     _, (caches, _) = decode(w, target[:, :-1], memory, seen, h)
-    *_, ([*_, (_, _, cache, _)], *_) = caches.values()  # of the last block's cross-attention
+    [_, (_, _, (*_, heads_cache, _), _)], *_ = caches[blocks_of(w, "decoder")[-1]]
+    A = heads_cache[-1][0].mean(axis=0)  # of the last cross-attention, the mean over heads
     print(f"{'':12}" + "  ".join(str(n)))
-    for word, row in zip(target[0, 1:], cache[3][3][0].mean(axis=0), strict=True):  # A, over heads
+    for word, row in zip(target[0, 1:], A, strict=True):
         print(f"{WORDS[word]:12}" + "  ".join(" .:+#@"[int(share * 5.99)] for share in row))
 
 
 def main(h=4):
-    """Train on some numbers, as many short as long ones, and ask for others."""
+    """Train on some numbers up to a million, ask for others, and look at one of these."""
     rng = np.random.default_rng(0)
     numbers = rng.permutation(np.unique((10.0 ** rng.uniform(0.0, 6.0, 60_000)).astype(int)))
     unseen, w = numbers[:500], make_weights(rng, n_source=11, n_target=len(WORDS))
@@ -293,7 +293,7 @@ def main(h=4):
     right = sum(text == " ".join(in_words(n)) for text, n in zip(written, unseen, strict=True))
     print(*(f"{n:6} {text}" for n, text in zip(unseen[:5], written, strict=False)), sep="\n")
     print(f"{right} of {len(unseen)} numbers that it has not seen are right")
-    what_it_reads(w, 340219, h)
+    what_it_reads(w, unseen[3], h)
 
 
 if __name__ == "__main__":
