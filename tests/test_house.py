@@ -36,7 +36,7 @@ BUDGET: dict[str, int] = {
     "losses": 177,
     "mixers": 924,
     "models": 863,
-    "museum": 686,
+    "museum": 787,
     "optim": 462,
     "pipelines": 1345,
     "proof": 1280,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 25_716
+IN_ALL = 25_817
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

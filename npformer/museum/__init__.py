@@ -15,6 +15,7 @@ bugs. Nothing is patched. Of the rest of the package only the exercises import t
 hold the layers that readers write to the same invariants.
 """
 
+from npformer.museum import invariants_of_writers  # noqa: F401 - adds to INVARIANTS
 from npformer.museum.bug import REFEREES, Bug, Source, referees
 from npformer.museum.invariants import INVARIANTS
 from npformer.museum.rules import Files

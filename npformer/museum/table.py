@@ -4,15 +4,25 @@ from collections.abc import Callable
 from typing import Any
 
 from npformer import functional as F
-from npformer.layers import GELU, Dropout, LayerNorm, Sequential, Tanh
+from npformer.core.state import State
+from npformer.layers import (
+    GELU,
+    CrossAttention,
+    Dropout,
+    LayerNorm,
+    Positions,
+    Sequential,
+    Tanh,
+)
 from npformer.mixers import Attention, Fourier
 from npformer.models import Encoder, EncoderBlock
-from npformer.museum import files, layers, mixers, models, optim
+from npformer.museum import files, layers, mixers, models, optim, writers
 from npformer.museum.bug import Bug, Source
 from npformer.museum.mixers import RIGHT, AttentionBy, Pair
 from npformer.museum.probes import KEPT, N_HEADS, TOKENS, WIDTH, small
 from npformer.museum.referee import RefereeThatSkipsNan
 from npformer.optim import Adam
+from npformer.pipelines.text_writer import windows
 from npformer.proof.cases.case import SEEDED, draw
 from npformer.proof.gradcheck import GradcheckReport
 from npformer.storage.models import save
@@ -175,6 +185,44 @@ ROWS = (
         *GRADIENT,
         "padding_changes_no_kept_token",
         options={"mask": KEPT},
+    ),
+    _plain(
+        22,
+        writers.AttentionThatForgetsItIsCausal,
+        "mixers.Attention",
+        Attention,
+        "a_causal_mixer_sees_no_later_token",
+    ),
+    _plain(
+        23,
+        writers.windows_that_are_not_shifted,
+        "pipelines.text_writer.windows",
+        windows,
+        "each_label_is_the_next_token",
+    ),
+    _plain(
+        24,
+        writers.PositionsThatStartAgain,
+        "layers.Positions",
+        Positions,
+        "positions_go_on_behind_a_cache",
+    ),
+    _plain(
+        24,
+        writers.attention_with_the_mask_at_the_wrong_end,
+        "functional.scaled_dot_product_attention",
+        F.scaled_dot_product_attention,
+        "a_query_behind_a_cache_sees_all_of_it",
+    ),
+    _plain(
+        24, writers.StateThatKeepsItsRows, "core.state.State", State, "a_state_follows_its_beams"
+    ),
+    _plain(
+        25,
+        writers.CrossAttentionThatReadsPadding,
+        "layers.CrossAttention",
+        CrossAttention,
+        "padding_of_a_memory_changes_nothing",
     ),
 )
 

@@ -9,13 +9,16 @@ import numpy as np
 import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
+from npformer.core.state import State
 from npformer.mixers import MIXERS, AveragingMixer, BlockwiseAttention, MixerSettings
 from npformer.models import EncoderBlock
 from npformer.museum.mixers import RIGHT, AttentionBy
 from npformer.museum.probes import N_HEADS, WIDTH, small
+from npformer.pipelines.text_writer import windows
 from npformer.proof.cases.case import SEEDED
 from npformer.proof.gradcheck import GradcheckReport
 
+CAUSAL = ("attention", "dense_synthesizer", "identity", "gated_convolution", "state_space")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -121,6 +124,20 @@ HEALTHY = {
     ],
     "no_bare_except": lambda: [files("npformer", "tests", "examples", "benchmarks")],
     "cupy_is_imported_in_one_place": lambda: [files("npformer")],
+    "a_causal_mixer_sees_no_later_token": lambda: [
+        kind for kind in (MIXERS[name] for name in CAUSAL) if isinstance(kind, type)
+    ],
+    "each_label_is_the_next_token": lambda: [windows],
+    "positions_go_on_behind_a_cache": lambda: [L.Positions],
+    "a_query_behind_a_cache_sees_all_of_it": lambda: [
+        F.scaled_dot_product_attention,
+        F.blockwise_attention,
+    ],
+    "a_state_follows_its_beams": lambda: [State],
+    "padding_of_a_memory_changes_nothing": lambda: [
+        L.CrossAttention,
+        L.BlockwiseCrossAttention,
+    ],
     "gradients_are_checked_in_earnest": lambda: [files("tests", "examples", "npformer")],
 }
 """Name of an invariant -> () -> things that must pass it."""

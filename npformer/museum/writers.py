@@ -1,0 +1,105 @@
+"""Bugs of models that write: leaks, caches, beams, and memories with padding."""
+
+# ruff: noqa: D102 -- documented in Layer and State
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from npformer import functional as F
+from npformer.core import Array, Context, Gradients, Seed
+from npformer.core.state import State
+from npformer.layers import CrossAttention, Positions
+from npformer.mixers import Attention, MixerSettings
+
+
+class AttentionThatForgetsItIsCausal(Attention):
+    """Attention of a decoder is built without its causal mask.
+
+    Who: The authors of several small GPTs: minGPT's issue 75 and nanoGPT's issue 331 ask why the
+    loss is near zero and the text is nonsense.
+    Why: Token t sees token t + 1, which it should predict, and copies it.
+    Cost: The loss falls as never before, and what the model writes means nothing: there the token
+    to copy does not exist yet.
+    Caught: Changing a later token and looking at earlier outputs. Running freely. Not the loss.
+    """
+
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        given = settings.only("memory", "initializer", "attention_dropout")
+        given.pop("memory")
+        return cls(settings.d_model, settings.n_heads, seed=seed, dtype=dtype, **given)
+
+
+def windows_that_are_not_shifted(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """The label of a token is the token itself, and not the next one.
+
+    Who: Someone who cuts inputs and labels out of a text with the same slice. The decoder of
+    lsdefine/attention-is-all-you-need-keras has issue 6 about it.
+    Why: A language model learns p(next token | tokens so far). The token itself is among those.
+    Cost: The loss goes to 0 in some steps, and the model says each token again.
+    Caught: Labels that are compared with the text. Generating a few tokens.
+    """
+    n = (len(ids) - 1) // length
+    x = ids[: n * length].reshape(n, length)
+    return x, x.copy()
+
+
+class PositionsThatStartAgain(Positions):
+    """With a cache, every new token stands at position 0.
+
+    Who: Someone who adds a cache to a model that works: x is now one token, and its length 1.
+    Why: The table is read from row 0 to the length of x; the tokens of the cache are not in x.
+    Cost: The first token is right, and the others are those of a text that begins again and again.
+    Caught: One pass over everything beside token by token. No gradient check: training has no
+    cache.
+    """
+
+    def behind(self, x: Array, begin: Any) -> Array:
+        return x + self.table.value[: self.length_of(x)]
+
+
+def attention_with_the_mask_at_the_wrong_end(
+    query: Array, key: Array, value: Array, *, causal: bool = False, begin: int = 0
+) -> tuple[Array, Any]:
+    """With a cache, the causal mask lets a new query see the first keys alone.
+
+    Who: PyTorch's `is_causal` has it for queries and keys of different lengths, and so had npformer.
+    Why: Query i stands at position begin + i. A mask that begins at the top left lets it see the
+    keys 0 to i, with one query key 0.
+    Cost: With a cache the model sees its first token and nothing else, and writes one word again
+    and again. Training is not concerned.
+    Caught: The last query alone, with all keys, beside the last row of the whole pass.
+    """
+    return F.scaled_dot_product_attention(query, key, value, causal=causal)
+
+
+class StateThatKeepsItsRows(State):
+    """A cache is not reordered with its beams.
+
+    Who: Someone who writes beam search on top of a cache for greedy search.
+    Why: After a step, beam 0 may go on from beam 2. Its tokens are copied, and its keys and values
+    are still those of the old beam 0.
+    Cost: Worse translations than with one beam, and no error. With one beam all is right.
+    Caught: A search with a cache beside one without.
+    """
+
+    def of_rows(self, rows: Any) -> State:
+        return self
+
+
+class CrossAttentionThatReadsPadding(CrossAttention):
+    """Cross-attention attends to the padding of its memory.
+
+    Who: Someone who has a mask for the target, and forgets that the source is padded, too.
+    Why: Keys at padding are vectors like any others, and get a share of the weights.
+    Cost: A sentence is translated in another way when a longer one stands beside it.
+    Caught: A source alone, beside the same one with padding. No gradient check.
+    """
+
+    def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
+        return super().forward(x, memory, replace(context, memory_padding=None))
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
+        return super().backward(dy, cache, gradients)
