@@ -25,6 +25,11 @@ NAMES = (
     "adam_update",
     "own_mixer",
     "broken_model",
+    "cross_attention_backward",
+    "causal_mask",
+    "cached_step",
+    "sampling",
+    "beam_search",
 )
 
 

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.core.inputs import TwoInputLayer
 from npformer.core.state import State, States
 from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout, LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
@@ -71,6 +72,7 @@ class DecoderBlock(EncoderBlock):
     """
 
     n_inputs = 2
+    __call__ = TwoInputLayer.__call__  # type: ignore[assignment]
 
     def __init__(
         self,

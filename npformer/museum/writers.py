@@ -65,7 +65,7 @@ def attention_with_the_mask_at_the_wrong_end(
 ) -> tuple[Array, Any]:
     """With a cache, the causal mask lets a new query see the first keys alone.
 
-    Who: PyTorch's `is_causal` has it for queries and keys of different lengths, and so had npformer.
+    Who: PyTorch's `is_causal` has it for queries and keys of different lengths; npformer had it.
     Why: Query i stands at position begin + i. A mask that begins at the top left lets it see the
     keys 0 to i, with one query key 0.
     Cost: With a cache the model sees its first token and nothing else, and writes one word again

@@ -54,17 +54,17 @@ def answer(place, name, text):
 
 def test_from_start_to_check(prints, tmp_path):
     place = tmp_path / "mine"
-    assert f"19 files written to {place}" in prints("start", place)
+    assert f"24 files written to {place}" in prints("start", place)
     out = prints("check", place, status=1)
-    assert len(re.findall(r"^\d\d_\w+ +not begun$", out, re.MULTILINE)) == 19
-    assert "0 of 19 are right. Next: 01_linear_backward" in out
+    assert len(re.findall(r"^\d\d_\w+ +not begun$", out, re.MULTILINE)) == 24
+    assert "0 of 24 are right. Next: 01_linear_backward" in out
     for name in ("linear_backward", "relu_backward"):
         answer(place, name, exercise(name).solution)
     answer(place, "softmax_backward", with_body("softmax_backward", "return y * dy"))
     out = prints("check", place, status=1)
     assert re.search(r"^01_linear_backward +right$", out, re.MULTILINE)
     assert re.search(r"^05_softmax_backward +wrong: dx: the dependence through", out, re.MULTILINE)
-    assert "2 of 19 are right. Next: 02_conv1d_backward" in out
+    assert "2 of 24 are right. Next: 02_conv1d_backward" in out
     assert prints("check", place, "01_linear_backward.py") == "01_linear_backward  right\n"
 
 
@@ -74,7 +74,7 @@ def test_a_file_that_is_gone_is_named(prints, begun):
 
 
 def test_notebooks_are_marked_likewise(prints, tmp_path):
-    assert "19 files written" in prints("start", tmp_path, "--notebooks")
+    assert "24 files written" in prints("start", tmp_path, "--notebooks")
     path = tmp_path / "03_relu_backward.ipynb"
     for body, status, said in [
         ("return dy * (x > 0)", 0, "03_relu_backward.ipynb right"),
