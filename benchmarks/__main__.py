@@ -21,7 +21,7 @@ BENCHMARKS = {
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "writing": "generated tokens, copying and reversing beside PyTorch (5 minutes)",
     "shakespeare": "a language model of characters beside PyTorch (5 minutes; takes a file)",
-    "pronunciations": "words to phones beside PyTorch, three seeds (90 minutes; takes a file)",
+    "pronunciations": "words to phones beside PyTorch, three seeds (40 minutes; takes a file)",
     "translating": "training steps of encoder-decoders beside PyTorch (4 minutes)",
     "texts": "TextClassifier without tuning against a bag of words (minutes; see `texts --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",

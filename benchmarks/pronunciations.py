@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from benchmarks.decoders import Training, both, ratio_of, train_both, versions
+from benchmarks.decoders import Training, both, train_both, versions
 from benchmarks.results_files import write
 from benchmarks.timing import significant
 from npformer.core import cores
@@ -22,7 +22,7 @@ from npformer.data.tables import read_table
 SIZES = 128, 3, 4, 512
 """d_model, layers on each side, heads, d_ff."""
 
-BATCH, STEPS, SEEDS, WARM_UP = 128, 10_000, 3, 400
+BATCH, STEPS, SEEDS, WARM_UP = 128, 3000, 3, 400
 HELD_OUT = 0.05
 """The share of words that nobody trains on, with all their pronunciations."""
 
@@ -138,19 +138,19 @@ class Words:
 
 
 def of_seed(words, seed, steps, threads=None):
-    """Train both sides once; return what they write right, and the ratio of their steps."""
+    """Train both sides once; return what they write right."""
     recipe = Recipe(words.source, words.target, words.vocabs, steps, seed)
     longest = words.target.shape[1] - 1
     with both(recipe, threads) as sides:
-        taken = train_both(*sides, steps, TURN)
+        train_both(*sides, steps, TURN)
         found = {}
-        for who, side in zip(taken, sides, strict=True):
+        for who, side in zip(("npformer", "PyTorch"), sides, strict=True):
             written = []
             for start in range(0, len(words.unseen), AT_ONCE):
                 source = shortened(words.unseen[start : start + AT_ONCE])
                 written += side.call("written", source, longest)
             found[who] = significant(right(written, words.allowed))
-        return found | {"ratio": ratio_of(taken), "shared_by": sides[0].call("shared_by")}
+        return found
 
 
 def run(options):
@@ -163,7 +163,7 @@ def run(options):
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--steps", type=int, default=STEPS, help="with fewer, nothing is written")
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N")
-    parser.add_argument("--threads", type=int, help="of each side; nothing is written")
+    parser.add_argument("--threads", type=int, help="of each side; all cores if left out")
     chosen = parser.parse_args(options)
     if not Path(chosen.file).is_file():
         parser.error(f"there is no file {chosen.file}; expected a table of words and phones")
@@ -175,24 +175,19 @@ def run(options):
         figures[f"seed {seed}"] = of_seed(words, seed, chosen.steps, chosen.threads)
         print(f"seed {seed}: {figures[f'seed {seed}']}", flush=True)
     print(table(figures))
-    if chosen.threads or chosen.steps < STEPS or chosen.seeds < SEEDS:
-        print("Not written: only a run of all steps and seeds, on all cores, is.")
+    if chosen.steps < STEPS or chosen.seeds < SEEDS:
+        print("Not written: only a run of all steps and seeds is.")
         return
     write("pronunciations", figures, f"{table(figures)}\n\n{HOW}", **versions())
 
 
 def table(figures):
     """Return a row for each seed, and one for their mean."""
-    lines = ["| exactly right | npformer | PyTorch | step, / PyTorch's |", "|---|---:|---:|---:|"]
-    columns = "npformer", "PyTorch", "ratio"
-    for name, each in figures.items():
-        lines.append(
-            f"| {name} | {each['npformer']:.3f} | {each['PyTorch']:.3f} | {each['ratio']} |"
-        )
-    ours, theirs, ratio = (
-        statistics.mean(each[column] for each in figures.values()) for column in columns
-    )
-    lines.append(f"| mean | {ours:.3f} | {theirs:.3f} | {ratio:.2f} |")
+    lines = ["| exactly right | npformer | PyTorch |", "|---|---:|---:|"]
+    rows = list(figures.values())
+    mean = {who: statistics.mean(row[who] for row in rows) for who in rows[0]}
+    for name, each in (*figures.items(), ("mean", mean)):
+        lines.append(f"| {name} | {each['npformer']:.3f} | {each['PyTorch']:.3f} |")
     return "\n".join(lines)
 
 
@@ -202,6 +197,6 @@ HOW = (
     f"{STEPS:,} steps of {BATCH} pairs; d_model 128, 3 layers on each side, 4 heads, d_ff 512, "
     "pre-norm, relu, no dropout; Adam 0.9, 0.98, lr 0.001 after "
     f"{WARM_UP} steps, cosine to a hundredth, gradients clipped at 1. PyTorch is eager "
-    "torch.nn.Transformer, and begins with the same weights and takes the same batches. "
-    f"{TURN} steps in turn, {cores()} threads each."
+    "torch.nn.Transformer, and begins with the same weights and takes the same batches. How long "
+    "such steps take: `python -m benchmarks translating`."
 )
