@@ -16,7 +16,6 @@ import npformer as nf
 from benchmarks.decoders import Training, both, train_both, versions
 from benchmarks.results_files import write
 from benchmarks.timing import significant
-from npformer.core import cores
 from npformer.data.tables import read_table
 
 SIZES = 128, 3, 4, 512
