@@ -26,8 +26,8 @@ BUDGET: dict[str, int] = {
     "core": 1624,
     "data": 1117,
     "distributed": 336,
-    "engine": 3037,
-    "exercises": 2500,
+    "engine": 3044,
+    "exercises": 2868,
     "functional": 1032,
     "generation": 207,
     "inspection": 483,
@@ -35,7 +35,7 @@ BUDGET: dict[str, int] = {
     "layers": 510,
     "losses": 177,
     "mixers": 924,
-    "models": 863,
+    "models": 864,
     "museum": 787,
     "optim": 462,
     "pipelines": 1345,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 25_817
+IN_ALL = 26_193
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -4,13 +4,22 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Parameter
 from npformer.engine.context import as_engine_context
-from npformer.engine.twin_classes import TABLE, Child, Fast, FirstChild, Saved, is_exactly
+from npformer.engine.twin_classes import (
+    TABLE,
+    Child,
+    Fast,
+    FirstChild,
+    Saved,
+    has_own_pass,
+    is_exactly,
+)
 from npformer.layers import (
     GELU,
     Conv1d,
     Linear,
     PositionwiseFeedForward,
     ReLU,
+    SiLU,
     Tanh,
     TiedOutput,
 )
@@ -144,13 +153,15 @@ class FastFeedForward(Fast, PositionwiseFeedForward):
         return None if parameters is None or activation is None else (parameters, activation)
 
 
+NAMES: dict[type, str] = {ReLU: "relu", SiLU: "silu", Tanh: "tanh"}
+"""Of activations without settings, for kernels."""
+
+
 def kernel_of_activation(layer: Any) -> str | None:
     """Return the name of a plain activation for kernels; None for any other layer."""
     if is_exactly(layer, GELU):
         return {"none": "gelu", "tanh": "gelu_tanh"}.get(layer.approximate)
-    if is_exactly(layer, ReLU):
-        return "relu"
-    return "tanh" if is_exactly(layer, Tanh) else None
+    return None if has_own_pass(layer) else NAMES.get(type(layer))
 
 
 TABLE.add(TiedOutput, FastTiedOutput)

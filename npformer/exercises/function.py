@@ -60,7 +60,7 @@ class Function:
         problems = [
             fault_of(
                 name,
-                np.array(got[i]) if isinstance(got[i], list | tuple) else got[i],
+                as_array(got[i]),
                 right[i],
                 variants=[
                     (says, found[i]) for says, found in variants if not same(found[i], right[i])
@@ -78,3 +78,11 @@ class Function:
 
     def _tuple(self, found: Any) -> tuple[Any, ...]:
         return found if len(self.returns) > 1 else (found,)
+
+
+def as_array(found: Any) -> Any:
+    """Return a list of numbers as an array, and anything else as it is."""
+    try:
+        return np.array(found) if isinstance(found, list | tuple) else found
+    except ValueError:  # lists of different lengths in it
+        return found

@@ -310,6 +310,102 @@ WRONG = [
         """,
         ["adam_update changed the m that came in"],
     ),
+    (
+        "cross_attention_backward",
+        """
+        dQ, dK, dV = attend_backward(dy @ Wo.T, attend_cache)
+        product = lambda a, d: np.einsum("bli,blo->io", a, d)
+        dWs = product(x, dQ), product(memory, dK), product(memory, dV), product(taken, dy)
+        return dQ @ Wq.T, dV @ Wv.T, *dWs
+        """,
+        ["dmemory: the memory is used twice, and the way through the keys", "right: dx"],
+    ),
+    (
+        "cross_attention_backward",
+        """
+        dQ, dK, dV = attend_backward(dy, attend_cache)
+        product = lambda a, d: np.einsum("bli,blo->io", a, d)
+        dWs = product(x, dQ), product(memory, dK), product(memory, dV), product(taken, dy)
+        return dQ @ Wq.T, dK @ Wk.T + dV @ Wv.T, *dWs
+        """,
+        ["dx: the last product is left out", "right: dWo"],
+    ),
+    (
+        "causal_mask",
+        "return np.tril(np.ones((n_queries, n_keys), bool))",
+        ["right for four tokens without a cache; but for one query behind", "top left"],
+    ),
+    (
+        "causal_mask",
+        "return np.triu(np.ones((n_queries, n_keys), bool), begin)",
+        ["mask: it is turned round"],
+    ),
+    (
+        "cached_step",
+        """
+        scores = np.append(keys @ (x @ Wq), (x @ Wk) @ (x @ Wq)) / math.sqrt(len(x))
+        weights = np.exp(scores)
+        keys, values = np.vstack([keys, x @ Wk]), np.vstack([values, x @ Wv])
+        return (weights / weights.sum()) @ values
+        """,
+        ["cached_step returned a ndarray; expected a tuple: y, keys, values"],
+    ),
+    (
+        "cached_step",
+        """
+        keys, values = np.vstack([keys, x @ Wk]), np.vstack([values, x @ Wv])
+        weights = np.exp(keys @ (x @ Wq))
+        return (weights / weights.sum()) @ values, keys, values
+        """,
+        ["y: the scores are not divided by sqrt(d)"],
+    ),
+    (
+        "sampling",
+        """
+        p = softmax(logits / temperature)
+        order = np.argsort(-p)
+        if top_k is not None:
+            p[order[top_k:]] = 0.0
+        if top_p is not None:
+            p[order[np.cumsum(p[order]) > top_p]] = 0.0
+        return p / p.sum()
+        """,
+        ["right for temperature 1, and temperature 0.5, and top_k of 3; but for top_p"],
+    ),
+    (
+        "sampling",
+        """
+        z = logits / temperature
+        if top_k is not None:
+            z = np.where(z >= np.sort(z)[-top_k], z, 0.0)
+        p = softmax(z)
+        return p / p.sum()
+        """,
+        ["right for temperature 1, and temperature 0.5; but for top_k of 3:", "the distribution"],
+    ),
+    (
+        "beam_search",
+        """
+        tokens = []
+        for _ in range(n):
+            tokens.append(int(follow(tokens).argmax()))
+        return tokens
+        """,
+        ["right for one beam, which is greedy; but for two beams:", "the sequence"],
+    ),
+    (
+        "beam_search",
+        """
+        live = [(0.0, [])]
+        for _ in range(n):
+            live = [
+                max((log_p + more, [*tokens, token]) for token, more in enumerate(follow(tokens)))
+                for log_p, tokens in live
+            ]
+        return live[0]
+        """,
+        ["the sequence is a tuple; expected an array"],
+    ),
 ]
 
 MIXER = '''

@@ -139,7 +139,7 @@ def test_list_names_all(prints):
         ("check {} softmax_backwards", "Did you mean 'softmax_backward'?"),
         ("check {} --seconds 0", "--seconds is 0.0; expected"),
         ("hint {}", "the following arguments are required: NAME"),
-        ("hint {} 20", "no exercise is called '20'"),
+        ("hint {} 30", "no exercise is called '30'"),
         ("hint {}/empty 1", "holds no exercises"),
         ("solution", "the following arguments are required: NAME"),
         ("solution linear", "no exercise is called 'linear'"),

@@ -82,7 +82,7 @@ def test_an_exercise_has_many_names(word):
     ("word", "expected"),
     [
         ("sofmax_backward", "Did you mean 'softmax_backward'"),
-        ("20", "`npformer exercises list` names all"),
+        ("30", "`npformer exercises list` names all"),
         ("0", "`npformer exercises list` names all"),
         ("06_softmax_backward", "no exercise is called '06_softmax_backward'"),
     ],

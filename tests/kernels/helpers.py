@@ -121,6 +121,7 @@ ACTIVATIONS = {
     "relu": (F.relu, F.relu_backward, {}),
     "gelu": (F.gelu, F.gelu_backward, {}),
     "gelu_tanh": (F.gelu, F.gelu_backward, {"approximate": "tanh"}),
+    "silu": (F.silu, F.silu_backward, {}),
     "tanh": (F.tanh, F.tanh_backward, {}),
 }
 """Pairs and options, by the names of kernels."""

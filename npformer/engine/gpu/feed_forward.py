@@ -14,7 +14,7 @@ FEED_FORWARD = Source("feed_forward")
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """activation(x W1 + b1) W2 + b2, for "relu", "gelu", "gelu_tanh" or "tanh".
+    """activation(x W1 + b1) W2 + b2, for "relu", "gelu", "gelu_tanh", "silu" or "tanh".
 
     Replaces `functional.linear` twice and the activation's pair. The derivative is written over the
     pre-activation, which leaves one multiplication to the backward pass.

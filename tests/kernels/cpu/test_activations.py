@@ -102,7 +102,10 @@ def test_huge_x_gives_what_the_pair_gives(name):
     x = np.concatenate([huge, -huge])
     with np.errstate(over="ignore", invalid="ignore"):
         (y, derivative), (exact, exact_derivative) = in_place(name, x), by_pair(name, x)
-    np.testing.assert_array_equal(y, exact)
+    if name == "silu":  # -20 e^-20 is not 0 yet, as it is for the others
+        np.testing.assert_allclose(y, exact, rtol=0, atol=1e-13)
+    else:
+        np.testing.assert_array_equal(y, exact)
     np.testing.assert_allclose(derivative, exact_derivative, rtol=0, atol=1e-7)
     if name != "gelu_tanh":  # in whose pair infinity meets 0, once x^2 overflows
         np.testing.assert_allclose(derivative, (x > 0.0) & (name != "tanh"), rtol=0, atol=1e-7)

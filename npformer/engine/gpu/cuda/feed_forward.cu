@@ -31,6 +31,14 @@ struct GeluTanh {
     }
 };
 
+struct Silu {
+    __device__ static real value(real z, real& derivative) {
+        const real s = real(1) / (real(1) + exp(-z));  // exp may overflow: s is then 0
+        derivative = s + z * (s * (real(1) - s));
+        return z * s;
+    }
+};
+
 struct Tanh {
     __device__ static real value(real z, real& derivative) {
         const real y = tanh(z);
@@ -73,6 +81,12 @@ extern "C" __global__ void bias_gelu_tanh(
     real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
     index_t keep) {
     bias_activation<GeluTanh>(before, bias, hidden, rows, width, rows_of_group, keep);
+}
+
+extern "C" __global__ void bias_silu(
+    real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
+    index_t keep) {
+    bias_activation<Silu>(before, bias, hidden, rows, width, rows_of_group, keep);
 }
 
 extern "C" __global__ void bias_tanh(
