@@ -21,7 +21,7 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "__init__": 69,
+    "__init__": 85,
     "__main__": 1,
     "core": 1624,
     "data": 1117,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
     "models": 864,
     "museum": 787,
     "optim": 462,
-    "pipelines": 1345,
+    "pipelines": 1346,
     "proof": 1280,
     "reporting": 882,
     "sklearn": 630,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_193
+IN_ALL = 26_210
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -19,7 +19,6 @@ from npformer.pipelines.raw_report import settings_of_report
 from npformer.pipelines.scores import Scores, scores_of
 from npformer.pipelines.split import stratified
 from npformer.pipelines.training_settings import check_without_validation, filled
-from npformer.reporting import report
 from npformer.trainable import SequenceClassifier
 from npformer.training import Data
 
@@ -234,6 +233,8 @@ class RawClassifier(RawModel):
         It begins with the scores and, `beside` them, those of others, by name; of an ensemble it
         shows each member. `more` are arguments of `npformer.report`, such as `samples`.
         """
+        from npformer.reporting import report  # when needed
+
         y = self.names.numbers(labels)
         scores = scores or self.evaluate(samples, labels)
         models = {f"member {i + 1}": model for i, model in enumerate(self.models)}

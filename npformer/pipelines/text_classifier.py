@@ -6,12 +6,11 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from npformer.core import checks, described
-from npformer.interop import PretrainedEncoder, from_pretrained
 from npformer.models import EncoderConfig
 from npformer.pipelines import text_defaults
 from npformer.pipelines.fitting_mixers import usual_pooling, usual_positions
@@ -19,6 +18,9 @@ from npformer.pipelines.raw_classifier import RawClassifier
 from npformer.text import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
 from npformer.text.tokenizer import checked_texts
 from npformer.trainable import SequenceClassifier
+
+if TYPE_CHECKING:
+    from npformer.interop import PretrainedEncoder
 
 
 class TextClassifier(RawClassifier):
@@ -124,10 +126,12 @@ class TextClassifier(RawClassifier):
                     "pretrained is given together with config, a tokenizer, its settings or "
                     "max_len, which the folder decides; expected only pretrained"
                 )
+            from npformer import interop  # when needed
+
             if isinstance(pretrained, str | os.PathLike):
-                pretrained = from_pretrained(pretrained)
-            checks.instance("pretrained", pretrained, PretrainedEncoder)
-            assert isinstance(pretrained, PretrainedEncoder)
+                pretrained = interop.from_pretrained(pretrained)
+            checks.instance("pretrained", pretrained, interop.PretrainedEncoder)
+            assert isinstance(pretrained, interop.PretrainedEncoder)
             self.pretrained = pretrained
             tokenizer, self.dtype = pretrained.tokenizer, pretrained.encoder.dtype
         self._given = tokenizer

@@ -17,8 +17,6 @@ from npformer.pipelines.pair_split import parted_by_source
 from npformer.pipelines.raw_model import RawModel, check_training
 from npformer.pipelines.training_settings import check_without_validation, filled
 from npformer.pipelines.translations import Translations, translations_of
-from npformer.reporting.attention_maps import Written, written_report
-from npformer.reporting.report import chosen_samples
 from npformer.text import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.text.tokenizer import checked_texts, padded
 from npformer.trainable import EncoderDecoder
@@ -244,6 +242,9 @@ class TextTranslator(RawModel):
 
         `samples` is how many of the sources are shown, or which; `targets` are what is right.
         """
+        from npformer.reporting.attention_maps import Written, written_report  # when needed
+        from npformer.reporting.report import chosen_samples
+
         listed = checked_texts(sources, "sources")
         shown = []
         source, target = self.tokenizers

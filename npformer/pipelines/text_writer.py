@@ -17,8 +17,6 @@ from npformer.models import EncoderConfig
 from npformer.pipelines import writing_defaults as usual
 from npformer.pipelines.raw_model import RawModel, check_training
 from npformer.pipelines.training_settings import check_without_validation, filled
-from npformer.reporting.attention_maps import Written, written_report
-from npformer.reporting.report import chosen_samples
 from npformer.text import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.trainable import LanguageModel
 from npformer.training import evaluate
@@ -214,6 +212,9 @@ class TextWriter(RawModel):
 
         `samples` is how many windows of the text are shown, or which.
         """
+        from npformer.reporting.attention_maps import Written, written_report  # when needed
+        from npformer.reporting.report import chosen_samples
+
         rows, _ = windows(self.ids("text", self._checked("text", text)), LONGEST_SHOWN)
         shown = [
             Written(f"Window {i}", rows[i : i + 1], (self.of_tokenizer.tokens(rows[i].tolist()),))

@@ -1,4 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs, disable-error-code=var-annotated
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=var-annotated
 """Beam search for the likeliest sequence of n tokens.
 
 `follow(tokens)` is the model: it takes a list of tokens, empty at first, and returns the log
