@@ -29,6 +29,7 @@ PARTS = {
     "steps": times.steps,
     **{f"causal {model}": partial(in_a_gpt.causal, model) for model in in_a_gpt.MODELS},
     **{f"gpt {model}": partial(gpts.gpt, model) for model in gpts.MODELS},
+    "costs": gpts.costs,
     **{f"fourier {task}": partial(fourier.settings, task) for task in fourier.OF_TASK},
 }
 """What is run. Parts with the same first word make one table."""
@@ -42,6 +43,7 @@ ABOUT = {
     "steps": "the time of a training step with three mixers",
     "causal": "Fourier mixing, causal mixers and causal attention on two tasks",
     "gpt": "mixers that do not look ahead, on three tasks and on plays",
+    "costs": "their times of a step and of a token, and the bytes of their states",
     "fourier": "Fourier mixing and attention, one setting changed at a time",
 }
 
@@ -55,6 +57,7 @@ TABLES = {
     "questions steps": times.steps_table,
     "questions causal": in_a_gpt.causal_table,
     "questions gpt": gpts.gpt_table,
+    "questions costs": gpts.costs_table,
     "questions fourier": fourier.settings_table,
 }
 """What makes a table of figures, by the name of its place in a page."""

@@ -1,14 +1,16 @@
 """What takes the place of attention in a GPT: tasks, a text, times, and what has to be kept."""
 
 import gzip
-import time
+import statistics
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 
 import numpy as np
 
 import npformer as nf
 from benchmarks.questions_training import EPOCHS, fitted
+from benchmarks.timing import interleave, significant, timed
 from npformer.pipelines.ngrams import ngram_loss
 from npformer.tools.recipes import RECIPES
 
@@ -24,7 +26,7 @@ MODELS = (
 TASKS = ("recall", "pointer", "parity")
 WIDTH, LENGTH, LONG = 128, 64, 512
 TOKENS = 1_000_000
-NEW, TIMES = 64, 5
+NEW, VOCAB = 64, 65
 
 
 def gpt(name, say):
@@ -52,27 +54,16 @@ def plays():
 
 
 def _text(mixer):
-    """Return the loss of the plays, and the times of a step and of a token."""
+    """Return the loss of the plays."""
     train, test = plays()
-    config = {"mixer": mixer, "d_model": WIDTH, "max_len": LENGTH, **_layers(mixer)}
-    writer = nf.TextWriter(config, seed=0)
+    writer = nf.TextWriter(_sizes(mixer), seed=0)
     writer.fit(train[:TOKENS], epochs=1, workers=1, progress=False)
-    times = []
-    for _ in range(TIMES):
-        began = time.perf_counter()
-        writer.model.generate(np.zeros(1, dtype=int), NEW - 1, temperature=0)
-        times.append((time.perf_counter() - began) / (NEW - 1))
-    long = nf.LanguageModel(replace(writer.model.config, max_len=LONG), 5)
-    return {
-        "nats": writer.evaluate(test).nats,
-        "step": sum(writer.history.seconds) / len(range(0, TOKENS, 32 * LENGTH)),
-        "token": float(np.median(times)),
-        "bytes": [writer.model.state_bytes(LENGTH), long.state_bytes(LONG)],
-    }
+    return {"nats": writer.evaluate(test).nats}
 
 
-def _layers(mixer):
-    return {"n_layers": 4, "mixer": mixer * 2} if isinstance(mixer, tuple) else {"n_layers": 4}
+def _sizes(mixer):
+    several = {"mixer": mixer * 2} if isinstance(mixer, tuple) else {"mixer": mixer}
+    return {"d_model": WIDTH, "n_layers": 4, "max_len": LENGTH, **several}
 
 
 def gpt_table(found):
@@ -80,14 +71,72 @@ def gpt_table(found):
     train, test = plays()
     counted = ngram_loss(train[:TOKENS], test, 5)
     lines = [
-        "| mixer | recall | pointer | parity | plays, nats a character | ms a step | ms a token "
-        f"| state of {LENGTH} tokens, KiB | of {LONG} |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| mixer | recall | pointer | parity | plays, nats a character |",
+        "|---|---:|---:|---:|---:|",
     ]
     for each in found:
-        cells = [f"{each[task]:.3f}" for task in TASKS]
-        cells += [f"{each['nats']:.3f}", f"{each['step'] * 1e3:.0f}", f"{each['token'] * 1e3:.2f}"]
+        cells = [f"{each[figure]:.3f}" for figure in (*TASKS, "nats")]
+        lines.append(f"| {each['model'].replace(',', ', ')} | {' | '.join(cells)} |")
+    lines.append(f"| n-grams of order 5 | | | | {counted:.3f} |")
+    return "\n".join(lines)
+
+
+# What they cost -----------------------------------------------------------------------------------
+
+
+def costs(say):
+    """Return times of a step and of a token, beside attention's, and bytes of a state."""
+    models = {}
+    for name in MODELS:
+        config = nf.EncoderConfig(
+            **_sizes(tuple(name.split(",")) if "," in name else name), norm="pre", causal=True
+        )
+        models[name] = nf.LanguageModel(replace(config, max_len=LONG), VOCAB, seed=0)
+    of_steps = _medians({name: _step(model) for name, model in models.items()})
+    of_tokens = _medians({name: _tokens(model) for name, model in models.items()})
+    found = []
+    for name, model in models.items():
+        found.append(
+            {
+                "model": name,
+                "step": significant(of_steps[name] / of_steps["attention"]),
+                "token": significant(of_tokens[name] / of_tokens["attention"]),
+                "bytes": [model.state_bytes(length) for length in (LENGTH, LONG)],
+            }
+        )
+        say(found[-1])
+    return found
+
+
+def _medians(turns):
+    timings = {name: partial(timed, turn) for name, turn in turns.items()}
+    taken = interleave(timings, seconds=20.0, least=5, most=15)
+    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+
+
+def _step(model):
+    adam = nf.Adam(model.parameters(), lr=1e-4)
+    x, y = np.random.default_rng(0).integers(VOCAB, size=(2, 32, LENGTH))
+
+    def step():
+        adam.step(model.loss_and_gradients(x, y, workers=1)[1])
+
+    return step
+
+
+def _tokens(model):
+    return lambda: model.generate(np.zeros(1, dtype=int), NEW, temperature=0)
+
+
+def costs_table(found):
+    """Return a row for each model."""
+    lines = [
+        f"| mixer | a step / attention's | a token / attention's | state of {LENGTH} tokens, KiB "
+        f"| of {LONG} |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for each in found:
+        cells = [f"{each['step']:.2f}", f"{each['token']:.2f}"]
         cells += [f"{size / 1024:.0f}" for size in each["bytes"]]
         lines.append(f"| {each['model'].replace(',', ', ')} | {' | '.join(cells)} |")
-    lines.append(f"| n-grams of order 5 | | | | {counted:.3f} | | | | |")
     return "\n".join(lines)
