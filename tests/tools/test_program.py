@@ -1,6 +1,7 @@
 """The program: help, mistakes on the command line, and errors that commands share."""
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import npformer as nf
 from npformer.tools.cli import evaluate
+from npformer.tools.cli.common import counted
 from npformer.tools.cli.program import make_parser
 from tests.tools.conftest import TINY, run
 
@@ -55,20 +57,39 @@ def test_version(capsys):
         ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
         (
             "train digits --epohcs 1",
-            "--epohcs is unknown to npformer train. Did you mean '--epo",
+            "npformer train: --epohcs is unknown. Did you mean '--epochs'?",
         ),
         ("predict m --probablities", "Did you mean '--probabilities'?"),
         ("train digits --epoch 1", "Did you mean '--epochs'?"),
-        ("train digits more", "more is unknown to npformer train; the usage above shows"),
+        ("train digits more", "more is unknown; npformer train --help shows what it takes"),
     ],
 )
-def test_a_mistake_shows_the_usage(words, message, capsys):
+def test_a_mistake_is_one_line(words, message, capsys):
     with pytest.raises(SystemExit) as end:
         run(*words.split())
     assert end.value.code == 2
     err = capsys.readouterr().err
     assert message in err
-    assert " ".join(["usage: npformer", *words.split()[:1]]) in err
+    assert err.startswith(" ".join(["npformer", *words.split()[:1]]) + ": ")
+    assert err.count("\n") == 1
+
+
+def test_the_help_of_train_begins_with_ten_options(capsys):
+    shown = {}
+    for flag in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as end:
+            run("train", flag)
+        assert end.value.code == 0
+        out = capsys.readouterr().out
+        shown[flag] = set(re.findall(r"^  (--[a-z-]+)", out, re.MULTILINE)) - {"--help-all"}
+        assert "npformer train book.txt" in out
+    few, every = shown["--help"], shown["--help-all"]
+    assert few < every
+    assert len(few) == 10
+    assert len(every) == sum(bool(a.option_strings) for a in COMMANDS["train"]._actions) - 2
+    with pytest.raises(SystemExit):
+        run("train", "--help")
+    assert f"{len(every) - 10} more options: npformer train --help-all" in capsys.readouterr().out
 
 
 @pytest.fixture(params=["train", "evaluate", "predict"])
@@ -121,3 +142,11 @@ def test_ctrl_c_is_one_word(trained, capsys, monkeypatch):
     monkeypatch.setattr(evaluate, "evaluate", interrupted)
     assert run("evaluate", trained) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("n", "kind", "words"),
+    [(1, "texts", "1 text"), (2000, "texts", "2,000 texts"), (1, "series", "1 series")],
+)
+def test_one_of_a_kind_is_told_as_one(n, kind, words):
+    assert counted(n, kind) == words

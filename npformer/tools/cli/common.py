@@ -10,6 +10,7 @@ from typing import Any
 
 from npformer.core import PRECISIONS, backends, get_backend, split_names
 from npformer.optim import NORMS_AND_BIASES
+from npformer.tools.cli.parser import Parser
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 TERMINATED = 143  # and for one that SIGTERM ended
@@ -40,9 +41,9 @@ def warnings_in_words(command: str) -> Iterator[None]:
 
 def add_command(
     commands: Any, name: str, run: Callable[..., int], summary: str, epilog: str = ""
-) -> argparse.ArgumentParser:
+) -> Parser:
     """Add a command, and return the parser of its options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser: Parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
@@ -93,6 +94,11 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
     text = "a module or .py file to import first, whose names can then be used; can be repeated"
     option(parser, "--plugin MODULE", f"{text} (docs/extending.md)", action="append")
     parser.set_defaults(plugin=[])
+
+
+def counted(n: int, kind: str) -> str:
+    """Return "1 text", "2 texts", "1 series"."""
+    return f"{n:,} {kind if n != 1 or kind == 'series' else kind.removesuffix('s')}"
 
 
 def one_line(text: str, most: int) -> str:

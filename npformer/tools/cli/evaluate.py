@@ -87,6 +87,6 @@ def _of_file(options: argparse.Namespace, model: RawModel) -> int:
     elif isinstance(model, RawClassifier):
         scores = model.evaluate(*part.data(), **shared)
         kind = "texts" if isinstance(model, TextClassifier) else "series"
-        print(f"{len(part):,} {kind} on {common.device_of(options)}\n{scores}\n")
+        print(f"{common.counted(len(part), kind)} on {common.device_of(options)}\n{scores}\n")
         print(worst_mistakes(scores, part, model), end="")
     return 0

@@ -121,7 +121,9 @@ def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
     if options.ranks.rank:
         return 0  # the first writes and prints
     # To stderr, because standard output is for the labels.
-    print(f"{len(result):,} samples on {common.device_of(options)}", file=sys.stderr)
+    print(
+        f"{common.counted(len(result), 'samples')} on {common.device_of(options)}", file=sys.stderr
+    )
     if options.out is not None:
         print(f"{options.out}: {result.dtype} {result.shape}")
         return 0

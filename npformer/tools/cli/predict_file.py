@@ -67,7 +67,7 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
     known = [not isinstance(each, str) or bool(each.strip()) for each in part.samples]
     labels = classifier.names.labels(found.argmax(axis=1)).tolist()
     predicted = [label if words else "" for label, words in zip(labels, known, strict=True)]
-    print(f"{len(part):,} {kind} on {common.device_of(options)}", file=sys.stderr)
+    print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         columns = columns or ({"text": part.samples} if with_texts else {"id": part.ids})
         write_whole(options.out, _table(options, classifier, columns, found, predicted))

@@ -22,6 +22,7 @@ from npformer.tools.cli import (
     train,
 )
 from npformer.tools.cli.common import INTERRUPTED, warnings_in_words
+from npformer.tools.cli.parser import Parser
 from npformer.tools.cli.ranks import check_together, only_the_first_speaks
 from npformer.tools.cli.streams import drop, forgiving, usable_streams
 from npformer.training import NonFiniteLossError
@@ -86,9 +87,9 @@ def _run(options: argparse.Namespace) -> int:
         return INTERRUPTED
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="npformer",
         description="The Transformer encoder written out by hand in NumPy.",
         epilog="npformer COMMAND --help shows its options. Begin with: npformer train digits",
@@ -100,9 +101,9 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _unknown(word: str, parser: argparse.ArgumentParser) -> str:
-    hint = checks.did_you_mean(word, re.findall(r"--[a-z-]+", parser.format_help()))
-    return f"{word} is unknown to {parser.prog}{hint or '; the usage above shows what it takes'}"
+def _unknown(word: str, parser: Parser) -> str:
+    hint = checks.did_you_mean(word, re.findall(r"--[a-z-]+", parser.whole_help()))
+    return f"{word} is unknown{hint}"
 
 
 def _explanation(error: BaseException) -> str:

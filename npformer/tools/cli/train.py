@@ -49,6 +49,12 @@ OF_THIS_CALL = (
 )
 """What the command line sets and a run does not depend on."""
 
+OFTEN = (
+    *("--text", "--label", "--source", "--target", "--mixer", "--layers", "--epochs", "--seed"),
+    *("--out", "--resume"),
+)
+"""The options that the short help shows."""
+
 MODEL_SETTINGS = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
 
 
@@ -86,6 +92,7 @@ def add_to(commands: Any) -> None:
     anew = "begin anew in the folder of an earlier run, which is kept until this one has finished"
     option(train, "--overwrite", anew, action="store_true")
     option(train, "--quiet", "no progress bar and no summary", action="store_true")
+    train.show_first(*OFTEN)
     # None means that an option was not given: a run that goes on then has what it was begun with.
     names = ("mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers")
     train.set_defaults(usual={name: train.get_default(name) for name in names})

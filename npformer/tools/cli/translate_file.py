@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, translator: TextTranslator, task: FileTask 
     )
     if options.ranks.rank:
         return 0  # the first writes and prints
-    many = f"{len(sources):,} source{'s' * (len(sources) != 1)}"
+    many = common.counted(len(sources), "sources")
     print(f"{many} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         write_whole(options.out, table_of(options, columns, {PREDICTED: found}))

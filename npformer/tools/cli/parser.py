@@ -1,0 +1,52 @@
+"""The parser of commands: a mistake is one line, and help begins with what is used most."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that may have more options than people want to read at once."""
+
+    often: tuple[str, ...] = ()
+
+    def show_first(self, *flags: str) -> None:
+        """Let --help show these options alone; --help-all shows all of them."""
+        self.often = "--help", "--help-all", *flags
+        self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
+
+    def format_help(self) -> str:
+        """Return the help: with `show_first`, that of a few options."""
+        whole = self.whole_help
+        seldom = [a for a in self._actions if a.option_strings and self._is_seldom(a)]
+        if not seldom:
+            return whole()
+        texts = [action.help for action in seldom]
+        for action in seldom:
+            action.help = argparse.SUPPRESS
+        try:
+            return f"{whole()}\n{len(seldom)} more options: {self.prog} --help-all\n"
+        finally:
+            for action, text in zip(seldom, texts, strict=True):
+                action.help = text
+
+    def whole_help(self) -> str:
+        """Return the help of all options."""
+        return super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        """Say in one line what is wrong, and end with status 2."""
+        more = "" if message.endswith("?") else f"; {self.prog} --help shows what it takes"
+        self.exit(2, f"{self.prog}: {message}{more}\n")
+
+    def _is_seldom(self, action: argparse.Action) -> bool:
+        return bool(self.often) and not {*action.option_strings} & {*self.often}
+
+
+class _HelpAll(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser: Any, *arguments: Any) -> None:
+        print(parser.whole_help(), end="")
+        parser.exit()
