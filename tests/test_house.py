@@ -45,14 +45,14 @@ BUDGET: dict[str, int] = {
     "storage": 671,
     "text": 490,
     "text_encoder": 59,
-    "tools": 2733,
+    "tools": 2736,
     "trainable": 703,
     "training": 1184,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_248
+IN_ALL = 26_251
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
