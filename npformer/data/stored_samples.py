@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Padding
+from npformer.core import Padding, checks
 from npformer.core.bar import bar
 from npformer.core.inputs import Sequences, as_given
 from npformer.data.batch import Batch
@@ -41,6 +41,14 @@ def rows_at_once(model: Any, inputs: tuple[Sequences, ...]) -> int:
     of_inputs = sum(math.prod(e.x.shape[1:]) * np.dtype(e.x.dtype).itemsize for e in inputs)
     of_row = max(of_inputs, 8 * model.numbers_returned(inputs))
     return int(max(1, min(MOST_AT_ONCE, BYTES_AT_ONCE // of_row)))
+
+
+def among(rows: slice) -> str:
+    """Return the beginning of an error about some of the samples."""
+    return (
+        f"among the samples from {rows.start} to {rows.stop - 1}, of which the first is number 0 "
+        "here: "
+    )
 
 
 class StoredSamples(Samples):
@@ -162,13 +170,8 @@ class StoredSamples(Samples):
         lengths, counts, digests, padded, note = [], [], [], [], None
         for piece in self._own_pieces():
             given = self._read(piece)
-            try:
+            with checks.saying(among(piece)):
                 batch = self._checked(*given)
-            except (TypeError, ValueError) as error:
-                raise type(error)(
-                    f"among the samples from {piece.start} to {piece.stop - 1}, of which the first "
-                    f"is number 0 here: {error}"
-                ) from error
             padded.append([each.padding is not None for each in batch.inputs])
             note = self._model.note(batch, note)
             lengths.append(batch.lengths())

@@ -114,13 +114,9 @@ def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
 
 
 def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
-    try:
+    with checks.saying("" if name == "model" else f"for the model {name!r}, "):
         samples = evaluation.checked_data(model, "data", data, model.loss)
         return samples.of_rows(slice(None))
-    except (TypeError, ValueError) as error:
-        if name == "model":
-            raise
-        raise type(error)(f"for the model {name!r}, {error}") from error
 
 
 def chosen_samples(samples: Any, n: int) -> list[int]:

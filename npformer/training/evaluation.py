@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import described, to_numpy
+from npformer.core import checks, described, to_numpy
 from npformer.core.inputs import as_given
 from npformer.data.samples import Samples
 from npformer.data.stored import is_stored
@@ -144,15 +144,13 @@ def checked_data(
     If they are in files, each rank checks its part.
     """
     inputs, y = labelled(model, name, data)
-    try:
+    with checks.saying(f"in {name}, "):
         if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
             x, mask, types = as_given(inputs)
             batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
             samples = Samples(batch, [model.note(batch)])
         else:
             samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"in {name}, {error}") from error
     if not samples.counts_for(loss).any():
         if sample_weight is not None and (samples.y is None or loss.counts(samples.y).any()):
             raise ValueError(
