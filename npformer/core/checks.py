@@ -27,15 +27,6 @@ _complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
 
 
 @contextmanager
-def saying(where: str) -> Iterator[None]:
-    """Put `where`, such as "in data, ", in front of TypeErrors and ValueErrors of the body."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{where}{error}") from error
-
-
-@contextmanager
 def _complex_allowed() -> Iterator[None]:
     """Let `floating` accept complex numbers, for `npformer.proof.complex_step` only."""
     token = _complex_step.set(True)

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Padding, checks
+from npformer.core import Padding
 from npformer.core.bar import bar
 from npformer.core.inputs import Sequences, as_given
+from npformer.core.telling import saying
 from npformer.data.batch import Batch
-from npformer.data.samples import Samples
+from npformer.data.samples import Samples, in_words
 from npformer.data.stored import is_stored, read
 from npformer.data.user_arrays import read_inputs
 from npformer.data.weights import target_weights
@@ -135,9 +136,9 @@ class StoredSamples(Samples):
         other._targets = None if self._targets is None else self._targets.of_rows(rows)
         other.lengths = None if self.lengths is None else self.lengths[rows]
         other._counts = self._counts[rows]
-        found = hashlib.sha256(f"{self.digest} {rows.dtype.str}".encode())
+        found = hashlib.sha256(f"{self.in_short} {rows.dtype.str}".encode())
         found.update(np.ascontiguousarray(rows).data)
-        other.digest = found.hexdigest()
+        other.in_short = in_words(len(rows), self._inputs, found)
         return other
 
     def pieces(self, rows: slice) -> Iterator[tuple[int, Batch]]:
@@ -170,7 +171,7 @@ class StoredSamples(Samples):
         lengths, counts, digests, padded, note = [], [], [], [], None
         for piece in self._own_pieces():
             given = self._read(piece)
-            with checks.saying(among(piece)):
+            with saying(among(piece)):
                 batch = self._checked(*given)
             padded.append([each.padding is not None for each in batch.inputs])
             note = self._model.note(batch, note)
@@ -191,7 +192,7 @@ class StoredSamples(Samples):
         self._counts = self._joined(counts, np.zeros(0))
         found = hashlib.sha256(repr(self._heads()).encode())
         found.update(b"".join(its_digests for _, _, its_digests in of_ranks))
-        self.digest = found.hexdigest()
+        self.in_short = in_words(len(self), self._inputs, found)
 
     def _own_pieces(self) -> list[slice]:
         """Return the rows that this rank looks at: pieces that do not depend on who shares them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from npformer.core import checks, to_numpy
 from npformer.core.inputs import as_given
+from npformer.core.telling import saying
 from npformer.data.stored_samples import among, rows_at_once
 from npformer.data.user_arrays import read_inputs, unlabelled
 from npformer.distributed import Communicator, as_communicator
@@ -70,7 +72,7 @@ def predict_to_file(
     with as_communicator(communicator).guard() as ranks:
         checks.instance("model", model, Model, "SequenceClassifier is one")
         path = checks.path("path", path)
-        ways = {
+        ways: dict[str, Callable[..., np.ndarray]] = {
             "probabilities": model.predict_probabilities,
             "labels": model.predict,
             "outputs": partial(model.in_batches, to_numpy),
@@ -89,7 +91,7 @@ def predict_to_file(
 
         def of_rows(rows: slice) -> np.ndarray:
             its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
-            with checks.saying(among(rows)):
+            with saying(among(rows)):
                 return predicted(its_x, its_mask, batch_size, its_types, processes)
 
         _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, described, to_numpy
+from npformer.core import described, to_numpy
 from npformer.core.inputs import as_given
+from npformer.core.telling import saying
 from npformer.data.samples import Samples
 from npformer.data.stored import is_stored
 from npformer.data.stored_samples import StoredSamples
@@ -144,7 +145,7 @@ def checked_data(
     If they are in files, each rank checks its part.
     """
     inputs, y = labelled(model, name, data)
-    with checks.saying(f"in {name}, "):
+    with saying(f"in {name}, "):
         if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
             x, mask, types = as_given(inputs)
             batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)

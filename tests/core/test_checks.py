@@ -132,15 +132,3 @@ def test_a_mask_is_boolean_and_its_error_says_which_way_round():
         checks.mask("mask", np.ones((2, 3), dtype="int64"), (2, 3))
     with pytest.raises(ValueError, match=r"mask has shape \(3, 2\); expected \(2, 3\)"):
         checks.mask("mask", np.ones((3, 2), dtype=bool), (2, 3))
-
-
-def test_an_error_says_where_and_keeps_its_kind():
-    for kind in (TypeError, ValueError, Narrower):
-        with pytest.raises(kind, match=r"^in data, x is 3$"), checks.saying("in data, "):
-            raise kind("x is 3")
-    with pytest.raises(KeyError, match=r"^'x'$"), checks.saying("in data, "):
-        raise KeyError("x")
-
-
-class Narrower(ValueError):
-    """A kind of its own."""
