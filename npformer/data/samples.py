@@ -52,7 +52,7 @@ class Samples:
         """The targets of all samples; None if tokens have them, and they stay in files."""
         return self._batch.y
 
-    @property
+    @cached_property
     def padded_lengths(self) -> tuple[int, ...]:
         """The number of tokens of a sample in each input, padding included."""
         return tuple(each.length for each in self._batch.inputs)

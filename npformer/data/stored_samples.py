@@ -85,7 +85,7 @@ class StoredSamples(Samples):
         self._ranks = ranks or Communicator()
         self._rows: np.ndarray | None = None  # of the samples of a `subset`
         self._at_once = rows_at_once(model, inputs)
-        self._padded_lengths = tuple(each.length for each in inputs)
+        self.padded_lengths = tuple(each.length for each in inputs)
         of_tokens, weights = model.targets_of is not None, sample_weight
         if weights is not None and not (of_tokens and is_stored(weights)):
             by_token = of_tokens and np.ndim(weights) > 1
@@ -117,11 +117,6 @@ class StoredSamples(Samples):
     def y(self) -> np.ndarray | None:
         """The targets of all samples, if each has one: they are in memory then."""
         return None if self._targets is None else self._targets.y
-
-    @property
-    def padded_lengths(self) -> tuple[int, ...]:
-        """The number of tokens of a sample in each input, padding included."""
-        return self._padded_lengths
 
     def of_rows(self, rows: Any) -> Batch:
         """Return some samples, read and checked: a slice, or an array of row numbers."""
@@ -185,7 +180,7 @@ class StoredSamples(Samples):
             shown.update(len(batch))
         of_ranks = self._ranks.gather((padded, note, b"".join(digests)))
         self.notes = [its_note for _, its_note, _ in of_ranks if its_note is not None]
-        none = [False] * len(self._padded_lengths)
+        none = [False] * len(self.padded_lengths)
         self._padded = np.any([none, *(row for rows, _, _ in of_ranks for row in rows)], axis=0)
         of_all = self._joined(lengths, np.zeros((0, len(none)), "int64"))
         self.lengths = of_all if self._padded.any() else None

@@ -47,9 +47,8 @@ class Checkpoints(Callback):
     _written: tuple[int, int, bool] | None = None  # `_position` of the latest checkpoint
 
     def generators(self) -> dict[str, Any]:
-        """Return the generators by name; that of dropout may be the one that shuffles."""
-        own = {} if self.dropout is self.batches.shuffle else {"dropout": self.dropout}
-        return {"shuffle": self.batches.shuffle, **own}
+        """Return the generators by name."""
+        return {"shuffle": self.batches.shuffle, "dropout": self.dropout}
 
     def begin(self, state: TrainingState, resume: bool) -> None:
         """Go on from the checkpoint in the folder, if there is one; it is an error not to want to.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import described, to_numpy
+from npformer.core import checks, described, to_numpy
 from npformer.core.inputs import as_given
 from npformer.core.telling import saying
 from npformer.data.samples import Samples
@@ -19,7 +19,7 @@ from npformer.data.user_arrays import Data, labelled
 from npformer.distributed import Communicator, as_communicator
 from npformer.losses import Loss
 from npformer.trainable import Model
-from npformer.trainable.metrics import Metric, own_metric
+from npformer.trainable.metrics import FIGURES, Metric, own_metric
 from npformer.trainable.predictions import in_batches
 
 
@@ -116,13 +116,9 @@ def measure(
         of_all = [each for of_rank in ranks.gather(answers) for each in of_rank]
         value = own_metric(metric, loss, *map(np.concatenate, zip(*of_all, strict=True)))
     figures = {name: figure(found) for name, figure in model.figures.items()}
-    by_class = {name: figures.pop(name, math.nan) for name in OF_CLASSES}
+    by_class = {name: figures.pop(name, math.nan) for name in FIGURES}
     mean = found.total / found.divisor
     return Evaluation(mean, labels=found.n, metric=value, others=figures, **by_class)
-
-
-OF_CLASSES = ("accuracy", "macro_f1", "balanced_accuracy")
-"""Figures that an `Evaluation` has as attributes."""
 
 
 def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
@@ -165,24 +161,20 @@ def checked_data(
     return samples
 
 
-def require_model(model: object) -> None:
+def require_model(model: Model) -> None:
     """Raise TypeError for other layers."""
     kind = type(model).__name__
-    if not isinstance(model, Model):
-        raise TypeError(
-            f"model is a {kind}; expected an npformer.Model, such as a SequenceClassifier, which "
-            "has a loss. Derive your layer from it (docs/extending/model.md), or write the loop "
-            "yourself: forward, a loss of npformer.functional, backward, Adam.step"
-        )
+    advice = (
+        "SequenceClassifier is one, and has a loss. Derive your layer from it "
+        "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
+        "npformer.functional, backward, Adam.step"
+    )
+    checks.instance("model", model, Model, advice)
     try:
         loss = model.loss
     except AttributeError as error:
         raise TypeError(str(error)) from None
-    if not isinstance(loss, Loss):
-        raise TypeError(
-            f"loss of {kind} is {described(loss)}; expected an object of a subclass of "
-            "npformer.losses.Loss, such as MeanSquaredError()"
-        )
+    checks.instance(f"loss of {kind}", loss, Loss, "npformer.losses.MeanSquaredError() is one")
     if model.n_inputs not in (1, 2):
         raise ValueError(f"n_inputs of {kind} is {model.n_inputs!r}; expected 1 or 2")
     if model.targets_of not in (None, *range(model.n_inputs)):

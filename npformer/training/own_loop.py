@@ -87,10 +87,8 @@ def save_checkpoint(
         raise TypeError(
             f"generators is {generators!r}; expected a dict of names and numpy.random.Generator"
         )
-    if not isinstance(history, History | None):
-        raise TypeError(
-            f"history is a {type(history).__name__}; expected the History that fit returns, or None"
-        )
+    if history is not None:
+        checks.instance("history", history, History, "fit returns one")
     if notes is not None:
         checks.plain_values("notes", notes)
     described = rebuildable(model) if type(model) in MODELS.values() else model_description(model)
