@@ -63,13 +63,8 @@ class Checkpoints(Callback):
                 f"{self.folder} holds the checkpoint of an earlier training; expected an empty "
                 "folder. Pass resume=True to go on with that training, or name another folder"
             )
-        try:
+        with folders.understood(self.folder, KeyError, TypeError, AttributeError):
             self._restore(state, stored)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(
-                f"{self.folder / folders.CHECKPOINT} does not hold the state of a training as fit "
-                f"writes it ({type(error).__name__}: {error}): was it edited?"
-            ) from error
         self._written = self._position(state)
         self._steps_before = dict(state.history.workers)
 

@@ -17,10 +17,10 @@ from npformer.data.stored import is_stored
 from npformer.data.stored_samples import StoredSamples
 from npformer.data.user_arrays import Data, labelled
 from npformer.distributed import Communicator, as_communicator
-from npformer.losses import Loss
+from npformer.losses import Loss, Measured
 from npformer.trainable import Model
 from npformer.trainable.metrics import FIGURES, Metric, own_metric
-from npformer.trainable.predictions import in_batches
+from npformer.trainable.predictions import in_batches, refuse_samples
 
 
 @dataclass(frozen=True)
@@ -96,25 +96,20 @@ def measure(
     must_be_numbers: bool = False,
 ) -> Evaluation:
     """Evaluate a model on data that have been checked, each rank a part of them."""
-    own, answers = [], []
+    own: list[tuple[Measured, Any]] = []
     for start, some in samples.pieces(ranks.shard(len(samples))):
         outputs = in_batches(model, to_numpy, some.inputs, batch_size, processes)
         wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
-        if must_be_numbers and wrong.any():
-            raise ValueError(
-                f"the outputs for sample {start + int(np.argwhere(wrong)[0, 0])} are NaN or "
-                "infinite; expected numbers. Its x holds NaN or infinity, or the weights do: "
-                "npformer.trace(model, x) shows where they begin"
-            )
+        if must_be_numbers:
+            refuse_samples(wrong, "outputs", start)
         targets: Any = [np.asarray(each) for each in some.targets()]
-        own.append(loss.measure(outputs, *targets))
-        if not isinstance(metric, str):
-            answers.append((outputs, targets[0]))
-    found = reduce(add, [each for of_rank in ranks.gather(own) for each in of_rank])
-    value = None
+        answers = None if isinstance(metric, str) else (outputs, targets[0])
+        own.append((loss.measure(outputs, *targets), answers))
+    of_all = [each for of_rank in ranks.gather(own) for each in of_rank]
+    found, value = reduce(add, [measured for measured, _ in of_all]), None
     if not isinstance(metric, str):
-        of_all = [each for of_rank in ranks.gather(answers) for each in of_rank]
-        value = own_metric(metric, loss, *map(np.concatenate, zip(*of_all, strict=True)))
+        joined = map(np.concatenate, zip(*[answers for _, answers in of_all], strict=True))
+        value = own_metric(metric, loss, *joined)
     figures = {name: figure(found) for name, figure in model.figures.items()}
     by_class = {name: figures.pop(name, math.nan) for name in FIGURES}
     mean = found.total / found.divisor

@@ -132,7 +132,7 @@ def load_checkpoint(
             "fit(checkpoint=...) or npformer.save_checkpoint wrote"
         )
     file = path / folders.CHECKPOINT
-    try:
+    with folders.understood(path, Exception):
         tensors = stored["model"].pop("tensors")
         if model is None:
             model = model_of(file, stored["model"], tensors)
@@ -147,13 +147,6 @@ def load_checkpoint(
         generators = {name: new_generator(each) for name, each in kept if "device" not in each}
         history = None if stored["history"] is None else History.from_dict(stored["history"])
         return Checkpoint(model, optimizer, generators, history, stored["notes"])
-    except CheckpointError:
-        raise
-    except Exception as error:  # a file may say anything
-        raise CheckpointError(
-            f"{file} does not hold the state of a training ({type(error).__name__}: {error}): was "
-            "it edited?"
-        ) from error
 
 
 def _schedule(file: Path, saved: str) -> Schedule:

@@ -135,7 +135,7 @@ def test_a_mask_is_boolean_and_its_error_says_which_way_round():
 
 
 def test_a_class_in_place_of_an_object_is_named():
-    with pytest.raises(TypeError, match="^x is the class dict; expected a list. Write x$"):
+    with pytest.raises(TypeError, match=r"^x is the class dict; expected a list. Write x$"):
         checks.instance("x", dict, list, "Write x")
-    with pytest.raises(TypeError, match="^x is a dict; expected a list$"):
+    with pytest.raises(TypeError, match=r"^x is a dict; expected a list$"):
         checks.instance("x", {}, list)
