@@ -23,36 +23,36 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "__init__": 69,
     "__main__": 1,
-    "core": 1624,
-    "data": 1117,
+    "core": 1638,
+    "data": 1097,
     "distributed": 336,
     "engine": 3037,
     "exercises": 2500,
     "functional": 1032,
     "generation": 207,
-    "inspection": 483,
+    "inspection": 481,
     "interop": 1749,
     "layers": 510,
     "losses": 177,
     "mixers": 924,
     "models": 863,
     "museum": 787,
-    "optim": 462,
+    "optim": 461,
     "pipelines": 1345,
     "proof": 1280,
-    "reporting": 882,
+    "reporting": 878,
     "sklearn": 630,
-    "storage": 671,
+    "storage": 678,
     "text": 490,
     "text_encoder": 59,
     "tools": 2695,
-    "trainable": 703,
-    "training": 1184,
+    "trainable": 681,
+    "training": 1140,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 25_817
+IN_ALL = 25_745
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -58,6 +58,8 @@ class TrainingState:
         The next step overwrites them. None outside of a step.
     evaluation, best_epoch : Evaluation and int, or None
         The latest evaluation on the validation data, and the best epoch so far.
+    stopping : str or None
+        The reason that was given to `stop`.
     rank, n_ranks : int
         The number of this process among those that train the model together, from 0 on, and how
         many there are: callbacks run on each of them. 0 and 1 without a communicator.
@@ -73,7 +75,7 @@ class TrainingState:
     evaluation: Evaluation | None = field(default=None, init=False)
     best_epoch: int | None = field(default=None, init=False)
     _now: Now = field(default_factory=Now, init=False)
-    stopping: str | None = field(default=None, init=False)  # the reason that was given to `stop`
+    stopping: str | None = field(default=None, init=False)
 
     epoch = property(lambda self: self._now.epoch)
     step_in_epoch = property(lambda self: self._now.step_in_epoch)

@@ -235,8 +235,8 @@ def fit(
         if batch_size > at_a_time:
             micro_batch = min(at_a_time, micro_batch or at_a_time)
         drawn = Batches(task, batch_size, way_of_batches(model, task.part, batches), rng, ranks)
-        numbers_of_steps = numbers["epochs"], clip_norm, seed
-        given = partial(settings_of, model, adam, drawn, *numbers_of_steps, micro_batch=micro_batch)
+        alike = numbers["epochs"], clip_norm, seed
+        given = partial(settings_of, model, adam, drawn, *alike, micro_batch=micro_batch)
         begin_together(ranks, model, adam, given)
         used = sharded(adam, ranks, of_user) if shard_moments else adam
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
