@@ -23,36 +23,36 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
-    "core": 1624,
-    "data": 1117,
+    "core": 1638,
+    "data": 1097,
     "distributed": 336,
     "engine": 3044,
     "exercises": 2868,
     "functional": 1032,
     "generation": 207,
-    "inspection": 483,
+    "inspection": 481,
     "interop": 1749,
     "layers": 510,
     "losses": 177,
     "mixers": 924,
     "models": 864,
     "museum": 787,
-    "optim": 462,
+    "optim": 461,
     "pipelines": 1346,
     "proof": 1280,
-    "reporting": 882,
+    "reporting": 878,
     "sklearn": 630,
-    "storage": 671,
+    "storage": 678,
     "text": 490,
     "text_encoder": 59,
-    "tools": 2736,
-    "trainable": 703,
-    "training": 1184,
+    "tools": 2735,
+    "trainable": 681,
+    "training": 1140,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_251
+IN_ALL = 26_178
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -88,6 +88,17 @@ def call_problem(
     )
 
 
+def check_takes(name: str, function: Any, n: int, what: str, expected: str) -> None:
+    """Check that a function can be called with n arguments, if its signature is known."""
+    try:
+        inspect.signature(function).bind(*(None,) * n)
+    except ValueError:  # some functions written in C have no signature
+        pass
+    except TypeError as error:
+        problem = f"{name} cannot be called with {what} ({error})"
+        raise TypeError(f"{problem}; expected {expected}") from None
+
+
 def same_definition(one: Any, other: Any) -> bool:
     """Whether two classes or functions are the same, or one definition that was run twice."""
     if one is other:

@@ -112,12 +112,10 @@ def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bo
 
 def choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Check that `value` is one of a few words."""
-    if not isinstance(value, str) or value not in (known := list(choices)):
-        known = list(choices)
-        words = ", ".join(repr(word) for word in known)
-        raise ValueError(
-            f"{name} is {value!r}; expected one of {words}{did_you_mean(value, known)}"
-        )
+    known = list(choices)
+    if not isinstance(value, str) or value not in known:
+        words = ", ".join(map(repr, known)) + did_you_mean(value, known)
+        raise ValueError(f"{name} is {value!r}; expected one of {words}")
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
@@ -158,6 +156,8 @@ def instance(name: str, value: object, kind: type, advice: str = "") -> None:
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         what = "None" if value is None else f"a {type(value).__name__}"
+        if isinstance(value, type):
+            what = f"the class {value.__name__}"
         raise TypeError(
             f"{name} is {what}; expected {article} {kind.__name__}. {advice}".rstrip(". ")
         )

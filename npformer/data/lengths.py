@@ -52,11 +52,9 @@ class LongestFirst:
     def __init__(self, inputs: tuple[Sequences, ...], batch_size: int, by_length: bool) -> None:
         self._batch, self._size = Batch(inputs), batch_size
         self._order: np.ndarray | None = None
-        padded = [each for each in inputs if each.padding is not None]
-        on_host = all(isinstance(x, np.ndarray) for x in self._batch.arrays()) and all(
-            isinstance(each.padding.mask, np.ndarray) for each in padded if each.padding
-        )
-        if by_length and padded and on_host:
+        masks = [each.mask for each in inputs if each.mask is not None]
+        on_host = all(isinstance(x, np.ndarray) for x in (*self._batch.arrays(), *masks))
+        if by_length and masks and on_host:
             self._lengths = self._batch.lengths()
             self._order = np.argsort(-self._lengths.sum(axis=1), kind="stable")
 

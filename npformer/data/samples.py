@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array
+from npformer.core.inputs import Sequences
 from npformer.data.batch import Batch
 from npformer.losses import Loss
 
@@ -51,7 +52,7 @@ class Samples:
         """The targets of all samples; None if tokens have them, and they stay in files."""
         return self._batch.y
 
-    @property
+    @cached_property
     def padded_lengths(self) -> tuple[int, ...]:
         """The number of tokens of a sample in each input, padding included."""
         return tuple(each.length for each in self._batch.inputs)
@@ -71,41 +72,20 @@ class Samples:
         return numbers(self._batch)
 
     @cached_property
-    def digest(self) -> str:
-        """A digest of all samples, and of their shapes and dtypes."""
-        found = hashlib.sha256()
-        for each in self._batch.inputs:
-            mask = None if each.padding is None else each.padding.mask
-            for array in (each.x, mask, each.types):
-                _add(found, array)
-        for array in self._batch.targets():
-            _add(found, array)
-        return found.hexdigest()
+    def in_short(self) -> str:
+        """Shapes, and a digest of all samples: other samples, or another order, have another."""
+        batch, found = self._batch, hashlib.sha256()
+        arrays = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
+        for array in (*arrays, *batch.targets()):
+            if array is None:
+                found.update(b"none")
+            else:
+                found.update(f"{array.dtype.str}{array.shape}".encode())
+                found.update(np.ascontiguousarray(array).data)
+        return in_words(len(self), batch.inputs, found)
 
 
-def in_short(samples: Samples, n_looked_at: int = 64) -> str:
-    """Return shapes and a digest: of all targets in memory, and of some of the samples.
-
-    Those of another order or another file differ in it.
-    """
-    n = len(samples)
-    some = samples.of_rows(np.unique(np.linspace(0, n - 1, min(n, n_looked_at)).astype(int)))
-    found, shapes = hashlib.sha256(), []
-    _add(found, samples.y)
-    for each in some.inputs:
-        mask = None if each.padding is None else each.padding.on_host()
-        shapes.append(str(tuple(each.x.shape[1:])))
-        for array in (each.x, mask, each.types):
-            _add(found, array)
-    for array in some.targets():
-        _add(found, array)
-    return f"{n} samples of shape {' and '.join(shapes)} (digest {found.hexdigest()[:8]})"
-
-
-def _add(digest: Any, array: Any) -> None:
-    """Add dtype, shape and bytes of an array to a digest."""
-    if array is None:
-        digest.update(b"none")
-    else:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
+def in_words(n: int, inputs: tuple[Sequences, ...], digest: Any) -> str:
+    """Return what `Samples.in_short` says of n samples, whose inputs have some shapes."""
+    shapes = " and ".join(str(tuple(each.x.shape[1:])) for each in inputs)
+    return f"{n} samples of shape {shapes} (digest {digest.hexdigest()[:16]})"

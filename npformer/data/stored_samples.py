@@ -18,8 +18,9 @@ import numpy as np
 from npformer.core import Padding
 from npformer.core.bar import bar
 from npformer.core.inputs import Sequences, as_given
+from npformer.core.telling import saying
 from npformer.data.batch import Batch
-from npformer.data.samples import Samples
+from npformer.data.samples import Samples, in_words
 from npformer.data.stored import is_stored, read
 from npformer.data.user_arrays import read_inputs
 from npformer.data.weights import target_weights
@@ -41,6 +42,14 @@ def rows_at_once(model: Any, inputs: tuple[Sequences, ...]) -> int:
     of_inputs = sum(math.prod(e.x.shape[1:]) * np.dtype(e.x.dtype).itemsize for e in inputs)
     of_row = max(of_inputs, 8 * model.numbers_returned(inputs))
     return int(max(1, min(MOST_AT_ONCE, BYTES_AT_ONCE // of_row)))
+
+
+def among(rows: slice) -> str:
+    """Return the beginning of an error about some of the samples."""
+    return (
+        f"among the samples from {rows.start} to {rows.stop - 1}, of which the first is number 0 "
+        "here: "
+    )
 
 
 class StoredSamples(Samples):
@@ -76,7 +85,7 @@ class StoredSamples(Samples):
         self._ranks = ranks or Communicator()
         self._rows: np.ndarray | None = None  # of the samples of a `subset`
         self._at_once = rows_at_once(model, inputs)
-        self._padded_lengths = tuple(each.length for each in inputs)
+        self.padded_lengths = tuple(each.length for each in inputs)
         of_tokens, weights = model.targets_of is not None, sample_weight
         if weights is not None and not (of_tokens and is_stored(weights)):
             by_token = of_tokens and np.ndim(weights) > 1
@@ -109,11 +118,6 @@ class StoredSamples(Samples):
         """The targets of all samples, if each has one: they are in memory then."""
         return None if self._targets is None else self._targets.y
 
-    @property
-    def padded_lengths(self) -> tuple[int, ...]:
-        """The number of tokens of a sample in each input, padding included."""
-        return self._padded_lengths
-
     def of_rows(self, rows: Any) -> Batch:
         """Return some samples, read and checked: a slice, or an array of row numbers."""
         if self._rows is not None:
@@ -127,9 +131,9 @@ class StoredSamples(Samples):
         other._targets = None if self._targets is None else self._targets.of_rows(rows)
         other.lengths = None if self.lengths is None else self.lengths[rows]
         other._counts = self._counts[rows]
-        found = hashlib.sha256(f"{self.digest} {rows.dtype.str}".encode())
+        found = hashlib.sha256(f"{self.in_short} {rows.dtype.str}".encode())
         found.update(np.ascontiguousarray(rows).data)
-        other.digest = found.hexdigest()
+        other.in_short = in_words(len(rows), self._inputs, found)
         return other
 
     def pieces(self, rows: slice) -> Iterator[tuple[int, Batch]]:
@@ -162,13 +166,8 @@ class StoredSamples(Samples):
         lengths, counts, digests, padded, note = [], [], [], [], None
         for piece in self._own_pieces():
             given = self._read(piece)
-            try:
+            with saying(among(piece)):
                 batch = self._checked(*given)
-            except (TypeError, ValueError) as error:
-                raise type(error)(
-                    f"among the samples from {piece.start} to {piece.stop - 1}, of which the first "
-                    f"is number 0 here: {error}"
-                ) from error
             padded.append([each.padding is not None for each in batch.inputs])
             note = self._model.note(batch, note)
             lengths.append(batch.lengths())
@@ -181,14 +180,14 @@ class StoredSamples(Samples):
             shown.update(len(batch))
         of_ranks = self._ranks.gather((padded, note, b"".join(digests)))
         self.notes = [its_note for _, its_note, _ in of_ranks if its_note is not None]
-        none = [False] * len(self._padded_lengths)
+        none = [False] * len(self.padded_lengths)
         self._padded = np.any([none, *(row for rows, _, _ in of_ranks for row in rows)], axis=0)
         of_all = self._joined(lengths, np.zeros((0, len(none)), "int64"))
         self.lengths = of_all if self._padded.any() else None
         self._counts = self._joined(counts, np.zeros(0))
         found = hashlib.sha256(repr(self._heads()).encode())
         found.update(b"".join(its_digests for _, _, its_digests in of_ranks))
-        self.digest = found.hexdigest()
+        self.in_short = in_words(len(self), self._inputs, found)
 
     def _own_pieces(self) -> list[slice]:
         """Return the rows that this rank looks at: pieces that do not depend on who shares them."""

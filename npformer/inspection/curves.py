@@ -99,12 +99,10 @@ def _mark_best(axes: Any, history: Any, tested: float | None, prefix: str, colou
     """Mark the best epoch: by its test accuracy if that is known, else on the curve."""
     at, values = history.best_epoch, history.validation_metric
     label = f"{prefix}test (weights of the best epoch)"
-    if tested is None:
-        if at is None or not 0 < at <= len(values):
-            return
-        tested, label = values[at - 1], f"{prefix}best epoch"
-    elif at is None:
+    if at is None or (tested is None and at > len(values)):
         return
+    if tested is None:
+        tested, label = values[at - 1], f"{prefix}best epoch"
     axes.plot(
         [at], [tested], "*", markersize=12, markeredgecolor="black", color=colour, label=label
     )

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, Parameters, array_module, backend_of, checks
+from npformer.core import Array, Gradients, array_module, backend_of, checks
 from npformer.distributed import Communicator
 from npformer.engine.updates import update as kernel_of
+from npformer.optim.moments import flat_of
 
 
 class NonFiniteGradientError(ArithmeticError):
@@ -60,7 +61,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     checks.number("max_norm", max_norm, above=0.0)
     arrays = _arrays(gradients)
     check_writable("the gradient of", zip(gradients, arrays, strict=False))
-    if _flat(gradients) is not None and (kernel := kernel_of("clip_by_global_norm", arrays[0])):
+    if flat_of(gradients) is not None and (kernel := kernel_of("clip_by_global_norm", arrays[0])):
         return kernel(arrays[0], float(max_norm))
     norm = _norm(arrays)
     if _on_host(norm) and not norm < math.inf:
@@ -131,17 +132,13 @@ def _norm(arrays: list[Array]) -> Array:
         return scale * xp.sqrt(sum(((array / scale) ** 2).sum() for array in filled))
 
 
-def _flat(gradients: Mapping[str, Array]) -> Array | None:
-    return gradients.flat if isinstance(gradients, Gradients | Parameters) else None
-
-
 def _on_host(x: Array) -> bool:
     return isinstance(x, np.ndarray | np.generic)
 
 
 def _arrays(gradients: Mapping[str, Array]) -> list[Array]:
     """Return the flat buffer of gradients, or else each array, after checking them."""
-    if (flat := _flat(gradients)) is not None:
+    if (flat := flat_of(gradients)) is not None:
         return [flat]
     check_gradients(gradients)
     return list(gradients.values())

@@ -6,10 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Parameters, array_module, asarray, backend_of, checks, to_numpy
+from npformer.core import (
+    Array,
+    Gradients,
+    Parameters,
+    array_module,
+    asarray,
+    backend_of,
+    checks,
+    to_numpy,
+)
 
 FLAT = ""
 """Stands for the flat buffer of all parameters, among their names."""
+
+
+def flat_of(named: Mapping[str, Array]) -> Array | None:
+    """Return the buffer in which parameters or gradients lie; None for arrays of their own."""
+    return named.flat if isinstance(named, Gradients | Parameters) else None
 
 
 class Moments:
@@ -33,9 +47,8 @@ class Moments:
 
     def places(self) -> list[tuple[str, Array]]:
         """Return (FLAT, buffer) if parameters lie in one buffer, else (name, array) of each."""
-        if isinstance(self._parameters, Parameters) and (flat := self._parameters.flat) is not None:
-            return [(FLAT, flat)]
-        return list(self._parameters.items())
+        flat = flat_of(self._parameters)
+        return list(self._parameters.items()) if flat is None else [(FLAT, flat)]
 
     def parts(self, place: str, x: Array) -> dict[str, Array]:
         """Return what an array holds for each parameter, if it is laid out like that place."""

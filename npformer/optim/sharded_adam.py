@@ -16,7 +16,7 @@ import numpy as np
 from npformer.core import Array, Parameters
 from npformer.distributed import Communicator
 from npformer.optim.adam import Adam
-from npformer.optim.moments import FLAT, Moments
+from npformer.optim.moments import FLAT, Moments, flat_of
 
 
 class ShardedMoments(Moments):
@@ -132,7 +132,7 @@ class ShardedAdam(Adam):
 
 def flat_buffer(parameters: Any) -> Array:
     """Return the buffer of all parameters; ValueError if they do not lie in one."""
-    if not isinstance(parameters, Parameters) or (flat := parameters.flat) is None:
+    if (flat := flat_of(parameters)) is None:
         raise ValueError(
             "the parameters do not lie in one buffer, which the ranks would share out; expected "
             "those of model.parameters(), after model.flatten()"

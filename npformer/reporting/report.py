@@ -11,6 +11,7 @@ import numpy as np
 
 import npformer.training.evaluation as evaluation
 from npformer.core import checks, described
+from npformer.core.telling import saying
 from npformer.data.batch import Batch
 from npformer.reporting.names import Names, checked_names
 from npformer.storage.files import check_place, write_whole
@@ -114,13 +115,9 @@ def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
 
 
 def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
-    try:
+    with saying("" if name == "model" else f"for the model {name!r}, "):
         samples = evaluation.checked_data(model, "data", data, model.loss)
         return samples.of_rows(slice(None))
-    except (TypeError, ValueError) as error:
-        if name == "model":
-            raise
-        raise type(error)(f"for the model {name!r}, {error}") from error
 
 
 def chosen_samples(samples: Any, n: int) -> list[int]:

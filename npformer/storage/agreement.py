@@ -13,41 +13,46 @@ def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     `must` has to be the same; of `may`, a difference is told by a warning, because the numbers then
     agree up to rounding only. Raises ValueError, which names each difference.
     """
-    if problems := _changes(before["must"], now["must"]):
-        raise ValueError(
-            f"the training cannot go on from the checkpoint: {problems}. Expected what it began "
-            "with. Pass the same again, or begin another training in another folder"
-        )
+    must, may = (_in_words(before[part], now[part]) for part in ("must", "may"))
     common = before["schedule"].keys() & now["schedule"].keys()
-    other = sorted((s for s in common if before["schedule"][s] != now["schedule"][s]), key=int)
-    if other:
-        was, is_now = (each["schedule"][other[0]] for each in (before, now))
-        change = f"the learning rate's factor at step {other[0]} is {is_now!r}, and was {was!r}"
+    factors = ({step: each["schedule"][step] for step in common} for each in (before, now))
+    if changes := sorted(differences(*factors), key=lambda change: int(change[0])):
+        step, is_now, was = changes[0]
+        change = f"the learning rate's factor at step {step} is {is_now!r}, and was {was!r}"
         if before["epochs"] == now["epochs"]:
-            raise ValueError(
-                f"the training cannot go on from the checkpoint: {change}. Expected the same. Pass "
-                "the same schedule, or begin another training in another folder"
+            must += [change]
+        else:
+            warnings.warn(
+                f"{change}: it depends on the number of epochs. Steps from here on take the new "
+                "one",
+                stacklevel=2,
             )
-        warnings.warn(
-            f"{change}: it depends on the number of epochs. Steps from here on take the new one",
-            stacklevel=2,
+    if must:
+        raise ValueError(
+            f"the training cannot go on from the checkpoint: {'; '.join(must)}. Expected what it "
+            "began with. Pass the same again, or begin another training in another folder"
         )
-    if changes := _changes(before["may"], now["may"]):
+    if may:
         warnings.warn(
-            f"{changes}: the training goes on, and equals one that was not stopped up to rounding, "
-            "not bit for bit",
+            f"{'; '.join(may)}: the training goes on, and equals one that was not stopped up to "
+            "rounding, not bit for bit",
             stacklevel=2,
         )
 
 
-def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return which values differ; "" if none does. Of two mappings it names the entries."""
-    found = []
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return (name, value now, value before) of what differs; of two mappings, of their entries."""
+    found: list[tuple[str, Any, Any]] = []
     for name, value in now.items():
         was = before[name]
         if isinstance(value, Mapping) and isinstance(was, Mapping) and value.keys() == was.keys():
-            inside = _changes(was, value)
-            found += [f"{name}: {inside}"] if inside else []
+            found += [(f"{name}: {n}", one, other) for n, one, other in differences(was, value)]
         elif value != was:
-            found.append(f"{name} is {value!r}, and was {was!r}")
-    return "; ".join(found)
+            found.append((name, value, was))
+    return found
+
+
+def _in_words(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name} is {value!r}, and was {was!r}" for name, value, was in differences(before, now)
+    ]

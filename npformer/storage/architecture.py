@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, Parameter, checks, same_definition, to_numpy
+from npformer.core import Layer, Parameter, checks, described, same_definition, to_numpy
 from npformer.layers import Dropout
 from npformer.losses import Classification, Loss
 from npformer.mixers import Attention
@@ -44,7 +44,7 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
     name = path or "the model"
     makes = ", and the model's configuration makes"
     if not same_definition(type(ours), type(theirs)):
-        yield f"{name} is {_described(ours)}{makes} {_described(theirs)}; expected the same"
+        yield f"{name} is {described(ours)}{makes} {described(theirs)}; expected the same"
     elif isinstance(theirs, Layer | Loss):
         for key in {**vars(theirs), **vars(ours)}:
             below = f"{path}.{key}" if path else key
@@ -53,7 +53,7 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
                 if hasattr(type(theirs), key):
                     yield f"{name} has a {key} of its own; expected that of {type(theirs).__name__}"
             elif key not in vars(ours):
-                yield f"{below} is gone{makes} {_described(vars(theirs)[key])}"
+                yield f"{below} is gone{makes} {described(vars(theirs)[key])}"
             elif not (key.startswith("_") or _is_training_only(theirs, key)):
                 yield from _differences(below, vars(ours)[key], vars(theirs)[key], seen)
     elif isinstance(theirs, list | tuple):
@@ -63,7 +63,7 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
             yield from _differences(f"{path}.{i}", one, other, seen)
     elif not isinstance(theirs, Parameter) and not _equal(ours, theirs):
         yield (
-            f"{name} is {_described(ours)}{makes} {_described(theirs)}; expected the same. "
+            f"{name} is {described(ours)}{makes} {described(theirs)}; expected the same. "
             "(Values that training changes belong in a Parameter, which is saved; a name that "
             "begins with _ is not compared)"
         )
@@ -87,11 +87,3 @@ def _equal(one: Any, other: Any) -> bool:
         return bool(one == other)
     except (TypeError, ValueError):  # they contain arrays
         return True
-
-
-def _described(value: Any) -> str:
-    """Return a setting as a few words for a message."""
-    words = repr(value)
-    if isinstance(value, Layer | Loss | Parameter) or len(words) > 60:
-        return f"a {type(value).__name__}"
-    return words

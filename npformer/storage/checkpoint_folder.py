@@ -89,6 +89,20 @@ def read(folder: Path) -> dict[str, Any] | None:
         raise CheckpointError(f"{path} does not have {error}: was it edited?") from error
 
 
+@contextmanager
+def understood(folder: Path, *errors: type[Exception]) -> Iterator[None]:
+    """Make such errors, of a body that takes over a checkpoint's sections, a CheckpointError."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except errors as error:  # a file may say anything
+        raise CheckpointError(
+            f"{folder / CHECKPOINT} does not hold the state of a training "
+            f"({type(error).__name__}: {error}): was it edited?"
+        ) from error
+
+
 def write(folder: Path, sections: Mapping[str, Any]) -> None:
     """Replace the checkpoint in a folder, at once; an OSError names the file.
 

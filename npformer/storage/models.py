@@ -217,12 +217,10 @@ def _described(
 
 def _refuse_misfits(path: Path, problems: str, *, given: bool = False) -> None:
     if problems:
-        what, then = "its configuration", "Was it edited? Save the model again"
+        what = "the model that was given" if given else "its configuration"
+        then = "Was it edited? Save the model again"
         if given:
-            what, then = (
-                "the model that was given",
-                "Expected one that was built like the saved one",
-            )
+            then = "Expected one that was built like the saved one"
         raise CheckpointError(f"{path}: its tensors do not fit {what}: {problems}. {then}")
 
 

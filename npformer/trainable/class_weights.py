@@ -30,16 +30,8 @@ def class_weights(
     if isinstance(class_weight, Mapping):
         found = np.ones(n_classes)
         for label, weight in class_weight.items():
-            if isinstance(label, bool) or not isinstance(label, int | np.integer):
-                raise TypeError(
-                    f"class_weight has the label {described(label)}; expected whole numbers from 0 "
-                    f"to {n_classes - 1}, as in y"
-                )
-            if not 0 <= label < n_classes:
-                raise ValueError(
-                    f"class_weight has the label {label}; expected labels from 0 to "
-                    f"{n_classes - 1}, because n_classes is {n_classes}"
-                )
+            which = f"a label in class_weight (of {n_classes} classes)"
+            checks.whole(which, label, at_least=0, at_most=n_classes - 1)
             checks.not_negative(f"class_weight[{label}]", weight)
             found[label] = float(weight)
         return tuple(found.tolist())

@@ -24,7 +24,7 @@ from npformer.engine.team import team_of
 from npformer.inspection.explain import Explanation, explain
 from npformer.losses import Classification, Loss
 from npformer.models import accumulate
-from npformer.trainable.predictions import in_batches, outputs
+from npformer.trainable.predictions import in_batches, outputs, refuse_samples
 from npformer.trainable.protocol import Trainable
 
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
@@ -151,12 +151,7 @@ class Model(Trainable):
         if not isinstance(self.loss, Classification):
             return self.in_batches(to_numpy, x, mask, batch_size, types, processes)
         probabilities = self.predict_probabilities(x, mask, batch_size, types, processes)
-        if (wrong := np.isnan(probabilities)).any():
-            raise ValueError(
-                f"the probabilities of sample {int(np.argwhere(wrong)[0, 0])} are NaN; expected "
-                "numbers. Its x holds NaN or infinity, or the weights do: npformer.trace(model, x) "
-                "shows where NaN begins"
-            )
+        refuse_samples(np.isnan(probabilities), "probabilities")
         return np.asarray(probabilities.argmax(axis=-1))
 
     def predict_probabilities(

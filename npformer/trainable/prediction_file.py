@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,13 @@ import numpy as np
 
 from npformer.core import checks, to_numpy
 from npformer.core.inputs import as_given
-from npformer.data.stored_samples import rows_at_once
+from npformer.core.telling import saying
+from npformer.data.stored_samples import among, rows_at_once
 from npformer.data.user_arrays import read_inputs, unlabelled
 from npformer.distributed import Communicator, as_communicator
 from npformer.losses import Classification
 from npformer.storage.files import being_written, check_place, naming
 from npformer.trainable.model import Model
-
-KINDS = ("probabilities", "labels", "outputs")
 
 
 def predict_to_file(
@@ -71,7 +72,13 @@ def predict_to_file(
     with as_communicator(communicator).guard() as ranks:
         checks.instance("model", model, Model, "SequenceClassifier is one")
         path = checks.path("path", path)
-        checks.choice("kind", kind, KINDS)
+        ways: dict[str, Callable[..., np.ndarray]] = {
+            "probabilities": model.predict_probabilities,
+            "labels": model.predict,
+            "outputs": partial(model.in_batches, to_numpy),
+        }
+        checks.choice("kind", kind, ways)
+        predicted = ways[kind]
         if path.suffix != ".npy":
             raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
         check_place(path, "predictions.npy")
@@ -84,17 +91,8 @@ def predict_to_file(
 
         def of_rows(rows: slice) -> np.ndarray:
             its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
-            try:
-                if kind == "labels":
-                    return model.predict(its_x, its_mask, batch_size, its_types, processes)
-                convert = model.loss.probabilities if kind == "probabilities" else to_numpy
-                given = its_x, its_mask, batch_size, its_types, processes
-                return model.in_batches(convert, *given)
-            except (TypeError, ValueError) as error:
-                raise type(error)(
-                    f"among the samples from {rows.start} to {rows.stop - 1}, of which the first "
-                    f"is number 0 here: {error}"
-                ) from error
+            with saying(among(rows)):
+                return predicted(its_x, its_mask, batch_size, its_types, processes)
 
         _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks)
         found: np.memmap = np.load(path, mmap_mode="r")

@@ -53,3 +53,13 @@ def in_batches(
             if processes is True:
                 raise
     return batches.in_order([of_share(0, 1)])
+
+
+def refuse_samples(wrong: np.ndarray, what: str, start: int = 0) -> None:
+    """Raise ValueError for the first of some samples, counted from `start`, that is wrong."""
+    if wrong.any():
+        raise ValueError(
+            f"the {what} for sample {start + int(np.argwhere(wrong)[0, 0])} are NaN or infinite; "
+            "expected numbers. Its x holds NaN or infinity, or the weights do: "
+            "npformer.trace(model, x) shows where they begin"
+        )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Feed, Layer, Padding, asarray, checks, described
+from npformer.core import Array, Feed, Layer, Padding, asarray, checks
 from npformer.core.inputs import Sequences, as_inputs
 from npformer.data.batch import Batch
 from npformer.data.samples import Samples
@@ -125,11 +125,7 @@ class Trainable(Layer):
             smoothed = copy.copy(self.loss)  # a user's loss may have further options
             smoothed.label_smoothing = float(label_smoothing)
             return smoothed
-        if not isinstance(loss, Loss):
-            raise TypeError(
-                f"loss is {described(loss)}; expected an object of a subclass of "
-                "npformer.losses.Loss, such as SoftmaxCrossEntropy(label_smoothing=0.1)"
-            )
+        checks.instance("loss", loss, Loss, "npformer.losses.SoftmaxCrossEntropy() is one")
         if label_smoothing:
             raise ValueError(
                 f"label_smoothing is {label_smoothing} and a loss is given; expected one of the "

@@ -111,7 +111,7 @@ def check_patience(patience: int | None, validation: Any) -> None:
         )
 
 
-def optimizer_for(model: Model, optimizer: object, **settings: Any) -> Adam:
+def optimizer_for(model: Model, optimizer: Adam | None, **settings: Any) -> Adam:
     """Return the given optimizer, or a new one with those of the settings that are not None."""
     given = {name: value for name, value in settings.items() if value is not None}
     if not model.parameters():
@@ -121,10 +121,7 @@ def optimizer_for(model: Model, optimizer: object, **settings: Any) -> Adam:
         )
     if optimizer is None:
         return Adam(model.parameters(), **given)
-    if not isinstance(optimizer, Adam):
-        raise TypeError(
-            f"optimizer is {optimizer!r}; expected an npformer.Adam(model.parameters()), or None"
-        )
+    checks.instance("optimizer", optimizer, Adam, "Write Adam(model.parameters())")
     if given:
         both = " and ".join(f"{name}={value!r}" for name, value in given.items())
         raise ValueError(

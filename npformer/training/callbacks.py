@@ -1,6 +1,5 @@
 """Callbacks: how code watches a training, what it sees, and what `fit` can call."""
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Gradients, checks, described, to_numpy
+from npformer.core.builders import check_takes
 from npformer.optim import Adam
 from npformer.trainable import Model
 from npformer.training.evaluation import Evaluation
@@ -58,6 +58,8 @@ class TrainingState:
         The next step overwrites them. None outside of a step.
     evaluation, best_epoch : Evaluation and int, or None
         The latest evaluation on the validation data, and the best epoch so far.
+    stopping : str or None
+        The reason that was given to `stop`.
     rank, n_ranks : int
         The number of this process among those that train the model together, from 0 on, and how
         many there are: callbacks run on each of them. 0 and 1 without a communicator.
@@ -73,7 +75,7 @@ class TrainingState:
     evaluation: Evaluation | None = field(default=None, init=False)
     best_epoch: int | None = field(default=None, init=False)
     _now: Now = field(default_factory=Now, init=False)
-    _reason: str | None = field(default=None, init=False)  # given to `stop`
+    stopping: str | None = field(default=None, init=False)
 
     epoch = property(lambda self: self._now.epoch)
     step_in_epoch = property(lambda self: self._now.step_in_epoch)
@@ -91,8 +93,6 @@ class TrainingState:
             loss = self._now.loss = float(to_numpy(loss))
         return loss
 
-    stopping = property(lambda self: self._reason, doc="The reason that was given to `stop`.")
-
     def stop(self, reason: str = "callback") -> None:
         """End the training after the current step.
 
@@ -106,8 +106,8 @@ class TrainingState:
                 f"reason is {reason!r}; expected a word of your own for history.stopped, such as "
                 f"'time is up': {', '.join(map(repr, RESERVED))} are those of fit"
             )
-        if self._reason is None:
-            self._set(_reason=reason)
+        if self.stopping is None:
+            self._set(stopping=reason)
 
     def __repr__(self) -> str:
         names = "epoch", "epochs", "step_in_epoch", "n_steps", "step", "best_epoch", "evaluation"
@@ -213,25 +213,13 @@ def _checked(name: str, callback: object) -> Callback:
                     f"calls {', '.join(HOOKS)}{hint} Write _{method} if it is a helper of yours"
                 )
         for hook in HOOKS:
-            _check_takes_state(f"{hook} of {name}", getattr(callback, hook), "(self, state)")
+            its, method = f"{hook} of {name}", getattr(callback, hook)
+            check_takes(its, method, 1, "the state alone", "one argument: (self, state)")
         return callback
     if not callable(callback):
         raise TypeError(
             f"{name} is {described(callback)}; expected an npformer.Callback, or a function that "
             "is called with the state after each epoch. Derive the class from npformer.Callback"
         )
-    _check_takes_state(name, callback, "(state)")
+    check_takes(name, callback, 1, "the state alone", "one argument: (state)")
     return AfterEpoch(callback)
-
-
-def _check_takes_state(name: str, function: Any, expected: str) -> None:
-    """Check that a function can be called with one argument, if its signature is known."""
-    try:
-        inspect.signature(function).bind(None)
-    except ValueError:  # some functions written in C have no signature
-        pass
-    except TypeError as error:
-        raise TypeError(
-            f"{name} cannot be called with the state alone ({error}); expected one argument. "
-            f"Define it with {expected}"
-        ) from None

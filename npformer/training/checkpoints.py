@@ -14,6 +14,7 @@ import numpy as np
 from npformer import engine
 from npformer.core import asarray, checks, described, precision
 from npformer.data.samples import Samples
+from npformer.optim import Adam
 from npformer.optim.adam import SETTINGS
 from npformer.optim.schedules import factors_of
 from npformer.storage import checkpoint_folder as folders
@@ -22,6 +23,7 @@ from npformer.storage.generator_state import check_state, generator_state, resto
 from npformer.storage.model_file import CheckpointError
 from npformer.storage.models import model_description, tensors_of
 from npformer.trainable import Model
+from npformer.trainable.metrics import name_of
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, Now, TrainingState
 from npformer.training.history import History
@@ -45,9 +47,8 @@ class Checkpoints(Callback):
     _written: tuple[int, int, bool] | None = None  # `_position` of the latest checkpoint
 
     def generators(self) -> dict[str, Any]:
-        """Return the generators by name; that of dropout may be the one that shuffles."""
-        own = {} if self.dropout is self.batches.shuffle else {"dropout": self.dropout}
-        return {"shuffle": self.batches.shuffle, **own}
+        """Return the generators by name."""
+        return {"shuffle": self.batches.shuffle, "dropout": self.dropout}
 
     def begin(self, state: TrainingState, resume: bool) -> None:
         """Go on from the checkpoint in the folder, if there is one; it is an error not to want to.
@@ -62,13 +63,8 @@ class Checkpoints(Callback):
                 f"{self.folder} holds the checkpoint of an earlier training; expected an empty "
                 "folder. Pass resume=True to go on with that training, or name another folder"
             )
-        try:
+        with folders.understood(self.folder, KeyError, TypeError, AttributeError):
             self._restore(state, stored)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(
-                f"{self.folder / folders.CHECKPOINT} does not hold the state of a training as fit "
-                f"writes it ({type(error).__name__}: {error}): was it edited?"
-            ) from error
         self._written = self._position(state)
         self._steps_before = dict(state.history.workers)
 
@@ -198,26 +194,32 @@ def _number(workers: str) -> str:
 
 
 def settings_of(
-    state: TrainingState, batches: Batches, clip_norm: float | None, seed: object, **may: Any
+    model: Model,
+    optimizer: Adam,
+    batches: Batches,
+    epochs: int,
+    clip_norm: float | None,
+    seed: object,
+    **may: Any,
 ) -> dict[str, Any]:
     """Return what a training was given: what `must` be the same later, and what `may` differ.
 
     `may` adds to the latter.
     """
-    optimizer, model, task = state.optimizer, state.model, batches.task
+    task = batches.task
     description = model_description(model)
     of_loss = {name: value for name, value in vars(task.loss).items() if _is_plain(value)}
     must = {
         "model": description["class"],
         "config": description["config"],
         "arguments": description["arguments"],
-        "data": task.samples.digest,
-        "validation": None if task.held_out is None else task.held_out.digest,
+        "data": task.samples.in_short,
+        "validation": None if task.held_out is None else task.held_out.in_short,
         "batch_size": batches.batch_size,
         "batches": batches.way,
         "clip_norm": clip_norm,
         "frozen": list(model.frozen()),
-        "metric": state.history.metric,
+        "metric": name_of(task.metric),
         "loss": {"class": type(task.loss).__name__, **of_loss},
         "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),
         **{name: getattr(optimizer, name) for name in SETTINGS},
@@ -231,8 +233,8 @@ def settings_of(
             "use_kernels": engine.enabled(),
             "numpy": np.__version__,
         },
-        "schedule": factors_of(optimizer.schedule, state.epochs * state.n_steps),
-        "epochs": state.epochs,
+        "schedule": factors_of(optimizer.schedule, epochs * len(batches)),
+        "epochs": epochs,
     }
 
 

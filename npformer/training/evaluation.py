@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import described, to_numpy
+from npformer.core import checks, described, to_numpy
 from npformer.core.inputs import as_given
+from npformer.core.telling import saying
 from npformer.data.samples import Samples
 from npformer.data.stored import is_stored
 from npformer.data.stored_samples import StoredSamples
 from npformer.data.user_arrays import Data, labelled
 from npformer.distributed import Communicator, as_communicator
-from npformer.losses import Loss
+from npformer.losses import Loss, Measured
 from npformer.trainable import Model
-from npformer.trainable.metrics import Metric, own_metric
-from npformer.trainable.predictions import in_batches
+from npformer.trainable.metrics import FIGURES, Metric, own_metric
+from npformer.trainable.predictions import in_batches, refuse_samples
 
 
 @dataclass(frozen=True)
@@ -95,33 +96,24 @@ def measure(
     must_be_numbers: bool = False,
 ) -> Evaluation:
     """Evaluate a model on data that have been checked, each rank a part of them."""
-    own, answers = [], []
+    own: list[tuple[Measured, Any]] = []
     for start, some in samples.pieces(ranks.shard(len(samples))):
         outputs = in_batches(model, to_numpy, some.inputs, batch_size, processes)
         wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
-        if must_be_numbers and wrong.any():
-            raise ValueError(
-                f"the outputs for sample {start + int(np.argwhere(wrong)[0, 0])} are NaN or "
-                "infinite; expected numbers. Its x holds NaN or infinity, or the weights do: "
-                "npformer.trace(model, x) shows where they begin"
-            )
+        if must_be_numbers:
+            refuse_samples(wrong, "outputs", start)
         targets: Any = [np.asarray(each) for each in some.targets()]
-        own.append(loss.measure(outputs, *targets))
-        if not isinstance(metric, str):
-            answers.append((outputs, targets[0]))
-    found = reduce(add, [each for of_rank in ranks.gather(own) for each in of_rank])
-    value = None
+        answers = None if isinstance(metric, str) else (outputs, targets[0])
+        own.append((loss.measure(outputs, *targets), answers))
+    of_all = [each for of_rank in ranks.gather(own) for each in of_rank]
+    found, value = reduce(add, [measured for measured, _ in of_all]), None
     if not isinstance(metric, str):
-        of_all = [each for of_rank in ranks.gather(answers) for each in of_rank]
-        value = own_metric(metric, loss, *map(np.concatenate, zip(*of_all, strict=True)))
+        joined = map(np.concatenate, zip(*[answers for _, answers in of_all], strict=True))
+        value = own_metric(metric, loss, *joined)
     figures = {name: figure(found) for name, figure in model.figures.items()}
-    by_class = {name: figures.pop(name, math.nan) for name in OF_CLASSES}
+    by_class = {name: figures.pop(name, math.nan) for name in FIGURES}
     mean = found.total / found.divisor
     return Evaluation(mean, labels=found.n, metric=value, others=figures, **by_class)
-
-
-OF_CLASSES = ("accuracy", "macro_f1", "balanced_accuracy")
-"""Figures that an `Evaluation` has as attributes."""
 
 
 def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
@@ -144,15 +136,13 @@ def checked_data(
     If they are in files, each rank checks its part.
     """
     inputs, y = labelled(model, name, data)
-    try:
+    with saying(f"in {name}, "):
         if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
             x, mask, types = as_given(inputs)
             batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
             samples = Samples(batch, [model.note(batch)])
         else:
             samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"in {name}, {error}") from error
     if not samples.counts_for(loss).any():
         if sample_weight is not None and (samples.y is None or loss.counts(samples.y).any()):
             raise ValueError(
@@ -166,24 +156,20 @@ def checked_data(
     return samples
 
 
-def require_model(model: object) -> None:
+def require_model(model: Model) -> None:
     """Raise TypeError for other layers."""
     kind = type(model).__name__
-    if not isinstance(model, Model):
-        raise TypeError(
-            f"model is a {kind}; expected an npformer.Model, such as a SequenceClassifier, which "
-            "has a loss. Derive your layer from it (docs/extending/model.md), or write the loop "
-            "yourself: forward, a loss of npformer.functional, backward, Adam.step"
-        )
+    advice = (
+        "SequenceClassifier is one, and has a loss. Derive your layer from it "
+        "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
+        "npformer.functional, backward, Adam.step"
+    )
+    checks.instance("model", model, Model, advice)
     try:
         loss = model.loss
     except AttributeError as error:
         raise TypeError(str(error)) from None
-    if not isinstance(loss, Loss):
-        raise TypeError(
-            f"loss of {kind} is {described(loss)}; expected an object of a subclass of "
-            "npformer.losses.Loss, such as MeanSquaredError()"
-        )
+    checks.instance(f"loss of {kind}", loss, Loss, "npformer.losses.MeanSquaredError() is one")
     if model.n_inputs not in (1, 2):
         raise ValueError(f"n_inputs of {kind} is {model.n_inputs!r}; expected 1 or 2")
     if model.targets_of not in (None, *range(model.n_inputs)):

@@ -231,13 +231,14 @@ def fit(
         task = checked_task(model, data, validation, rng, ranks, progress, **better, **weights)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
         adam = optimizer_for(model, optimizer, lr=lr, **settings)
-        alike = {"seed": seed, "clip_norm": clip_norm, "batches": batches, **numbers}
-        begin_together(ranks, model, adam, data=task.samples, validation=task.held_out, **alike)
-        used = sharded(adam, ranks, of_user) if shard_moments else adam
         at_a_time, batch_size = numbers["batch_size"], numbers["batch_size"] * numbers["accumulate"]
         if batch_size > at_a_time:
             micro_batch = min(at_a_time, micro_batch or at_a_time)
         drawn = Batches(task, batch_size, way_of_batches(model, task.part, batches), rng, ranks)
+        alike = numbers["epochs"], clip_norm, seed
+        given = partial(settings_of, model, adam, drawn, *alike, micro_batch=micro_batch)
+        begin_together(ranks, model, adam, given)
+        used = sharded(adam, ranks, of_user) if shard_moments else adam
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
         if ranks.size > 1 and processes == "auto":
@@ -256,8 +257,7 @@ def fit(
             team = Team(model, workers, micro_batch, processes=processes, loss=task.loss)
             computing = Workers(contexts.enter_context(team), ranks, used is not adam)
             if folder is not None:
-                given = settings_of(state, drawn, clip_norm, seed, micro_batch=micro_batch)
-                checkpoints = Checkpoints(folder, every, drawn, dropout, own, of_user, given)
+                checkpoints = Checkpoints(folder, every, drawn, dropout, own, of_user, given())
                 checkpoints.begin(state, resume)
                 watching.append(checkpoints)
             # A copy evaluates whole batches, if the number of workers is free for it; and

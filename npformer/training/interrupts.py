@@ -42,7 +42,7 @@ class Interrupts(Callback):
                 self._signum = int(told[:, 0].max())
             if told[:, 1].any() and not told[:, 1].all():
                 reasons = self._ranks.gather(state.stopping)
-                state._set(_reason=next(reason for reason in reasons if reason is not None))
+                state._set(stopping=next(reason for reason in reasons if reason is not None))
         state._now.signal = self._signum != 0
 
     after_step = after_epoch = on_start

@@ -87,10 +87,8 @@ def save_checkpoint(
         raise TypeError(
             f"generators is {generators!r}; expected a dict of names and numpy.random.Generator"
         )
-    if not isinstance(history, History | None):
-        raise TypeError(
-            f"history is a {type(history).__name__}; expected the History that fit returns, or None"
-        )
+    if history is not None:
+        checks.instance("history", history, History, "fit returns one")
     if notes is not None:
         checks.plain_values("notes", notes)
     described = rebuildable(model) if type(model) in MODELS.values() else model_description(model)
@@ -134,7 +132,7 @@ def load_checkpoint(
             "fit(checkpoint=...) or npformer.save_checkpoint wrote"
         )
     file = path / folders.CHECKPOINT
-    try:
+    with folders.understood(path, Exception):
         tensors = stored["model"].pop("tensors")
         if model is None:
             model = model_of(file, stored["model"], tensors)
@@ -149,13 +147,6 @@ def load_checkpoint(
         generators = {name: new_generator(each) for name, each in kept if "device" not in each}
         history = None if stored["history"] is None else History.from_dict(stored["history"])
         return Checkpoint(model, optimizer, generators, history, stored["notes"])
-    except CheckpointError:
-        raise
-    except Exception as error:  # a file may say anything
-        raise CheckpointError(
-            f"{file} does not hold the state of a training ({type(error).__name__}: {error}): was "
-            "it edited?"
-        ) from error
 
 
 def _schedule(file: Path, saved: str) -> Schedule:

@@ -6,27 +6,21 @@ ranks. For that all have to begin with the same.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, Gradients, Seed, described, initializers
-from npformer.data.samples import Samples, in_short
 from npformer.distributed import Communicator
 from npformer.engine.team import Team
 from npformer.optim import Adam, clip_by_global_norm
-from npformer.optim.adam import SETTINGS
 from npformer.optim.clipping import clip_over_ranks
-from npformer.optim.schedules import factors_of
 from npformer.optim.sharded_adam import ShardedAdam
+from npformer.storage.agreement import differences
 from npformer.trainable import Model
 from npformer.training.batches import Picked
 from npformer.training.callbacks import Callback
-
-FACTORS_UP_TO = 10_000
-"""Steps for which schedules are compared."""
 
 
 class Workers:
@@ -83,23 +77,26 @@ def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     return own if of_first.bit_generator.state == own.bit_generator.state else of_first
 
 
-def begin_together(ranks: Communicator, model: Model, optimizer: Adam, **given: Any) -> None:
+def begin_together(
+    ranks: Communicator, model: Model, optimizer: Adam, settings: Callable[[], dict[str, Any]]
+) -> None:
     """Check that all ranks were given the same; give them the weights and moments of rank 0.
 
-    Raises ValueError, which names what differs.
+    `settings` returns what a training was given. Raises ValueError, which names what differs.
     """
     if ranks.size == 1:
         return
-    compared = {"model": model, "optimizer": optimizer, **given}
-    of_ranks = ranks.gather({name: _comparable(value) for name, value in compared.items()})
-    for rank, found in enumerate(of_ranks):
-        for name, value in found.items():
-            if value != (first := of_ranks[0][name]):
-                raise ValueError(
-                    f"{name} is {value} on rank {rank}, and {first} on rank 0; expected the same "
-                    "on all ranks. Each takes its own part of every batch, so none needs a part of "
-                    "the data made for it"
-                )
+    given = settings()
+    own = {"epochs": given["epochs"], **given["must"], "schedule": given["schedule"]}
+    own["parameters"] = {name: p.shape for name, p in model.named_parameters().items()}
+    own |= {"backend": model.backend, "dtype": model.dtype, "steps": optimizer.steps}
+    for rank, theirs in enumerate(of_ranks := ranks.gather(own)):
+        for name, value, first in differences(of_ranks[0], theirs):
+            raise ValueError(
+                f"{name} is {value!r} on rank {rank}, and {first!r} on rank 0; expected the same "
+                "on all ranks. Each takes its own part of every batch, so none needs a part of "
+                "the data made for it"
+            )
     for parameter in model.named_parameters().values():
         ranks.broadcast(parameter.value)
     if optimizer.steps:  # as many on each
@@ -118,18 +115,3 @@ def sharded(optimizer: Adam, ranks: Communicator, callbacks: Iterable[Callback])
                 "has the gradients; expected one of the two. Leave shard_moments out"
             )
     return optimizer if ranks.size == 1 else ShardedAdam(optimizer, ranks)
-
-
-def _comparable(value: Any) -> Any:
-    """Return what stands for a value in a comparison, and can be read in a message."""
-    if isinstance(value, Samples):
-        return in_short(value)
-    if isinstance(value, Model):
-        shapes = {name: p.shape for name, p in value.named_parameters().items()}
-        digest = hashlib.sha256(repr(shapes).encode()).hexdigest()[:8]
-        kind = f"{value.dtype} on {value.backend}"
-        return f"{len(shapes)} parameters, {kind} (digest of their shapes {digest})"
-    if isinstance(value, Adam):
-        settings = {name: getattr(value, name) for name in (*SETTINGS, "steps")}
-        return f"Adam({settings}, schedule={factors_of(value.schedule, FACTORS_UP_TO)})"
-    return value if isinstance(value, str | int | float | None) else described(value)

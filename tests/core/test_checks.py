@@ -132,3 +132,10 @@ def test_a_mask_is_boolean_and_its_error_says_which_way_round():
         checks.mask("mask", np.ones((2, 3), dtype="int64"), (2, 3))
     with pytest.raises(ValueError, match=r"mask has shape \(3, 2\); expected \(2, 3\)"):
         checks.mask("mask", np.ones((3, 2), dtype=bool), (2, 3))
+
+
+def test_a_class_in_place_of_an_object_is_named():
+    with pytest.raises(TypeError, match=r"^x is the class dict; expected a list. Write x$"):
+        checks.instance("x", dict, list, "Write x")
+    with pytest.raises(TypeError, match=r"^x is a dict; expected a list$"):
+        checks.instance("x", {}, list)

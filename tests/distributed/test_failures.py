@@ -23,10 +23,10 @@ def ends(n, folder):
         ("nan", "NonFiniteLossError: the loss is not finite at step"),
         ("callback", "RuntimeError: this rank has had enough"),
         ("gradient", "NonFiniteGradientError: the gradient of classify.bias holds NaN"),
-        ("data", "ValueError: data is 89 samples of shape"),
-        ("labels", "ValueError: data is 90 samples of shape"),
+        ("data", "ValueError: data is '89 samples of shape"),
+        ("labels", "ValueError: data is '90 samples of shape"),
         ("epochs", "ValueError: epochs is 4 on rank"),
-        ("lr", "ValueError: optimizer is Adam({'lr': 0.001"),
+        ("lr", "ValueError: lr is 0.001 on rank"),
         ("clip_norm", "ValueError: clip_norm is 1.0 on rank"),
     ],
 )

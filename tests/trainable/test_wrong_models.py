@@ -218,7 +218,7 @@ def test_a_loss_of_classes_needs_their_number():
     ("changes", "error", "message"),
     [
         ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
-        ({"loss": "mean_squared_error"}, TypeError, "loss of Own is 'mean_squared_error'"),
+        ({"loss": "mean_squared_error"}, TypeError, "loss of Own is a str; expected a Loss"),
         ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),
         ({"targets_of": 1}, ValueError, "targets_of of Own is 1, and n_inputs is 1"),
         ({"targets_of": "tokens"}, ValueError, "targets_of of Own is 'tokens'"),
@@ -239,7 +239,7 @@ def test_what_a_model_says_is_checked(changes, error, message):
 
 def test_another_layer_is_no_model():
     for call in (nf.fit, nf.evaluate):
-        with pytest.raises(TypeError, match=r"model is a Linear; expected an npformer\.Model"):
+        with pytest.raises(TypeError, match=r"model is a Linear; expected a Model\. Seq"):
             call(nf.layers.Linear(2, 2, seed=0), (X, Y))
 
 

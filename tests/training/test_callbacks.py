@@ -469,7 +469,7 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
             [lambda state, history: None],
             r"callbacks\[0\] cannot be called with the state alone .*'history'",
         ),
-        ([lambda: None], r"callbacks\[0\] cannot be called .* Define it with \(state\)"),
+        ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
     ],
     ids=lambda value: None if isinstance(value, str) else "",
 )

@@ -102,7 +102,7 @@ def test_wrong_arguments_are_explained(make, tmp_path):
     for wrong in (3, [np.random.default_rng(0)], {"rng": 3}):
         with pytest.raises(TypeError, match=r"generators is .*; expected a dict of names and"):
             nf.save_checkpoint(tmp_path, model, optimizer, generators=wrong)
-    with pytest.raises(TypeError, match="history is a dict; expected the History that fit"):
+    with pytest.raises(TypeError, match=r"history is a dict; expected a History\. fit"):
         nf.save_checkpoint(tmp_path, model, optimizer, history={})
     with pytest.raises(TypeError, match="notes is"):
         nf.save_checkpoint(tmp_path, model, optimizer, notes=[])

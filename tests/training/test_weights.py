@@ -242,8 +242,8 @@ class Unweighted(nf.losses.Loss):
         ({"class_weight": [1.0]}, ValueError, r"class_weight has shape \(1,\); expected \(3,\)"),
         ({"class_weight": [1.0, 1.0, -1.0]}, ValueError, "class_weight holds -1.0 at 2; expected"),
         ({"class_weight": [0.0, 0.0, 1.0]}, ValueError, "every label to train on has the weight 0"),
-        ({"class_weight": {3: 1.0}}, ValueError, "the label 3; expected labels from 0 to 2"),
-        ({"class_weight": {"b": 1.0}}, TypeError, "has the label 'b'; expected whole numbers"),
+        ({"class_weight": {3: 1.0}}, ValueError, "is 3; expected .* at most 2"),
+        ({"class_weight": {"b": 1.0}}, ValueError, "of 3 classes. is 'b'; expected a whole number"),
         ({"class_weight": {0: "a"}}, ValueError, r"class_weight\[0\] is 'a'; expected"),
         ({"class_weight": 3}, TypeError, "class_weight is 3; expected 'balanced', a number"),
         (
