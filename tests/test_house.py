@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "core": 1624,
     "data": 1117,
     "distributed": 336,
-    "engine": 3037,
+    "engine": 3090,
     "exercises": 2500,
     "functional": 1032,
     "generation": 207,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 25_817
+IN_ALL = 25_870
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
