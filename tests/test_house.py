@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "core": 1638,
     "data": 1097,
     "distributed": 336,
-    "engine": 3044,
+    "engine": 3092,
     "exercises": 2868,
     "functional": 1032,
     "generation": 207,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_178
+IN_ALL = 26_226
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.engine import EngineContext
 from npformer.losses import MeanSquaredError, SoftmaxCrossEntropy
 
 
@@ -106,7 +107,7 @@ def test_a_kernel_that_knows_no_weights_is_passed_over(rng, monkeypatch):
         fast_losses, "kernels_of", lambda backend: {"softmax_cross_entropy": kernel}
     )
     logits, labels, weights = rng.normal(size=(5, 3)), np.arange(5) % 3, rng.random(5)
-    fast = fast_losses.fast_loss(SoftmaxCrossEntropy(0.1), "numpy")
+    fast = fast_losses.fast_loss(SoftmaxCrossEntropy(0.1), "numpy", EngineContext())
     assert type(fast) is fast_losses.FastSoftmaxCrossEntropy
     plain, plain_cache = SoftmaxCrossEntropy(0.1).forward(logits, labels, weights)
     value, cache = fast.forward(logits, labels, weights)
@@ -115,4 +116,4 @@ def test_a_kernel_that_knows_no_weights_is_passed_over(rng, monkeypatch):
         fast.backward(0.5, cache), SoftmaxCrossEntropy(0.1).backward(0.5, plain_cache)
     )
     of_classes = SoftmaxCrossEntropy(class_weight=[1.0, 2.0, 3.0])
-    assert fast_losses.fast_loss(of_classes, "numpy") is of_classes
+    assert fast_losses.fast_loss(of_classes, "numpy", EngineContext()) is of_classes

@@ -1,25 +1,33 @@
-"""Fast losses: softmax cross-entropy by two kernels on a GPU."""
+"""Fast losses: softmax cross-entropy by a kernel."""
 
 from typing import Any
 
+import numpy as np
+
 from npformer.core import Array
+from npformer.engine.context import EngineContext
 from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS, Saved
 from npformer.engine.twins import kernels_of
 from npformer.losses import Loss, SoftmaxCrossEntropy
 
+FEW = 1 << 14
+"""Below this many logits the pair is used on the CPU, as for most classifiers: it is as fast."""
+
 
 class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
     """`SoftmaxCrossEntropy` by a kernel."""
 
-    def __init__(self, kernel: Any, label_smoothing: float) -> None:
+    def __init__(self, kernel: Any, label_smoothing: float, context: EngineContext) -> None:
         super().__init__(label_smoothing)
         self._kernel = kernel
+        self._context = context
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
-        if outputs.dtype.char not in FLOATS or weights is not None:
+        few = type(outputs) is np.ndarray and outputs.size < FEW
+        if few or outputs.dtype.char not in FLOATS or weights is not None:
             return super().forward(outputs, y, weights)
-        value, cache = self._kernel[0](outputs, y, self.label_smoothing, context=None)
+        value, cache = self._kernel[0](outputs, y, self.label_smoothing, context=self._context)
         return value, Saved(self._kernel[1], cache)
 
     def backward(self, dloss: float, cache: Any) -> Array:
@@ -29,9 +37,14 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
         return doutputs
 
 
-def fast_loss(loss: Loss, backend: str) -> Loss:
-    """Return a loss that computes the same fast; the loss itself if there is none."""
+def fast_loss(loss: Loss, backend: str, context: EngineContext) -> Loss:
+    """Return a loss that computes the same fast; the loss itself if there is none.
+
+    Kernels take memory and threads from `context`.
+    """
     if type(loss) is not SoftmaxCrossEntropy or loss.class_weight is not None or not enabled():
         return loss
     kernel = (kernels_of(backend) or {}).get("softmax_cross_entropy")
-    return loss if kernel is None else FastSoftmaxCrossEntropy(kernel, loss.label_smoothing)
+    if kernel is None:
+        return loss
+    return FastSoftmaxCrossEntropy(kernel, loss.label_smoothing, context)

@@ -204,7 +204,6 @@ class Team:
         """Put the gradients of a share into worker k's; return the share's part of the loss."""
         assert self.loss is not None
         model = above_frozen(twin_on(backend, self.model, of_data=True))
-        loss = fast_loss(self.loss, backend)
         gradients, total = self._gradients[k], 0.0
         if self._used.get(k) is gradients:
             gradients.zero()
@@ -218,6 +217,7 @@ class Team:
                 batch = share.batch if whole else share.batch.of_rows(rows)
                 drawn = part_generator(share.key, share.first + rows.start, len(batch), share.cut)
                 context = EngineContext(True, drawn, workspace=memory, threads=share.threads)
+                loss = fast_loss(self.loss, backend, context)
                 total = total + accumulate(model, loss, batch, context, gradients, weight)
         return total
 

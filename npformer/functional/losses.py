@@ -37,7 +37,7 @@ def softmax_cross_entropy(
         w, at least 0. q_c becomes w_c q_c, and a label with the class y counts w_y times, as with
         PyTorch's ``CrossEntropyLoss(weight=w)``. Labels that count 0 times are left out.
     """
-    xp = _check_labels(logits, labels)
+    xp = check_labels(logits, labels)
     right = xp.maximum(labels, 0)  # `NO_LABEL` is -1, which counts 0 times
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
@@ -169,7 +169,7 @@ def _number(dloss: Array | float) -> Array | float:
     return dloss
 
 
-def _check_labels(logits: Array, labels: Array) -> Module:
+def check_labels(logits: Array, labels: Array) -> Module:
     """Check that there is a label for each row of logits; return the module of the arrays."""
     xp = checks.floating(logits=logits)
     if logits.ndim == 0 or (n := logits.shape[-1]) == 0:

@@ -242,6 +242,13 @@ def dropout(shape=(5, 7, 64), rate=0.3):
     return Case("dropout", normals(shape), (rate,), training=True)
 
 
+def cross_entropy(shape=(5, 7, 64), smoothing=0.0):
+    """Every third label is none."""
+    labels = np.random.default_rng(1).integers(0, shape[-1], shape[:-1])
+    labels.flat[1::3] = F.NO_LABEL
+    return Case("softmax_cross_entropy", (5.0 * normals(shape)[0],), (labels, smoothing))
+
+
 MASKS = ("none", "padded", "in front", "one token", "nothing", "all")
 
 

@@ -14,6 +14,7 @@ from npformer.engine.cpu.embedding import embedding, embedding_backward
 from npformer.engine.cpu.feed_forward import feed_forward, feed_forward_backward
 from npformer.engine.cpu.fourier import fourier_mixing, fourier_mixing_backward
 from npformer.engine.cpu.linear import linear, linear_backward
+from npformer.engine.cpu.losses import softmax_cross_entropy, softmax_cross_entropy_backward
 from npformer.engine.cpu.norms import (
     layer_norm,
     layer_norm_backward,
@@ -31,6 +32,7 @@ KERNELS: dict[str, Any] = {
     "layer_norm": (layer_norm, layer_norm_backward),
     "linear": (linear, linear_backward),
     "residual_norm": (residual_norm, residual_norm_backward),
+    "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
 """By the name of the pair that each replaces. A kernel for several pairs has a name of its own."""
 

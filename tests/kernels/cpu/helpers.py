@@ -120,6 +120,8 @@ CASES = {
     "residual_norm": helpers.residual_norm(),
     "residual_norm, at evaluation": helpers.residual_norm(training=False),
     "residual_norm, larger": helpers.residual_norm((5, 29, 64), rate=0.0),
+    "softmax_cross_entropy": helpers.cross_entropy(),
+    "softmax_cross_entropy, smooth": helpers.cross_entropy((5, 29, 64), smoothing=0.1),
     "attention_heads": helpers.attention_heads(),
     "attention_heads, larger": helpers.attention_heads(2, 40, 2, 32, mask="padded", causal=True),
     "attention_heads, not stored": helpers.attention_heads(2, 40, 2, 32, store=False),

@@ -73,7 +73,8 @@ def check(name, max_entries=2, directions=1):
 
 
 def test_every_kernel_has_a_layer():
-    assert set(LAYERS) == set(KERNELS)
+    losses = {"softmax_cross_entropy"}  # judged beside its pair, in test_losses
+    assert set(LAYERS) == set(KERNELS) - losses
 
 
 @pytest.mark.parametrize("name", LAYERS)
