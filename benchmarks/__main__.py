@@ -19,7 +19,7 @@ BENCHMARKS = {
     "series": "speakers of vowels named by SeriesClassifier with each mixer (5 minutes)",
     "sklearn": "EncoderClassifier beside scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
-    "writing": "generated tokens, copying and reversing beside PyTorch (5 minutes)",
+    "writing": "generated tokens, copying and reversing beside PyTorch (7 minutes)",
     "shakespeare": "a language model of characters beside PyTorch (5 minutes; takes a file)",
     "pronunciations": "words to phones beside PyTorch, three seeds (40 minutes; takes a file)",
     "translating": "training steps of encoder-decoders beside PyTorch (4 minutes)",
