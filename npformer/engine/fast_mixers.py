@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
 from npformer.core import Array, Context, Gradients, Parameter
+from npformer.core.state import State
 from npformer.engine.context import as_engine_context
 from npformer.engine.fast_linear import weights_and_biases
 from npformer.engine.twin_classes import TABLE, Child, Fast, Saved, is_exactly
@@ -86,6 +89,17 @@ class FastAttention(FastAveraging, Attention):
         parameters = weights_and_biases(scores.query, scores.key, own["value"])
         settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
         return None if parameters is None else (kernel, parameters, settings)
+
+    def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
+        one = type(x) is np.ndarray and x.shape[1] == 1 and context.padding is None
+        found = self.fused(x) if one else None
+        if found is None:
+            return super().prefill(x, state, context)
+        from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
+
+        values = [parameter.value for parameter in found[1]]
+        heads, state = attention_of_one(x, *values, found[2][0], state, context)
+        return self.output.forward(heads, context)[0], state
 
 
 class FastBlockwiseAttention(FastAttention, BlockwiseAttention):

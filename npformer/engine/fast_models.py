@@ -3,9 +3,11 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, array_module
+from npformer.core.state import States
 from npformer.engine.context import EngineContext, as_engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
-from npformer.engine.twin_classes import TABLE, Child, Children, Fast, FirstChild, Saved
+from npformer.engine.twin_classes import TABLE, Child, Children, Fast, FirstChild, Saved, is_exactly
+from npformer.layers import Dropout
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.models import (
     Decoder,
@@ -21,6 +23,8 @@ from npformer.models import (
     pre_norm,
     pre_norm_backward,
 )
+from npformer.models.block import Continued
+from npformer.models.decoder import Looking
 
 
 def add(one: Array, other: Array, context: EngineContext) -> Array:
@@ -38,6 +42,30 @@ class FastBlock(Fast, EncoderBlock):
     feed_forward = Child()
     feed_forward_dropout = Child()
     feed_forward_norm = Child()
+
+    def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
+        going = Continued(self.mixer, state)
+        return self._through(x, as_engine_context(context), mixer=going), going.state
+
+    def _through(self, x: Array, context: EngineContext, **sublayers: Any) -> Array:
+        """Return x behind some sublayers, by their names, and the network, at evaluation.
+
+        The lists of halves and caches of the plain pass take a tenth of a token's time.
+        """
+        own = self.__dict__
+        if "feed_forward" in own:
+            sublayers["feed_forward"] = self.feed_forward
+        forward = self.residual()[0]
+        pre, known = forward == self._pre_norm, forward in (self._pre_norm, self._post_norm)
+        for name, sublayer in sublayers.items():
+            norm, dropout = getattr(self, f"{name}_norm"), own[f"{name}_dropout"]
+            if context.training or not known or not is_exactly(dropout, Dropout):
+                x = forward(sublayer, getattr(self, f"{name}_dropout"), norm, x, context)[0]
+            elif pre:
+                x = x + sublayer.forward(norm.forward(x, context)[0], context)[0]
+            else:
+                x = norm.forward(x + sublayer.forward(x, context)[0], context)[0]
+        return x
 
     def residual(self) -> tuple[Any, Any]:
         plain = super().residual()
@@ -137,6 +165,13 @@ class FastDecoderBlock(FastBlock, DecoderBlock):
     cross_attention = Child()
     cross_attention_dropout = Child()
     cross_attention_norm = Child()
+
+    def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
+        of_mixer, memory = state
+        going = Continued(self.mixer, of_mixer)
+        sublayers = {"mixer": going, "cross_attention": Looking(self.cross_attention, memory)}
+        x = self._through(x, as_engine_context(context), **sublayers)
+        return x, States((going.state, memory))
 
 
 TABLE.add(EncoderBlock, FastBlock)

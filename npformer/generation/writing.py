@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Context, asarray, checks, described, to_numpy
-from npformer.engine import fast
+from npformer.engine import EngineContext, fast
+from npformer.engine.blas import one_blas_thread
+from npformer.engine.snapshot import snapshot_of
 from npformer.functional.embedding import check_ids
-from npformer.generation.choosing import Choice, generators_of, softmax
+from npformer.generation.choosing import Choice, generators_of
 
 NOTHING = -1
 """What stands behind a stop token."""
@@ -24,44 +27,52 @@ class Window:
     """
 
     def __init__(self, model: Any, rows: Sequence[np.ndarray], cache: bool) -> None:
+        self._cost = snapshot_of(model).cost
         self._model, self._cache = fast(model), cache
         self._backend = model.backend
         self._max_len = model.config.max_len
+        self._context = EngineContext(keep=False)
         self._rows = [self._cut(row) for row in rows]
+        self._longest = max(map(len, self._rows))
+        self._added: list[np.ndarray] = []  # tokens behind these rows, (batch,) each
         self._states: Any = None
 
     def logits(self) -> np.ndarray:
         """Return the logits of the token that follows each row, (batch, vocab_size)."""
         if self._states is None:
             return self._anew()
-        newest = np.array([row[-1:] for row in self._rows])
-        return self._following(newest, None)
+        return self._following(self._added[-1][:, None], self._context)
 
     def add(self, tokens: np.ndarray) -> None:
         """Append a token to each row."""
-        rows = [np.append(row, token) for row, token in zip(self._rows, tokens, strict=True)]
-        self._rows = [self._cut(row) for row in rows]
-        cut = any(len(row) > len(now) for row, now in zip(rows, self._rows, strict=True))
-        if cut or not self._cache:
-            self._states = None
+        self._added.append(tokens)
+        if not self._cache or self._longest + len(self._added) > self._max_len:
+            added = np.stack(self._added, axis=1)
+            self._rows = [
+                self._cut(np.concatenate(both)) for both in zip(self._rows, added, strict=True)
+            ]
+            self._longest = max(map(len, self._rows))
+            self._added, self._states = [], None
 
     def _anew(self) -> np.ndarray:
         """Return the logits after whole rows."""
         lengths = np.array([len(row) for row in self._rows])
-        ids = np.zeros((len(lengths), lengths.max()), dtype="int64")
+        ids = np.zeros((len(lengths), self._longest), dtype="int64")
         mask = np.arange(ids.shape[1]) < lengths[:, None]
         ids[mask] = np.concatenate(self._rows)
         self._states = self._model.start(len(ids), self._max_len)
-        logits = self._following(ids, None if mask.all() else mask)
+        padded = {} if mask.all() else {"mask": asarray(mask, self._backend)}
+        logits = self._following(ids, EngineContext(keep=False, **padded))
         if not self._cache:
             self._states = None
         return logits
 
-    def _following(self, ids: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-        given = None if mask is None else asarray(mask, self._backend)
-        context = Context(mask=given, keep=False)
+    def _following(self, ids: np.ndarray, context: Context) -> np.ndarray:
+        seconds, one = self._cost.seconds(*ids.shape), ids.size == 1
         ids = asarray(ids, self._backend)
-        logits, self._states = self._model.following(ids, self._states, context)
+        # BLAS takes one thread for one row anyway, and setting it takes as long as a small layer.
+        with nullcontext() if one else one_blas_thread(self._backend, seconds, 1):
+            logits, self._states = self._model.following(ids, self._states, context)
         return to_numpy(logits)
 
     def _cut(self, row: np.ndarray) -> np.ndarray:
@@ -77,7 +88,7 @@ def written(
     cache: bool = True,
     stop: Sequence[int] = (),
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield up to n times a token for each row, (batch,), and its probability in the model.
+    """Yield up to n times a token for each row, (batch,), and the logits that it was chosen by.
 
     A row that has written a stop token goes on with `NOTHING`; if all have, this ends.
     """
@@ -86,11 +97,11 @@ def written(
     for k in range(n):
         logits = window.logits()
         tokens = choice.draw(logits, generators)
-        chances = softmax(logits.astype("float64"))[np.arange(len(tokens)), tokens]
-        yield np.where(going, tokens, NOTHING), np.where(going, chances, 0.0)
-        going &= ~np.isin(tokens, list(stop))
-        if not going.any():
-            return
+        yield np.where(going, tokens, NOTHING), logits
+        if stop:
+            going &= ~np.isin(tokens, stop)
+            if not going.any():
+                return
         if k < n - 1:
             window.add(tokens)
 

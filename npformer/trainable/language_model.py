@@ -7,7 +7,7 @@ import numpy as np
 
 from npformer.core import Seed, checks
 from npformer.core.inputs import Sequences
-from npformer.generation.choosing import Choice
+from npformer.generation.choosing import Choice, softmax
 from npformer.generation.writing import NOTHING, prompts, stop_tokens, written
 from npformer.losses import Loss, SoftmaxCrossEntropy
 from npformer.models import EncoderConfig, NextToken
@@ -108,8 +108,11 @@ class LanguageModel(Model, NextToken):
         steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
         tokens = np.full((len(rows), n), NOTHING)
         chances = np.zeros((len(rows), n))
-        for k, (each, of_each) in enumerate(steps):
-            tokens[:, k], chances[:, k] = each, of_each
+        for k, (each, logits) in enumerate(steps):
+            tokens[:, k] = each
+            if probabilities:
+                of_all = softmax(logits.astype("float64"))[np.arange(len(each)), each]
+                chances[:, k] = np.where(each == NOTHING, 0.0, of_all)
         if not several:
             tokens, chances = tokens[0], chances[0]
         return (tokens, chances) if probabilities else tokens

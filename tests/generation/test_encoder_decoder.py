@@ -59,9 +59,10 @@ def reference(model, source, max_len, beams, alpha):
     return ended[0][1] if ended else live[0][1]
 
 
+@pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("seed", range(4))
-def test_one_beam_is_greedy(seed):
-    model = model_of(seed)
+def test_one_beam_is_greedy(seed, norm):
+    model = model_of(seed, norm=norm)
     expected = [greedy(model, source, 6) for source in SOURCES]
     assert model.generate(SOURCES, 6) == model.generate(SOURCES, 6, beams=1) == expected
 

@@ -19,12 +19,17 @@ SETTINGS = MixerSettings(D, 2, LENGTH, causal=True, mixture=tuple(nf.mixers.SCOR
 
 
 @pytest.fixture(params=CAUSAL)
-def mixer(request):
+def plain(request):
     mixer = MIXERS.make(request.param, SETTINGS, seed=0, dtype="float64")
     rng = np.random.default_rng(1)
     for value in mixer.parameters().values():
         value += 0.3 * rng.normal(size=value.shape)
     return mixer
+
+
+@pytest.fixture(params=["plain", "twin"])
+def mixer(plain, request):
+    return nf.fast(plain) if request.param == "twin" else plain
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def gelu(x: Array, y: Array, keep: bool, scratch: Array) -> None:
     """y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
     square, phi = scratch
     np.multiply(x, x, out=square)
-    if x.dtype.char == "f":
+    if x.dtype.char == "f" and x.size > 2048:
         np.multiply(square, EXPONENT[-1], out=phi)
         for coefficient in EXPONENT[-2:0:-1]:
             phi += coefficient

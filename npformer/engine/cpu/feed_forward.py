@@ -11,7 +11,7 @@ import numpy as np
 from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.activations import ACTIVATIONS
-from npformer.engine.cpu.rows import column_sums, map_fits, pieces
+from npformer.engine.cpu.rows import column_sums, few, map_fits, pieces, product
 from npformer.functional.linear import check_linear
 
 
@@ -26,6 +26,11 @@ def feed_forward(
         check_linear(x, W1, b1)
     activate, keep = ACTIVATIONS[activation], context.keep
     rows = x.reshape(-1, W1.shape[0])
+    if few(x, context):
+        hidden = product(rows, W1, b1)
+        with np.errstate(over="ignore"):
+            activate(hidden, hidden, False, np.empty((2, *hidden.shape), hidden.dtype))
+        return product(hidden, W2, b2).reshape(*x.shape[:-1], W2.shape[1]), None
     before = context.empty((len(rows), W1.shape[1]), x)
     in_place = activation == "relu" or not keep
     hidden = before if in_place else context.empty(before.shape, x)

@@ -10,7 +10,7 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.rows import column_sums, map_fits
+from npformer.engine.cpu.rows import column_sums, few, map_fits, product
 from npformer.functional.linear import check_linear
 
 
@@ -21,6 +21,8 @@ def linear(
     if not map_fits(x, W, b):
         check_linear(x, W, b)
     rows = x.reshape(-1, W.shape[0])
+    if few(x, context):
+        return product(rows, W, b).reshape(*x.shape[:-1], W.shape[1]), None
     y = context.empty((len(rows), W.shape[1]), x)
 
     def compute(some: slice) -> None:

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array
+from npformer.engine.context import EngineContext
 
 PIECE = 1 << 18
 """Entries that elementwise operations take at once. Smaller pieces would fit a second-level cache
 better, but need more calls, each of which takes the interpreter's lock again."""
+
+
+FEW = 1 << 13
+"""Entries up to which memory need not be lent nor a call divided: a token each of some rows."""
 
 
 def map_fits(x: Array, W: Array, b: Array | None) -> bool:
@@ -22,6 +27,19 @@ def map_fits(x: Array, W: Array, b: Array | None) -> bool:
         and x.shape[-1:] == W.shape[:1]
         and (b is None or (b.dtype is dtype and b.shape == W.shape[1:]))
     )
+
+
+def few(x: Array, context: EngineContext) -> bool:
+    """Return whether x is so little, and goes no way back, that calls cost more than computing."""
+    return not context.keep and x.size <= FEW
+
+
+def product(rows: Array, W: Array, b: Array | None) -> Array:
+    """Return rows W + b."""
+    y: Array = rows @ W
+    if b is not None:
+        y += b
+    return y
 
 
 @lru_cache(maxsize=64)
