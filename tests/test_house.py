@@ -26,10 +26,10 @@ BUDGET: dict[str, int] = {
     "core": 1638,
     "data": 1097,
     "distributed": 336,
-    "engine": 3092,
+    "engine": 3179,
     "exercises": 2868,
     "functional": 1032,
-    "generation": 207,
+    "generation": 215,
     "inspection": 481,
     "interop": 1749,
     "layers": 510,
@@ -46,13 +46,13 @@ BUDGET: dict[str, int] = {
     "text": 490,
     "text_encoder": 59,
     "tools": 2735,
-    "trainable": 681,
+    "trainable": 684,
     "training": 1140,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_226
+IN_ALL = 26_324
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -98,7 +98,8 @@ class FastAttention(FastAveraging, Attention):
         from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
 
         values = [parameter.value for parameter in found[1]]
-        heads, state = attention_of_one(x, *values, found[2][0], state, context)
+        rest = {"n_heads": found[2][0], "state": state, "context": context}
+        heads, state = attention_of_one(x, *values, **rest)
         return self.output.forward(heads, context)[0], state
 
 

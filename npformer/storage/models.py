@@ -201,7 +201,7 @@ def _described(
             "npformer.save. Open its folder with npformer.load_checkpoint, which returns the model"
         )
     if not isinstance(name, str) or name not in MODELS:
-        raise ValueError(f"it holds a {name}; expected one of {', '.join(MODELS)}")
+        raise ValueError(f"it holds a {name}; expected one of {', '.join(sorted(MODELS))}")
     check_keys(path, description, KEYS)
     for part, form in (("config", dict), ("arguments", dict), ("frozen", list)):
         if not isinstance(given := description.get(part), form):

@@ -160,7 +160,7 @@ def test_a_loss_of_other_outputs_is_refused(batch):
     model = make()
     with pytest.raises(ValueError, match="wants 1 outputs and this model has 3"):
         model.loss_and_gradients(*batch, loss=nf.losses.BinaryCrossEntropy())
-    with pytest.raises(TypeError, match="is the class SoftmaxCrossEntropy; expected an object"):
+    with pytest.raises(TypeError, match="is the class SoftmaxCrossEntropy; expected a Loss"):
         nf.fit(model, batch, loss=nf.losses.SoftmaxCrossEntropy)
     with pytest.raises(TypeError, match="y is None; expected targets"):
         model.loss_and_gradients(batch[0], None)

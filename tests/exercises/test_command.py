@@ -131,7 +131,7 @@ def test_list_names_all(prints):
         ("start", "the following arguments are required: DIR"),
         ("start {} nope", "no exercise is called 'nope'"),
         ("start {} --force", "expected the names of the exercises to restore"),
-        ("start {} --notebook", "--notebook is unknown to npformer exercises start. Did you mean"),
+        ("start {} --notebook", "npformer exercises start: --notebook is unknown. Did you mean"),
         ("start {}/01_linear_backward.py", "01_linear_backward.py"),
         ("check", "the following arguments are required: DIR"),
         ("check {}/nowhere", "is no folder; `npformer exercises start"),

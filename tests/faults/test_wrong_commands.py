@@ -18,7 +18,7 @@ WRONG = [
     ("train nope", "'nope'"),
     ("evaluate", "MODEL"),
     ("predict", "MODEL"),
-    ("doctor --fast", "--fast is unknown to npformer doctor"),
+    ("doctor --fast", "npformer doctor: --fast is unknown"),
     # Numbers that are none, or out of range.
     *(
         (f"train digits {TINY} --{option} {value}", word)

@@ -185,7 +185,7 @@ def test_a_file_holds_any_dtype_shape_and_description(path, rng):
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
         assert found[name].flags.writeable
-    refused(path, "it holds a Anything; expected one of Encoder, TextEncoder, EncoderDecoder")
+    refused(path, "it holds a Anything; expected one of Encoder, EncoderDecoder")
 
 
 # What is no file ----------------------------------------------------------------------------------

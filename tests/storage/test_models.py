@@ -361,7 +361,7 @@ def changed(**changes):
         (changed(config={"d_model": "8"}), "d_model is '8'; expected a whole number"),
         (changed(config={"mixer": "new"}), "mixer is 'new'; expected one of.*save the model again"),
         (changed(arguments={"width": 3}), "keyword argument 'width'.*save the model again"),
-        (changed(**{"class": "Decoder"}), "it holds a Decoder; expected one of Encoder, TextE"),
+        (changed(**{"class": "Decoder"}), "it holds a Decoder; expected one of Encoder, EncoderD"),
     ],
 )
 def test_a_header_that_cannot_be_used_is_refused_with_the_reason(saved, edit, header, message):

@@ -36,6 +36,9 @@ max(1, x / 3); the last digits chosen by trying which round best). The error is 
 unit in the last place of float32. x P(x^2) grows without bound, so Phi stays 1 beyond 7.
 """
 
+FEW = 2048
+"""Numbers up to which SciPy's erf takes less time than the polynomial, which is more calls."""
+
 EXPONENT = [-UNIT * coefficient for coefficient in LOG_ODDS]
 """The coefficients of -P in the units of `EXP`: EXP(x times this polynomial) is e^(-x P(x^2))."""
 
@@ -49,7 +52,7 @@ def gelu(x: Array, y: Array, keep: bool, scratch: Array) -> None:
     """y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
     square, phi = scratch
     np.multiply(x, x, out=square)
-    if x.dtype.char == "f" and x.size > 2048:
+    if x.dtype.char == "f" and x.size > FEW:
         np.multiply(square, EXPONENT[-1], out=phi)
         for coefficient in EXPONENT[-2:0:-1]:
             phi += coefficient
