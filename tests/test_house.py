@@ -24,7 +24,7 @@ BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
     "core": 1638,
-    "data": 1105,
+    "data": 1106,
     "distributed": 336,
     "engine": 3179,
     "exercises": 2868,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_332
+IN_ALL = 26_333
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
