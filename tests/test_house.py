@@ -36,10 +36,10 @@ BUDGET: dict[str, int] = {
     "losses": 177,
     "mixers": 924,
     "models": 864,
-    "museum": 787,
+    "museum": 789,
     "optim": 461,
     "pipelines": 1346,
-    "proof": 1280,
+    "proof": 1343,
     "reporting": 878,
     "sklearn": 630,
     "storage": 678,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_329
+IN_ALL = 26_394
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -26,9 +26,9 @@ def function(forward):
         return forward(x), x.copy()
 
     def backward(dy, x):
-        dx = np.zeros_like(x)
+        x, dx = x.astype("float64"), np.zeros(x.shape)  # differences of float32 hold no digit
         for i in np.ndindex(x.shape):
-            u = np.zeros_like(x)
+            u = np.zeros(x.shape)
             u[i] = 1e-6
             dx[i] = ((forward(x + u) - forward(x - u)) * dy).sum() / 2e-6
         return dx
