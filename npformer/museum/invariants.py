@@ -204,7 +204,7 @@ def a_large_mean_costs_no_digits(layer: Layer) -> None:
     for norm in copy.deepcopy(found(layer, LayerNorm)):
         exact = 1e4 + draw(8, norm.gamma.size)
         expected, _ = F.layer_norm(exact, norm.gamma.value, norm.beta.value, norm.eps)
-        with np.errstate(all="ignore"), parameters_as(norm, _to_float32):
+        with np.errstate(all="ignore"), parameters_as(norm, lambda flat: flat.astype("float32")):
             y = norm(exact.astype("float32"))
         np.testing.assert_allclose(y, expected, atol=1e-2)
 
@@ -296,7 +296,3 @@ def weights_open_without_running_code(save: Callable[[Encoder, Path], None]) -> 
     stored = header.keys() - {"__metadata__"}
     assert stored >= set(model.parameters())
     assert {header[name]["dtype"] for name in stored} == {"F32"}
-
-
-def _to_float32(x: np.ndarray) -> np.ndarray:
-    return x.astype("float32")

@@ -308,9 +308,9 @@ def test_catches_what_is_wrong_for_another_dtype_or_layout_alone(rng, layer, rul
 
 
 def test_what_rounding_alone_explains_in_float32_passes(rng):
-    x = 1e6 + rng.normal(size=(3, 4))  # in float32 the steps are .06
+    x = 1e5 + rng.normal(size=(3, 4))  # numbers of float32 are .008 apart there
     centred = (lambda x: (x - x.mean(), None), lambda dy, _: dy - dy.mean())
-    assert gradcheck(centred, x, tolerance=1e-3, complex_tolerance=None).passed
+    assert gradcheck(centred, x).passed
 
 
 class DrawsInEvaluation(Layer):
