@@ -39,7 +39,7 @@ BUDGET: dict[str, int] = {
     "museum": 787,
     "optim": 461,
     "pipelines": 1346,
-    "proof": 1345,
+    "proof": 1346,
     "reporting": 878,
     "sklearn": 630,
     "storage": 678,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_394
+IN_ALL = 26_395
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
