@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "docs.site.machine_on_pages",
     "docs.site.mathml",
     "docs.site.links",
     "docs.site.example_report",
