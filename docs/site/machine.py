@@ -104,7 +104,8 @@ def whole(link: Callable[[str], str | None] = lambda chapter: None, style: str =
     arrows = [f'<path class="arrow" marker-end="url(#head)" d="{way}"/>' for way in ARROWS]
     styled = f"<style>{style}</style>" if style else ""
     inside = [styled + head, *_frames(), *arrows, *texts, *boxes]
-    return _svg("machine", title, inside, role="img" if style else "group")
+    size = f'width="{WIDTH}" height="{HEIGHT}" ' if style else ""  # by itself it needs one
+    return _svg("machine", title, inside, f'role="{"img" if style else "group"}" {size}')
 
 
 def small(chapter: str) -> str:
@@ -112,11 +113,11 @@ def small(chapter: str) -> str:
     labels = [box.label.replace("\n", " ") for box in BOXES if box.chapter == chapter]
     boxes = [_shape(box, lit=box.chapter == chapter) for box in BOXES]
     title = f"Where it stands in the machine: {labels[0]}"
-    return _svg("machine small", title, [*_frames(), *boxes], role="img")
+    return _svg("machine small", title, [*_frames(), *boxes], 'role="img" ')
 
 
-def _svg(kind: str, title: str, inside: list[str], role: str) -> str:
-    begin = f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" role="{role}" '
+def _svg(kind: str, title: str, inside: list[str], attributes: str) -> str:
+    begin = f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" {attributes}'
     box = f'viewBox="-1 0 {WIDTH + 2} {HEIGHT}" aria-label="{escape(title)}">'
     return "\n".join([begin + box, f"<title>{escape(title)}</title>", *inside, "</svg>"])
 
