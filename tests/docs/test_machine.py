@@ -34,7 +34,7 @@ def test_boxes_stand_beside_each_other_and_hold_their_words():
         assert box.x + box.width <= WIDTH
         assert box.y + box.height <= HEIGHT
         for line in box.label.split("\n"):
-            assert 6.7 * len(line) <= box.width - 6, line
+            assert 6.4 * len(line) <= box.width - 6, line
     for i, one in enumerate(BOXES):
         for other in BOXES[:i]:
             beside = one.x >= other.x + other.width or other.x >= one.x + one.width
