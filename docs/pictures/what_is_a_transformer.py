@@ -14,8 +14,8 @@ def draw():
     page = machine_of_the_page()
     before, after = page["machine"](), page["model"]
     words, ids = page["sentence"], page["ids"][None]
-    figure = plt.figure(figsize=(7.4, 4.3))
-    grid = figure.add_gridspec(2, 3, width_ratios=[1, 1, 1.35])
+    figure = plt.figure(figsize=(5.2, 6.9))  # narrow, so that a telephone shows its words
+    grid = figure.add_gridspec(3, 2, height_ratios=[1, 1, 1.2])
     for line, (name, model) in enumerate((("before", before), ("after", after))):
         matrices = model.explain(ids, mask=ids > 0)[0].matrices[0]
         for head in (0, 1):
@@ -28,7 +28,7 @@ def draw():
             axis.spines[:].set_visible(False)
             axis.set_aspect("equal")
             axis.invert_yaxis()
-    answers(figure.add_subplot(grid[:, 2]), page, before, after)
+    answers(figure.add_subplot(grid[2, :]), page, before, after)
     return {"training": figure}
 
 
@@ -51,9 +51,9 @@ def answers(axis, page, before, after):
         )
         axis.plot(start, line, "o", color="#e69f00", label="before" if line == 0 else None)
         axis.plot(end, line, "o", color="#0072b2", label="after" if line == 0 else None)
-        axis.text(0.5, line - 0.28, text, ha="center", fontsize=10)
+        axis.text(0.5, line - 0.25, text, ha="center", fontsize=9)
     axis.set(xlim=(-0.04, 1.04), ylim=(len(page["texts"]) - 0.5, -0.9), yticks=[])
     axis.set_xticks([0, 0.5, 1], ["negative", "1/2", "positive"])
     axis.axvline(0.5, color="#cccccc", lw=0.8, zorder=0)
     axis.spines["left"].set_visible(False)
-    axis.legend(loc="lower right", fontsize=9, frameon=False)
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 0.97), ncols=2, fontsize=9, frameon=False)
