@@ -1,4 +1,4 @@
-"""What training changes in the machine of the page "What is a Transformer?", which is run for it."""
+"""What training changes in the machine of "What is a Transformer?"; the page is run for it."""
 
 import contextlib
 import io

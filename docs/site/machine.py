@@ -1,8 +1,8 @@
 """The machine as one diagram, whose boxes are the chapters: ``python -m docs.site.machine``.
 
 The command writes ``docs/pictures/machine.svg``, which Markdown shows. On the site,
-`docs.site.machine_on_pages` puts the same diagram in its place, with a link on each box, and a small
-one at the head of each chapter.
+`docs.site.machine_on_pages` puts the same diagram in its place, with a link on each box, and a
+small one at the head of each chapter.
 """
 
 from collections.abc import Callable
@@ -131,10 +131,11 @@ def _frames() -> list[str]:
 
 def _shape(box: Box, lit: bool = False) -> str:
     dashes = ' stroke-dasharray="4 3"' if box.kind == "instead" else ""
+    name, filled = ("box lit", 1) if lit else ("box", 0.16)
+    colour = KINDS[box.kind]
     return (
-        f'<rect class="box{" lit" if lit else ""}" x="{box.x}" y="{box.y}" width="{box.width}" '
-        f'height="{box.height}" rx="5" fill="{KINDS[box.kind]}" fill-opacity="{1 if lit else 0.16}" '
-        f'stroke="{KINDS[box.kind]}"{dashes}/>'
+        f'<rect class="{name}" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" '
+        f'rx="5" fill="{colour}" fill-opacity="{filled}" stroke="{colour}"{dashes}/>'
     )
 
 

@@ -14,7 +14,7 @@ PAGE = "what_is_a_transformer"
 
 
 def show_it(app: Sphinx, doctree: nodes.document) -> None:
-    """Replace the picture by the diagram with links, and put the small one below a chapter's title."""
+    """Give the picture its links, and put the small one below a chapter's title."""
     here = app.env.docname
 
     def uri(page: str) -> str:
