@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docs.site.machine_on_pages",
     "docs.site.mathml",
+    "docs.site.languages",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.reference",

@@ -24,12 +24,12 @@ BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
     "core": 1638,
-    "data": 1097,
+    "data": 1106,
     "distributed": 336,
     "engine": 3179,
     "exercises": 2868,
     "functional": 1032,
-    "generation": 215,
+    "generation": 211,
     "inspection": 481,
     "interop": 1749,
     "layers": 510,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_324
+IN_ALL = 26_329
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
