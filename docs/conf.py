@@ -23,12 +23,12 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
-    "docs.site.machine_on_pages",
     "docs.site.mathml",
     "docs.site.languages",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.reference",
+    "docs.site.machine_on_pages",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/README.txt"]
 myst_enable_extensions = ["dollarmath", "attrs_block"]
