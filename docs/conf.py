@@ -28,6 +28,7 @@ extensions = [
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.reference",
+    "docs.site.machine_on_pages",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/README.txt"]
 myst_enable_extensions = ["dollarmath", "attrs_block"]
