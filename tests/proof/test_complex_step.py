@@ -67,6 +67,17 @@ def test_the_parts_of_a_fourier_transform_are_functions_of_real_numbers(rng, tra
         np.testing.assert_allclose(found, getattr(transform(u), part), atol=1e-14)
 
 
+def test_a_transform_keeps_its_arguments_there_and_back(rng):
+    x, u = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+
+    def twice(x):  # of other lengths, along another axis: if they are forgotten, this is x
+        return scipy.fft.irfft(scipy.fft.rfft(x, 6, axis=0), 8, axis=0)
+
+    array = guarded(x)
+    found = derivative(lambda: (twice(array), None), array, u)
+    np.testing.assert_allclose(found, twice(u), atol=1e-14)
+
+
 # What differences cannot see ----------------------------------------------------------------------
 
 
