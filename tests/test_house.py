@@ -27,7 +27,7 @@ BUDGET: dict[str, int] = {
     "data": 1106,
     "distributed": 336,
     "engine": 3179,
-    "exercises": 2868,
+    "exercises": 3354,
     "functional": 1032,
     "generation": 211,
     "inspection": 481,
@@ -45,14 +45,14 @@ BUDGET: dict[str, int] = {
     "storage": 678,
     "text": 490,
     "text_encoder": 59,
-    "tools": 2735,
+    "tools": 2747,
     "trainable": 684,
     "training": 1140,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_395
+IN_ALL = 26_893
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
