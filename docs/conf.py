@@ -24,6 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "docs.site.mathml",
+    "docs.site.training_step",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.reference",
