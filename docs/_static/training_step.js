@@ -6,7 +6,7 @@ addEventListener("DOMContentLoaded", () => {
   if (!steps.length) return;
   const ways = [...new Set(steps.map((step) => step.parentElement))];
   const page = ways[0].parentElement;
-  const title = (step) => step.firstElementChild.firstChild.textContent.trim();
+  const title = (step) => step.querySelector("h3").firstChild.textContent.trim();
   steps.forEach((step) => step.classList.add("step"));
   ways.forEach((way) => way.classList.add("way"));
 
@@ -51,20 +51,19 @@ addEventListener("DOMContentLoaded", () => {
     back.disabled = now === 0;
     on.disabled = now === steps.length - 1;
     history.replaceState(null, "", scroll ? `#${steps[now].id}` : location.href);
-    if (scroll && stepper.getBoundingClientRect().top < 0) stepper.scrollIntoView();
+    const { top, bottom } = stepper.getBoundingClientRect();
+    if (scroll && (top < 0 || bottom > innerHeight / 2)) stepper.scrollIntoView();
   };
   const named = () => steps.findIndex((step) => `#${step.id}` === decodeURIComponent(location.hash));
   back.onclick = () => show(now - 1, true);
   on.onclick = () => show(now + 1, true);
   slider.oninput = () => show(slider.value - 1, true);
   addEventListener("hashchange", () => named() >= 0 && show(named(), true));
-  // The theme turns pages with the arrow keys; here they turn steps, while the steps are in sight.
+  // The theme turns pages with the arrow keys; here they turn steps.
   addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const { bottom } = ways[ways.length - 1].parentElement.getBoundingClientRect();
     const typing = event.target.matches?.("input:not([type=range]), textarea, select");
-    const seen = stepper.getBoundingClientRect().top < innerHeight && bottom > 0;
-    if (!by || typing || !seen || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (!by || typing || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     show(now + by, true);

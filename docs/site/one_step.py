@@ -106,5 +106,5 @@ def _update(a: dict[str, Any], model: nf.SequenceClassifier) -> None:
 
 def _one_sample(name: str, array: Any) -> Any:
     """Leave out the axis of the batch, which holds one image."""
-    of_sample = array.ndim > 1 and len(array) == 1 or name == "label"
+    of_sample = (array.ndim > 1 and len(array) == 1) or name == "label"
     return array[0] if of_sample else array
