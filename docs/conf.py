@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docs.site.mathml",
     "docs.site.languages",
+    "docs.site.training_step",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.reference",
