@@ -1,7 +1,7 @@
 """Settings of the site: ``python -m sphinx -W docs site``.
 
 MyST reads the Markdown, furo is the theme (light, dark and narrow screens, no file from elsewhere),
-sphinx-gallery runs the examples, and formulas become MathML.
+sphinx-gallery runs the examples, and formulas become SVG.
 """
 
 import sys
@@ -23,7 +23,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
-    "docs.site.mathml",
+    "docs.site.formulas",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.reference",
@@ -54,7 +54,7 @@ toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_title = "npformer"
-html_math_renderer = "mathml"
+html_math_renderer = "svg"
 html_static_path = ["_static"]
 html_css_files = ["npformer.css"]
 html_copy_source = False
