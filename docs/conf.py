@@ -24,6 +24,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "docs.site.formulas",
+    "docs.site.dark_pictures",
+    "docs.site.search",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.reference",
@@ -57,6 +59,7 @@ html_title = "npformer"
 html_math_renderer = "svg"
 html_static_path = ["_static"]
 html_css_files = ["npformer.css"]
+html_search_scorer = "_static/scorer.js"
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
@@ -68,6 +71,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "download_all_examples": False,
+    "reset_modules": ("matplotlib", "docs.site.gallery.style"),
+    "reset_modules_order": "before",
     "remove_config_comments": True,
     "show_memory": False,
     "write_computation_times": False,  # its page would fetch scripts from elsewhere
