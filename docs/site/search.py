@@ -12,7 +12,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-SCRIPT = """const TEXTS = %s;
+SCRIPT = r"""const TEXTS = %s;
 const ofNetwork = window.fetch;
 const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 window.fetch = (address) => {
