@@ -64,7 +64,7 @@ def test_the_baseline_is_that_of_the_letters():
 
 def test_brackets_are_as_high_as_what_they_hold():
     for latex in (r"\left(\sum_k w_k\right)^2", r"\left(\hat m + \int_0^1 f\right)"):
-        _, top, _, height = map(int, pieces(latex, True)[0].view.split())
+        *_, height = map(int, pieces(latex, True)[0].view.split())
         assert height < 4 * 200, latex
 
 

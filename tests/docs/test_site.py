@@ -24,7 +24,8 @@ html_search_scorer = {scorer!r}
 PAGES = {
     "index": "# Home\n\n```{toctree}\nchapters/layer_norm\nreference/layer_norm\nguide\n```\n",
     "chapters/layer_norm": "# Layer norm\n\nIt shifts and scales, $x_i$ and $\\frac{a}{b}$.\n\n"
-    "![rows](../pictures/rows.svg)\n\n## Backward\n\nThree ways lead back.\n\n```py\nlost = 1\n```\n",
+    "![rows](../pictures/rows.svg)\n\n## Backward\n\nThree ways lead back.\n\n"
+    "```py\nlost = 1\n```\n",
     "reference/layer_norm": "# layer_norm\n\n" + "The layer norm of a row. " * 9,
     "guide": "# Guide\n\nUse layer norm, or another norm.\n",
 }

@@ -24,7 +24,7 @@ def test_every_mixer_is_shown_with_padding(small_model, token_batch, shown, mixe
     assert len(matrices(page)) == 2 * 2 * heads
     complex_ = np.iscomplexobj(model.explain(ids[:1], mask[:1])[0].matrices)
     assert all(("real part" in a["alt"]) == complex_ for a in matrices(page))
-    index, colours = pixels(matrices(page)[-1]["src"])  # of sample 2, whose length is 1
+    index, _ = pixels(matrices(page)[-1]["src"])  # of sample 2, whose length is 1
     assert index.shape == (1, 1)
     assert index[0, 0] != 0
 
