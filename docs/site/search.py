@@ -2,7 +2,7 @@
 
 Sphinx reads a page over the network for the excerpt below its link, which a browser refuses to a
 page that was opened from a file. So the text of all pages stands in a script of the search page.
-The order of results is in _static/scorer.js.
+The order of results is in scorer.js.
 """
 
 import json
@@ -40,7 +40,7 @@ def texts(doctree: nodes.document) -> list[tuple[str, str]]:
             if not (isinstance(text.parent, nodes.math) and "\\" in text)
         ]
         parts.setdefault(place["ids"][0], []).append(" ".join("".join(words).split()))
-    return [(name, " ".join(words)) for name, words in parts.items()]
+    return [(name, " ".join(filter(None, words))) for name, words in parts.items()]
 
 
 def add_script(

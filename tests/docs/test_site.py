@@ -36,7 +36,7 @@ def site(tmp_path_factory):
     """Build the site."""
     source = tmp_path_factory.mktemp("source")
     out = tmp_path_factory.mktemp("out")
-    (source / "conf.py").write_text(CONF.format(scorer=str(DOCS / "_static" / "scorer.js")))
+    (source / "conf.py").write_text(CONF.format(scorer=str(DOCS / "site" / "scorer.js")))
     (source / "pictures").mkdir()
     shutil.copy(DOCS / "pictures" / "softmax_row.svg", source / "pictures" / "rows.svg")
     for name, text in PAGES.items():
