@@ -192,8 +192,11 @@ def _outline(drawn: str) -> tuple[str, str, int, int]:
     return name, outline, round(x), round(y)
 
 
-def html(latex: str, display: bool, seen: set[str]) -> str:
-    """Return a formula as HTML. `seen` holds the ids of glyphs whose outlines the page has."""
+def html(latex: str, display: bool, seen: set[str], after: str = "") -> str:
+    """Return a formula as HTML, and the sign `after` it, which stays on its line.
+
+    `seen` holds the ids of glyphs whose outlines the page has.
+    """
     parts: list[list[str]] = [[]]
     for piece in pieces(latex, display):
         if piece.gap >= 1.0 and parts[-1]:
@@ -208,8 +211,10 @@ def html(latex: str, display: bool, seen: set[str]) -> str:
             f'<svg viewBox="{piece.view}" style="{style}" aria-hidden="true">'
             f"{f'<defs>{outlines}</defs>' if new else ''}{piece.drawn}</svg>"
         )
+    if after:
+        parts[-1][-1] = f'<span class="kept">{parts[-1][-1]}{after}</span>'
     tag = "div" if display else "span"
-    label = escape(" ".join(latex.split()))
+    label = escape(" ".join(latex.split()) + after)
     inner = "".join(f"<span>{'<wbr>'.join(part)}</span>" for part in parts)
     return f'<{tag} class="math" role="img" aria-label="{label}">{inner}</{tag}>'
 
@@ -217,13 +222,28 @@ def html(latex: str, display: bool, seen: set[str]) -> str:
 def _write(visitor: Any, node: nodes.math | nodes.math_block) -> None:
     seen = visitor.__dict__.setdefault("glyphs_of_formulas", set())
     try:
-        visitor.body.append(html(node.astext(), isinstance(node, nodes.math_block), seen))
+        display = isinstance(node, nodes.math_block)
+        visitor.body.append(html(node.astext(), display, seen, node.get("after", "")))
     except ValueError as error:
         logging.getLogger(__name__).warning("%s", error, location=node)
     raise nodes.SkipNode
 
 
+SIGN = re.compile(r"[,.;:?!)\]]+")
+
+
+def keep_signs(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Give each formula the comma that follows it, or a line could begin with that."""
+    for formula in doctree.findall(nodes.math):
+        place = formula.parent.index(formula) + 1
+        text = formula.parent[place] if place < len(formula.parent) else None
+        if isinstance(text, nodes.Text) and (sign := SIGN.match(text)):
+            formula["after"] = sign[0]
+            formula.parent[place] = nodes.Text(text[sign.end() :])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the renderer under the name "svg"."""
     app.add_html_math_renderer("svg", (_write, None), (_write, None))
+    app.connect("doctree-resolved", keep_signs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,5 +1,6 @@
 """A small site with the extensions of the real one: dark pictures, search with excerpts."""
 
+import re
 import shutil
 import subprocess
 
@@ -46,6 +47,12 @@ def site(tmp_path_factory):
     app.build()
     assert app.statuscode == 0
     return out
+
+
+def test_a_line_cannot_begin_with_the_sign_after_a_formula(site):
+    page = (site / "chapters" / "layer_norm.html").read_text("utf-8")
+    assert 'aria-label="\\frac{a}{b}."' in page
+    assert re.search(r'<span class="kept"><svg.*?</svg>\.</span></span></span>\s*</p>', page)
 
 
 def test_a_picture_has_a_copy_for_the_dark(site):
