@@ -12,17 +12,26 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 
-INK = {"#000000": "#cfd0d0", "#444444": "#a4a8ad", "#ffffff": "#131416"}
-"""What black, grey and white become: furo's colours of text and page."""
+INK = {"#000000": "#cfd0d0", "#444444": "#a4a8ad", "#0072b2": "#56b4e9"}
+"""What black, grey and dark blue become as lines and letters; black is furo's colour of text."""
 
-GROUND = re.compile(r'(<g id="patch_\d+">\s*<path [^>]*style="[^"]*fill: )(#ffffff)')
-LINE = re.compile(r"((?:stroke|text.*?fill): )(#000000|#444444)")
+GROUND = {"#ffffff": "#131416", "#f2f2f2": "#303335"}
+"""What white and light grey become as the ground of a picture, of axes, of boxes and of signs."""
+
+ON_GROUND = re.compile(
+    r'(<g id="patch_\d+">\s*<path [^>]*style="fill: |<use [^>]*style="fill: )(#ffffff|#f2f2f2)'
+)
+"""And not the white cells of a heat map."""
+
+LINE = re.compile(r"((?:stroke|<text[^>]*?fill): )(#000000|#444444)")
+LETTERS = re.compile(r"(<text[^>]*?fill: )(#0072b2)")
 
 
 def dark(svg: str) -> str:
     """Return a picture that matplotlib drew, as it is on a dark page."""
-    svg = GROUND.sub(lambda found: found[1] + INK[found[2]], svg)
-    svg = LINE.sub(lambda found: found[1] + INK[found[2]], svg)
+    svg = ON_GROUND.sub(lambda found: found[1] + GROUND[found[2]], svg)
+    for each in (LINE, LETTERS):
+        svg = each.sub(lambda found: found[1] + INK[found[2]], svg)
     # texts and signs that are black do not say so
     return svg.replace("*{stroke", f"svg{{fill: {INK['#000000']}}} *{{stroke", 1)
 
@@ -32,7 +41,7 @@ def show_both(app: Sphinx, doctree: nodes.document, here: str) -> None:
     if app.builder.format != "html":
         return
     for image in list(doctree.findall(nodes.image)):
-        if not image["uri"].startswith("pictures/"):
+        if not image["uri"].endswith(".svg"):
             continue
         name = Path(image["uri"]).name
         place = relative_uri(app.builder.get_target_uri(here), f"_images/dark_{name}")
@@ -47,7 +56,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.format != "html":
         return
     for uri in app.env.images:
-        if uri.startswith("pictures/") and uri.endswith(".svg"):
+        if uri.endswith(".svg"):
             text = (Path(app.srcdir) / uri).read_text("utf-8")
             place = Path(app.outdir) / "_images" / f"dark_{Path(uri).name}"
             place.write_text(dark(text), "utf-8")

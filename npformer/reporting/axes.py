@@ -5,8 +5,11 @@ from xml.etree.ElementTree import Element
 
 from npformer.reporting.elements import e
 
-CELL = 18
+CELL = 14
 """Pixels of a token at an axis."""
+
+BASE = 11
+"""From a cell's edge to the line on which its token is written."""
 
 MOST_TOKENS = 64
 """Tokens that are named at an axis; of longer sequences the first are shown."""
@@ -27,11 +30,11 @@ def with_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: 
         style="image-rendering: pixelated",
     )
     names = [
-        e("text", _shown(token), x=str(left - 4), y=str(top + CELL * i + 13), class_="row")
+        e("text", _shown(token), x=str(left - 4), y=str(top + CELL * i + BASE), class_="row")
         for i, token in enumerate(rows)
     ]
     for j, token in enumerate(columns):
-        x = left + CELL * j + 13
+        x = left + CELL * j + BASE
         turned = f"rotate(-90 {x} {top - 4})"
         names.append(e("text", _shown(token), x=str(x), y=str(top - 4), transform=turned))
     svg = e(

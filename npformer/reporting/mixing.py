@@ -214,10 +214,11 @@ def _pieces(judged: Judged, chosen: Sequence[int], called: Called) -> Element | 
     if judged.samples.inputs[0].x.ndim == 3:
         return None
     found: dict[str, str] = {}
-    for token in {called.token(id) for i in chosen for id in judged.samples.inputs[0].x[i]}:
+    for id in judged.samples.inputs[0].x[list(chosen)].ravel():
+        token = called.token(id)
         sign = next((sign for sign in SIGNS if token.startswith(sign)), "")
-        if sign and (token != "#"):
-            found[sign] = min(found.get(sign, token), token)
+        if sign and token != "#":
+            found.setdefault(sign, token)
     words = "; ".join(SIGNS[sign].format(found[sign]) for sign in SIGNS if sign in found)
     return e("p", f"Tokens: {words}.") if words else None
 

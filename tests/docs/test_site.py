@@ -71,6 +71,8 @@ def test_in_the_dark_ink_is_light_and_ground_dark_and_colours_stay():
     assert "fill: #ffffff" not in made
     assert made.count("#0072b2") == text.count("#0072b2") > 0
     assert "svg{fill: #cfd0d0}" in made
+    cells = (DOCS / "pictures" / "mixers_take.svg").read_text("utf-8")
+    assert dark(cells).count('"fill: #ffffff"') > 20  # white cells of a heat map mean something
 
 
 def test_the_texts_for_excerpts_are_those_of_the_sections_without_code(site):

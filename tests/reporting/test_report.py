@@ -266,6 +266,17 @@ def test_pieces_of_words_are_explained(small_model, shown, token, words):
     assert ("Tokens: " in page.text) == (words is not None)
 
 
+def test_of_mistakes_the_texts_are_shown_and_not_their_tokens(small_model, token_batch, shown):
+    ids, labels, mask = token_batch
+    model = small_model()
+    labels = (model.predict(ids, mask) + 1) % 3  # every prediction is wrong
+    texts = [f"text {i}" for i in range(len(ids))]
+    page = shown(model, ids, labels, mask, samples=1, sample_names=texts)
+    assert all(text in page.text for text in texts)
+    assert len(page.of("ol", **{"class": "tokens"})) == 1
+    assert len(page.of("li", **{"class": "token"})) == mask[0].sum()
+
+
 def test_the_mistakes_stand_before_the_matrices(small_model, token_batch, shown):
     page = shown(small_model(), *token_batch)
     assert page.text.index("Mistakes") < page.text.index("What each token takes")
