@@ -20,8 +20,8 @@ def settings_of_report(
     texts = list(samples) if all(isinstance(each, str) for each in samples) else None
     opening = _opening(scores, beside)
     title = f"A classifier of {'texts' if texts else 'series'}: its mistakes, and a look inside"
-    shown = {"class_names": names.words(), "sample_names": texts, "opening": opening}
-    return {"title": title, **shown}
+    named = {"title": title, "class_names": names.words(), "sample_names": texts}
+    return named | {"opening": opening}
 
 
 def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | Table]:

@@ -31,14 +31,6 @@ NAMES: dict[str, tuple[list[str], list[str]]] = {
 }
 """Names of token ids and of classes, for generated tasks in which they are not plain numbers."""
 
-WHAT = {
-    "TextClassifier": "A classifier of texts",
-    "SeriesClassifier": "A classifier of series",
-    "TextWriter": "A model that writes",
-    "TextTranslator": "A model that translates",
-}
-"""Models of files, in the titles of their reports."""
-
 
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
@@ -131,9 +123,7 @@ def _of_file(options: argparse.Namespace, model: RawModel, samples: int | list[i
     part = held_out_part(options, notes_of(options.model, force=options.force), model)
     folder = options.model if options.model.is_dir() else options.model.parent
     place = folder / REPORT if options.out is None else options.out
-    what = WHAT.get(type(model).__name__, "A model")
-    title = f"{what}, on {options.input or 'the test part of its data'}: a look inside"
-    shown: dict[str, Any] = {"samples": samples, "title": title}
+    shown: dict[str, Any] = {"samples": samples}
     if isinstance(model, RawClassifier):
         shown["batch_size"] = options.batch_size
     raw: Any = model
