@@ -44,7 +44,8 @@ with suppress(ImportError):  # a picture, where matplotlib is installed
     sorted_rows = np.argsort(lengths)[700:732]
     for axis, title, rows in zip(axes, losses, (np.arange(32), sorted_rows), strict=True):
         longest = lengths[rows].max()
-        axis.imshow(mask[rows, :longest], aspect="auto", extent=(0, longest, 32, 0))
+        where = {"aspect": "auto", "extent": (0, longest, 32, 0)}
+        axis.imshow(mask[rows, :longest], vmin=False, vmax=True, **where)
         axis.set(title=f"a batch, {title}", xlabel="tokens: yellow is words", xlim=(0, 30))
     axes[0].set_ylabel("texts")
     plt.show()

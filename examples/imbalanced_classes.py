@@ -58,5 +58,5 @@ with suppress(ImportError):  # a picture, where matplotlib is installed
     for k, (name, values) in enumerate(measured.items()):
         axis.bar(np.arange(3) + 0.25 * (k - 1), values, width=0.22, label=f"weights: {name}")
     axis.set_xticks(range(3), ["accuracy", "macro F1", "of class 1 found"])
-    axis.legend(loc="lower right")
+    figure.legend(loc="outside upper center", ncols=3)
     plt.show()

@@ -43,7 +43,7 @@ with suppress(ImportError):  # a picture, where matplotlib is installed
 
     figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
     epochs = range(1, len(on_cpu) + 1)
-    axis.plot(epochs, on_cpu, lw=6, alpha=0.4, label="CPU")
+    axis.plot(epochs, on_cpu, lw=3, label="CPU")
     if on_gpu is not None:
         axis.plot(epochs, on_gpu, "--", label="GPU")
     axis.set(xlabel="epoch", ylabel="loss", xticks=list(epochs))
