@@ -130,5 +130,5 @@ if __name__ == "__main__":
         norms = {name: sum((a**2).sum() for a in arrays) ** 0.5 for name, arrays in g.items()}
         axis.barh(list(norms), list(norms.values()))
         axis.tick_params(axis="y", labelsize=6)
-        axis.set(xscale="log", xlabel=f"norm of the gradient in step {t}, from the loss (top) back")
+        axis.set(xlabel=f"norm of the gradient in step {t}, from the loss, below, to the pixels")
         plt.show()
