@@ -59,7 +59,9 @@ def test_what_is_still_too_wide_is_broken_before_signs():
 
 def test_the_baseline_is_that_of_the_letters():
     assert pieces("x", False)[0].below == pytest.approx(0.0, abs=0.02)
-    assert pieces("x_i", False)[0].below > 0.1
+    (index,) = pieces("x_i", False)
+    assert index.below > 0.1
+    assert f"vertical-align:-{index.below:.2f}em" in html("x_i", False, set())
     assert pieces(r"\frac{a}{b}", True)[0].below > 0.4
 
 
