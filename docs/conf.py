@@ -26,9 +26,11 @@ extensions = [
     "docs.site.formulas",
     "docs.site.dark_pictures",
     "docs.site.search",
+    "docs.site.languages",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.reference",
+    "docs.site.machine_on_pages",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/README.txt"]
 myst_enable_extensions = ["dollarmath", "attrs_block"]

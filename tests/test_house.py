@@ -24,12 +24,12 @@ BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
     "core": 1638,
-    "data": 1097,
+    "data": 1106,
     "distributed": 336,
     "engine": 3179,
-    "exercises": 2868,
+    "exercises": 3354,
     "functional": 1032,
-    "generation": 215,
+    "generation": 211,
     "inspection": 481,
     "interop": 1749,
     "layers": 510,
@@ -39,20 +39,20 @@ BUDGET: dict[str, int] = {
     "museum": 787,
     "optim": 461,
     "pipelines": 1348,
-    "proof": 1280,
+    "proof": 1346,
     "reporting": 911,
     "sklearn": 630,
     "storage": 678,
     "text": 490,
     "text_encoder": 59,
-    "tools": 2734,
+    "tools": 2747,
     "trainable": 684,
     "training": 1140,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_358
+IN_ALL = 26_928
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -44,7 +44,7 @@ def rewritten(text: str, page: str) -> str:
     """Return a page's text with what its blocks print now, and with the sources as they are now."""
     namespace = {"__name__": "__main__"}
     parts, end = [], 0
-    with _place_of_its_own(), np.printoptions(precision=4, suppress=True):
+    with _place_of_its_own(), np.printoptions():  # a page may set its own
         for found in BLOCK.finditer(text):
             parts.append(text[end : found.start()])
             end = found.end()

@@ -113,7 +113,7 @@ def of_table(
         if same.any():
             row = int(order[int(same.argmax()) + 1])
             raise ValueError(
-                f"{table.path}: row {row + 1} has the time {table.column(time)[row]!r} of an "
+                f"{table.path}: {table.place(row)} has the time {table.column(time)[row]!r} of an "
                 f"earlier row of series {str(keys[row])!r}; expected each time once"
             )
     counts = np.bincount(groups)
@@ -137,8 +137,8 @@ def _numbers(table: Table, name: str) -> np.ndarray:
         if isinstance(value, str) and np.isfinite(_number(value.replace(",", ".", 1))):
             advice = f"With a decimal comma? Write {value.replace(',', '.', 1)}"
         raise ValueError(
-            f"{table.path}: row {row + 1} has {what} in the column {name!r}; expected a number in "
-            f"every row. {advice}"
+            f"{table.path}: {table.place(row)} has {what} in the column {name!r}; expected a "
+            f"number in every row. {advice}"
         )
     return found
 
@@ -164,8 +164,8 @@ def _times(table: Table, name: str) -> np.ndarray:
     for i, value in enumerate(column):
         if value is None or value != value or not str(value).strip():
             raise ValueError(
-                f"{table.path}: row {i + 1} has no {name!r}, by which the rows of a series are "
-                "sorted; expected a time in every row. Complete it or remove the row"
+                f"{table.path}: {table.place(i)} has no {name!r}, by which the rows of a series "
+                "are sorted; expected a time in every row. Complete it or remove the row"
             )
     if all(isinstance(value, date) for value in column):
         return np.array(column, dtype="datetime64[us]")
@@ -183,9 +183,10 @@ def _times(table: Table, name: str) -> np.ndarray:
         wrong = next(other, None)
     if wrong is not None:
         raise ValueError(
-            f"{table.path}: row {wrong + 1} has the time {words[wrong]!r} in the column {name!r}, "
-            f"and row 1 {words[0]!r}: such words do not sort as times do. Expected numbers, or "
-            "dates and times of one form, such as 2024-02-01, 2024-02-01T09:30 or 09:30"
+            f"{table.path}: {table.place(wrong)} has the time {words[wrong]!r} in the column "
+            f"{name!r}, and {table.place(0)} {words[0]!r}: such words do not sort as times do. "
+            "Expected numbers, or dates and times of one form, such as 2024-02-01, "
+            "2024-02-01T09:30 or 09:30"
         )
     return np.unique(np.array(words), return_inverse=True)[1]
 
@@ -194,8 +195,8 @@ def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list
     column = [words.strip() for words in table.texts(name)]
     if "" in column:
         raise ValueError(
-            f"{table.path}: row {column.index('') + 1} has no {name!r}; expected a label in every "
-            "row. Complete it or remove the row"
+            f"{table.path}: {table.place(column.index(''))} has no {name!r}; expected a label in "
+            "every row. Complete it or remove the row"
         )
     found: list[str | None] = [None] * len(ids)
     for row, (group, value) in enumerate(zip(groups, column, strict=True)):
@@ -203,8 +204,8 @@ def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list
             found[group] = value
         elif found[group] != value:
             raise ValueError(
-                f"{table.path}: row {row + 1} gives series {ids[group]!r} the label {value!r}, and "
-                f"an earlier row {found[group]!r}; expected one label for each series"
+                f"{table.path}: {table.place(row)} gives series {ids[group]!r} the label "
+                f"{value!r}, and an earlier row {found[group]!r}; expected one label for a series"
             )
     return [str(value) for value in found]
 

@@ -36,11 +36,20 @@ class Table:
         For messages.
     columns : dict of str to list
         Equally long.
+    lines : list of int, optional
+        The line of the file in which each row begins; None if the file has no lines.
     """
 
-    def __init__(self, path: Path, columns: dict[str, list[Any]]) -> None:
+    def __init__(
+        self, path: Path, columns: dict[str, list[Any]], lines: list[int] | None = None
+    ) -> None:
         self.path = path
         self.columns = columns
+        self.lines = lines
+
+    def place(self, row: int) -> str:
+        """Return where a row stands, for messages: its line, which an editor shows."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -67,7 +76,7 @@ class Table:
                     found[i] = missing
                     continue
                 raise ValueError(
-                    f"{self.path}: row {i + 1} has no {name!r}; expected a value in every row. "
+                    f"{self.path}: {self.place(i)} has no {name!r}; expected a value in every row. "
                     "Complete it or remove the row"
                 )
         return [value if isinstance(value, str) else str(value) for value in found]
@@ -173,14 +182,15 @@ def _of_csv(path: Path, file: IO[str]) -> Table:
         _check_names(path, names)
         columns: list[list[str]] = [[] for _ in names]
         reader = csv.reader(file, delimiter=delimiter, strict=True)
-        ended = 0  # the line in which the last row ended, after the heading
+        lines, ended = [], 1  # the line in which the last row ended; the first is the heading
         for row in reader:
-            ended = reader.line_num
+            begun, ended = ended + 1, reader.line_num + 1
             if not row:
                 continue
+            lines.append(begun)
             if len(row) != len(names):
                 raise ValueError(
-                    f"{path}: line {reader.line_num + 1} has {len(row)} fields and the heading "
+                    f"{path}: line {begun} has {len(row)} fields and the heading "
                     f"{len(names)}; expected as many. Put fields that hold a {delimiter!r} or a "
                     "line break in double quotes"
                 )
@@ -189,14 +199,14 @@ def _of_csv(path: Path, file: IO[str]) -> Table:
     except csv.Error as error:
         if "unexpected end of data" in str(error):
             raise ValueError(
-                f"{path}: a quotation mark that opens in line {ended + 2} is never closed; "
+                f"{path}: a quotation mark that opens in line {ended + 1} is never closed; "
                 "expected one at the end of the field, too. A mark that belongs to the "
                 'text is written twice, "", in a field in quotation marks'
             ) from None
         raise ValueError(f"{path}: line {reader.line_num + 1}: {error}") from None
     finally:
         csv.field_size_limit(limit)
-    return _checked(Table(path, dict(zip(names, columns, strict=True))))
+    return _checked(Table(path, dict(zip(names, columns, strict=True)), lines))
 
 
 def _delimiter(path: Path, heading: str) -> str:
@@ -208,6 +218,7 @@ def _delimiter(path: Path, heading: str) -> str:
 
 def _of_json(path: Path, file: IO[str]) -> Table:
     rows: list[dict[str, Any]] = []
+    lines = []
     for number, line in enumerate(file, start=1):
         if not line.strip():
             continue
@@ -221,8 +232,9 @@ def _of_json(path: Path, file: IO[str]) -> Table:
                 '{"text": "...", "label": "..."} on each line'
             )
         rows.append(row)
+        lines.append(number)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return _checked(Table(path, {name: [row.get(name) for row in rows] for name in names}))
+    return _checked(Table(path, {name: [row.get(name) for row in rows] for name in names}, lines))
 
 
 def _of_parquet(path: Path) -> Table:

@@ -1,4 +1,4 @@
-"""Exercises: backward passes, Adam, a mixer and a broken model, marked by a referee.
+"""Exercises: backward passes, Adam, a mixer, an encoder, a broken model, marked by a referee.
 
 ``npformer exercises start DIR`` writes a file for each exercise, with the question, the forward
 pass and a blank. ``npformer exercises check DIR`` runs what the reader wrote, and says what is

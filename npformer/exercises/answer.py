@@ -7,7 +7,8 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ import numpy as np
 MODULE = "npformer_exercise"  # the name under which a reader's file runs
 
 LONGEST_PRINT = 2000  # characters of what a reader's file prints that are passed on
+MOST_LINES = 20  # of them
+LONGEST_ERROR = 300  # characters of an error's message that are passed on
+
+OURS = tuple(f"npformer.{floor}." for floor in ("functional", "layers", "mixers", "optim"))
+"""Where the functions are that the exercises ask for."""
 
 
 class NotBegun(Exception):
@@ -33,7 +39,9 @@ class Printed(io.StringIO):
     def write(self, text: str) -> int:
         """Write, unless enough is there."""
         self.written += len(text)
-        return super().write(text) if self.tell() <= LONGEST_PRINT else len(text)
+        if self.written <= 2 * LONGEST_PRINT:
+            super().write(text[:LONGEST_PRINT])
+        return len(text)
 
 
 class Answer:
@@ -53,7 +61,10 @@ class Answer:
         self.text, self.path, self.places = text, path, places
         self.lines = text.splitlines()
         self.printed = Printed()
-        self.listening = True  # whether what the file prints is kept
+        self.listening = True  # whether what the file prints and calls is kept
+        self.patience = 100_000  # events that are looked at, to count calls
+        self.calls: Counter[str] = Counter()  # of the file's functions, and of others by the file
+        self.differences = ""  # why it seems to measure slopes, in words
         module = types.ModuleType(MODULE)
         module.__file__ = path
         self.names = vars(module)
@@ -90,6 +101,9 @@ class Answer:
     def watched(self) -> Iterator[None]:
         """Run code of the reader, and explain what it raises."""
         out = self.printed if self.listening else Printed()
+        profile = sys.getprofile()
+        if self.listening and self.patience > 0:
+            sys.setprofile(self._count)
         try:
             with (
                 contextlib.redirect_stdout(out),
@@ -103,16 +117,39 @@ class Answer:
             raise
         except BaseException as error:  # a reader's file may call sys.exit
             raise self.explained(error) from error
+        finally:
+            sys.setprofile(profile)
+
+    def _count(self, frame: types.FrameType, event: str, _: Any) -> None:
+        """Count a call of one of the file's functions, or of another one by the file."""
+        self.patience -= 1
+        if self.patience <= 0:  # counting takes time
+            sys.setprofile(None)
+        caller = frame.f_back
+        if event != "call" or caller is None:
+            return
+        if self.path in (frame.f_code.co_filename, caller.f_code.co_filename):
+            self.calls[f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"] += 1
+
+    def borrowed(self, given: Iterable[Any]) -> list[str]:
+        """Return which functions of npformer the file called, but for those it was given."""
+        allowed = [f"{getattr(f, '__module__', '')}.{getattr(f, '__name__', '')}" for f in given]
+        return sorted(name for name in set(self.calls) - set(allowed) if name.startswith(OURS))
+
+    def called(self, function: str) -> int:
+        """Return how often a function of the file was called."""
+        return self.calls[f"{MODULE}.{function}"]
 
     def quiet(self) -> None:
-        """Stop keeping what the file prints: the referee calls it many times."""
+        """Stop keeping what the file prints and calls: the referee calls it many times."""
         self.listening = False
 
     def prints(self) -> str:
         """Return what the file printed, cut if it is long."""
-        text = self.printed.getvalue()[:LONGEST_PRINT].rstrip()
-        long = self.printed.written > LONGEST_PRINT
-        return f"{text}\n... and so on, {self.printed.written} characters" if long else text
+        lines = self.printed.getvalue()[:LONGEST_PRINT].rstrip().splitlines()
+        long = self.printed.written > LONGEST_PRINT or len(lines) > MOST_LINES
+        rest = [f"... and so on, {self.printed.written} characters"] if long else []
+        return "\n".join(lines[:MOST_LINES] + rest)
 
     def explained(self, error: BaseException) -> Exception:
         """Return an error of the reader's code in words."""
@@ -120,7 +157,10 @@ class Answer:
         number = frames[-1].lineno if frames else None
         if isinstance(error, NotImplementedError) and frames:
             return NotBegun(self.where(number))
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        says = str(error)
+        if len(says) > LONGEST_ERROR:
+            says = f"{says[:LONGEST_ERROR]}... and so on, {len(says)} characters"
+        what = f"{type(error).__name__}: {says}" if says else type(error).__name__
         if isinstance(error, SystemExit):
             what = "the file ends Python itself"
         if number is None:

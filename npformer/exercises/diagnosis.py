@@ -60,7 +60,7 @@ def fault_of(
     if got.dtype.kind not in "fiub":
         return f"{name} has dtype {got.dtype}; expected floating-point numbers"
     if same(got, right):
-        return ""
+        return _of_dtype(name, got, right)
     for says, variant in variants:
         if same(got, variant) and not same(variant, right):
             return f"{name}: {says}"
@@ -71,6 +71,15 @@ def fault_of(
         return f"{name} holds NaN or infinity, in {bad} of its {got.size} entries"
     says = _of_values(got.astype(float), right, others or {}, of_ones, counts or {})
     return f"{name} {says or _of_entries(got, right, truth)}"
+
+
+def _of_dtype(name: str, got: np.ndarray, right: np.ndarray) -> str:
+    if got.dtype.kind == "f" and got.dtype.itemsize < right.dtype.itemsize:
+        return (
+            f"{name} is {got.dtype}; expected {right.dtype}, as all arrays that came in are. Is "
+            f"something in it cast, or made with dtype={str(got.dtype)!r}?"
+        )
+    return ""
 
 
 def _of_shape(name: str, got: np.ndarray, right: np.ndarray) -> str:

@@ -15,8 +15,8 @@ BLANK = re.compile(r"^( *)# your code\n(.*?)^ *# end of your code\n", re.MULTILI
 """What readers write themselves, in a solved file."""
 
 FOOT = """
-    Check it:  npformer exercises check . {name}
-    Stuck?     npformer exercises hint . {name}
+    Check it:  npformer exercises check {name}
+    Stuck?     npformer exercises hint {name}
     Read:      {page}
 \"\"\"
 """
@@ -43,6 +43,7 @@ class Exercise:
     mark: "Callable[[Exercise, Answer], list[str]]"  # what is wrong with an answer, in words
     wrong: tuple[Wrong, ...] = ()  # typical mistakes
     breaks: tuple[tuple[str, str], ...] = ()  # (right, wrong): instead of a blank, bugs
+    seconds: float = 20.0  # how long an answer may run
 
     @functools.cached_property
     def solved(self) -> str:

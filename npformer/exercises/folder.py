@@ -6,7 +6,7 @@ from pathlib import Path
 
 from npformer.exercises import notebook
 from npformer.exercises.referee import untouched
-from npformer.exercises.table import NAMES, exercise, stem
+from npformer.exercises.table import NAMES, exercise, named, stem
 
 ENDINGS = ".py", ".ipynb"
 HINTS = "hints.json"
@@ -20,9 +20,9 @@ taught.
 
 1. Read the question at the top of a file, and work on paper until the formula is there.
 2. Write it in place of `raise NotImplementedError  # your code`, and change nothing else.
-3. `npformer exercises check . {first}` marks it. Without a name, all files are marked.
+3. `npformer exercises check {first}` marks it. Without a name, all files are marked.
 
-If you are stuck, `npformer exercises hint . {first}` gives a hint, and called again the next one.
+If you are stuck, `npformer exercises hint {first}` gives a hint, and called again the next one.
 `npformer exercises solution {first}` prints the solution and how it follows.
 If a file is beyond repair, `npformer exercises start . {first} --force` writes it anew, and keeps
 yours beside it.
@@ -107,6 +107,16 @@ def find(folder: Path, name: str) -> Path | None:
     paths = [path for path in paths if path.is_file()]
     changed = [path for path in paths if not untouched(exercise(name), _read(path))]
     return max(changed or paths, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def place_of(word: str) -> Path:
+    """Return the folder in which to look for an exercise: of its file, or this one."""
+    try:
+        named(word)
+    except ValueError as error:
+        start = f"`npformer exercises start {word}` makes one"
+        raise ValueError(f"{word} is no folder ({start}), and {error}") from None
+    return Path(word).parent
 
 
 def check_folder(folder: Path) -> None:

@@ -1,12 +1,13 @@
 """Marking a mixer of the reader's own: the rules that every mixer keeps, then its gradients."""
 
+import copy
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, Context, Gradients
 from npformer.exercises.answer import Answer, Stuck
-from npformer.exercises.diagnosis import fault_of
+from npformer.exercises.diagnosis import fault_of, same
 from npformer.exercises.exercise import Exercise
 from npformer.exercises.invariants import failing
 from npformer.mixers import Mixer, MixerSettings
@@ -17,6 +18,7 @@ SETTINGS = MixerSettings(d_model=8, n_heads=2, max_len=6)
 MASK = keep([4, 2, 1], 4)
 EPS = 1e-5
 TOLERANCE = 1e-9
+TO_CACHE = "The cache is for what a call needs later; self is for parameters"
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
@@ -30,7 +32,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     problems = problems or _padding(answer, mixer, x)
     problems = problems or _gradients(answer, mixer, x, MASK, "with a mask")
     problems = problems or _explained(answer, mixer, x, MASK, "with a mask")
-    return problems or _gradcheck(answer, mixer, x)
+    return problems or _remembers(answer, mixer, x) or _gradcheck(answer, mixer, x)
 
 
 def _built(answer: Answer) -> Mixer:
@@ -189,6 +191,33 @@ def _explained(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     if takes[b, i, j]:
         return [f"explain {when} says that {of} takes something from token {j}, and it does not"]
     return [f"explain {when} says that {of} takes nothing from token {j}, but it changes with it"]
+
+
+def _remembers(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
+    """Check that a call leaves nothing in the mixer that another call overwrites."""
+    dy, context = draw(*x.shape, seed=5), Context(mask=MASK)
+
+    def results() -> dict[str, Array]:
+        gradients = Gradients(mixer)
+        dx = answer.call(mixer.backward, dy, cache, gradients)
+        explained = answer.call(mixer.explain, x, context)
+        return {"explain": explained, "backward": dx, **gradients}
+
+    _, cache = _run(answer, mixer, x, MASK)
+    before, right = dict(vars(mixer)), copy.deepcopy(results())
+    _run(answer, mixer, draw(2, 6, 8, seed=6), keep([3, 6], 6))
+    kept = [f"self.{name}" for name, value in vars(mixer).items() if value is not before.get(name)]
+    what = " and ".join(kept) or "what it keeps in the mixer"
+    try:
+        broken = [name for name, found in results().items() if not same(found, right[name])]
+    except Stuck as stuck:
+        return [f"after another forward pass, {stuck}: that pass wrote over {what}. {TO_CACHE}"]
+    if broken:
+        method = broken[0] if broken[0] == "explain" else "backward"
+        return [
+            f"another forward pass changes what {method} returns: it wrote over {what}. {TO_CACHE}"
+        ]
+    return []
 
 
 def _described(found: object) -> str:

@@ -26,7 +26,7 @@ def from_source(text: str, name: str) -> str:
         cells += [_markdown(f"## {heading}"), _code(code)]
     cells += [
         _markdown("## Check\nSave the notebook first: what is marked is the file."),
-        _code(f"!npformer exercises check . {name}"),
+        _code(f"!npformer exercises check {name}"),
     ]
     for number, cell in enumerate(cells, 1):
         cell["id"] = f"cell-{number}"

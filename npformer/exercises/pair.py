@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ from npformer.exercises.exercise import Exercise
 from npformer.proof.gradcheck import GradcheckError, gradcheck
 
 Inputs = tuple[Any, ...]
+
+ROUNDING, SINGLE = 1e-12, 1e-9
+"""Relative errors: a formula in float64 has less than the first, central differences have less than
+the second, and what is rounded to float32 has more."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class Pair:
                 return [_beside(right_for, trial.label), *problems] if right_for else problems
             right_for.append(trial.label)
         answer.quiet()
+        if answer.differences:  # which are neither made for float32 nor exact enough for gradcheck
+            return []
         return self._dtype(answer) or self._gradcheck(answer) or self.invariants(answer)
 
     def _values(self, exercise: Exercise, answer: Answer, trial: Trial) -> list[str]:
@@ -84,11 +91,27 @@ class Pair:
                     counts=trial.counts,
                 )
             )
+        if not any(problems):
+            return self._digits(answer, max(map(_error, result, right)))
         fine = [name for name, problem in zip(self.gradients, problems, strict=True) if not problem]
         problems = [problem for problem in problems if problem]
         if problems and fine:
             problems.append(f"right: {', '.join(fine)}")
         return problems
+
+    def _digits(self, answer: Answer, error: float) -> list[str]:
+        """Say if the gradients were rounded to float32, and note if they seem to be differences."""
+        if answer.called(self.forward) > 2 * answer.called(self.backward):
+            says = (
+                f"{self.forward} is called over and over, to measure slopes; what is the formula?"
+            )
+            answer.differences = says
+        elif error > ROUNDING:
+            digits = f"right to {-math.log10(error):.0f} digits, where a formula gives 15"
+            if error > SINGLE:
+                return [f"{', '.join(self.gradients)}: {digits}. Is something rounded to float32?"]
+            answer.differences = f"{digits}: differences, or a constant that is cut short?"
+        return []
 
     def _shapes(self, exercise: Exercise, trial: Trial) -> str:
         """Return the shapes of a trial's arrays, in words."""
@@ -200,6 +223,11 @@ class Pair:
 
 def _checked(pair: Any, inputs: Inputs) -> None:
     gradcheck(pair, *copy.deepcopy(inputs))
+
+
+def _error(got: Any, right: np.ndarray) -> float:
+    scale = max(np.abs(right).max(initial=0.0), 1.0)
+    return float(np.abs(got - right).max(initial=0.0) / scale)
 
 
 def _beside(right_for: list[str], label: str) -> str:

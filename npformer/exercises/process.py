@@ -16,9 +16,6 @@ from npformer.exercises.folder import find, source_of
 from npformer.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, judge, untouched
 from npformer.exercises.table import exercise
 
-SECONDS = 20.0
-"""How long a file may run, by default."""
-
 STARTING = 60.0
 """How much longer a process may take, to start and to import."""
 
@@ -30,7 +27,9 @@ main(*sys.argv[2:])
 """
 
 
-def check(folder: Path, names: list[str], seconds: float) -> Iterator[tuple[Path | None, Verdict]]:
+def check(
+    folder: Path, names: list[str], seconds: float | None = None
+) -> Iterator[tuple[Path | None, Verdict]]:
     """Yield the file of each exercise, and what is said of it."""
 
     def one(name: str) -> tuple[Path | None, Verdict]:
@@ -41,8 +40,9 @@ def check(folder: Path, names: list[str], seconds: float) -> Iterator[tuple[Path
         yield from pool.map(one, names)
 
 
-def check_file(name: str, path: Path, seconds: float = SECONDS) -> Verdict:
-    """Mark one file in a process of its own."""
+def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
+    """Mark one file in a process of its own, which runs in the file's folder."""
+    seconds = exercise(name).seconds if seconds is None else seconds
     try:
         text, _ = source_of(path)
     except ValueError as error:
@@ -51,7 +51,8 @@ def check_file(name: str, path: Path, seconds: float = SECONDS) -> Verdict:
         return Verdict(NOT_BEGUN)
     with tempfile.TemporaryDirectory() as place:
         found = Path(place) / "verdict.json"
-        words = [json.dumps(sys.path), name, str(path), str(found), str(seconds)]
+        places = json.dumps([str(Path(each).resolve()) for each in sys.path])
+        words = [places, name, str(path.resolve()), str(found), str(seconds)]
         try:
             done = subprocess.run(
                 [sys.executable, "-c", CHILD, *words],
@@ -61,6 +62,7 @@ def check_file(name: str, path: Path, seconds: float = SECONDS) -> Verdict:
                 errors="replace",
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
                 timeout=seconds + STARTING,
+                cwd=path.parent,
                 check=False,
             )
         except subprocess.TimeoutExpired:

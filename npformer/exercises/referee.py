@@ -8,6 +8,8 @@ from npformer.exercises.answer import Answer, NotBegun, Stuck
 from npformer.exercises.exercise import Exercise
 
 RIGHT, WRONG, MISSING = "right", "wrong", "no file"
+NOT_BY_HAND = "right, but not by hand"
+PASSED = RIGHT, NOT_BY_HAND
 NOT_BEGUN, UNFINISHED = "not begun", "unfinished"
 
 
@@ -26,17 +28,31 @@ class Verdict:
 
 def judge(exercise: Exercise, answer: Answer) -> Verdict:
     """Run an answer in this process, and mark it."""
+    if untouched(exercise, answer.text):
+        return Verdict(NOT_BEGUN)
     try:
         answer.run()
         problems = exercise.mark(exercise, answer)
     except NotBegun as blank:
-        if untouched(exercise, answer.text):
-            return Verdict(NOT_BEGUN)
         problems = [f"{blank} still raises NotImplementedError"]
         return Verdict(UNFINISHED, problems, answer.prints())
     except Stuck as stuck:
         problems = [str(stuck)]
-    return Verdict(WRONG if problems else RIGHT, problems, answer.prints())
+    if problems:
+        return Verdict(WRONG, problems, answer.prints())
+    notes = by_others(exercise, answer)
+    return Verdict(NOT_BY_HAND if notes else RIGHT, notes, answer.prints())
+
+
+def by_others(exercise: Exercise, answer: Answer) -> list[str]:
+    """Return, in words, how a right answer came about, if not by a formula of the reader's."""
+    lines = exercise.blank.splitlines()
+    imports = exercise.run(
+        "\n".join(line for line in lines if line.startswith(("import ", "from ")))
+    )
+    borrowed = answer.borrowed(vars(imports).values())
+    notes = [f"it calls {name}; can you do without?" for name in borrowed]
+    return [*notes, answer.differences] if answer.differences else notes
 
 
 def untouched(exercise: Exercise, text: str) -> bool:

@@ -1,6 +1,7 @@
 """Solutions as text, and the table of the exercises' page."""
 
 import difflib
+import re
 import textwrap
 
 from npformer.exercises.exercise import BLANK, Exercise
@@ -20,7 +21,7 @@ def _code(one: Exercise) -> list[str]:
         return ["What changes (- broken, + mended):", "\n".join(changes)]
     found = []
     for blank in BLANK.finditer(one.solved):
-        head = one.solved[: blank.start()].rpartition("\n    def ")[2].partition("(")[0]
+        head = re.findall(r"^ *def (\w+)", one.solved[: blank.start()], re.MULTILINE)[-1]
         name = f"{head}:\n" if len(one.parts()) > 1 else ""
         found.append(f"{name}{textwrap.indent(textwrap.dedent(blank[2]).rstrip(), '    ')}")
     return found

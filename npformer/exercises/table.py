@@ -1,8 +1,8 @@
 """The table of all exercises, in the order in which to do them."""
 
 import importlib
+from difflib import get_close_matches
 
-from npformer.core import checks
 from npformer.exercises.exercise import Exercise
 
 NAMES = (
@@ -30,6 +30,7 @@ NAMES = (
     "cached_step",
     "sampling",
     "beam_search",
+    "own_encoder",
 )
 
 
@@ -48,9 +49,12 @@ def named(word: str) -> str:
         plain = rest or plain
     if plain in NAMES:
         return plain
-    hint = checks.did_you_mean(plain, NAMES)
+    short = {name.rpartition("_")[0]: name for name in NAMES if "_" in name}  # "softmax"
+    for close in get_close_matches(plain, [*NAMES, *short], n=1):
+        meant = short.get(close, close)
+        raise ValueError(f"no exercise is called {word!r}. Did you mean {meant!r}?")
     listed = "`npformer exercises list` names all of them"
-    raise ValueError(f"no exercise is called {word!r}{hint or f'; {listed}'}")
+    raise ValueError(f"no exercise is called {word!r}; {listed}")
 
 
 def stem(name: str) -> str:

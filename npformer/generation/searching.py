@@ -8,8 +8,6 @@ import numpy as np
 
 from npformer.core import Context, asarray, to_numpy
 from npformer.engine import EngineContext, fast
-from npformer.engine.blas import one_blas_thread
-from npformer.engine.snapshot import snapshot_of
 
 EXPANDED = 2
 """Candidates that are looked at, for each beam: half of them may have ended."""
@@ -101,7 +99,7 @@ def searched(
     beams, alpha
         See `Search`. One beam is greedy.
     """
-    cost, twin, backend = snapshot_of(model).cost, fast(model), model.backend
+    twin, backend = fast(model), model.backend
     every = [Search(beams, max_len, alpha, end) for _ in source]
     rows = np.repeat(np.arange(len(source)), beams)
     given = None if mask is None else asarray(mask, backend)
@@ -110,8 +108,7 @@ def searched(
     newest, going, context = np.full(len(rows), begin), every, EngineContext(keep=False)
     while going:
         ids = asarray(newest[:, None], backend)
-        with one_blas_thread(backend, cost.seconds(len(newest), 1), 1):
-            logits, states = twin.following(ids, states, context)
+        logits, states = twin.following(ids, states, context)
         logits = to_numpy(logits)
         logits[:, padding] = -np.inf
         log_p = log_softmax(logits)

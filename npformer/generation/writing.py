@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Context, asarray, checks, described, to_numpy
 from npformer.engine import EngineContext, fast
-from npformer.engine.blas import one_blas_thread
-from npformer.engine.snapshot import snapshot_of
 from npformer.functional.embedding import check_ids
 from npformer.generation.choosing import Choice, generators_of
 
@@ -27,7 +24,6 @@ class Window:
     """
 
     def __init__(self, model: Any, rows: Sequence[np.ndarray], cache: bool) -> None:
-        self._cost = snapshot_of(model).cost
         self._model, self._cache = fast(model), cache
         self._backend = model.backend
         self._max_len = model.config.max_len
@@ -68,11 +64,8 @@ class Window:
         return logits
 
     def _following(self, ids: np.ndarray, context: Context) -> np.ndarray:
-        seconds, one = self._cost.seconds(*ids.shape), ids.size == 1
         ids = asarray(ids, self._backend)
-        # BLAS takes one thread for one row anyway, and setting it takes as long as a small layer.
-        with nullcontext() if one else one_blas_thread(self._backend, seconds, 1):
-            logits, self._states = self._model.following(ids, self._states, context)
+        logits, self._states = self._model.following(ids, self._states, context)
         return to_numpy(logits)
 
     def _cut(self, row: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ from npformer.museum.probes import TOKENS, WIDTH, found, small, weights_of
 from npformer.optim import Adam, warmup_inverse_sqrt
 from npformer.proof.cases.case import draw
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
-from npformer.proof.twincheck import in_float32
+from npformer.proof.problem import parameters_as
 
 INVARIANTS: dict[str, Callable[[Any], None]] = {}
 
@@ -204,7 +204,7 @@ def a_large_mean_costs_no_digits(layer: Layer) -> None:
     for norm in copy.deepcopy(found(layer, LayerNorm)):
         exact = 1e4 + draw(8, norm.gamma.size)
         expected, _ = F.layer_norm(exact, norm.gamma.value, norm.beta.value, norm.eps)
-        with np.errstate(all="ignore"), in_float32(norm):
+        with np.errstate(all="ignore"), parameters_as(norm, lambda flat: flat.astype("float32")):
             y = norm(exact.astype("float32"))
         np.testing.assert_allclose(y, expected, atol=1e-2)
 

@@ -8,6 +8,9 @@ and, where the function can be continued to complex numbers, the complex step (`
 also finds smaller errors, such as a constant with too few digits or a backward pass that rounds to
 float32.
 
+Then the same in float32, where it must be equal up to rounding, and for a dy with gaps between its
+entries, in Fortran's order, and read-only.
+
 For a layer, the plain code is checked. Then its twin (`npformer.fast`), which runs in its place, is
 compared with it in float64 and in float32.
 """
@@ -30,6 +33,7 @@ from npformer.proof.report import (
     GradcheckError,
     GradcheckReport,
 )
+from npformer.proof.results import check_float32
 from npformer.proof.rules import check_rules
 from npformer.proof.twincheck import TwinReport, check_twin
 
@@ -102,6 +106,10 @@ def gradcheck(
     does not, for example because it takes a real part or copies values into real arrays, the report
     has "-" instead of an error and says why. This is no failure: the differences decide alone.
 
+    What is wrong in float32 alone, or for a dy that lies in memory in another way, is a broken
+    rule. Float32 is left out where it cannot be judged: with dropout or another random generator,
+    which may draw other numbers, and where the code raises, as with constants in float64.
+
     Examples
     --------
     >>> import numpy as np, npformer as nf
@@ -138,6 +146,7 @@ def gradcheck(
             "to differentiate by. If x holds whole numbers by mistake, write x.astype('float64')"
         )
 
+    draws = training or any(isinstance(each, np.random.Generator) for each in inputs)
     rng = np.random.default_rng(seed)
     v = np.asarray(rng.normal(size=np.shape(problem.forward()[0])))
     y, gradients, broken = check_rules(problem, v)
@@ -156,10 +165,13 @@ def gradcheck(
             probe = Probe(problem, name, gradient, y, v, floor, tolerance, complex_tolerance)
             tensors.append(probe.check(rng, max_entries, directions))
             not_analytic = not_analytic or probe.not_analytic
+    truth = {**gradients, "y": y}
+    of_plain, broken_in_float32 = check_float32(problem, v, truth)
+    if not draws:  # in float32 a generator may draw other numbers
+        broken += broken_in_float32
     twins: list[TwinReport] = []
     if isinstance(target, Layer) and (twin := fast(target)) is not target:
-        plain = {**gradients, "y": y}
-        twins, broken_by_twin = check_twin(target, twin, inputs, new_context, v, plain)
+        twins, broken_by_twin = check_twin(target, twin, inputs, new_context, v, truth, of_plain)
         broken += [f"twin: {rule}" for rule in broken_by_twin]
     report = GradcheckReport(
         problem.title, tensors, broken, tolerance, complex_tolerance, not_analytic, tuple(twins)

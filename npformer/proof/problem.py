@@ -4,7 +4,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ class Problem:
     arrays: Arrays  # to differentiate by; gradcheck changes them in place
     on_complex: Callable[[], AbstractContextManager[tuple[Forward, Arrays]]]  # on complex copies
     constants: list[np.ndarray]  # other arrays, which no pass may change either
+    in_float32: Callable[[], AbstractContextManager["Problem"]]  # on copies in float32
 
     def __post_init__(self) -> None:
         self._watched = [*self.arrays.values(), *self.constants]
@@ -78,7 +79,14 @@ def layer_problem(
 
     arrays = {name: given[name] for name in floats} | dict(parameters)
     constants = [x for name, x in given.items() if name not in floats]
-    return Problem(type(layer).__name__, forward, backward, arrays, on_complex, constants)
+
+    @contextmanager
+    def in_float32() -> Iterator[Problem]:
+        with parameters_as(layer, lambda flat: flat.astype("float32")):
+            yield layer_problem(layer, inputs, new_context, twin, "float32")
+
+    title = type(layer).__name__
+    return Problem(title, forward, backward, arrays, on_complex, constants, in_float32)
 
 
 def _per_input(found: Any, names: tuple[str, ...], layer: Layer) -> dict[str, Any]:
@@ -96,7 +104,11 @@ def _per_input(found: Any, names: tuple[str, ...], layer: Layer) -> dict[str, An
 
 
 def pair_problem(
-    target: Any, inputs: tuple[Any, ...], options: dict[str, Any], wrt: Sequence[str] | None
+    target: Any,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    wrt: Sequence[str] | None,
+    dtype: str = "float64",
 ) -> Problem:
     """Return a pair of functions as a function of the arguments that `wrt` names."""
     forward_pass, backward_pass = _pair_of(target)
@@ -109,6 +121,7 @@ def pair_problem(
     floats = [name for name, value in arrays.items() if value.dtype.kind == "f"]
     for name in floats:
         _require_float64(name, arrays[name])
+        given[name] = arrays[name] = arrays[name].astype(dtype)
     if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
         raise TypeError(f"wrt is {wrt!r}; expected a list of arguments' names, such as ['x']")
     wrt = floats if wrt is None else list(wrt)
@@ -145,7 +158,12 @@ def pair_problem(
 
     constants = [value for name, value in arrays.items() if name not in wrt]
     wanted = {name: arrays[name] for name in wrt}
-    return Problem(_name(forward_pass), forward, backward, wanted, on_complex, constants)
+
+    def in_float32() -> AbstractContextManager[Problem]:
+        return nullcontext(pair_problem(target, inputs, options, wrt, "float32"))
+
+    title = _name(forward_pass)
+    return Problem(title, forward, backward, wanted, on_complex, constants, in_float32)
 
 
 def _bound(

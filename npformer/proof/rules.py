@@ -1,9 +1,10 @@
 """The rules of the protocol that a backward pass must keep.
 
-It may be called twice, it changes neither its arguments nor its cache, and it is right even if the
-forward pass was called again in between.
+It may be called twice, it changes neither its arguments nor its cache, it is right even if the
+forward pass was called again in between, and it takes dy however dy lies in memory.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ def check_rules(
         broken.append("applied twice, the second forward pass spoilt the first one's cache")
     if changed or not problem.unchanged():
         broken.append("a pass changed an input or a parameter")
+    if not broken:  # they would be found again
+        broken += filter(None, (_with_dy(problem, v, cache, gradients, how) for how in LAYOUTS))
     return y, gradients, broken
 
 
@@ -47,6 +50,36 @@ def gradients_of(problem: Problem, dy: np.ndarray, cache: Any) -> dict[str, np.n
     """Return copies of the gradients that are not None."""
     found = problem.backward(dy, cache)
     return {name: np.array(gradient) for name, gradient in found.items() if gradient is not None}
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "with gaps between its entries": lambda v: np.repeat(v, 2, axis=-1)[..., ::2],
+    "in Fortran's order": np.asfortranarray,
+    "that is read-only": lambda v: np.broadcast_to(v, v.shape),
+}
+"""How else dy may lie in memory."""
+
+ROUNDING = 1e-9
+"""What another order of sums may change, relative to the largest gradient."""
+
+
+def _with_dy(
+    problem: Problem, v: np.ndarray, cache: Any, gradients: dict[str, np.ndarray], how: str
+) -> str:
+    """Return what is wrong if dy lies in memory like that; "" if nothing is."""
+    if not v.ndim:
+        return ""
+    try:
+        found = gradients_of(problem, LAYOUTS[how](v), cache)
+    except Exception as error:  # of a user's
+        return f"for a dy {how}, the backward pass raises {type(error).__name__}: {error}"
+    largest = max((np.abs(g).max(initial=0.0) for g in gradients.values()), default=0.0)
+    limit = ROUNDING * np.nan_to_num(largest)
+    for name, gradient in gradients.items():
+        same = found[name].shape == gradient.shape
+        if not same or not np.allclose(found[name], gradient, rtol=0.0, atol=limit, equal_nan=True):
+            return f"for a dy {how}, the backward pass gives another gradient of {name}"
+    return ""
 
 
 def _run_elsewhere(problem: Problem) -> None:

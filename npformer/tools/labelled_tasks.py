@@ -117,8 +117,8 @@ class TextTask(LabelledTask):
             if empty:
                 raise ValueError(
                     f"{file}: {len(empty):,} of {len(part):,} {what} are empty, the first is in "
-                    f"row {empty[0] + 1}; expected words. Complete them, or leave them out with "
-                    "--skip-empty"
+                    f"{table.place(empty[0])}; expected words. Complete them, or leave them out "
+                    "with --skip-empty"
                 )
         return part
 

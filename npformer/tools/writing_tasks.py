@@ -118,9 +118,9 @@ class PairsTask(FileTask):
         """Return sources and targets."""
         if file in PAIRS and not Path(file).exists():
             found = pairs(file, GENERATED, self.seed)
-        else:
-            table = read_table(file, encoding=self.encoding)
-            found = table.texts(self.source, missing=""), table.texts(self.target, missing="")
+            return Part(*found, [str(i + 1) for i in range(GENERATED)])
+        table = read_table(file, encoding=self.encoding)
+        found = table.texts(self.source, missing=""), table.texts(self.target, missing="")
         rows = [i for i, pair in enumerate(zip(*found, strict=True)) if all(map(str.strip, pair))]
         part = Part(*found, [str(i + 1) for i in range(len(found[0]))])
         if len(rows) == len(part):
@@ -129,8 +129,8 @@ class PairsTask(FileTask):
             empty = sorted({*range(len(part))}.difference(rows))
             raise ValueError(
                 f"{file}: {len(empty):,} of {len(part):,} rows have no source or no target, the "
-                f"first is row {empty[0] + 1}; expected both. Complete them, or leave them out "
-                "with --skip-empty"
+                f"first is {table.place(empty[0])}; expected both. Complete them, or leave them "
+                "out with --skip-empty"
             )
         doubts.doubt_gaps(len(part) - len(rows), len(part), file)
         return part.rows(rows)

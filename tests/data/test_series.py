@@ -55,11 +55,11 @@ def test_times_are_sorted_as_times(tmp_path, times):
 @pytest.mark.parametrize(
     ("times", "problem"),
     [
-        (["1", "", "2"], "row 2 has no 't', by which the rows of a series are sorted"),
-        (["1.2.2024", "10.1.2024"], "row 1 has the time '1.2.2024'.*do not sort as times do"),
-        (["01.02.2024", "10.01.2024"], "row 1 has the time '01.02.2024'"),
-        (["10:00", "9:30"], "row 2 has the time '9:30'.*Expected numbers, or dates"),
-        (["2024-01-01", "2024-01-01T09:30"], "row 2 has the time '2024-01-01T09:30'"),
+        (["1", "", "2"], "line 3 has no 't', by which the rows of a series are sorted"),
+        (["1.2.2024", "10.1.2024"], "line 2 has the time '1.2.2024'.*do not sort as times do"),
+        (["01.02.2024", "10.01.2024"], "line 2 has the time '01.02.2024'"),
+        (["10:00", "9:30"], "line 3 has the time '9:30'.*Expected numbers, or dates"),
+        (["2024-01-01", "2024-01-01T09:30"], "line 3 has the time '2024-01-01T09:30'"),
     ],
 )
 def test_times_that_do_not_sort(tmp_path, times, problem):
@@ -74,23 +74,23 @@ def test_times_that_do_not_sort(tmp_path, times, problem):
     [
         (LONG, {}, "says to which series a row belongs"),
         (LONG, {"id": "wlk"}, "no column 'wlk'.*Did you mean 'walk'"),
-        (LONG, {"id": "walk"}, "row 1 has 'slow' in the column 'gait'; expected a number"),
-        (LONG.replace("5,6", ",6"), {"id": "walk", "label": "gait"}, "row 1 has nothing in the"),
+        (LONG, {"id": "walk"}, "line 2 has 'slow' in the column 'gait'; expected a number"),
+        (LONG.replace("5,6", ",6"), {"id": "walk", "label": "gait"}, "line 2 has nothing in the"),
         (
             LONG.replace("5,6", '"0,5",6'),
             {"id": "walk", "label": "gait"},
-            "row 1 has '0,5' in .*With a decimal comma. Write 0.5",
+            "line 2 has '0,5' in .*With a decimal comma. Write 0.5",
         ),
-        (LONG.replace("5,6", "nan,6"), {"id": "walk", "label": "gait"}, "row 1 has 'nan' in"),
+        (LONG.replace("5,6", "nan,6"), {"id": "walk", "label": "gait"}, "line 2 has 'nan' in"),
         (
             LONG.replace("b,1,3", "b,2,3"),
             {"id": "walk", "time": "second", "label": "gait"},
-            "row 3 has the time '2' of an earlier row of series 'b'",
+            "line 4 has the time '2' of an earlier row of series 'b'",
         ),
         (
             LONG.replace("4,slow", "4,fast"),
             {"id": "walk", "label": "gait"},
-            "row 3 gives series 'b' the label 'fast', and an earlier row 'slow'",
+            "line 4 gives series 'b' the label 'fast', and an earlier row 'slow'",
         ),
         ("id,label\na,b\n", {"id": "id", "label": "label"}, "has no columns of features"),
     ],

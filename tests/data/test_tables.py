@@ -144,8 +144,13 @@ def test_a_wrong_column_and_a_missing_value(tmp_path):
     assert len(table) == 2
     with pytest.raises(ValueError, match=r"no column 'txt'; it has 'text', 'n'\. Did you mean"):
         table.column("txt")
-    with pytest.raises(ValueError, match="row 2 has no 'text'"):
+    with pytest.raises(ValueError, match="line 2 has no 'text'"):
         table.texts("text")
+
+
+def test_a_row_is_called_by_the_line_in_which_it_begins(tmp_path):
+    table = read_table(write(tmp_path / "a.csv", 'text,label\n"a\nb",x\n\nc,y\n'))
+    assert [table.place(row) for row in range(2)] == ["line 2", "line 5"]
 
 
 def test_names_say_the_kind():

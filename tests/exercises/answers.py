@@ -96,6 +96,16 @@ WRONG = [
         ["divided by the batch size"],
     ),
     (
+        "softmax_backward",
+        "return y * (dy + np.sum(dy * y, axis=-1, keepdims=True))",
+        ["dx: the sign of the sum is wrong: the y of a row share 1"],
+    ),
+    (
+        "softmax_backward",
+        "return y * (np.sum(dy * y, axis=-1, keepdims=True) - dy)",
+        ["dx: the bracket is turned round"],
+    ),
+    (
         "layer_norm_backward",
         """
         inner = (dy * normalised).mean(-1, keepdims=True)
@@ -241,7 +251,19 @@ WRONG = [
         dWq, dWk, dWv = (x.swapaxes(1, 2) @ d for d in (dQ, dK, dV))
         return dV @ Wv.T, dWq, dWk, dWv, (merged.swapaxes(1, 2) @ dy).sum(axis=0)
         """,
-        ["dx: x is used three times, and only one", "dWq is not summed over the batch"],
+        [
+            "dx: x is used three times, and the ways through the queries and the keys are missing",
+            "dWq is not summed over the batch",
+        ],
+    ),
+    (
+        "multi_head_backward",
+        """
+        dQ, dK, dV = (merge(d) for d in attend_backward(split(dy @ Wo.T, n_heads), attend_cache))
+        dWs = [np.einsum("bli,blo->io", x, d) for d in (dQ, dK, dV)]
+        return dQ @ Wq.T + dV @ Wv.T, *dWs, np.einsum("bli,blo->io", merged, dy)
+        """,
+        ["and the way through the keys is missing: every token is found by its key", "right: dWq"],
     ),
     (
         "dense_synthesizer_backward",

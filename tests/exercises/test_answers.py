@@ -19,7 +19,7 @@ def said(found):
 
 
 def test_there_is_every_blank_that_the_chapters_name():
-    assert len(NAMES) == len(set(NAMES)) == 24
+    assert len(NAMES) == len(set(NAMES)) == 25
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,7 +65,7 @@ def test_a_wrong_answer_gets_the_message_that_is_meant_for_it(name, body, expect
 
 def test_each_blank_has_wrong_answers():
     counted = {name: sum(name == one for one, *_ in WRONG) for name in NAMES}
-    rest = {"own_mixer", "broken_model"}  # have tests of their own below
+    rest = {"own_mixer", "broken_model", "own_encoder"}  # have tests of their own below
     assert {name for name, count in counted.items() if count < 2} == rest
 
 
@@ -129,6 +129,97 @@ def test_hints_are_two_or_three_and_refer_to_exercises_by_their_numbers(name):
         assert NAMES[int(word) - 1] == number
 
 
+# The right way, and other ways --------------------------------------------------------------------
+
+SOFTMAX = "return y * (dy - (dy * y).sum(axis=-1, keepdims=True))"
+
+BY_DIFFERENCES = """
+x, dx = np.log(y), np.zeros_like(y)
+for at in np.ndindex(x.shape):
+    ends = []
+    for h in (1e-5, -1e-5):
+        moved = x.copy()
+        moved[at] += h
+        ends.append((FORWARD * dy).sum())
+    dx[at] = (ends[0] - ends[1]) / 2e-5
+return dx
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "expected"),
+    [
+        (
+            "softmax_backward",
+            "import npformer as nf\nreturn nf.functional.softmax_backward(dy, (y, -1, None))",
+            "it calls npformer.functional.softmax.softmax_backward; can you do without?",
+        ),
+        (
+            "adam_update",
+            "from npformer.optim.adam import adam_update as update\n"
+            "theta, m, v, c = theta.copy(), m.copy(), v.copy(), (1 - beta2**t) ** 0.5\n"
+            "sizes = {'step_size': lr * c / (1 - beta1**t), 'eps': eps * c, 'shrink': 1.0}\n"
+            "update(theta, g, m, v, betas=(beta1, beta2), **sizes)\nreturn theta, m, v",
+            "it calls npformer.optim.adam.adam_update",
+        ),
+        (
+            "softmax_backward",
+            BY_DIFFERENCES.replace("FORWARD", "softmax(moved)[0]"),
+            "over and over",
+        ),
+        (
+            "softmax_backward",
+            BY_DIFFERENCES.replace(
+                "FORWARD", "np.exp(moved) / np.exp(moved).sum(-1, keepdims=True)"
+            ),
+            "digits, where a formula gives 15: differences, or a constant that is cut short?",
+        ),
+    ],
+)
+def test_an_answer_that_is_right_but_not_by_hand_passes_and_is_told_so(name, body, expected):
+    found = verdict(name, with_body(name, body))
+    assert found.state == "right, but not by hand"
+    assert expected in said(found)
+
+
+def test_what_is_given_is_no_borrowing():
+    """attend_backward is npformer's own, and the file imports it for the reader."""
+    assert "attend_backward" in exercise("multi_head_backward").solution
+    found = verdict("multi_head_backward", exercise("multi_head_backward").solution)
+    assert found.state == "right"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("_backward")])
+def test_a_formula_that_fails_on_larger_arrays_alone_is_found(name):
+    """It has a factor too many where an array has more than 100 entries."""
+    head = re.search(rf"def {name}\((\w+), cache\):\n", exercise(name).solution)
+    wrong = f"{head[0]}    {head[1]} = {head[1]} * (1 + large(({head[1]}, cache)))\n"
+    large = """
+def large(found):
+    if isinstance(found, tuple | list | dict):
+        return any(map(large, getattr(found, "values", lambda: found)()))
+    return getattr(found, "size", 0) > 100"""
+    text = exercise(name).solution.replace(head[0], wrong).replace("np\n", f"np\n{large}\n", 1)
+    found = verdict(name, text)
+    assert found.state == "wrong"
+    assert "but for larger arrays:" in said(found)
+
+
+def test_a_gradient_of_float32_is_told_what_it_is():
+    body = SOFTMAX.replace("return ", "return (") + ").astype('f4')"
+    found = verdict("softmax_backward", with_body("softmax_backward", body))
+    says = "dx is float32; expected float64, as all arrays that came in are."
+    assert said(found).startswith(says)
+
+
+def test_a_gradient_that_was_float32_on_its_way_is_told_so():
+    found = verdict("softmax_backward", with_body("softmax_backward", f"{SOFTMAX}.astype('f4')"))
+    assert found.state == "wrong"
+    assert re.match(
+        r"dx: right to [78] digits, where a formula gives 15. Is something rounded to", said(found)
+    )
+
+
 # A mixer of one's own -----------------------------------------------------------------------------
 
 
@@ -141,6 +232,38 @@ def test_another_mixer_is_right_as_well():
 def test_a_wrong_mixer_is_told_which_rule_it_breaks(right, wrong, expected):
     assert MIXER.count(right) >= 1
     found = verdict("own_mixer", MIXER.replace(right, wrong, 1))
+    assert found.state == "wrong"
+    assert expected in said(found)
+
+
+KEEPS = "        self.mask, self.length = context.mask, x.shape[1]\n        y = np.zeros_like(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"),
+    [
+        (
+            "x, mask = cache",
+            "x, mask = cache[0], self.mask",
+            "wrote over self.mask and self.length. The cache is for what a call needs later",
+        ),
+        (
+            "dx[:, :-1] = dy[:, 1:]",
+            "dx[:, :-1] = x.shape[1] / self.length * dy[:, 1:]",
+            "another forward pass changes what backward returns: it wrote over self.mask",
+        ),
+        (
+            "context.mask is None else context.mask\n",
+            "self.mask is None else self.mask\n",
+            "after another forward pass, line 37 broke off, `return (np.eye",
+        ),
+    ],
+)
+def test_a_mixer_that_keeps_something_between_calls_is_found(right, wrong, expected):
+    keeps = MIXER.replace("        y = np.zeros_like(x)\n", KEEPS)
+    assert verdict("own_mixer", keeps).state == "right"  # to keep something does no harm by itself
+    assert keeps.count(right) == 1
+    found = verdict("own_mixer", keeps.replace(right, wrong))
     assert found.state == "wrong"
     assert expected in said(found)
 
@@ -202,6 +325,93 @@ def test_a_dropout_that_is_mended_at_the_cost_of_training_is_noticed():
 def test_parts_may_not_be_replaced_by_npformers_own():
     text = exercise("broken_model").blank.replace("= MyDropout(rate)", "= Dropout(rate)")
     assert "the model has no MyDropout in it any more" in said(verdict("broken_model", text))
+
+
+# The encoder of one's own -------------------------------------------------------------------------
+
+
+def own_encoder(*changes):
+    text = exercise("own_encoder").solution
+    for right, wrong in changes:
+        assert text.count(right) == 1, right
+        text = text.replace(right, wrong)
+    return verdict("own_encoder", text)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"),
+    [
+        ("d.sum(axis=0)  #", "d  #", ["dpositions is not summed over the batch", "right: db, dW"]),
+        (
+            "d.sum(axis=0)  #",
+            "d.mean(axis=0)  #",
+            ["3 times too small, by the factor of the batch"],
+        ),
+        ('h = h + p["positions"]', "pass", ["encoder does not use positions: when they change"]),
+        (
+            "block(h, p, i)\n        blo",
+            "block(h, p, 0)\n        blo",
+            ["does not use gamma1.1, beta1"],
+        ),
+        ('    g["positions"] = d', "    d", ["encoder_backward gives no gradient of positions"]),
+        ("    return g\n", "    return d\n", ["returned a ndarray; expected a dict of gradients"]),
+        ("logits, (embedding,", "logits[:2], (embedding,", ["shape (2, 10); expected (3, 10)"]),
+        ("    return p\n", "    return 1\n", ["train returns no parameters; expected p"]),
+        ("p[name], m[name], v", "_, m[name], v", ["an epoch does not change the parameters: does"]),
+        ("epochs=20,", "epochs=1,", ["of 360 digits that it has not seen", "expected 95%"]),
+        ("from npformer.exercises.yours", "from nowhere", ["No module named 'nowhere'"]),
+    ],
+)
+def test_a_wrong_encoder_is_told_where(right, wrong, expected):
+    found = own_encoder((right, wrong))
+    assert found.state == "wrong"
+    for words in expected:
+        assert words in said(found)
+
+
+def test_another_recipe_of_training_is_right_as_well():
+    assert (
+        own_encoder(
+            ("epochs=20,", "epochs=12,"), ("p[name], g[name]", "p[name], 2 * g[name]")
+        ).state
+        == "right"
+    )
+
+
+def test_a_pair_of_npformer_is_no_pair_of_ones_own():
+    ours = "from npformer.functional import relu, relu_backward\n"
+    found = own_encoder(('relu, relu_backward = yours("relu", "relu_backward")\n', ours))
+    assert found.state == "right, but not by hand"
+    assert "it calls npformer.functional.activations.relu" in said(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, "03_relu_backward.py is not in "),
+        (
+            exercise("relu_backward").blank,
+            "03_relu_backward.py is not solved yet; solve it first, or",
+        ),
+        ("relu = 1\n", "03_relu_backward.py has no relu_backward any more"),
+        (
+            exercise("relu_backward").solution.replace("x > 0", "x < 0"),
+            "03_relu_backward is not right",
+        ),
+    ],
+)
+def test_a_file_that_an_encoder_needs_is_told_to_be_wrong(solved, text, expected):
+    path = solved / "03_relu_backward.py"
+    right = path.read_text("utf-8")
+    path.unlink()
+    try:
+        if text is not None:
+            path.write_text(text, "utf-8")
+        found = verdict.__wrapped__("own_encoder", exercise("own_encoder").solution)
+    finally:
+        path.write_text(right, "utf-8")
+    assert found.state == "wrong"
+    assert expected in said(found)
 
 
 # What else can be wrong with a file ---------------------------------------------------------------
@@ -322,3 +532,20 @@ def test_what_a_file_prints_is_kept_without_the_calls_of_gradcheck():
     printed = verdict("relu_backward", text).printed
     assert printed.startswith("of shape (4, 5)\n")
     assert len(printed.splitlines()) < 10
+
+
+@pytest.mark.parametrize("body", ["for i in range(3000): print(i)", "print('0' * 3000)"])
+def test_long_printing_is_cut_short(body):
+    printed = verdict(
+        "relu_backward", with_body("relu_backward", f"{body}\nreturn dy * (x > 0)")
+    ).printed
+    assert printed.startswith("0")
+    assert len(printed) < 2100
+    assert len(printed.splitlines()) <= 21
+    assert re.search(r"\n\.\.\. and so on, \d+ characters$", printed)
+
+
+def test_a_long_error_is_cut_short():
+    found = verdict("relu_backward", with_body("relu_backward", "raise ValueError('no' * 5000)"))
+    assert "nono... and so on, 10000 characters" in said(found)
+    assert len(said(found)) < 500

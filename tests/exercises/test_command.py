@@ -54,18 +54,52 @@ def answer(place, name, text):
 
 def test_from_start_to_check(prints, tmp_path):
     place = tmp_path / "mine"
-    assert f"24 files written to {place}" in prints("start", place)
+    assert f"25 files written to {place}" in prints("start", place)
     out = prints("check", place, status=1)
-    assert len(re.findall(r"^\d\d_\w+ +not begun$", out, re.MULTILINE)) == 24
-    assert "0 of 24 are right. Next: 01_linear_backward" in out
+    assert len(re.findall(r"^\d\d_\w+ +not begun$", out, re.MULTILINE)) == 25
+    assert "0 of 25 are right. Next: 01_linear_backward" in out
     for name in ("linear_backward", "relu_backward"):
         answer(place, name, exercise(name).solution)
     answer(place, "softmax_backward", with_body("softmax_backward", "return y * dy"))
     out = prints("check", place, status=1)
     assert re.search(r"^01_linear_backward +right$", out, re.MULTILINE)
     assert re.search(r"^05_softmax_backward +wrong: dx: the dependence through", out, re.MULTILINE)
-    assert "2 of 24 are right. Next: 02_conv1d_backward" in out
+    assert "2 of 25 are right. Next: 02_conv1d_backward" in out
     assert prints("check", place, "01_linear_backward.py") == "01_linear_backward  right\n"
+
+
+def test_in_the_folder_names_alone_will_do(prints, begun, monkeypatch, tmp_path_factory):
+    answer(begun, "relu_backward", exercise("relu_backward").solution)
+    monkeypatch.chdir(begun)
+    right = "03_relu_backward  right\n"
+    for words in (["relu_backward"], ["3"], ["03_relu_backward.py"], [".", "3"]):
+        assert prints("check", *words) == right
+    assert "1 of 2 are right" in prints("check", "softmax_backward", "relu_backward", status=1)
+    assert "1 of 25 are right" in prints("check", status=1)
+    assert "Hint 1 of 3 for relu_backward" in prints("hint", "relu_backward")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert prints("check", begun / "03_relu_backward.py") == right
+
+
+def test_an_encoder_finds_the_files_beside_it_from_anywhere(prints, solved, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert prints("check", solved, "own_encoder") == "25_own_encoder  right\n"
+
+
+def test_a_folder_that_is_called_like_an_exercise_is_the_folder(prints, begun, monkeypatch):
+    folder.start(begun / "relu_backward", ["softmax_backward"])
+    monkeypatch.chdir(begun)
+    out = prints("check", "relu_backward", "softmax_backward", status=1)
+    assert out == "05_softmax_backward  not begun\n"
+    out = prints("check", "relu_backward", status=1)
+    assert re.search(r"^01_linear_backward +no file$", out, re.MULTILINE)
+
+
+def test_an_answer_that_is_not_by_hand_passes_and_is_told_so(prints, begun):
+    body = "from npformer.functional import relu_backward as f\nreturn f(dy, x)"
+    answer(begun, "relu_backward", with_body("relu_backward", body))
+    out = prints("check", begun, "relu_backward")
+    assert out.startswith("03_relu_backward  right, but not by hand: it calls npformer.functional.")
 
 
 def test_a_file_that_is_gone_is_named(prints, begun):
@@ -74,7 +108,7 @@ def test_a_file_that_is_gone_is_named(prints, begun):
 
 
 def test_notebooks_are_marked_likewise(prints, tmp_path):
-    assert "24 files written" in prints("start", tmp_path, "--notebooks")
+    assert "25 files written" in prints("start", tmp_path, "--notebooks")
     path = tmp_path / "03_relu_backward.ipynb"
     for body, status, said in [
         ("return dy * (x > 0)", 0, "03_relu_backward.ipynb right"),
@@ -133,20 +167,31 @@ def test_list_names_all(prints):
         ("start {} --force", "expected the names of the exercises to restore"),
         ("start {} --notebook", "npformer exercises start: --notebook is unknown. Did you mean"),
         ("start {}/01_linear_backward.py", "01_linear_backward.py"),
-        ("check", "the following arguments are required: DIR"),
-        ("check {}/nowhere", "is no folder; `npformer exercises start"),
+        ("check", "holds no exercises; `npformer exercises start ."),
+        (
+            "check sofmax_backward",
+            "no exercise is called 'sofmax_backward'. Did you mean 'softmax_",
+        ),
+        ("check sofmax_backward", "sofmax_backward is no folder (`npformer exercises start sofmax"),
+        ("check softmax", "no exercise is called 'softmax'. Did you mean 'softmax_backward'?"),
+        ("check softmax_backward", "holds no exercises"),
+        ("check {}/nowhere/5", "is no folder"),
+        ("check {}/nowhere", "nowhere is no folder (`npformer exercises start /"),
         ("check {}/empty", "holds no exercises; `npformer exercises start"),
         ("check {} softmax_backwards", "Did you mean 'softmax_backward'?"),
         ("check {} --seconds 0", "--seconds is 0.0; expected"),
-        ("hint {}", "the following arguments are required: NAME"),
+        ("hint {}", "0 exercises are named; expected one, as in: hint 5"),
+        ("hint {} 1 2", "2 exercises are named"),
         ("hint {} 30", "no exercise is called '30'"),
         ("hint {}/empty 1", "holds no exercises"),
         ("solution", "the following arguments are required: NAME"),
-        ("solution linear", "no exercise is called 'linear'"),
+        ("solution linear", "no exercise is called 'linear'. Did you mean 'linear_backward'?"),
+        ("solution nope", "no exercise is called 'nope'; `npformer exercises list` names"),
     ],
 )
-def test_a_mistake_in_the_call_is_explained(capsys, begun, words, message):
+def test_a_mistake_in_the_call_is_explained(capsys, monkeypatch, begun, words, message):
     (begun / "empty").mkdir()
+    monkeypatch.chdir(begun / "empty")
     assert message in fails(capsys, *words.format(begun).split())
 
 
@@ -213,11 +258,9 @@ def test_the_table_of_the_page_is_the_packages_own():
 
 def test_the_messages_on_the_page_are_real(prints, begun):
     page = (DOCS / "exercises.md").read_text("utf-8")
-    for body, shown in re.findall(
-        r"```py\n    (return .*?)\n```\n\n```text\n(.*?)\n```", page, re.DOTALL
-    ):
+    for body, shown in re.findall(r"```py\n(    .*?)\n```\n\n```text\n(.*?)\n```", page, re.DOTALL):
         answer(begun, "softmax_backward", with_body("softmax_backward", body))
-        out = prints("check", begun, "softmax_backward", status=0 if shown.endswith("right") else 1)
+        out = prints("check", begun, "softmax_backward", status=0 if "  right" in shown else 1)
         assert out.rstrip() == shown
 
 

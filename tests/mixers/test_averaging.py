@@ -5,7 +5,14 @@ import pytest
 
 from npformer import Context
 from npformer import functional as F
-from npformer.mixers import MIXERS, AveragingMixer, MixerSettings, Scores, Synthesizer
+from npformer.mixers import (
+    MIXERS,
+    AveragingMixer,
+    FactorizedRandomScores,
+    MixerSettings,
+    Scores,
+    Synthesizer,
+)
 from tests.passes import both_passes
 
 D, N, K = 16, 24, 3
@@ -110,3 +117,9 @@ def test_a_sequence_of_padding_alone_is_the_bias_of_the_output(either, name, rng
     mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     mixer.output.bias.value[...] = rng.normal(size=D)
     np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))
+
+
+@pytest.mark.parametrize("size", ["n_heads", "max_len", "rank"])
+def test_random_factors_check_each_of_their_sizes(size):
+    with pytest.raises(ValueError, match=f"{size} is 0; expected"):
+        FactorizedRandomScores(**{size: 0}, seed=0)

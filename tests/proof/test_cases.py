@@ -40,6 +40,13 @@ def test_the_gradient_is_right(case):
         assert report.not_analytic == ""
 
 
+def test_a_case_of_dropout_drops():
+    for case in CASES:
+        options, label = case.run.keywords, case.name.partition(": ")[2]
+        if isinstance(case.run.args[0], Layer) and ("dropout" in label or "training" in label):
+            assert options.get("training") is True, case.name
+
+
 def test_names_differ_and_groups_are_known():
     assert len({case.name for case in CASES}) == len(CASES)
     assert {case.group for case in CASES} == set(GROUPS)

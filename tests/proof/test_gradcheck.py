@@ -1,5 +1,6 @@
 """gradcheck itself: what it must catch, and what it must not."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -249,6 +250,67 @@ def test_catches_nan_in_the_backward_pass_alone(rng, complex_tolerance):
     report = refused(pair, rng.normal(size=3), complex_tolerance=complex_tolerance)
     assert not report.error <= report.tolerance
     assert "<-- wrong" in str(report)
+
+
+class WrongInFloat32(L.Linear):
+    """A linear layer whose gradient is wrong in the dtype of training alone."""
+
+    def backward(self, dy, cache, gradients):
+        dx = super().backward(dy, cache, gradients)
+        return 1.01 * dx if dx.dtype == np.float32 else dx
+
+
+class TakesDyForContiguous(Layer):
+    """y = 2 x; its gradient reads the memory of dy as if it had no gaps."""
+
+    def forward(self, x, context):
+        return 2.0 * x, None
+
+    def backward(self, dy, cache, gradients):
+        memory = np.lib.stride_tricks.as_strided(dy, (dy.size,), (dy.itemsize,), writeable=False)
+        return 2.0 * memory.reshape(dy.shape)
+
+
+class TakesDyInOrder(TakesDyForContiguous):
+    """Reads the memory of dy in C's order, whatever its order is."""
+
+    def backward(self, dy, cache, gradients):
+        return 2.0 * dy.ravel(order="K").reshape(dy.shape)
+
+
+class WritesIntoDy(TakesDyForContiguous):
+    """Doubles dy in its place, and puts it back."""
+
+    def backward(self, dy, cache, gradients):
+        dy *= 2.0
+        dx = dy.copy()
+        dy /= 2.0
+        return dx
+
+
+@pytest.mark.parametrize(
+    ("layer", "rules"),
+    [
+        (WrongInFloat32(4, 3, seed=0, dtype="float64"), ["in float32 x is 1.0e-02 from"]),
+        (
+            TakesDyForContiguous(),
+            ["for a dy with gaps between its entries, .* another", "for a dy in Fortran's order"],
+        ),
+        (TakesDyInOrder(), ["for a dy in Fortran's order, the backward pass gives another"]),
+        (WritesIntoDy(), ["for a dy that is read-only, the backward pass raises ValueError"]),
+    ],
+)
+def test_catches_what_is_wrong_for_another_dtype_or_layout_alone(rng, layer, rules):
+    found = refused(layer, rng.normal(size=(3, 4))).broken_rules
+    assert len(found) == len(rules)
+    for rule, pattern in zip(found, rules, strict=True):
+        assert re.search(pattern, rule)
+
+
+def test_what_rounding_alone_explains_in_float32_passes(rng):
+    x = 1e5 + rng.normal(size=(3, 4))  # numbers of float32 are .008 apart there
+    centred = (lambda x: (x - x.mean(), None), lambda dy, _: dy - dy.mean())
+    assert gradcheck(centred, x).passed
 
 
 class DrawsInEvaluation(Layer):

@@ -56,6 +56,7 @@ Where the mask is False A is 0, and so is dS: such a key gets nothing, whatever 
                 "batch and heads",
                 (draw(2, 2, 3, 4), draw(2, 2, 3, 4, seed=1), draw(2, 2, 3, 4, seed=2)),
             ),
+            Trial("larger arrays", tuple(draw(2, 3, 12, 8, seed=seed) for seed in range(3))),
         ),
         invariants,
     ),

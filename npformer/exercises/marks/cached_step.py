@@ -32,6 +32,7 @@ be computed again; queries of earlier tokens are not needed any more. A step cos
         (
             Trial("the fourth token", (draw(4), draw(3, 4, seed=5), draw(3, 4, seed=6), *WEIGHTS)),
             Trial("the first token", (draw(4, seed=7), NONE, NONE, *WEIGHTS)),
+            Trial("the 41st token", (draw(4), draw(40, 4), draw(40, 4, seed=1), *WEIGHTS)),
         ),
         "attention's",
     ),

@@ -25,6 +25,7 @@ newest query meets the newest key; without a cache that is the usual triangle.""
             Trial("four tokens without a cache", (4, 4)),
             Trial("one query behind three tokens", (1, 4, 3)),
             Trial("three queries behind two tokens", (3, 5, 2)),
+            Trial("a longer sequence", (40, 100, 60)),
         ),
         "what a query may see",
     ),

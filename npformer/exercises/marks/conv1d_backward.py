@@ -36,6 +36,7 @@ x is padded without its border, whose gradient nobody needs. b is in every y_t."
             ),
             Trial("a kernel of size 1", (X, draw(1, 3, 4, seed=1), draw(4, seed=2))),
             Trial("a kernel of size 5", (X, draw(5, 3, 2, seed=1), draw(2, seed=2))),
+            Trial("larger arrays", (draw(5, 20, 4), draw(11, 4, 5, seed=1), draw(5, seed=2))),
         ),
     ),
     wrong=(

@@ -5,6 +5,7 @@ from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 WEIGHTS = tuple(0.5 * draw(4, 4, seed=seed) for seed in range(1, 5))
+LARGE = tuple(draw(16, 16, seed=seed) / 4 for seed in range(4))
 
 EXERCISE = Exercise(
     name="cross_attention_backward",
@@ -30,6 +31,7 @@ In a decoder all of its blocks read one memory, and their dm add up as well.""",
         (
             Trial("a longer memory", (draw(2, 3, 4), draw(2, 5, 4, seed=7), *WEIGHTS)),
             Trial("a shorter memory", (draw(1, 4, 4, seed=8), draw(1, 2, 4, seed=9), *WEIGHTS)),
+            Trial("larger arrays", (draw(2, 12, 16), draw(2, 20, 16, seed=1), *LARGE)),
         ),
     ),
     wrong=(

@@ -39,6 +39,7 @@ because the loss is the mean over `count` rows. A row without a label is not in 
                 {"the number of rows": 6, "the number of rows with a label": 4},
             ),
             Trial("no label at all", (draw(2, 3, seed=2), np.array([-1, -1]))),
+            Trial("larger arrays", (draw(40, 20), np.arange(-20, 20))),
         ),
     ),
     wrong=(

@@ -5,6 +5,7 @@ from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 SIZES = draw(3, 4, seed=2), draw(4, seed=3), draw(4, 5, seed=4), draw(5, seed=5)  # max_len 5
+LARGE = draw(6, 9, seed=2), draw(9, seed=3), draw(9, 24, seed=4), draw(24, seed=5)
 
 EXERCISE = Exercise(
     name="dense_synthesizer_backward",
@@ -37,6 +38,7 @@ before = x W1 + b1:            dx = dbefore W1^T, dW1 = x^T dbefore, db1 = the s
                 {"the batch size": 2, "the number of rows": 10},
             ),
             Trial("a shorter sequence", (draw(3, 4, 3), draw(3, 4, 2, seed=1), *SIZES)),
+            Trial("larger arrays", (draw(2, 20, 6), draw(2, 20, 5, seed=1), *LARGE)),
         ),
     ),
     wrong=(

@@ -28,6 +28,7 @@ dtable = H^T dy.""",
         (
             Trial("ids that all differ", (np.array([4, 1, 2]), draw(6, 3))),
             Trial("ids that occur twice", (np.array([[1, 1, 4], [0, 4, 4]]), draw(5, 3))),
+            Trial("larger arrays", (np.arange(60).reshape(3, 20) % 50, draw(70, 8))),
         ),
     ),
     wrong=(

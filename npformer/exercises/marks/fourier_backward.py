@@ -29,6 +29,7 @@ is the forward map, applied to dy. (The inverse transform is another map: it und
         (
             Trial("x of shape (5, 3)", (draw(5, 3),)),
             Trial("a batch", (draw(2, 4, 6),)),
+            Trial("larger arrays", (draw(3, 20, 12),)),
         ),
     ),
     wrong=(

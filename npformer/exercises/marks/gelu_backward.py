@@ -24,7 +24,11 @@ the normal density. Entries do not mix: dx = dy y'.""",
         "gelu",
         "gelu_backward",
         ("dx",),
-        (Trial("a matrix", (2.0 * draw(4, 5),)), Trial("three axes", (draw(2, 3, 4),))),
+        (
+            Trial("a matrix", (2.0 * draw(4, 5),)),
+            Trial("three axes", (draw(2, 3, 4),)),
+            Trial("larger arrays", (draw(3, 12, 20),)),
+        ),
     ),
     wrong=(
         Wrong(

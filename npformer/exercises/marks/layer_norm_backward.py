@@ -74,6 +74,7 @@ gamma and beta are the same in every row: their gradients are sums over the rows
                 (draw(2, 3, 4), 1.5 + draw(4, seed=1), draw(4, seed=2)),
                 {"the number of rows": 6, "the batch size": 2},
             ),
+            Trial("larger arrays", (draw(3, 12, 20), 1.5 + draw(20, seed=1), draw(20, seed=2))),
         ),
         invariants,
     ),

@@ -31,6 +31,7 @@ b_j is in y_j alone, with the factor 1, in every row:          db_j = sum_rows d
         (
             Trial("x of shape (6, 3)", TWO, {"the number of rows": 6}),
             Trial("x of shape (2, 5, 3)", THREE, {"the number of rows": 10, "the batch size": 2}),
+            Trial("larger arrays", (draw(5, 12, 9), draw(9, 14, seed=1), draw(14, seed=2))),
         ),
     ),
     wrong=(

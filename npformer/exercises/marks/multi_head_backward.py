@@ -1,10 +1,33 @@
 """multi_head_backward: the backward pass of multi-head attention."""
 
+from itertools import combinations
+
 from npformer.exercises.exercise import Exercise, Wrong
 from npformer.exercises.pair import Pair, Trial
 from npformer.proof.cases.case import draw
 
 WEIGHTS = tuple(0.5 * draw(6, 6, seed=seed) for seed in range(1, 5))
+WAYS = {"queries": "dQ @ Wq.T", "keys": "dK @ Wk.T", "values": "dV @ Wv.T"}
+ROLES = {
+    "queries": "every token asks with its own query",
+    "keys": "every token is found by its key, in the scores of all queries of its sequence",
+    "values": "what a token gives to the averages is its value",
+}
+
+
+def forgotten(kept: tuple[str, ...]) -> Wrong:
+    """Return the mistake of handing x only what came along some of its three ways."""
+    lost = [way for way in WAYS if way not in kept]
+    ways = f"the way{'s' * (len(lost) - 1)} through the {' and the '.join(lost)}"
+    says = "; ".join(ROLES[way] for way in lost)
+    return Wrong(
+        f"x is used three times, and {ways} {'is' if len(lost) == 1 else 'are'} missing: {says}",
+        " + ".join(WAYS.values()),
+        " + ".join(WAYS[way] for way in kept),
+    )
+
+
+PATHS = tuple(forgotten(kept) for n in (1, 2) for kept in combinations(WAYS, n))
 
 EXERCISE = Exercise(
     name="multi_head_backward",
@@ -36,24 +59,13 @@ Each is a linear map of the same x: dW = x^T d, and dx is the sum of three terms
             ),
             Trial("three heads", (draw(3, 2, 6, seed=5), *WEIGHTS, 3)),
             Trial("one head", (draw(1, 3, 6, seed=6), *WEIGHTS, 1)),
+            Trial(
+                "larger arrays", (draw(2, 12, 16), *(draw(16, 16, seed=i) / 4 for i in range(4)), 8)
+            ),
         ),
     ),
     wrong=(
-        Wrong(
-            "x is used three times, and only one of them is there",
-            "dQ @ Wq.T + dK @ Wk.T + dV @ Wv.T",
-            "dV @ Wv.T",
-        ),
-        Wrong(
-            "x is used three times, and only one of them is there",
-            "dQ @ Wq.T + dK @ Wk.T + dV @ Wv.T",
-            "dQ @ Wq.T",
-        ),
-        Wrong(
-            "x is used three times, and the way through the values is missing",
-            "dQ @ Wq.T + dK @ Wk.T + dV @ Wv.T",
-            "dQ @ Wq.T + dK @ Wk.T",
-        ),
+        *PATHS,
         Wrong(
             "heads are split by a reshape alone: that mixes up the features of different tokens",
             "split(dmerged, n_heads)",

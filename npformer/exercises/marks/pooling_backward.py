@@ -31,6 +31,7 @@ it, and not at all otherwise:
                 {"the length": 4},
             ),
             Trial("a sequence of padding alone", (draw(2, 3, 2, seed=2), keep([2, 0], 3))),
+            Trial("larger arrays", (draw(6, 20, 9), keep([20, 15, 9, 20, 3, 1], 20))),
         ),
     ),
     wrong=(

@@ -26,6 +26,7 @@ y_i = x_i where x_i > 0, with slope 1; y_i = 0 where x_i < 0, with slope 0. Entr
         (
             Trial("a matrix", (draw(4, 5),)),
             Trial("numbers above 100", (100.0 + np.abs(draw(2, 2, 3)),)),
+            Trial("larger arrays", (draw(3, 12, 20),)),
         ),
     ),
     wrong=(

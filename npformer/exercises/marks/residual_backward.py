@@ -29,6 +29,7 @@ x = the input of h = x + f(x), in the same way:
         (
             Trial("x of shape (5, 4)", (draw(5, 4), *WEIGHTS)),
             Trial("x of shape (2, 3, 4)", (draw(2, 3, 4), *WEIGHTS)),
+            Trial("larger arrays", (draw(3, 12, 16), draw(16, 16) / 4, draw(16, 16, seed=1) / 4)),
         ),
     ),
     wrong=(

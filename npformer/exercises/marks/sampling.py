@@ -35,6 +35,7 @@ left makes it a distribution again, in which the tokens that stay keep their rat
             Trial("top_p of 0.75", (LOGITS, 1.0, None, 0.75)),
             Trial("top_p of 0.15", (LOGITS, 1.0, None, 0.15)),
             Trial("all three", (LOGITS, 0.5, 4, 0.6)),
+            Trial("a larger vocabulary", (np.sin(np.arange(300.0)), 1.0, 100, 0.9)),
         ),
         "the one to draw from",
     ),

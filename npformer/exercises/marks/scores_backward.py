@@ -33,6 +33,7 @@ K_jc is in column j of S:  dK_jc = scale sum_i dS_ij Q_ic,   dK = scale dS^T Q."
             ),
             Trial("batch and heads", (draw(2, 2, 3, 4), draw(2, 2, 5, 4, seed=1))),
             Trial("as many keys as queries", (draw(4, 3), draw(4, 3, seed=1))),
+            Trial("larger arrays", (draw(2, 3, 12, 8), draw(2, 3, 20, 8, seed=1))),
         ),
     ),
     wrong=(

@@ -38,6 +38,7 @@ By the chain rule dx_i = sum_j dy_j y_j ([i = j] - y_i) = y_i dy_i - y_i sum_j d
             Trial("a matrix", (draw(4, 5),), {"the number of rows": 4, "the number of columns": 5}),
             Trial("three axes", (draw(2, 3, 4),)),
             Trial("a single row", (draw(6),)),
+            Trial("larger arrays", (draw(3, 12, 20),)),
         ),
         invariants,
     ),
@@ -52,6 +53,18 @@ By the chain rule dx_i = sum_j dy_j y_j ([i = j] - y_i) = y_i dy_i - y_i sum_j d
             "a bracket is missing: the factor in front belongs to both terms",
             "y * (dy - inner)",
             "y * dy - inner",
+        ),
+        Wrong(
+            "the sign of the sum is wrong: the y of a row share 1, so what raises one of them "
+            "lowers the others; Z = sum_k exp(x_k) is a denominator, whose derivative has a minus",
+            "y * (dy - inner)",
+            "y * (dy + inner)",
+        ),
+        Wrong(
+            "the bracket is turned round: y_i grows with its own x_i, so dy_i counts with a plus, "
+            "and the sum, which the row shares, with a minus",
+            "y * (dy - inner)",
+            "y * (inner - dy)",
         ),
         Wrong("the factor in front is missing", "y * (dy - inner)", "dy - inner"),
         Wrong(

@@ -10,7 +10,7 @@ from npformer.core import checks
 from npformer.tools.cli import common
 
 NAME = "an exercise: its name or its number"
-DIR = "the folder with the exercises"
+DIR = "the folder with the exercises (default: this one)"
 
 
 def add_to(commands: Any) -> None:
@@ -29,14 +29,13 @@ def add_to(commands: Any) -> None:
     common.option(start, "--force", force, action="store_true")
 
     check = common.add_command(actions, "check", _check, "mark what you wrote")
-    check.add_argument("folder", type=Path, metavar="DIR", help=DIR)
-    check.add_argument("name", nargs="*", metavar="NAME", help=f"{NAME} (default: all)")
-    common.option(check, "--seconds X", "how long each file may run", 20.0)
+    _takes(check, f"{NAME} (default: all)")
+    seconds = "how long a file may run (default: 20, and 60 where a model is trained)"
+    common.option(check, "--seconds X", seconds)
     check.epilog = "The exit status is 0 if all that were asked for are right, and 1 if not."
 
     hint = common.add_command(actions, "hint", _hint, "give a hint, and the next one when asked")
-    hint.add_argument("folder", type=Path, metavar="DIR", help=DIR)
-    hint.add_argument("name", metavar="NAME", help=NAME)
+    _takes(hint, NAME)
 
     solution = common.add_command(
         actions, "solution", _solution, "print a solution, and how it follows"
@@ -45,6 +44,24 @@ def add_to(commands: Any) -> None:
 
     listing = common.add_command(actions, "list", _list, "list all exercises")
     common.option(listing, "--markdown", "as the table of docs/exercises.md", action="store_true")
+
+
+def _takes(parser: argparse.ArgumentParser, about: str) -> None:
+    """Take a folder and names; in the folder, names alone."""
+    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help=DIR)
+    parser.add_argument("name", nargs="*", metavar="NAME", help=about)
+
+
+def _place(options: argparse.Namespace) -> tuple[Path, list[str]]:
+    """Return the folder and the names; the first word is a name if there is no such folder."""
+    from npformer.exercises import folder
+    from npformer.exercises.table import named
+
+    place, names = Path(options.folder), options.name
+    if not place.is_dir():
+        place, names = folder.place_of(options.folder), [options.folder, *names]
+    folder.check_folder(place)
+    return place, list(dict.fromkeys(map(named, names)))
 
 
 def _start(options: argparse.Namespace) -> int:
@@ -60,22 +77,23 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from npformer.exercises import folder, process
-    from npformer.exercises.referee import RIGHT
-    from npformer.exercises.table import NAMES, named, stem
+    from npformer.exercises import process
+    from npformer.exercises.referee import PASSED
+    from npformer.exercises.table import NAMES, stem
 
-    checks.number("--seconds", options.seconds, above=0.0)
-    names = [*dict.fromkeys(map(named, options.name))] or list(NAMES)
-    folder.check_folder(options.folder)
+    if options.seconds is not None:
+        checks.number("--seconds", options.seconds, above=0.0)
+    place, names = _place(options)
+    names = names or list(NAMES)
     states = {}
     width = max(map(len, map(stem, names)))
     for name, (path, verdict) in zip(
-        names, process.check(options.folder, names, options.seconds), strict=True
+        names, process.check(place, names, options.seconds), strict=True
     ):
         label = stem(name) if path is None or path.suffix == ".py" else path.name
         _print_verdict(f"{label:<{width}}  ", verdict)
         states[name] = verdict.state
-    left = [name for name, state in states.items() if state != RIGHT]
+    left = [name for name, state in states.items() if state not in PASSED]
     if len(names) > 1:
         print(f"\n{len(names) - len(left)} of {len(names)} are right.", end="")
         print(f" Next: {stem(left[0])}" if left else "")
@@ -104,10 +122,13 @@ def _print_verdict(label: str, verdict: Any) -> None:
 
 def _hint(options: argparse.Namespace) -> int:
     from npformer.exercises.folder import next_hint
-    from npformer.exercises.table import exercise, named
+    from npformer.exercises.table import exercise
 
-    name = named(options.name)
-    number, of, hint = next_hint(options.folder, name)
+    place, names = _place(options)
+    if len(names) != 1:
+        raise ValueError(f"{len(names)} exercises are named; expected one, as in: hint 5")
+    name = names[0]
+    number, of, hint = next_hint(place, name)
     print(f"Hint {number} of {of} for {name}:\n{textwrap.fill(hint, 96, break_on_hyphens=False)}")
     if number == of:
         print(f"That was the last one. `npformer exercises solution {name}` shows the solution;")

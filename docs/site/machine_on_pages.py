@@ -1,0 +1,41 @@
+"""The diagram of the machine on the site: with links on its boxes, and small above each chapter."""
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.osutil import relative_uri
+
+from docs.site import machine
+
+CHAPTERS = {box.chapter for box in machine.BOXES}
+PAGE = "what_is_a_transformer"
+
+
+def show_it(app: Sphinx, doctree: nodes.document) -> None:
+    """Give the picture its links, and put the small one below a chapter's title."""
+    here = app.env.docname
+
+    def uri(page: str) -> str:
+        return relative_uri(app.builder.get_target_uri(here), app.builder.get_target_uri(page))
+
+    def link(chapter: str) -> str | None:
+        page = f"chapters/{chapter}"
+        return uri(page) if (Path(app.srcdir) / f"{page}.md").exists() else None
+
+    for picture in list(doctree.findall(nodes.image)):
+        if picture["uri"].endswith(f"pictures/{machine.FILE.name}"):
+            picture.replace_self(nodes.raw("", machine.whole(link, style=""), format="html"))
+    folder, _, chapter = here.rpartition("/")
+    if folder == "chapters" and chapter in CHAPTERS:
+        small = f'<a class="machine-here" href="{uri(PAGE)}">{machine.small(chapter)}</a>'
+        title = next(doctree.findall(nodes.title))
+        title.parent.insert(1, nodes.raw("", small, format="html"))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Look at every page that was read."""
+    app.connect("doctree-read", show_it)
+    app.add_css_file("machine.css")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,84 @@
+"""What a layer or a pair computes, in float32 as in float64 up to rounding."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from npformer.proof.problem import Problem
+from npformer.proof.rules import gradients_of
+
+TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
+"""The largest difference that passes, relative to the largest entry of a tensor."""
+
+SHARES = {"float64": 1e-2, "float32": 1e-1}
+"""Differences are relative at least to this share of the largest gradient of all tensors: where a
+gradient is exactly 0, as for attention's key bias, both compute only rounding."""
+
+NUDGE, NUDGES = 1e-6, 3
+"""How far inputs and parameters are moved, in their largest entries, and how often, to see what
+rounding may do."""
+
+NUDGE_FACTOR = 10.0
+"""In float32 an error may be this many times what nudges change: then the function itself loses the
+digits, or there is a corner near."""
+
+Results = Mapping[str, np.ndarray]
+"""y, and the gradient of each tensor by its name."""
+
+
+def check_float32(
+    problem: Problem, v: np.ndarray, truth: Results
+) -> tuple[float | None, list[str]]:
+    """Return the error in float32, and the rules that are broken.
+
+    The error is None if float32 cannot be tried: there may be constants, out of sight, in float64.
+    """
+    try:
+        with problem.in_float32() as single, np.errstate(all="ignore"):
+            found = results_of(single, v)
+    except Exception:  # of a user's
+        return None, []
+    error, tensor = difference("float32", found, truth)
+    if error <= TOLERANCES["float32"] or any(np.isnan(x).any() for x in truth.values()):
+        return error, []  # NaN is wrong in float64 already
+    if error <= NUDGE_FACTOR * _sensitivity(problem, v, truth):
+        return error, []
+    return error, [f"in float32 {tensor} is {error:.1e} from what it is in float64"]
+
+
+def _sensitivity(problem: Problem, v: np.ndarray, truth: Results) -> float:
+    """Return the largest relative change of any result when all arrays change a little."""
+    rng, changes = np.random.default_rng(0), [0.0]
+    arrays = list(zip(problem.arrays.values(), problem.originals, strict=False))
+    for _ in range(NUDGES):
+        try:
+            for x, original in arrays:
+                x += NUDGE * np.abs(original).max(initial=0.0) * rng.uniform(-1.0, 1.0, x.shape)
+            changes.append(difference("float32", results_of(problem, v), truth)[0])
+        finally:
+            for x, original in arrays:
+                x[...] = original
+    return max(changes)
+
+
+def results_of(problem: Problem, v: np.ndarray) -> Results:
+    """Return what a problem computes, for dy = v."""
+    y, cache = problem.forward()
+    y = np.array(y)
+    return {**gradients_of(problem, v.astype(y.dtype), cache), "y": y}
+
+
+def difference(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
+    """Return the largest relative difference, and the name of its tensor."""
+    sizes = {name: float(np.abs(x).max(initial=0.0)) for name, x in truth.items()}
+    largest = max((size for name, size in sizes.items() if name != "y"), default=0.0)
+    errors = {"y": 0.0}
+    for name, x in truth.items():
+        if name not in found or found[name].shape != x.shape:
+            return float("nan"), name
+        share = 0.0 if name == "y" else SHARES[dtype] * largest
+        scale = max(sizes[name], share, float(np.finfo(np.float64).tiny))
+        apart = np.where(np.isnan(x) & np.isnan(found[name]), 0.0, np.abs(found[name] - x))
+        errors[name] = float(apart.max(initial=0.0)) / scale
+    where = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    return errors[where], where

@@ -1,0 +1,110 @@
+"""The diagram of the machine: every chapter has a box in it, and the order of chapters holds."""
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from docs.site import machine
+from docs.site.machine import BOXES, DOCS, FILE, FRAMES, HEIGHT, WIDTH, small, whole
+
+SVG = "{http://www.w3.org/2000/svg}"
+CHAPTERS = sorted(file.stem for file in (DOCS / "chapters").glob("*.md"))
+ORDER = re.findall(r"^chapters/(\w+)$", (DOCS / "index.md").read_text("utf-8"), re.MULTILINE)
+THERE = [chapter for chapter in ORDER if chapter in CHAPTERS]
+
+
+def text_of(chapter):
+    return (DOCS / "chapters" / f"{chapter}.md").read_text("utf-8")
+
+
+def test_the_file_is_the_diagram_of_today():
+    assert FILE.read_text("utf-8") == whole() + "\n", "python -m docs.site.machine"
+
+
+def test_every_chapter_has_a_box_and_a_place_in_the_order():
+    assert set(CHAPTERS) <= {box.chapter for box in BOXES}
+    assert {box.chapter for box in BOXES} == set(ORDER)
+    assert len(set(ORDER)) == len(ORDER)
+
+
+def test_boxes_stand_beside_each_other_and_hold_their_words():
+    for box in BOXES:
+        assert box.x >= 0
+        assert box.x + box.width <= WIDTH
+        assert box.y + box.height <= HEIGHT
+        for line in box.label.split("\n"):
+            assert 6.4 * len(line) <= box.width - 6, line
+    for i, one in enumerate(BOXES):
+        for other in BOXES[:i]:
+            beside = one.x >= other.x + other.width or other.x >= one.x + one.width
+            below = one.y >= other.y + other.height or other.y >= one.y + one.height
+            assert beside or below, (one.label, other.label)
+    for x, y, width, height in FRAMES:
+        for box in BOXES:
+            inside = x <= box.x and box.x + box.width <= x + width
+            across = y < box.y + box.height and box.y < y + height
+            assert not (inside and across) or y <= box.y <= y + height - box.height
+
+
+def test_each_box_leads_to_its_chapter():
+    tree = ElementTree.fromstring(whole(lambda chapter: f"../{chapter}.html?a&b", style=""))
+    targets = [link.get("href") for link in tree.iter(f"{SVG}a")]
+    assert targets == [f"../{box.chapter}.html?a&b" for box in BOXES]
+    words = ["".join(link.itertext()) for link in tree.iter(f"{SVG}a")]
+    assert words == [box.label.replace("\n", "") for box in BOXES]
+    assert not ElementTree.fromstring(whole()).findall(f".//{SVG}a")
+
+
+@pytest.mark.parametrize("chapter", sorted({box.chapter for box in BOXES}))
+def test_the_small_one_is_lit_where_the_chapter_stands(chapter):
+    tree = ElementTree.fromstring(small(chapter))
+    lit = [
+        (int(r.get("x")), int(r.get("y")))
+        for r in tree.iter(f"{SVG}rect")
+        if r.get("class") == "box lit"
+    ]
+    assert lit == [(box.x, box.y) for box in BOXES if box.chapter == chapter]
+    assert tree.get("aria-label") == tree.find(f"{SVG}title").text
+    assert not list(tree.iter(f"{SVG}text"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [pair for pair in pairwise(ORDER) if pair[0] in CHAPTERS]
+)
+def test_a_chapter_leads_to_the_next_one(one, other):
+    found = re.findall(r"^- Next: \[[^\]]+\]\((\w+)\.md\)", text_of(one), re.MULTILINE)
+    assert found == [other]
+
+
+@pytest.mark.parametrize("chapter", THERE)
+def test_a_chapter_needs_only_chapters_before_it(chapter):
+    needs = re.findall(r"(?:You need|hapter\suses) .*?\n\n", text_of(chapter), re.DOTALL)
+    for needed in re.findall(r"\]\((\w+)\.md", "".join(needs)):
+        assert ORDER.index(needed) < ORDER.index(chapter), needed
+
+
+def test_the_site_shows_it_with_links_and_above_each_chapter(tmp_path):
+    testing = pytest.importorskip("sphinx.testing.util", reason="needs the extra docs")
+    source = tmp_path / "source"
+    (source / "chapters").mkdir(parents=True)
+    (source / "pictures").mkdir()
+    (source / "pictures" / machine.FILE.name).write_text(whole(), "utf-8")
+    (source / "conf.py").write_text('extensions = ["myst_parser", "docs.site.machine_on_pages"]\n')
+    tree = "```{toctree}\nwhat_is_a_transformer\nchapters/softmax\n```\n"
+    (source / "index.md").write_text(f"# T\n\n![all](pictures/machine.svg)\n\n{tree}", "utf-8")
+    (source / "what_is_a_transformer.md").write_text("# What\n\nIt.\n", "utf-8")
+    (source / "chapters" / "softmax.md").write_text("# Softmax\n\nShares.\n", "utf-8")
+    app = testing.SphinxTestApp("html", srcdir=source, builddir=tmp_path / "built")
+    try:
+        app.build()
+        front = (app.outdir / "index.html").read_text("utf-8")
+        page = (app.outdir / "chapters" / "softmax.html").read_text("utf-8")
+    finally:
+        app.cleanup()
+    assert front.count('<a href="chapters/softmax.html"><rect') == 2
+    assert "chapters/linear.html" not in front  # this site has no such page
+    assert '<a class="machine-here" href="../what_is_a_transformer.html"><svg' in page
+    assert page.index("<h1>") < page.index("machine-here") < page.index("Shares.")
+    assert page.count("box lit") == 2
