@@ -1,7 +1,7 @@
 """Settings of the site: ``python -m sphinx -W docs site``.
 
 MyST reads the Markdown, furo is the theme (light, dark and narrow screens, no file from elsewhere),
-sphinx-gallery runs the examples, and formulas become MathML.
+sphinx-gallery runs the examples, and formulas become SVG.
 """
 
 import sys
@@ -23,7 +23,9 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
-    "docs.site.mathml",
+    "docs.site.formulas",
+    "docs.site.dark_pictures",
+    "docs.site.search",
     "docs.site.languages",
     "docs.site.training_step",
     "docs.site.links",
@@ -57,9 +59,10 @@ toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_title = "npformer"
-html_math_renderer = "mathml"
+html_math_renderer = "svg"
 html_static_path = ["_static"]
 html_css_files = ["npformer.css"]
+html_search_scorer = str(ROOT / "docs" / "site" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
@@ -71,6 +74,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "download_all_examples": False,
+    "reset_modules": ("matplotlib", "docs.site.gallery.style"),
+    "reset_modules_order": "before",
     "remove_config_comments": True,
     "show_memory": False,
     "write_computation_times": False,  # its page would fetch scripts from elsewhere

@@ -7,6 +7,7 @@ train the same model on the same texts.
 """
 
 import statistics
+from contextlib import suppress
 
 import numpy as np
 
@@ -35,3 +36,16 @@ print("loss of the last epoch:", {name: round(loss, 3) for name, loss in losses.
 together = model.predict_probabilities(ids, mask)
 alone = model.predict_probabilities(ids[:1, : lengths[0]], mask[:1, : lengths[0]])
 print("largest difference:", np.abs(together[0] - alone[0]).max())
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
+    sorted_rows = np.argsort(lengths)[700:732]
+    for axis, title, rows in zip(axes, losses, (np.arange(32), sorted_rows), strict=True):
+        longest = lengths[rows].max()
+        where = {"aspect": "auto", "extent": (0, longest, 32, 0)}
+        axis.imshow(mask[rows, :longest], vmin=False, vmax=True, **where)
+        axis.set(title=f"a batch, {title}", xlabel="tokens: yellow is words", xlim=(0, 30))
+    axes[0].set_ylabel("texts")
+    plt.show()

@@ -5,6 +5,8 @@ Write a forward and a backward function and compare them with central difference
 backward function, and see what the report says.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 import npformer as nf
@@ -43,3 +45,17 @@ model = nf.SequenceClassifier(config, n_classes=3, n_features=4, dtype="float64"
 x = np.random.default_rng(0).normal(size=(2, 5, 4))
 report = nf.gradcheck(model, x, training=True)
 print(f"{report.title}: {len(report.tensors)} tensors, largest relative error {report.error:.1e}")
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    x = np.linspace(-5.0, 5.0, 200)
+    y, cache = swish(x)
+    by_differences = (swish(x + 1e-6)[0] - swish(x - 1e-6)[0]) / 2e-6
+    figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
+    axis.plot(x, by_differences, lw=5, alpha=0.4, label="central differences")
+    axis.plot(x, swish_backward(np.ones_like(x), cache), label="swish_backward")
+    axis.plot(x, swish_backward_wrong(np.ones_like(x), cache), "--", label="without (1 - s)")
+    axis.set(xlabel="x", ylabel="dy / dx")
+    axis.legend()
+    plt.show()

@@ -7,6 +7,7 @@ is one file in the end.
 """
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import npformer as nf
@@ -28,3 +29,18 @@ with tempfile.TemporaryDirectory() as folder:
     nf.save(classifier, path)
     again = nf.load(path)
     print("the first three say:", *again.predict(vowels.test[0][:3]))
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    said = classifier.predict(vowels.test[0])
+    names = sorted(set(speakers))
+    counts = [[0] * len(names) for _ in names]
+    for spoke, heard in zip(vowels.test[1], said, strict=True):
+        counts[names.index(spoke)][names.index(heard)] += 1
+    figure, axis = plt.subplots(figsize=(5, 4), layout="constrained")
+    figure.colorbar(axis.imshow(counts), label="recordings")
+    axis.set_xticks(range(len(names)), names, rotation=90)
+    axis.set_yticks(range(len(names)), names)
+    axis.set(xlabel="the classifier hears", ylabel="who spoke")
+    plt.show()

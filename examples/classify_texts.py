@@ -7,6 +7,7 @@ command line it is one line: ``npformer train sentences``.
 """
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import npformer as nf
@@ -42,3 +43,16 @@ with tempfile.TemporaryDirectory() as folder:
     nf.save(classifier, path)
     again = nf.load(path)
     print(again.predict(["The food was great.", "It never worked. A waste of money!"]))
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    classes = classifier.classes
+    shares = classifier.predict_probabilities(others)
+    of_right = [row[classes.index(label)] for row, label in zip(shares, right, strict=True)]
+    figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    _, _, bars = axis.hist(of_right, bins=[k / 20 for k in range(21)])
+    for bar in bars[:10]:
+        bar.set_color("C1")
+    axis.set(xlabel="probability of the right answer; orange: mistakes", ylabel="texts")
+    plt.show()

@@ -7,6 +7,7 @@ from scratch, with a new head on frozen weights, with the last layer, and whole.
 BERT or MiniLM only the path changes, and ``pretrained.encode(texts)`` makes the ids.
 """
 
+from contextlib import suppress
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -64,12 +65,23 @@ with TemporaryDirectory() as folder:
     print(pretrained.architecture.class_name(), pretrained.encoder.config.n_layers, "layers")
 
     scratch = nf.SequenceClassifier(config, 3, vocab_size=N_WORDS, pooling="pooler")
-    print(f"from scratch    {tuned(scratch):.3f}")
+    found = {"from scratch": tuned(scratch)}
     head = pretrained.classifier(3, pooling="mean").freeze("embed.*", "encoder.*")
-    print(f"head alone      {tuned(head, lr=1e-2):.3f}")
+    found["head alone"] = tuned(head, lr=1e-2)
     last = pretrained.classifier(3).freeze("embed.*", "encoder.blocks.0.*")
-    print(f"the last layer  {tuned(last):.3f}")
+    found["the last layer"] = tuned(last)
     whole = pretrained.classifier(3)
-    print(f"whole           {tuned(whole):.3f}")
+    found["whole"] = tuned(whole)
+    for name, accuracy in found.items():
+        print(f"{name:<14}  {accuracy:.3f}")
     pretrained.save(folder, whole, classes=["bad", "even", "good"], overwrite=True)
     print("written:", nf.from_pretrained(folder).classes)
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6, 2.8), layout="constrained")
+    axis.barh(list(found), list(found.values()), color=["C1", "C0", "C0", "C0"])
+    axis.invert_yaxis()
+    axis.set(xlabel="accuracy after 48 sentences; orange: not pretrained", xlim=(0.3, 1))
+    plt.show()

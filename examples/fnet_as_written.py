@@ -6,6 +6,8 @@ norm in two places, and adds the block's input in the second residual connection
 on digits, in a training loop written by hand.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 import npformer as nf
@@ -31,7 +33,7 @@ def train(model):
     rng = np.random.default_rng(0)
     steps = EPOCHS * -(-len(x) // BATCH)
     optimizer = nf.Adam(model.parameters(), lr=1e-3, schedule=nf.optim.cosine(steps))
-    gradients = nf.Gradients(model)
+    gradients, accuracies = nf.Gradients(model), []
     for _ in range(EPOCHS):
         order = rng.permutation(len(x))
         for rows in np.split(order, range(BATCH, len(x), BATCH)):
@@ -41,17 +43,30 @@ def train(model):
             model.backward(F.softmax_cross_entropy_backward(1.0, loss_cache), cache, gradients)
             nf.clip_by_global_norm(gradients, 1.0)
             optimizer.step(gradients)
-    x, y = dataset.validation
-    return (model(x).argmax(axis=-1) == y).mean()
+        x_new, y_new = dataset.validation
+        accuracies.append((model(x_new).argmax(axis=-1) == y_new).mean())
+    return accuracies
 
 
 config = nf.EncoderConfig(
     d_model=D_MODEL, d_ff=D_FF, n_layers=LAYERS, max_len=8, mixer="fourier", dropout=0.1
 )
+curves = {}
 print("FNet                parameters  validation accuracy")
 for name, encoder in (
     ("as written", nf.published.blog_fnet(D_MODEL, D_FF, 0.1, LAYERS)),
     ("the paper's", nf.Encoder(config)),
 ):
     model = classifier(encoder)
-    print(f"{name:<18}  {model.n_parameters():>10,}  {train(model):.4f}")
+    curves[name] = train(model)
+    print(f"{name:<18}  {model.n_parameters():>10,}  {curves[name][-1]:.4f}")
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    for name, curve in curves.items():
+        axis.plot(range(1, EPOCHS + 1), curve, marker="o", label=name)
+    axis.set(xlabel="epoch", ylabel="validation accuracy")
+    axis.legend()
+    plt.show()

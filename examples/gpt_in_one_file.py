@@ -9,6 +9,7 @@ Each function comes with its backward pass; dy is the gradient of the loss with 
 y's shape. B sequences, L tokens, d features, h heads. In attention each token has a query Q, which
 is compared with the keys K of the tokens up to it, and takes from their values V.
 """
+# sphinx_gallery_thumbnail_path = 'pictures/gallery_gpt.svg'
 
 import sys
 from pathlib import Path

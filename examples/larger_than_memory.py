@@ -8,6 +8,7 @@ processes each reads its own part alone::
 """
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,18 @@ if ranks.rank == 0:
     print(x)
     print(f"labels of {len(labels)} samples in {Path(labels.filename).name}")
     print(f"right: {np.mean(labels == digits.test[1]):.3f}")
+    with suppress(ImportError):  # a picture, where matplotlib is installed
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(2, 8, figsize=(7, 2.2), layout="constrained")
+        for axis, image, label, is_ in zip(
+            axes.flat, digits.test[0], labels, digits.test[1], strict=False
+        ):
+            axis.imshow(image, cmap="gray_r")
+            axis.set_title(f"{label}", color="C2" if label == is_ else "C1", fontsize=9)
+            axis.axis("off")
+        figure.suptitle("read from one file, and the labels written to another", fontsize=9)
+        plt.show()
 ranks.agree(0.0)  # nobody needs the files any more
 if scratch is not None:
     scratch.cleanup()

@@ -5,6 +5,8 @@ Trains attention to return the symbol that the last token points to, then prints
 ``npformer train pointer``, then ``npformer look runs/pointer-attention``, shows it as pictures.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 import npformer as nf
@@ -26,3 +28,15 @@ for sample in range(3):
         top = np.argsort(weights)[::-1][:3]
         shown = ", ".join(f"{i} ({weights[i]:.2f})" for i in top)
         print(f"  {layer.name}: positions {shown}")
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(layers), figsize=(7, 3.6), layout="constrained")
+    tokens = ["abcdefgh"[i] if i < 8 else f"@{i - 8}" for i in x[0]]
+    for axis, layer in zip(axes, layers, strict=True):
+        axis.imshow(layer.matrices[0, 0])
+        axis.set_xticks(range(len(tokens)), tokens, fontsize=7, rotation=90)
+        axis.set_yticks(range(len(tokens)), tokens, fontsize=7)
+        axis.set_title(f"{layer.name}: a row for each token that looks", fontsize=8)
+    plt.show()

@@ -8,6 +8,8 @@ network, h heads, C classes. ``dx, *g[name] = f_backward(...)`` puts the first r
 the list of the others, gradients of weights, into g.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 import npformer as nf
@@ -120,3 +122,13 @@ if __name__ == "__main__":
         adam_by_hand(p, g, m, v, t)
         if t % 10 == 1:
             print(f"step {t}, all by hand: loss {loss:.4f}")
+
+    with suppress(ImportError):  # a picture, where matplotlib is installed
+        import matplotlib.pyplot as plt
+
+        figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
+        norms = {name: sum((a**2).sum() for a in arrays) ** 0.5 for name, arrays in g.items()}
+        axis.barh(list(norms), list(norms.values()))
+        axis.tick_params(axis="y", labelsize=6)
+        axis.set(xlabel=f"norm of the gradient in step {t}, from the loss, below, to the pixels")
+        plt.show()

@@ -6,6 +6,7 @@ worker, because several workers would each draw dropout's masks from their own g
 """
 
 import time
+from contextlib import suppress
 
 import npformer as nf
 from npformer.tools.recipes import RECIPES
@@ -28,7 +29,7 @@ def train(backend):
     return history.train_loss
 
 
-on_cpu = train("numpy")
+on_cpu, on_gpu = train("numpy"), None
 try:
     on_gpu = train("cupy")
 except nf.BackendUnavailableError as error:
@@ -36,3 +37,15 @@ except nf.BackendUnavailableError as error:
 else:
     difference = max(abs(a - b) for a, b in zip(on_cpu, on_gpu, strict=True))
     print(f"largest difference between the losses: {difference:.1e}")
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
+    epochs = range(1, len(on_cpu) + 1)
+    axis.plot(epochs, on_cpu, lw=3, label="CPU")
+    if on_gpu is not None:
+        axis.plot(epochs, on_gpu, "--", label="GPU")
+    axis.set(xlabel="epoch", ylabel="loss", xticks=list(epochs))
+    axis.legend()
+    plt.show()

@@ -4,6 +4,8 @@
 A pipeline, cross-validation and a grid search, on 600 handwritten digits.
 """
 
+from contextlib import suppress
+
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -40,3 +42,14 @@ for parameters, score in zip(
     search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
 ):
     print(f"{score:.3f}", {name.partition("__")[2]: value for name, value in parameters.items()})
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    means = search.cv_results_["mean_test_score"].reshape(2, 2)
+    figure, axis = plt.subplots(figsize=(4.4, 3.2), layout="constrained")
+    figure.colorbar(axis.imshow(means, vmin=0.5, vmax=1.0), label="accuracy")
+    axis.set_xticks([0, 1], search.param_grid["encoderclassifier__pooling"])
+    axis.set_yticks([0, 1], search.param_grid["encoderclassifier__mixer"])
+    axis.set(xlabel="pooling", ylabel="mixer", title="a grid of four encoders")
+    plt.show()

@@ -5,6 +5,8 @@ Attention hardly notices whether the norm comes before or after a sublayer. Four
 Both are trained here on speakers who say two vowels; the reason is then measured.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 import npformer as nf
@@ -40,6 +42,7 @@ for mixer in ("attention", "fourier"):
 # times as large as the token. A norm after the sum brings it back; a norm before the sublayer lets
 # it grow from layer to layer, until what the feed-forward networks add is lost beside it.
 x, _, mask = test
+by_norm = {}
 for norm in ("post", "pre"):
     config = nf.EncoderConfig(**SIZES, mixer="fourier", norm=norm, padding="per_length")
     model = nf.SequenceClassifier(config, len(names), n_features=12, seed=0)
@@ -47,5 +50,17 @@ for norm in ("post", "pre"):
     shares = [
         sizes[f"encoder.blocks.{i}.feed_forward"] / sizes[f"encoder.blocks.{i}"] for i in range(4)
     ]
+    by_norm[norm] = shares
     print(f"norm={norm!r}: size of what the network adds, beside the block's output", end=" ")
     print(np.round(shares, 3))
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
+    for norm, shares in by_norm.items():
+        axis.plot(range(1, 5), shares, marker="o", label=f"norm={norm!r}")
+    axis.set(xlabel="block", ylabel="network / output", xticks=range(1, 5), ylim=(0, None))
+    axis.set_title("Fourier mixing: what is left of the feed-forward network", fontsize=10)
+    axis.legend()
+    plt.show()

@@ -9,6 +9,8 @@ Each process (a rank, in the words of MPI) computes its part of every batch, and
 with the same weights. Without mpiexec the same file trains in one process.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 import npformer as nf
@@ -38,3 +40,14 @@ if ranks.rank == 0:  # the others would print the same
     print(f"steps: {by}")
     print(f"test accuracy {found.accuracy:.3f}")
     print(f"the same weights on every rank, bit for bit: {len(set(bits)) == 1}")
+
+    with suppress(ImportError):  # a picture, where matplotlib is installed
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, 3, figsize=(7, 2.2), sharey=True, layout="constrained")
+        for axis, n in zip(axes, (1, 2, 4), strict=True):
+            parts = np.array_split(np.arange(32), n)  # rows of a batch, as long as each other
+            axis.bar(range(n), [len(part) for part in parts], color=[f"C{k}" for k in range(n)])
+            axis.set(xticks=range(n), title=f"mpiexec -n {n}", xlabel="rank")
+        axes[0].set_ylabel("rows of each batch")
+        plt.show()

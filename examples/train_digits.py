@@ -4,6 +4,8 @@
 The example uses digits: 8 tokens of 8 features. Replace x and y with your own.
 """
 
+from contextlib import suppress
+
 import npformer as nf
 
 dataset = nf.data.digits()
@@ -36,3 +38,17 @@ nf.save(model, "digits.safetensors")
 again = nf.load("digits.safetensors")
 print("loaded again, predicts", again.predict(dataset.test[0][:10]))
 print("         and labels are", dataset.test[1][:10])
+
+with suppress(ImportError):  # a picture, where matplotlib is installed
+    import matplotlib.pyplot as plt
+
+    by_epoch = range(1, epochs + 1)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    left.plot(by_epoch, history.train_loss, label="training")
+    left.plot(by_epoch, history.validation_loss, label="validation")
+    left.set(xlabel="epoch", ylabel="loss", ylim=(0, None))
+    left.legend()
+    right.plot(by_epoch, history.validation_accuracy, c="C1")
+    right.axvline(history.best_epoch, ls=":", c="C2")
+    right.set(xlabel="epoch; dotted: the best", ylabel="validation accuracy", ylim=(0.8, 1))
+    plt.show()

@@ -1,13 +1,13 @@
 """What does it take to write a translator, if there is only NumPy?
 ================================================================
 
-The Transformer of Vaswani et al. (2017): an encoder reads a source, and a decoder writes a target,
-token by token. This one learns to say numbers, 40213 is "forty thousand two hundred thirteen", is
-asked for some that it has not seen, and shows at the end which digits it has read for each word.
+The Transformer of Vaswani et al. (2017): an encoder reads 40213, a decoder writes "forty thousand
+two hundred thirteen". It is asked for numbers that it has not seen, and shows which digits it read.
 
 Each function comes with its backward pass; dy is the gradient of the loss with respect to y and has
 y's shape. B pairs, L tokens of a target, M of a source, d features, h heads.
 """
+# sphinx_gallery_thumbnail_path = 'pictures/gallery_translator.svg'
 
 import numpy as np
 

@@ -6,6 +6,7 @@ handwritten digits. Each function comes with its backward pass; dy is the gradie
 respect to y and has y's shape. B samples, L tokens, d features, h heads. In attention each token
 has a query Q, which is compared with the keys K of all tokens, and takes from their values V.
 """
+# sphinx_gallery_thumbnail_path = 'pictures/gallery_encoder.svg'
 
 from pathlib import Path
 

@@ -38,21 +38,21 @@ BUDGET: dict[str, int] = {
     "models": 864,
     "museum": 787,
     "optim": 461,
-    "pipelines": 1346,
+    "pipelines": 1348,
     "proof": 1346,
-    "reporting": 878,
+    "reporting": 911,
     "sklearn": 630,
     "storage": 678,
     "text": 490,
     "text_encoder": 59,
-    "tools": 2747,
+    "tools": 2746,
     "trainable": 684,
     "training": 1140,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_893
+IN_ALL = 26_927
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -65,7 +65,8 @@ def heads():
             head = int(number % 10) // 2
             colour = ("#56b4e9", "#e69f00")[head]
             axis.add_patch(plt.Rectangle((j, i), 1, 1, fc=colour, ec="white", lw=2))
-            axis.text(j + 0.5, i + 0.5, f"{number:.0f}", ha="center", va="center", fontsize=11)
+            middle = {"ha": "center", "va": "center", "color": "#111111"}
+            axis.text(j + 0.5, i + 0.5, f"{number:.0f}", fontsize=11, **middle)
         axis.set(xlim=(0, matrix.shape[1]), ylim=(2, 0), xticks=[], aspect="equal")
         axis.set_yticks([0.5, 1.5], ["token 1", "token 2"] if axis is axes[0] else ["", ""])
         axis.tick_params(length=0)

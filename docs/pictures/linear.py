@@ -46,7 +46,7 @@ def matrix_of_numbers(axis, matrix):
     n, m = matrix.shape
     axis.pcolormesh(matrix, cmap="PuOr", vmin=-4.5, vmax=4.5, edgecolor="white", lw=1)
     for (i, j), value in np.ndenumerate(matrix):
-        colour = "white" if abs(value) > 3.0 else "black"
+        colour = "white" if abs(value) > 3.0 else "#111111"
         number = f"{value:.1f}".replace("-0.0", "0.0")
         axis.text(j + 0.5, i + 0.5, number, ha="center", va="center", fontsize=9, c=colour)
     axis.set(xlim=(m / 2 - 3, m / 2 + 3), ylim=(n / 2 + 3, n / 2 - 3), xticks=[], yticks=[])

@@ -19,7 +19,9 @@ def settings_of_report(
     """Return arguments of `npformer.report`: names of classes and samples, and its opening."""
     texts = list(samples) if all(isinstance(each, str) for each in samples) else None
     opening = _opening(scores, beside)
-    return {"class_names": names.words(), "sample_names": texts, "opening": opening}
+    title = f"A classifier of {'texts' if texts else 'series'}: its mistakes, and a look inside"
+    named = {"title": title, "class_names": names.words(), "sample_names": texts}
+    return named | {"opening": opening}
 
 
 def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | Table]:

@@ -236,7 +236,7 @@ class TextTranslator(RawModel):
         path: str | os.PathLike[str] = "report.html",
         *,
         samples: int | Sequence[int] = 4,
-        title: str = "A look inside",
+        title: str = "A model that translates: a look inside",
     ) -> Path:
         """Write an HTML file with the three attentions of some translations.
 

@@ -206,7 +206,7 @@ class TextWriter(RawModel):
         path: str | os.PathLike[str] = "report.html",
         *,
         samples: int | Sequence[int] = 1,
-        title: str = "A look inside",
+        title: str = "A model that writes: a look inside",
     ) -> Path:
         """Write an HTML file that shows what the tokens of a text take from earlier ones.
 

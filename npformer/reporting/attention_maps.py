@@ -14,16 +14,11 @@ from npformer.core import checks, to_numpy
 from npformer.inspection.trace import trace
 from npformer.layers import CrossAttention
 from npformer.mixers import Mixer
+from npformer.reporting.axes import MOST_TOKENS, with_axes
 from npformer.reporting.elements import document, e
 from npformer.reporting.png import data_address
 from npformer.reporting.style import STYLE
 from npformer.storage.files import check_place, write_whole
-
-CELL = 18
-"""Pixels of a token at an axis."""
-
-MOST_TOKENS = 64
-"""Tokens of a sequence that are shown."""
 
 KINDS = {
     "source": "The encoder: source from source",
@@ -105,51 +100,13 @@ def _sample(model: Any, written: Written) -> Element:
 
 
 def _figure(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], name: str) -> Element:
-    """Return a picture as SVG: the matrix as pixels, and a name for each row and column."""
+    """Return the matrix of a head, with a name for each row and column."""
     matrix = matrix[:MOST_TOKENS, :MOST_TOKENS]
     rows, columns = rows[: len(matrix)], columns[: matrix.shape[1]]
     signed = bool((matrix < 0).any())
     high = float(np.abs(matrix).max(initial=0.0))
     scale, low = ("signed", -high) if signed else ("weights", 0.0)
-    left, top = (round(0.6 * CELL * _longest(each)) + 6 for each in (rows, columns))
-    wide, tall = CELL * len(columns), CELL * len(rows)
-    image = e(
-        "image",
-        href=data_address(matrix, np.ones(matrix.shape, bool), scale, low, high),
-        x=str(left),
-        y=str(top),
-        width=str(wide),
-        height=str(tall),
-        preserveAspectRatio="none",
-        style="image-rendering: pixelated",
-    )
-    names = [
-        e("text", _shown(token), x=str(left - 4), y=str(top + CELL * i + 13), class_="row")
-        for i, token in enumerate(rows)
-    ]
-    for j, token in enumerate(columns):
-        x = left + CELL * j + 13
-        turned = f"rotate(-90 {x} {top - 4})"
-        names.append(e("text", _shown(token), x=str(x), y=str(top - 4), transform=turned))
-    svg = e(
-        "svg",
-        image,
-        names,
-        viewBox=f"0 0 {left + wide} {top + tall}",
-        width=str(left + wide),
-        role="img",
-        class_="axes",
-    )
-    svg.set("aria-label", f"{name}: {len(rows)} rows, {len(columns)} columns")
+    address = data_address(matrix, np.ones(matrix.shape, bool), scale, low, high)
+    label = f"{name}: {len(rows)} rows, {len(columns)} columns"
     caption = e("figcaption", e("b", name), f" up to {high:.2f}")
-    return e("figure", svg, caption, class_="map")
-
-
-def _shown(token: str) -> str:
-    """Return a token as it is written: blanks and line breaks are seen."""
-    named = token.replace("\n", "\u21b5").replace("\t", "\u21e5").replace(" ", "\u00b7")
-    return named if len(named) <= 12 else f"{named[:11]}\u2026"
-
-
-def _longest(tokens: Sequence[str]) -> int:
-    return max((len(_shown(token)) for token in tokens), default=0)
+    return e("figure", with_axes(address, rows, columns, label), caption, class_="map")

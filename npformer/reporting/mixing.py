@@ -12,6 +12,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.inspection.trace import Call, Trace
 from npformer.mixers import Mixer
+from npformer.reporting.axes import MOST_TOKENS, with_axes
 from npformer.reporting.elements import e
 from npformer.reporting.judged import Judged
 from npformer.reporting.names import Called
@@ -79,6 +80,7 @@ def mixing_section(
             "where it is."
             + (" Above a token stands its place, and below it its label." if of_tokens else ""),
         ),
+        _pieces(models[0].judged, chosen, called),
         _legend(),
         articles,
         id="mixing",
@@ -91,10 +93,12 @@ def _pictures(
     """Return for each model and sample the pictures of all layers."""
     mixers = [[call for call in looked.trace if isinstance(call.layer, Mixer)] for looked in models]
     layers = max(sum(map(len, mixers)), 1)
-    most = max(1, MOST_PICTURES // (layers * len(chosen)))
+    named = 2 if called.tokens else 1  # names at the axes weigh as much as the picture
+    most = max(1, MOST_PICTURES // (named * layers * len(chosen)))
     shown = sum(min(len(_matrices(call, 0)), most) for calls in mixers for call in calls)
     side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // max(shown * len(chosen), 1))))
     every: list[list[list[Element]]] = []
+    longer: list[str] = []
     for looked, calls in zip(models, mixers, strict=True):
         by_sample: list[list[Element]] = [[] for _ in chosen]
         for call in calls:
@@ -104,12 +108,18 @@ def _pictures(
                 if kept is not None:
                     n = shown_length(kept)
                     kept, matrices = kept[:n], matrices[:, :n, :n]
+                names = _names(looked.judged, i, matrices.shape[-1], called)
+                if names:
+                    n = len(names)
+                    kept, matrices = None if kept is None else kept[:n], matrices[:, :n, :n]
                 figures = [
-                    _figure(head, matrix, kept, side, looked.judged, i, called)
+                    _figure(head, matrix, kept, side, looked.judged, i, called, names)
                     for head, matrix in enumerate(matrices[:most])
                 ]
                 title = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
                 by_sample[place] += [title, e("div", figures, class_="heads")]
+            if called.tokens and call.input.shape[1] > MOST_TOKENS:
+                longer.append(call.name)
             if len(matrices) > most:
                 left_out.append(
                     f"{looked.judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
@@ -118,6 +128,8 @@ def _pictures(
         if not calls:
             left_out.append(f"{looked.judged.name}: it has no mixer, so there are no matrices")
         every.append(by_sample)
+    if longer:
+        left_out.append(f"of samples with more than {MOST_TOKENS} tokens, those behind the first")
     return every
 
 
@@ -131,6 +143,14 @@ def _matrices(call: Call, place: int) -> np.ndarray:
     return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])
 
 
+def _names(judged: Judged, i: int, length: int, called: Called) -> list[str]:
+    """Return the tokens of a sample that stand at the axes; none if they have no names."""
+    x = judged.samples.inputs[0].x[i]
+    if x.ndim == 2 or not called.tokens:
+        return []
+    return [called.token(each) for each in x[: min(length, MOST_TOKENS)]]
+
+
 def _figure(
     head: int,
     matrix: np.ndarray,
@@ -139,6 +159,7 @@ def _figure(
     judged: Judged,
     i: int,
     called: Called,
+    names: Sequence[str] = (),
 ) -> Element:
     length = len(matrix)
     kept = np.ones((length, length), dtype=bool)
@@ -150,26 +171,20 @@ def _figure(
     high = float(np.abs(numbers).max(initial=0.0))
     signed = bool((numbers < 0).any())
     row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
-    shown, known = shrunk(values, kept, side)
+    shown, known = (values, kept) if names else shrunk(values, kept, side)
     scale, low = ("signed", -high) if signed else ("weights", 0.0)
     words = f"{part}{-high:.2f} to {high:.2f}"
     if not signed:
         words = part + _most(numbers, int(row), int(column), judged, i, called)
-    if (shrink := -(-length // side)) > 1:
+    if (shrink := -(-length // side)) > 1 and not names:
         words += f"; a pixel is the largest of {shrink} x {shrink}"
     if not np.isfinite(values[kept]).all():
         words += "; it holds NaN or infinity"
-    return e(
-        "figure",
-        e(
-            "img",
-            src=data_address(shown, known, scale, low, high),
-            alt=f"head {head}, {length} x {length}: {words}",
-            title=f"head {head}: {words}",
-        ),
-        e("figcaption", e("b", f"head {head}"), f" {words}"),
-        class_=size_class(length),
-    )
+    address = data_address(shown, known, scale, low, high)
+    label = f"head {head}, {length} x {length}: {words}"
+    picture = with_axes(address, names, names, label) if names else e("img", src=address, alt=label)
+    caption = e("figcaption", e("b", f"head {head}"), f" {words}")
+    return e("figure", picture, caption, class_="map" if names else size_class(length))
 
 
 def _most(
@@ -182,6 +197,30 @@ def _most(
         return str(place) if x.ndim == 2 else f"{place} ({called.token(x[place])})"
 
     return f"{numbers[row, column]:.2f}: {token(row)} from {token(column)}"
+
+
+SIGNS = {
+    "##": "{} goes on with the word before it",
+    "#": "{} is a part of a word, < its beginning and > its end; parts stand behind all words",
+    "\u0120": "{} is a word, or its beginning, with the space before it",
+    "\u2581": "{} is a word, or its beginning, with the space before it",
+    "[UNK]": "{} is a word that the vocabulary does not have",
+}
+"""How a token begins that is not simply a word, and what it is."""
+
+
+def _pieces(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+    """Return what the tokens of the samples mean that are no words, with one of each kind."""
+    if judged.samples.inputs[0].x.ndim == 3:
+        return None
+    found: dict[str, str] = {}
+    for id in judged.samples.inputs[0].x[list(chosen)].ravel():
+        token = called.token(id)
+        sign = next((sign for sign in SIGNS if token.startswith(sign)), "")
+        if sign and token != "#":
+            found.setdefault(sign, token)
+    words = "; ".join(SIGNS[sign].format(found[sign]) for sign in SIGNS if sign in found)
+    return e("p", f"Tokens: {words}.") if words else None
 
 
 def _legend() -> Element:
@@ -201,6 +240,6 @@ def _legend() -> Element:
             " entries of both signs: blue below 0, white 0, red above. The matrix of a Fourier "
             "transform is complex, and its real part is shown",
         ),
-        scale(padding, "grey", " padding"),
+        scale(padding, "grey", " padding within a sample"),
         class_="legend",
     )

@@ -20,9 +20,9 @@ from npformer.trainable import SequenceClassifier
 
 CONTENTS = {
     "models": "models",
+    "mistakes": "mistakes",
     "mixing": "mixing",
     "tensors": "tensors and gradients",
-    "mistakes": "mistakes",
 }
 
 
@@ -47,9 +47,9 @@ def page(
     left_out: list[str] = []
     sections = [
         models_section(looked, notes),
+        mistakes_section(looked, called, left_out),
         mixing_section(looked, chosen, called, left_out),
         tensors_section(looked, chosen),
-        mistakes_section(looked, called, left_out),
     ]
     if opening:
         sections.insert(0, opening_section(opening))

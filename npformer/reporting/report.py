@@ -39,9 +39,9 @@ def report(
 ) -> Path:
     """Write one HTML file that shows what a model does with labelled data, and return its path.
 
-    It shows, for some samples, the matrices with which every mixer mixes the tokens; mean, spread
-    and cached bytes of every tensor, forward and backward; the norm of every parameter's gradient;
-    the confusion matrix, and the worst mistakes. What cannot be shown is left out, and said.
+    It shows the confusion matrix, and the worst mistakes; for some samples, the matrices with which
+    every mixer mixes the tokens; mean, spread and cached bytes of every tensor, forward and
+    backward; the norm of every parameter's gradient. What cannot be shown is left out, and said.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ def report(
     samples : int or list of int
         The samples whose matrices are shown: how many of the first ones, or which; at most 16.
     token_names, class_names : list of str, or mapping of int to str, optional
-        What token ids and classes are called; a list has a name for each.
+        What token ids and classes are called; a list has a name for each. Names of tokens stand at
+        the axes of the matrices.
     title : str
     notes : mapping of str to str, optional
         Remarks on models, by their names; that of a single one is "model".

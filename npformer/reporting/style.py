@@ -28,7 +28,7 @@ img.small { height: 6.5rem; } img.middle { height: 10rem; } img.large { height: 
 .heads .small { width: 6.5rem; } .heads .middle { width: 10rem; } .heads .large { width: 16rem; }
 figure { margin: 0; }
 .heads .map { max-width: 100%; overflow-x: auto; }
-.axes { font: 13px ui-monospace, monospace; fill: var(--text); max-width: none; }
+.axes { font: 11px ui-monospace, monospace; fill: var(--text); max-width: none; }
 .axes .row { text-anchor: end; }
 .heads { display: flex; flex-wrap: wrap; gap: .6rem; }
 .heads figcaption { line-height: 1.3; }

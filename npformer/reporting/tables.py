@@ -183,9 +183,12 @@ def _count(count: int, total: int, right: bool) -> Element | str:
     return e("b", str(count), style=f"background: rgba({colour}, {0.15 + 0.5 * count / total:.2f})")
 
 
-def _text(i: int, called: Called) -> Element | None:
+def _sample(judged: Judged, i: int, called: Called) -> Element:
+    """Return a sample by its name, such as its text, or else as it went into the model."""
     text = called.sample(i)
-    return e("p", text, class_="text") if text else None
+    if text and np.asarray(judged.samples.y).ndim == 1:
+        return e("p", text, class_="text")
+    return sample_view(judged.samples, i, called, judged)
 
 
 def _worst(judged: Judged, called: Called) -> list[Element]:
@@ -199,8 +202,7 @@ def _worst(judged: Judged, called: Called) -> list[Element]:
         items.append(
             e(
                 "li",
-                _text(i, called),
-                sample_view(judged.samples, i, called, judged),
+                _sample(judged, i, called),
                 e("p", "; ".join(word for word in words if word)),
             )
         )

@@ -13,9 +13,6 @@ from npformer.reporting.png import data_address, shrunk
 MOST_TOKENS = 128
 """Tokens of a sequence that are written out."""
 
-MOST_PADDING = 8
-"""Tokens of padding that are shown at the end of a sample."""
-
 SIDE = 128
 """Rows and columns of the largest picture."""
 
@@ -29,7 +26,8 @@ def sample_view(samples: Batch, i: int, called: Called, answers: Judged | None =
     kept = np.ones(len(x), dtype=bool)
     if samples.inputs[0].padding is not None:
         kept = np.asarray(samples.inputs[0].padding.on_host()[i])
-    return _picture(x, kept) if x.ndim == 2 else _tokens(samples, i, kept, called, answers)
+    n = shown_length(kept)
+    return _picture(x[:n], kept[:n]) if x.ndim == 2 else _tokens(samples, i, kept, called, answers)
 
 
 def _picture(x: np.ndarray, kept: np.ndarray) -> Element:
@@ -71,16 +69,14 @@ def _tokens(
                 class_=kind,
             )
         )
-    left = len(ids) - len(items)
-    of_padding = " of padding" if not kept[len(items) :].any() else ""
-    more = e("p", f"and {left} more tokens{of_padding}", class_="note") if left else None
+    left = shown_length(kept) - len(items)
+    more = e("p", f"and {left} more tokens", class_="note") if left else None
     return e("div", e("ol", items, class_="tokens"), more, class_="tokens-box")
 
 
 def shown_length(kept: np.ndarray) -> int:
-    """Return how many tokens of a sample are shown: all but the rest of a long padding."""
-    last = int(np.flatnonzero(kept).max(initial=-1)) + 1
-    return min(len(kept), last + MOST_PADDING)
+    """Return how many tokens of a sample are shown: all but the padding behind them."""
+    return int(np.flatnonzero(kept).max(initial=0)) + 1
 
 
 def answer(judged: Judged, i: int, called: Called) -> str:

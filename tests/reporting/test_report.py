@@ -24,9 +24,19 @@ def test_every_mixer_is_shown_with_padding(small_model, token_batch, shown, mixe
     assert len(matrices(page)) == 2 * 2 * heads
     complex_ = np.iscomplexobj(model.explain(ids[:1], mask[:1])[0].matrices)
     assert all(("real part" in a["alt"]) == complex_ for a in matrices(page))
-    index, colours = pixels(matrices(page)[-1]["src"])  # of sample 2, whose length is 1
-    assert (index == 0).sum() == 6 * 6 - 1
+    index, _ = pixels(matrices(page)[-1]["src"])  # of sample 2, whose length is 1
+    assert index.shape == (1, 1)
     assert index[0, 0] != 0
+
+
+def test_padding_within_a_sample_is_grey(small_model, token_batch, shown):
+    ids, labels, mask = token_batch
+    mask = mask.copy()
+    mask[0] = [True, False, True, True, False, False]
+    page = shown(small_model(), ids, labels, mask, samples=[0])
+    index, colours = pixels(matrices(page)[0]["src"])
+    assert index.shape == (4, 4)
+    assert (index == 0).sum() == 4 + 4 - 1
     assert colours[0].tolist() == [150, 150, 150]
 
 
@@ -90,8 +100,8 @@ def test_an_image_is_shown_with_its_tokens_as_rows(shown):
     x, y = (part[:6] for part in dataset.test)
     config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
     page = shown(nf.SequenceClassifier(config, 10, n_features=8), x, y, samples=1)
-    first = next(a for a in page.of("img") if a["alt"].startswith("x: 8 tokens as rows"))
-    index, colours = pixels(first["src"])
+    *_, last = (a for a in page.of("img") if a["alt"].startswith("x: 8 tokens as rows"))
+    index, colours = pixels(last["src"])
     np.testing.assert_array_equal(index, 1 + np.rint((x[0] + 1.0) / 2.0 * 63))
     assert colours[1].tolist() == [255, 255, 255]
 
@@ -179,8 +189,7 @@ def test_of_wrong_tokens_both_labels_are_shown(small_model, token_batch, shown):
     page = shown(model, ids, y, mask, token_names=list("abcdefg"), class_names=list("xyz"))
     wrong = page.of("li", **{"class": "token wrong"})
     assert len(wrong) == mask.sum()
-    padding = page.of("li", **{"class": "token padding"})
-    assert len(padding) == (~mask).sum() + (~mask[:4]).sum()
+    assert page.of("li", **{"class": "token padding"}) == []
     assert "x, not z" in page.text
 
 
@@ -202,15 +211,75 @@ def test_samples_are_shown_by_their_names(small_model, token_batch, shown):
     assert names[1] not in page.text  # only its beginning
 
 
-def test_long_padding_is_cut(small_model, shown):
+def test_padding_behind_a_sample_is_not_shown(small_model, shown):
     ids, labels = np.ones((2, 40), dtype="int64"), np.array([0, 1])
     mask = np.arange(40) < np.array([[3], [40]])
     model = small_model(max_len=40)
     page = shown(model, ids, labels, mask, samples=[0])
     heads = [tag["alt"] for _, tag in page.tags if tag.get("alt", "").startswith("head 0")]
-    assert all(alt.startswith("head 0, 11 x 11") for alt in heads)
+    assert all(alt.startswith("head 0, 3 x 3") for alt in heads)
     assert heads
-    assert "and 29 more tokens of padding" in page.text
+    assert "more tokens" not in page.text
+
+
+def test_tokens_with_names_stand_at_both_axes(small_model, token_batch, shown):
+    ids, labels, mask = token_batch
+    names = ["[PAD]", "good", "##ness", "#<go", "[UNK]", "not", "#"]
+    model = small_model()
+    page = shown(model, ids, labels, mask, samples=[0], token_names=names)
+    assert matrices(page) == []
+    pictures = [a for a in page.of("svg") if a["aria-label"].startswith("head ")]
+    length = int(mask[0].sum())
+    assert len(pictures) == 2 * 2
+    assert all(f", {length} x {length}: " in a["aria-label"] for a in pictures)
+    assert len(page.of("text")) == 2 * length * len(pictures)
+    assert len(page.of("text", **{"class": "row"})) == length * len(pictures)
+    weights = model.explain(ids[:1], mask[:1])[0].matrices[0, 0]
+    index, _ = pixels(page.of("image")[0]["href"])
+    kept = weights[:length, :length]
+    np.testing.assert_array_equal(index, 1 + np.rint(63 * kept / kept.max()))
+
+
+def test_of_long_texts_the_first_tokens_are_at_the_axes(small_model, shown):
+    ids, labels = np.ones((2, 70), dtype="int64"), np.array([0, 1])
+    page = shown(small_model(max_len=70), ids, labels, samples=1, token_names=list("abcdefg"))
+    assert len(page.of("text")) == 2 * 64 * len(page.of("image"))
+    assert "more than 64 tokens" in page.text
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        ("##ness", "Tokens: ##ness goes on with the word before it."),
+        ("#<go", "Tokens: #<go is a part of a word"),
+        ("[UNK]", "Tokens: [UNK] is a word that the vocabulary does not have."),
+        ("\u0120go", "with the space before it."),
+        ("#", None),
+        ("go", None),
+    ],
+)
+def test_pieces_of_words_are_explained(small_model, shown, token, words):
+    ids, labels = np.array([[1, 2, 1], [0, 0, 0]]), np.array([0, 1])
+    names = ["a", "b", token, "##other", "#<oth", "e", "f"]  # those of other samples are not named
+    page = shown(small_model(), ids, labels, samples=[0], token_names=names)
+    assert (words or "") in page.text
+    assert ("Tokens: " in page.text) == (words is not None)
+
+
+def test_of_mistakes_the_texts_are_shown_and_not_their_tokens(small_model, token_batch, shown):
+    ids, labels, mask = token_batch
+    model = small_model()
+    labels = (model.predict(ids, mask) + 1) % 3  # every prediction is wrong
+    texts = [f"text {i}" for i in range(len(ids))]
+    page = shown(model, ids, labels, mask, samples=1, sample_names=texts)
+    assert all(text in page.text for text in texts)
+    assert len(page.of("ol", **{"class": "tokens"})) == 1
+    assert len(page.of("li", **{"class": "token"})) == mask[0].sum()
+
+
+def test_the_mistakes_stand_before_the_matrices(small_model, token_batch, shown):
+    page = shown(small_model(), *token_batch)
+    assert page.text.index("Mistakes") < page.text.index("What each token takes")
 
 
 # Limits -----------------------------------------------------------------------------------------

@@ -123,8 +123,7 @@ def _of_file(options: argparse.Namespace, model: RawModel, samples: int | list[i
     part = held_out_part(options, notes_of(options.model, force=options.force), model)
     folder = options.model if options.model.is_dir() else options.model.parent
     place = folder / REPORT if options.out is None else options.out
-    title = f"{options.input or 'test part'}: a look inside"
-    shown: dict[str, Any] = {"samples": samples, "title": title}
+    shown: dict[str, Any] = {"samples": samples}
     if isinstance(model, RawClassifier):
         shown["batch_size"] = options.batch_size
     raw: Any = model

@@ -1,0 +1,69 @@
+"""Pictures for the dark: of each SVG of a page a second one, with light ink on the dark page.
+
+Black ink becomes light and white ground becomes the page's; the colours stay, for they mean
+something. The theme shows one of the two.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.osutil import relative_uri
+
+INK = {"#000000": "#cfd0d0", "#444444": "#a4a8ad", "#0072b2": "#56b4e9"}
+"""What black, grey and dark blue become as lines and letters; black is furo's colour of text."""
+
+GROUND = {"#ffffff": "#131416", "#f2f2f2": "#303335"}
+"""What white and light grey become as the ground of a picture, of axes, of boxes and of signs."""
+
+ON_GROUND = re.compile(
+    r'(<g id="patch_\d+">\s*<path [^>]*style="fill: |<use [^>]*style="fill: )(#ffffff|#f2f2f2)'
+)
+"""And not the white cells of a heat map."""
+
+LINE = re.compile(r"((?:stroke|<text[^>]*?fill): )(#000000|#444444)")
+LETTERS = re.compile(r"(<text[^>]*?fill: )(#0072b2)")
+
+
+def dark(svg: str) -> str:
+    """Return a picture that matplotlib drew, as it is on a dark page."""
+    svg = ON_GROUND.sub(lambda found: found[1] + GROUND[found[2]], svg)
+    for each in (LINE, LETTERS):
+        svg = each.sub(lambda found: found[1] + INK[found[2]], svg)
+    # texts and signs that are black do not say so
+    return svg.replace("*{stroke", f"svg{{fill: {INK['#000000']}}} *{{stroke", 1)
+
+
+def show_both(app: Sphinx, doctree: nodes.document, here: str) -> None:
+    """Put a dark copy beside each picture of a page."""
+    if app.builder.format != "html":
+        return
+    for image in list(doctree.findall(nodes.image)):
+        if not image["uri"].endswith(".svg"):
+            continue
+        name = Path(image["uri"]).name
+        place = relative_uri(app.builder.get_target_uri(here), f"_images/dark_{name}")
+        alt = nodes.Text(image.get("alt", "")).astext().replace('"', "&quot;")
+        image["classes"].append("only-light")
+        copy = nodes.raw("", f'<img class="only-dark" src="{place}" alt="{alt}">', format="html")
+        image.parent.insert(image.parent.index(image) + 1, copy)
+
+
+def write(app: Sphinx, error: Exception | None) -> None:
+    """Write the dark copies."""
+    if error is not None or app.builder.format != "html":
+        return
+    for uri in app.env.images:
+        if uri.endswith(".svg"):
+            text = (Path(app.srcdir) / uri).read_text("utf-8")
+            place = Path(app.outdir) / "_images" / f"dark_{Path(uri).name}"
+            place.write_text(dark(text), "utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Show and write them."""
+    app.connect("doctree-resolved", show_both)
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,16 @@
+// Which results of a search come first: chapters, then other pages, then examples, and last what
+// was written from docstrings. Within each, the points of Sphinx decide.
+const PLACES = [["chapters/", 300], ["gallery/", 150], ["reference/", 0]];
+const OTHER = 200;
+var Scorer = {
+  score: ([page, , , , points]) =>
+    points + (PLACES.find(([place]) => page.startsWith(place)) ?? ["", OTHER])[1],
+  objNameMatch: 11,
+  objPartialMatch: 6,
+  objPrio: { 0: 15, 1: 5, 2: -5 },
+  objPrioDefault: 0,
+  title: 15,
+  partialTitle: 7,
+  term: 5,
+  partialTerm: 2,
+};

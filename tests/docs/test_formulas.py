@@ -1,0 +1,98 @@
+"""Formulas of the site: whole on a telephone, on their line, and read aloud as TeX."""
+
+import re
+
+import pytest
+
+pytest.importorskip("ziamath", reason="the site's extra: docs")
+
+from docs.site.formulas import LINE, html, pieces
+from docs.site.pages import DOCS
+
+CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(?!\s)([^$]+?)(?<!\s)\$", re.DOTALL)
+
+
+def formulas():
+    """Return (TeX, whether it is displayed) of all pages, each once, with a page it stands on."""
+    found = {}
+    for page in sorted(DOCS.rglob("*.md")):
+        for each in FORMULA.finditer(CODE.sub("", page.read_text("utf-8"))):
+            found.setdefault((each[1] or each[2], each[1] is not None), page.name)
+    return found
+
+
+FOUND = formulas()
+
+
+def test_the_pages_have_formulas():
+    assert sum(display for _, display in FOUND) > 150
+    assert len(FOUND) > 900
+
+
+def test_no_formula_of_a_page_is_wider_than_a_telephone():
+    wide = {
+        (page, latex): round(piece.width, 1)
+        for (latex, display), page in FOUND.items()
+        if display or len(latex) > 30  # to set the short ones as well would take half a minute
+        for piece in pieces(latex, display)
+        if piece.width > 1.1 * LINE  # a tenth smaller can still be read
+    }
+    assert wide == {}, "break it by hand, or write less into one line"
+
+
+def test_a_wide_formula_is_broken_before_relations_and_at_wide_spaces():
+    latex = (
+        r"\mu = \frac{1}{d}\sum_i x_i, \qquad s = \sqrt{\sigma^2 + \epsilon} = (a = b)^2 + 1 + 2"
+    )
+    gaps = [piece.gap for piece in pieces(latex, True)]
+    assert gaps == [0.0, 0.33, 2.0, 0.33, 0.33]
+    assert len(pieces("x = y", True)) == 1
+    assert html(latex, True, set()).count("<wbr>") == 3
+
+
+def test_what_is_still_too_wide_is_broken_before_signs():
+    terms = [f"x_{i} y_{i} z_{i}" for i in range(9)]
+    assert len(pieces(" + ".join(terms), True)) == 9
+    assert len(pieces("(" + " + ".join(terms) + ")", True)) == 1  # never within brackets
+
+
+def test_the_baseline_is_that_of_the_letters():
+    assert pieces("x", False)[0].below == pytest.approx(0.0, abs=0.02)
+    (index,) = pieces("x_i", False)
+    assert index.below > 0.1
+    assert f"vertical-align:-{index.below:.2f}em" in html("x_i", False, set())
+    assert pieces(r"\frac{a}{b}", True)[0].below > 0.4
+
+
+def test_brackets_are_as_high_as_what_they_hold():
+    for latex in (r"\left(\sum_k w_k\right)^2", r"\left(\hat m + \int_0^1 f\right)"):
+        *_, height = map(int, pieces(latex, True)[0].view.split())
+        assert height < 4 * 200, latex
+
+
+def test_a_minus_of_one_operand_stands_close_to_it():
+    assert pieces("-x", False)[0].width < pieces("y-x", False)[0].width - 0.9
+    alone, after_a_bracket = pieces("f(-x)", False)[0].width, pieces("f()-x", False)[0].width
+    assert alone < after_a_bracket - 0.3
+
+
+def test_it_is_read_as_tex_and_has_the_colour_of_the_text():
+    made = html("a < b", False, set())
+    assert 'role="img" aria-label="a &lt; b"' in made
+    assert "black" not in made
+    assert "#000" not in made
+
+
+def test_a_page_holds_the_outline_of_a_glyph_once():
+    seen = set()
+    first, second = html("x + x", False, seen), html("x", False, seen)
+    (name,) = re.findall(r'<use href="#(g\w+)"', second)
+    assert first.count(f'<path id="{name}"') == 1
+    assert first.count(f'href="#{name}"') == 2
+    assert "<path" not in second
+
+
+def test_a_command_that_is_not_known_is_an_error():
+    with pytest.raises(ValueError, match="nonsense"):
+        pieces(r"\nonsense x", False)

@@ -1,0 +1,101 @@
+"""A small site with the extensions of the real one: dark pictures, search with excerpts."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+pytest.importorskip("sphinx", reason="the site's extra: docs")
+pytest.importorskip("furo", reason="the site's extra: docs")
+pytest.importorskip("myst_parser", reason="the site's extra: docs")
+
+from sphinx.application import Sphinx
+
+from docs.site.dark_pictures import dark
+from docs.site.pages import DOCS
+
+CONF = """
+extensions = ["myst_parser", "docs.site.formulas", "docs.site.dark_pictures", "docs.site.search"]
+myst_enable_extensions = ["dollarmath"]
+html_theme = "furo"
+html_math_renderer = "svg"
+html_search_scorer = {scorer!r}
+"""
+PAGES = {
+    "index": "# Home\n\n```{toctree}\nchapters/layer_norm\nreference/layer_norm\nguide\n```\n",
+    "chapters/layer_norm": "# Layer norm\n\nIt shifts and scales, $x_i$ and $\\frac{a}{b}$.\n\n"
+    "![rows](../pictures/rows.svg)\n\n## Backward\n\nThree ways lead back.\n\n"
+    "```py\nlost = 1\n```\n",
+    "reference/layer_norm": "# layer_norm\n\n" + "The layer norm of a row. " * 9,
+    "guide": "# Guide\n\nUse layer norm, or another norm.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the site."""
+    source = tmp_path_factory.mktemp("source")
+    out = tmp_path_factory.mktemp("out")
+    (source / "conf.py").write_text(CONF.format(scorer=str(DOCS / "site" / "scorer.js")))
+    (source / "pictures").mkdir()
+    shutil.copy(DOCS / "pictures" / "softmax_row.svg", source / "pictures" / "rows.svg")
+    for name, text in PAGES.items():
+        (source / f"{name}.md").parent.mkdir(exist_ok=True)
+        (source / f"{name}.md").write_text(text)
+    app = Sphinx(source, source, out, out / ".doctrees", "html", status=None, warningiserror=True)
+    app.build()
+    assert app.statuscode == 0
+    return out
+
+
+def test_a_line_cannot_begin_with_the_sign_after_a_formula(site):
+    page = (site / "chapters" / "layer_norm.html").read_text("utf-8")
+    assert 'aria-label="\\frac{a}{b}."' in page
+    assert re.search(r'<span class="kept"><svg.*?</svg>\.</span></span></span>\s*</p>', page)
+
+
+def test_a_picture_has_a_copy_for_the_dark(site):
+    page = (site / "chapters" / "layer_norm.html").read_text("utf-8")
+    assert 'class="only-light"' in page
+    assert '<img class="only-dark" src="../_images/dark_rows.svg" alt="rows">' in page
+    drawn = (site / "_images" / "dark_rows.svg").read_text("utf-8")
+    assert drawn != (site / "_images" / "rows.svg").read_text("utf-8")
+
+
+def test_in_the_dark_ink_is_light_and_ground_dark_and_colours_stay():
+    text = (DOCS / "pictures" / "softmax_row.svg").read_text("utf-8")
+    made = dark(text)
+    assert "stroke: #000000" in text
+    assert "stroke: #000000" not in made
+    assert "fill: #ffffff" not in made
+    assert made.count("#0072b2") == text.count("#0072b2") > 0
+    assert "svg{fill: #cfd0d0}" in made
+    cells = (DOCS / "pictures" / "mixers_take.svg").read_text("utf-8")
+    assert dark(cells).count('"fill: #ffffff"') > 20  # white cells of a heat map mean something
+
+
+def test_the_texts_for_excerpts_are_those_of_the_sections_without_code(site):
+    script = (site / "_static" / "excerpts.js").read_text("utf-8")
+    assert '["layer-norm", "It shifts and scales, x_i and ."]' in script
+    assert '["backward", "Three ways lead back."]' in script
+    assert "lost" not in script
+    assert "excerpts.js" in (site / "search.html").read_text("utf-8")
+    assert "excerpts.js" not in (site / "guide.html").read_text("utf-8")
+
+
+def test_a_search_from_a_file_finds_the_chapter_first_with_an_excerpt(site):
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium, which runs the search: apt-get install chromium")
+    address = f"file://{site}/search.html?q=layer+norm"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"]
+    run = subprocess.run(
+        [chromium, *options, "--dump-dom", address], capture_output=True, text=True, timeout=120
+    )
+    results = run.stdout.partition('class="search"')[2]
+    places = [results.find(f'href="{page}.html') for page in PAGES if page != "index"]
+    chapter, reference, guide = places
+    assert -1 < chapter < guide < reference, results
+    first = results[chapter:guide]
+    assert "It shifts and scales" in first
