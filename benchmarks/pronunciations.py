@@ -21,7 +21,7 @@ from npformer.data.tables import read_table
 SIZES = 128, 3, 4, 512
 """d_model, layers on each side, heads, d_ff."""
 
-BATCH, STEPS, SEEDS, WARM_UP = 128, 3000, 3, 400
+BATCH, STEPS, SEEDS, WARM_UP = 128, 1500, 3, 400
 HELD_OUT = 0.05
 """The share of words that nobody trains on, with all their pronunciations."""
 
