@@ -183,7 +183,9 @@ TABLE.add_container(
     *("tokens", "token_dropout", "positions", "types", "norm", "projection", "dropout"),
     tokens=FirstChild(),
 )
-TABLE.add_container(SequenceModel, "embed", "encoder", "pool", "classify", embed=FirstChild())
+TABLE.add_container(
+    SequenceModel, "embed", "encoder", "pool", "classify", "wide", embed=FirstChild()
+)
 TABLE.add_container(NextToken, "embed", "encoder", "output", embed=FirstChild())
 TABLE.add_container(
     Transformer,
