@@ -102,6 +102,13 @@ class SequenceModel(Layer):
         """
         return [self.embed, self.encoder, self.pool, self.classify]
 
+    def scale_logits(self, factor: float) -> None:
+        """Multiply what the model says by a number: its last layers are multiplied."""
+        for layer in (self.classify, self.wide):
+            for parameter in () if layer is None else layer.named_parameters().values():
+                if not parameter.constant:
+                    parameter.value[...] *= factor
+
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         y, caches = forward_chain(self.chain(), x, context)
         if self.wide is None:

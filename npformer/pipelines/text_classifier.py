@@ -263,6 +263,10 @@ class TextClassifier(RawClassifier):
         """Return how many models are trained on so many texts."""
         return 1 if self.pretrained is not None else text_defaults.members(n_samples)
 
+    def usual_calibration(self, n_samples: int) -> float:
+        """Return which share of so many texts is held out to fit the temperature on."""
+        return text_defaults.calibration(n_samples)
+
     def token_names(self) -> list[str]:
         """Return the token of each id."""
         return self.of_tokenizer.tokens(range(self.of_tokenizer.vocab_size))

@@ -16,10 +16,12 @@ from npformer.reporting.tables import (
     opening_section,
     tensors_section,
 )
+from npformer.reporting.words import words_section
 from npformer.trainable import SequenceClassifier
 
 CONTENTS = {
     "models": "models",
+    "words": "words",
     "mixing": "mixing",
     "tensors": "tensors and gradients",
     "mistakes": "mistakes",
@@ -51,12 +53,16 @@ def page(
         tensors_section(looked, chosen),
         mistakes_section(looked, called, left_out),
     ]
+    words = words_section(looked, chosen, called)
+    if words is not None:
+        sections.insert(1, words)
     if opening:
         sections.insert(0, opening_section(opening))
     if left_out:
         items = [e("li", words) for words in left_out]
         sections.append(e("section", e("h2", "Not shown"), e("ul", items), id="not-shown"))
-    links = ({"results": "results"} if opening else {}) | CONTENTS
+    links = {"results": "results"} if opening else {}
+    links |= CONTENTS if words is not None else {k: v for k, v in CONTENTS.items() if k != "words"}
     links |= {"not-shown": "not shown"} if left_out else {}
     return document(
         title,
