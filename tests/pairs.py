@@ -127,6 +127,7 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
         "random_synthesizer": ((value, R), masked),
         "factorized_random_scores": ((R1, R2), {"length": e.length}),
         "factorized_random_synthesizer": ((value, R1, R2), masked),
+        "mean_of_softmax": ((x, draw(*x.shape)), {}),
         "mixture_scores": ((draw(2), scores, draw(e.n_heads, e.length, e.length)), {}),
         "fourier_mixing": ((x,), {}),
         "hartley_mixing": ((x,), {}),
@@ -134,6 +135,14 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
         "dropout": ((x,), {"rate": 0.4, "generator": np.random.default_rng(e.seed)}),
         "token_dropout": ((x,), {"rate": 0.4, "generator": np.random.default_rng(e.seed)}),
         "embedding": ((np.maximum(labels, 0), draw(e.others, e.d_model)), {}),
+        "bag": (
+            (
+                np.maximum(labels, 0),
+                draw(e.batch, e.length),
+                draw(e.others, e.d_model),
+            ),
+            {},
+        ),
         "mean_pooling": ((x,), {"mask": mask}),
         "max_pooling": ((x,), {"mask": mask}),
         "softmax_cross_entropy": (

@@ -84,6 +84,7 @@ from npformer.functional.losses import (
     softmax_cross_entropy,
     softmax_cross_entropy_backward,
 )
+from npformer.functional.mean_of_softmax import mean_of_softmax, mean_of_softmax_backward
 from npformer.functional.mixture import mixture_scores, mixture_scores_backward
 from npformer.functional.pooling import (
     max_pooling,
@@ -131,12 +132,13 @@ __all__ += ["random_scores", "random_scores_backward"]
 __all__ += ["random_synthesizer", "random_synthesizer_backward"]
 __all__ += ["factorized_random_scores", "factorized_random_scores_backward"]
 __all__ += ["factorized_random_synthesizer", "factorized_random_synthesizer_backward"]
+__all__ += ["mean_of_softmax", "mean_of_softmax_backward"]
 __all__ += ["mixture_scores", "mixture_scores_backward"]
 __all__ += ["fourier_mixing", "fourier_mixing_backward"]
 __all__ += ["hartley_mixing", "hartley_mixing_backward"]
 __all__ += ["linear_mixing", "linear_mixing_backward"]
 __all__ += ["dropout", "dropout_backward", "token_dropout", "token_dropout_backward"]
-__all__ += ["embedding", "embedding_backward", "bag", "bag_backward"]
+__all__ += ["bag", "bag_backward", "embedding", "embedding_backward"]
 __all__ += ["max_pooling", "max_pooling_backward", "mean_pooling", "mean_pooling_backward"]
 __all__ += ["softmax_cross_entropy", "softmax_cross_entropy_backward"]
 __all__ += ["binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits_backward"]

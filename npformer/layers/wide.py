@@ -14,7 +14,7 @@ from npformer.core import (
     initializers,
 )
 
-SCALE = 30.0
+SCALE = 20.0
 """Weights of a sequence have this norm: a step of Adam moves y as far as it moves what a network
 beside it says."""
 

@@ -15,6 +15,7 @@ from npformer.models.next_token import NextToken
 from npformer.models.sequence_model import SequenceModel
 from npformer.models.step import accumulate
 from npformer.models.transformer import Transformer
+from npformer.models.wide_sequence_model import WideSequenceModel
 
 __all__ = [
     "POSITIONS",
@@ -27,6 +28,7 @@ __all__ = [
     "NextToken",
     "SequenceModel",
     "Transformer",
+    "WideSequenceModel",
     "accumulate",
     "post_norm",
     "post_norm_backward",

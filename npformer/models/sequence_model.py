@@ -3,7 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
-from npformer.layers import POOLINGS, Linear, Pooling, Wide
+from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.losses import LOSSES, Classification, Loss
 from npformer.models.config import EncoderConfig
@@ -27,8 +27,6 @@ class SequenceModel(Layer):
         The token id that stands for padding: where no mask is given, it is made from this.
     expects_mask : bool
         Whether inputs are expected to come with a mask.
-    n_pairs : int, optional
-        Given, a linear map of the tokens, and of so many pairs of neighbours, is added: a `Wide`.
     """
 
     def __init__(
@@ -42,7 +40,6 @@ class SequenceModel(Layer):
         output: str = "softmax",
         padding_id: int | None = None,
         expects_mask: bool = False,
-        n_pairs: int | None = None,
         seed: Seed = 0,
         dtype: str = "float32",
     ) -> None:
@@ -73,11 +70,6 @@ class SequenceModel(Layer):
         if isinstance(self.pool, Pooling):
             d_pooled = self.pool.d_pooled(config.d_model, config.max_len)
         self.classify = Linear(d_pooled, loss.n_outputs(n_classes), seed=rng, dtype=dtype)
-        self.n_pairs = n_pairs
-        self.wide: Wide | None = None
-        if n_pairs is not None:
-            size = _checked_ids(vocab_size, self.pool)
-            self.wide = Wide(size, n_pairs, loss.n_outputs(n_classes), dtype=dtype)
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:
@@ -90,7 +82,6 @@ class SequenceModel(Layer):
             "output": self.output,
             "padding_id": self.padding_id,
             "expects_mask": self.expects_mask,
-            "n_pairs": self.n_pairs,
             "dtype": self.dtype,
         }
 
@@ -102,25 +93,19 @@ class SequenceModel(Layer):
         """
         return [self.embed, self.encoder, self.pool, self.classify]
 
-    def scale_logits(self, factor: float) -> None:
-        """Multiply what the model says by a number: its last layers are multiplied."""
-        for layer in (self.classify, self.wide):
-            for parameter in () if layer is None else layer.named_parameters().values():
-                if not parameter.constant:
-                    parameter.value[...] *= factor
+    def answering(self) -> list[Layer]:
+        """Return the layers that make logits, one for each of `answers`."""
+        return [self.classify]
+
+    def answers(self, x: Array, context: Context) -> list[Array]:
+        """Return logits, of which probabilities are the mean: here those of the one answer."""
+        return [forward_chain(self.chain(), x, context)[0]]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        y, caches = forward_chain(self.chain(), x, context)
-        if self.wide is None:
-            return y, (caches, None)
-        added, wide_cache = self.wide.forward(x, context)
-        return y + added, (caches, wide_cache)
+        return forward_chain(self.chain(), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        caches, wide_cache = cache
-        if self.wide is not None:  # y = chain + wide: both get the gradient of the sum
-            self.wide.backward(dy, wide_cache, gradients)
-        return backward_chain(self.chain(), dy, caches, gradients)
+        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 def _checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:
@@ -139,16 +124,6 @@ def _checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:
             f"vocab_size is {vocab_size}"
         )
     return padding_id
-
-
-def _checked_ids(vocab_size: int | None, pool: Layer) -> int:
-    """Return the number of ids whose pairs are answered: there are ids, and one answer."""
-    if vocab_size is None or getattr(pool, "per_token", False):
-        raise ValueError(
-            "n_pairs is given; expected it for token ids, with an answer for a whole sequence. "
-            "Leave it out"
-        )
-    return vocab_size
 
 
 def _check_classes(n_classes: int, output: str, pooling: str, loss: Loss) -> None:

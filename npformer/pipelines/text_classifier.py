@@ -24,7 +24,7 @@ from npformer.text import (
     train_tokenizer,
 )
 from npformer.text.tokenizer import checked_texts
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import SequenceClassifier, WideSequenceClassifier
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
@@ -238,18 +238,21 @@ class TextClassifier(RawClassifier):
             config = EncoderConfig(**{**usual, **given})
             if "positions" not in given:
                 config = replace(config, positions=usual_positions(config))
-        model = SequenceClassifier(
+        kind, of_pairs = SequenceClassifier, {}
+        if self._pairs is not None:
+            kind, of_pairs = WideSequenceClassifier, {"n_pairs": len(self._pairs[0])}
+        model = kind(
             config,
             n_classes,
             vocab_size=tokenizer.vocab_size,
             pooling=self.pooling or usual_pooling(config),
             padding_id=tokenizer.padding_id,
             expects_mask=True,
-            n_pairs=None if self._pairs is None else len(self._pairs[0]),
             seed=seed,
             dtype=self.dtype,
+            **of_pairs,
         )
-        if model.wide is not None and self._pairs is not None:
+        if isinstance(model, WideSequenceClassifier) and self._pairs is not None:
             model.wide.learn(*self._pairs)
         return model.freeze(*self.freeze) if self.freeze else model
 

@@ -14,6 +14,7 @@ from npformer.reporting.elements import e, table
 from npformer.reporting.judged import Judged
 from npformer.reporting.mixing import Looked
 from npformer.reporting.names import Called
+from npformer.trainable import WideSequenceClassifier
 
 MOST_WORDS = 5
 """For an answer, and against it."""
@@ -24,7 +25,9 @@ LEAST = 0.005
 WORST = 6
 
 
-def words_section(models: Sequence[Looked], chosen: Sequence[int], called: Called) -> Element | None:
+def words_section(
+    models: Sequence[Looked], chosen: Sequence[int], called: Called
+) -> Element | None:
     """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
     parts = [
         part for looked in models if (part := _of_model(looked.judged, chosen, called)) is not None
@@ -41,9 +44,9 @@ def words_section(models: Sequence[Looked], chosen: Sequence[int], called: Calle
 
 
 def _of_model(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
-    wide = judged.model.wide
-    if wide is None or judged.predicted is None:
+    if not isinstance(judged.model, WideSequenceClassifier) or judged.predicted is None:
         return None
+    wide = judged.model.wide
     rows = list(dict.fromkeys([*chosen, *judged.worst(WORST)]))
     rows = [i for i in rows if judged.predicted[i] >= 0]
     said = contributions(wide, judged.samples.of_rows(rows), judged.predicted[rows])

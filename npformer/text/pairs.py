@@ -11,10 +11,9 @@ def frequent_pairs(
     vocab_size: int,
     *,
     single: Iterable[int] = (),
-    least: int = 2,
     most: int = 50_000,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of tokens that are in several texts, and how much each token or pair counts.
+    """Return the pairs of tokens that are in the most texts, and how much each token or pair counts.
 
     Parameters
     ----------
@@ -23,8 +22,8 @@ def frequent_pairs(
     vocab_size : int
     single : iterable of int
         Ids that are in no pair, such as those of parts of words.
-    least, most : int
-        In how many texts a pair must be, and how many pairs are kept: those of the most texts.
+    most : int
+        How many pairs are kept at most.
 
     Returns
     -------
@@ -44,8 +43,7 @@ def frequent_pairs(
         of_tokens[np.unique(text)] += 1
         together = ~(alone[text[:-1]] | alone[text[1:]])
         of_pairs.update(set((text[:-1] * vocab_size + text[1:])[together].tolist()))
-    frequent = [(n, pair) for pair, n in of_pairs.items() if n >= least]
-    kept = sorted(pair for _, pair in sorted(frequent, key=lambda each: (-each[0], each[1]))[:most])
+    kept = sorted(sorted(of_pairs, key=lambda pair: (-of_pairs[pair], pair))[:most])
     pairs = np.array(kept, dtype="int64")
     counts = np.concatenate([of_tokens, [of_pairs[pair] for pair in kept]])
     idf = np.where(counts > 0, np.log((1.0 + n_texts) / (1.0 + counts)) + 1.0, 0.0)

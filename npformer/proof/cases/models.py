@@ -12,7 +12,7 @@ from npformer.models import Encoder, EncoderBlock, InputEmbedding, SequenceModel
 from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, small, twice
 from npformer.proof.gradcheck import gradcheck
 from npformer.text_encoder import TextEncoder
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import SequenceClassifier, WideSequenceClassifier
 
 MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
 
@@ -32,6 +32,7 @@ def models() -> Iterator[Case]:
     yield from _encoders()
     yield from _embeddings()
     yield from _classifiers()
+    yield from _wide()
     yield from _text_encoders()
     yield from _losses()
 
@@ -136,6 +137,14 @@ def _classifiers() -> Iterator[Case]:
     yield classifier("ffn as convolutions", changes={"ffn": "conv1d"})
     mixed = {"mixer": ("fourier", "attention"), "activation": "gelu_tanh"}
     yield classifier("fourier and attention", IDS, mixed)
+
+
+def _wide() -> Iterator[Case]:
+    covers = ("WideSequenceModel", "SequenceModel", "SequenceClassifier")
+    made = WideSequenceClassifier(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
+    case = layer("words and pairs, padding mask", made, IDS, mask=MASK, covers=covers, **MODEL)
+    made.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
+    yield case
 
 
 def _text_encoders() -> Iterator[Case]:
