@@ -26,33 +26,33 @@ BUDGET: dict[str, int] = {
     "core": 1638,
     "data": 1097,
     "distributed": 336,
-    "engine": 3179,
+    "engine": 3181,
     "exercises": 2868,
-    "functional": 1032,
+    "functional": 1068,
     "generation": 215,
     "inspection": 481,
     "interop": 1749,
-    "layers": 510,
+    "layers": 559,
     "losses": 177,
     "mixers": 924,
-    "models": 864,
+    "models": 898,
     "museum": 787,
     "optim": 461,
-    "pipelines": 1346,
-    "proof": 1280,
-    "reporting": 878,
+    "pipelines": 1435,
+    "proof": 1296,
+    "reporting": 942,
     "sklearn": 630,
     "storage": 678,
-    "text": 490,
+    "text": 515,
     "text_encoder": 59,
-    "tools": 2735,
-    "trainable": 684,
+    "tools": 2738,
+    "trainable": 693,
     "training": 1140,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_324
+IN_ALL = 26_651
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -1,4 +1,4 @@
-"""Probabilities that mean something: temperatures, fitted on samples held out (Guo et al., 2017)."""
+"""Temperatures of probabilities, fitted on samples held out (Guo et al., 2017)."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def loss_of(logits: np.ndarray, y: np.ndarray) -> float:
 
 def _answers(model: SequenceClassifier, data: Data) -> list[np.ndarray]:
     """Return the logits of each answer, in float64: texts of similar length go together."""
-    x, y, mask = data
+    x, _, mask = data
     batch, twin = model.check(x, mask=mask), engine.fast(model)
     order = np.argsort(batch.lengths()[:, 0], kind="stable")
     parts = []

@@ -7,9 +7,9 @@ from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.scores import Scores
 
 CALIBRATION = (
-    "The loss, in nats, is low if right answers have high probabilities; that of the majority class "
-    "is what the frequencies of the classes alone reach. The calibration error says how far the "
-    "probability of an answer is from how often such answers are right."
+    "The loss, in nats, is low if right answers have high probabilities. That of the majority "
+    "class is the base rate: what the frequencies of the classes alone reach. The calibration "
+    "error says how far the probability of an answer is from how often such answers are right."
 )
 
 Table = list[list[str]]

@@ -35,10 +35,10 @@ def words_section(
     if not parts:
         return None
     about = (
-        "Beside the encoder, each word and each pair of neighbours that the training often saw adds "
-        "a number to each class: a positive one speaks for the answer, a negative one against it. "
-        "Numbers are what it adds to the logit of the answer, less the mean of what it adds to the "
-        "other classes."
+        "Beside the encoder there is a second answer, in which each word and each known pair of "
+        "neighbours adds a number to the logit of each class. Shown is what it adds to the class "
+        "that was predicted, less the mean of what it adds to the others. Positive numbers speak "
+        "for that class."
     )
     return e("section", e("h2", "Words"), e("p", about), parts, id="words")
 

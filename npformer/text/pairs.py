@@ -13,7 +13,7 @@ def frequent_pairs(
     single: Iterable[int] = (),
     most: int = 50_000,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of tokens that are in the most texts, and how much each token or pair counts.
+    """Return the pairs of tokens that most texts have, and how much each token or pair counts.
 
     Parameters
     ----------

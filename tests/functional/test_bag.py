@@ -23,7 +23,7 @@ def test_the_weight_0_stands_for_nothing(rng):
 
 def test_says_what_does_not_fit(rng):
     table = rng.normal(size=(5, 3))
-    with pytest.raises(ValueError, match="ids holds 5; .* the table has 5 rows"):
+    with pytest.raises(ValueError, match=r"ids holds 5; .* the table has 5 rows"):
         F.bag(np.array([[5]]), np.ones((1, 1)), table)
     with pytest.raises(ValueError, match=r"weights has shape \(1, 2\).*One for each id"):
         F.bag(np.array([[1]]), np.ones((1, 2)), table)

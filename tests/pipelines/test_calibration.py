@@ -44,11 +44,11 @@ def test_a_model_that_is_too_sure_is_cooled(wide):
         texts = [[2, 3], [3, 2]]
         model.wide.learn(*frequent_pairs(texts, 7))
         model.wide.weight.value[...] = rng.normal(size=(9, 2))
-    model.classify.weight.value[...] *= 30.0
+    model.classify.weight.value[...] *= 8.0
     x, mask = np.tile(WORDS, (100, 1)), np.tile(WORDS > 0, (100, 1))
     before, y = model(x, mask), rng.integers(0, 2, len(x))  # nothing can be known of these
     calibrate(model, (x, y, mask))
     after = model(x, mask)
-    assert loss_of(before, y) > 1.0
+    assert loss_of(before, y) > 0.8
     assert loss_of(after, y) < np.log(2) + 0.01
     np.testing.assert_array_equal(model.encoder.blocks[0].mixer_norm.gamma.value, 1.0)
