@@ -127,7 +127,6 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
         "random_synthesizer": ((value, R), masked),
         "factorized_random_scores": ((R1, R2), {"length": e.length}),
         "factorized_random_synthesizer": ((value, R1, R2), masked),
-        "mean_of_softmax": ((x, draw(*x.shape)), {}),
         "mixture_scores": ((draw(2), scores, draw(e.n_heads, e.length, e.length)), {}),
         "fourier_mixing": ((x,), {}),
         "hartley_mixing": ((x,), {}),

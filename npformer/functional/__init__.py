@@ -84,7 +84,6 @@ from npformer.functional.losses import (
     softmax_cross_entropy,
     softmax_cross_entropy_backward,
 )
-from npformer.functional.mean_of_softmax import mean_of_softmax, mean_of_softmax_backward
 from npformer.functional.mixture import mixture_scores, mixture_scores_backward
 from npformer.functional.pooling import (
     max_pooling,
@@ -132,7 +131,6 @@ __all__ += ["random_scores", "random_scores_backward"]
 __all__ += ["random_synthesizer", "random_synthesizer_backward"]
 __all__ += ["factorized_random_scores", "factorized_random_scores_backward"]
 __all__ += ["factorized_random_synthesizer", "factorized_random_synthesizer_backward"]
-__all__ += ["mean_of_softmax", "mean_of_softmax_backward"]
 __all__ += ["mixture_scores", "mixture_scores_backward"]
 __all__ += ["fourier_mixing", "fourier_mixing_backward"]
 __all__ += ["hartley_mixing", "hartley_mixing_backward"]

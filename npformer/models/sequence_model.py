@@ -93,14 +93,6 @@ class SequenceModel(Layer):
         """
         return [self.embed, self.encoder, self.pool, self.classify]
 
-    def answering(self) -> list[Layer]:
-        """Return the layers that make logits, one for each of `answers`."""
-        return [self.classify]
-
-    def answers(self, x: Array, context: Context) -> list[Array]:
-        """Return logits, of which probabilities are the mean: here those of the one answer."""
-        return [forward_chain(self.chain(), x, context)[0]]
-
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return forward_chain(self.chain(), x, context)
 

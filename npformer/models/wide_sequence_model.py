@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Layer
+from npformer.core import Array, Context, Gradients, array_module
 from npformer.layers import Pooling, Wide
-from npformer.losses import SoftmaxCrossEntropy
+from npformer.losses import MeanOfAnswers, SoftmaxCrossEntropy
 from npformer.models.config import EncoderConfig
 from npformer.models.sequence_model import SequenceModel
 
 
 class WideSequenceModel(SequenceModel):
-    """y = log((softmax(deep) + softmax(wide)) / 2): the mean of two answers, trained together.
+    """y = (deep, wide): two answers that are trained together, with a loss for each.
 
     deep are the logits of a `SequenceModel`, wide those of a `Wide`: a linear map of the tokens and
-    of known pairs of neighbours (Cheng et al., 2016, "Wide & deep learning for recommender
-    systems", add the logits; then the encoder learns little once the wide part is sure).
+    of known pairs of neighbours. Probabilities are the mean of both: `losses.MeanOfAnswers`. Cheng
+    et al. (2016), "Wide & deep learning for recommender systems", add the logits instead; but then
+    the encoder learns little once the wide part is sure.
 
     Parameters
     ----------
@@ -37,6 +37,7 @@ class WideSequenceModel(SequenceModel):
                 "a wide part is given; expected it for token ids, one answer for a whole sequence, "
                 "and output='softmax'. Take a SequenceClassifier"
             )
+        self.loss = MeanOfAnswers()
         self.wide = Wide(self.vocab_size, n_pairs, n_classes, dtype=options.get("dtype", "float32"))
         self.flatten()
 
@@ -44,22 +45,13 @@ class WideSequenceModel(SequenceModel):
         """Return the arguments of `__init__` except the configuration and the seed."""
         return {**super().arguments(), "n_pairs": self.wide.n_pairs}
 
-    def answering(self) -> list[Layer]:
-        """Return the layers that make logits."""
-        return [*super().answering(), self.wide]
-
-    def answers(self, x: Array, context: Context) -> list[Array]:
-        """Return the logits of each of these, before the mean."""
-        return [*super().answers(x, context), self.wide.forward(x, context)[0]]
-
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         deep, deep_cache = super().forward(x, context)
         wide, wide_cache = self.wide.forward(x, context)
-        y, mean_cache = F.mean_of_softmax(deep, wide)
-        return y, (deep_cache, wide_cache, mean_cache)
+        y = array_module(deep).stack([deep, wide], axis=1)  # [batch, 2, n_classes]
+        return y, (deep_cache, wide_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        deep_cache, wide_cache, mean_cache = cache
-        ddeep, dwide = F.mean_of_softmax_backward(dy, mean_cache)
-        self.wide.backward(dwide, wide_cache, gradients)
-        return super().backward(ddeep, deep_cache, gradients)
+        deep_cache, wide_cache = cache
+        self.wide.backward(dy[:, 1], wide_cache, gradients)
+        return super().backward(dy[:, 0], deep_cache, gradients)

@@ -96,4 +96,4 @@ def test_a_model_is_saved_with_its_pairs(tmp_path):
     again = nf.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(again(x), model(x))
     model.wide.idf.value[...] = 0.0
-    assert np.abs(again(x) - model(x)).max() > 1.0
+    assert np.abs(again(x) - model(x))[:, 1].max() > 1.0

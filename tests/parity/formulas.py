@@ -189,7 +189,6 @@ REFERENCES = {
     "linear_mixing": linear_mixing,
     "dropout": dropout,
     "embedding": lambda ids, table: torch.nn.functional.embedding(torch.tensor(ids), table),
-    "mean_of_softmax": lambda a, b: (0.5 * (a.softmax(-1) + b.softmax(-1))).log(),
     "bag": lambda ids, weights, table: torch.nn.functional.embedding_bag(
         torch.tensor(ids), table, per_sample_weights=weights, mode="sum"
     ),
