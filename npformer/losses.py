@@ -223,27 +223,6 @@ class SoftmaxCrossEntropy(Classification):
         return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
 
 
-class MeanOfAnswers(SoftmaxCrossEntropy):
-    """Several answers to each sample: outputs are (batch, answers, n_classes) logits.
-
-    The loss is the mean of theirs, so each learns as if it were alone; probabilities are the mean
-    of the softmax of each.
-    """
-
-    def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
-        n = outputs.shape[1]
-        y, weights = (a if a is None else a[:, None].repeat(n, axis=1) for a in (y, weights))
-        return super().forward(outputs, y, weights)
-
-    def probabilities(self, outputs: Array) -> np.ndarray:
-        return np.asarray(super().probabilities(outputs).mean(axis=-2))
-
-    def log_probabilities(self, outputs: Array) -> np.ndarray:
-        each = super().log_probabilities(outputs)
-        top = each.max(axis=-2, keepdims=True)  # so that not all of exp are 0
-        return np.asarray(top[..., 0, :] + np.log(np.exp(each - top).mean(axis=-2)))
-
-
 class BinaryCrossEntropy(Classification):
     """Two classes, one logit for class 1: `functional.binary_cross_entropy_with_logits`."""
 

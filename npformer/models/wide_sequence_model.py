@@ -2,18 +2,41 @@
 
 from typing import Any
 
+import numpy as np
+
 from npformer.core import Array, Context, Gradients, array_module
 from npformer.layers import Pooling, Wide
-from npformer.losses import MeanOfAnswers, SoftmaxCrossEntropy
+from npformer.losses import SoftmaxCrossEntropy
 from npformer.models.config import EncoderConfig
 from npformer.models.sequence_model import SequenceModel
+
+
+class MeanOfAnswers(SoftmaxCrossEntropy):
+    """Several answers to each sample: outputs are (batch, answers, n_classes) logits.
+
+    The loss is the mean of theirs, so each learns as if it were alone; probabilities are the mean
+    of the softmax of each.
+    """
+
+    def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
+        n = outputs.shape[1]
+        y, weights = (a if a is None else a[:, None].repeat(n, axis=1) for a in (y, weights))
+        return super().forward(outputs, y, weights)
+
+    def probabilities(self, outputs: Array) -> np.ndarray:
+        return np.asarray(super().probabilities(outputs).mean(axis=-2))
+
+    def log_probabilities(self, outputs: Array) -> np.ndarray:
+        each = super().log_probabilities(outputs)
+        top = each.max(axis=-2, keepdims=True)  # so that not all of exp are 0
+        return np.asarray(top[..., 0, :] + np.log(np.exp(each - top).mean(axis=-2)))
 
 
 class WideSequenceModel(SequenceModel):
     """y = (deep, wide): two answers that are trained together, with a loss for each.
 
     deep are the logits of a `SequenceModel`, wide those of a `Wide`: a linear map of the tokens and
-    of known pairs of neighbours. Probabilities are the mean of both: `losses.MeanOfAnswers`. Cheng
+    of known pairs of neighbours. Probabilities are the mean of both: `MeanOfAnswers`. Cheng
     et al. (2016), "Wide & deep learning for recommender systems", add the logits instead; but then
     the encoder learns little once the wide part is sure.
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from npformer.core import to_numpy
-from npformer.losses import MeanOfAnswers
+from npformer.core import Layer, to_numpy
+from npformer.models import MeanOfAnswers
 from npformer.trainable import SequenceClassifier, WideSequenceClassifier
 from npformer.training import Data
 
@@ -20,7 +20,7 @@ def calibrate(model: SequenceClassifier, held_out: Data) -> None:
     """
     x, y, mask = held_out
     z = model.in_batches(to_numpy, x, mask).astype("float64")
-    layers = [model.classify]
+    layers: list[Layer] = [model.classify]
     if isinstance(model, WideSequenceClassifier):
         layers.append(model.wide)
     z = z.reshape(len(y), len(layers), -1)  # [n, answers, n_classes]

@@ -159,14 +159,14 @@ class RawClassifier(RawModel):
             model = self.build(len(names), self.seed + member)
             folder = [f"member-{member + 1}"] if members > 1 else []
             place = None if checkpoint is None else Path(checkpoint, *folder)
-            own, rest, options = data, validation_data, given
-            if share and rest is None:
-                own, rest, options = self._apart(data, share, self.seed + member, given)
+            own, for_temperature, options = data, validation_data, given
+            if share and validation_data is None:
+                own, for_temperature, options = self._apart(data, share, self.seed + member, given)
             self.settings = filled(options, len(own[1]))
             seeded = {"seed": self.seed + member, **self.settings}
             history = self.train(model, own, validation_data, place, **seeded)
-            if share and rest is not None:
-                calibrate(model, rest)
+            if share and for_temperature is not None:
+                calibrate(model, for_temperature)
             if history.stopped in ("interrupted", "terminated"):
                 break
         return self

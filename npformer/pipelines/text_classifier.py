@@ -238,7 +238,8 @@ class TextClassifier(RawClassifier):
             config = EncoderConfig(**{**usual, **given})
             if "positions" not in given:
                 config = replace(config, positions=usual_positions(config))
-        kind, of_pairs = SequenceClassifier, {}
+        kind: type[SequenceClassifier] = SequenceClassifier
+        of_pairs: dict[str, Any] = {}
         if self._pairs is not None:
             kind, of_pairs = WideSequenceClassifier, {"n_pairs": len(self._pairs[0])}
         model = kind(
