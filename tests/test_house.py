@@ -28,18 +28,18 @@ BUDGET: dict[str, int] = {
     "distributed": 336,
     "engine": 3181,
     "exercises": 2868,
-    "functional": 1068,
+    "functional": 1049,
     "generation": 215,
     "inspection": 481,
     "interop": 1749,
     "layers": 559,
     "losses": 177,
     "mixers": 924,
-    "models": 902,
+    "models": 903,
     "museum": 787,
     "optim": 461,
-    "pipelines": 1435,
-    "proof": 1296,
+    "pipelines": 1425,
+    "proof": 1295,
     "reporting": 942,
     "sklearn": 630,
     "storage": 678,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_651
+IN_ALL = 26_626
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

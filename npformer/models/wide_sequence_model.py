@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from npformer.core import Array, Context, Gradients, array_module
 from npformer.layers import Pooling, Wide
 from npformer.losses import SoftmaxCrossEntropy
@@ -23,13 +21,14 @@ class MeanOfAnswers(SoftmaxCrossEntropy):
         y, weights = (a if a is None else a[:, None].repeat(n, axis=1) for a in (y, weights))
         return super().forward(outputs, y, weights)
 
-    def probabilities(self, outputs: Array) -> np.ndarray:
-        return np.asarray(super().probabilities(outputs).mean(axis=-2))
+    def probabilities(self, outputs: Array) -> Array:
+        return super().probabilities(outputs).mean(axis=-2)
 
-    def log_probabilities(self, outputs: Array) -> np.ndarray:
+    def log_probabilities(self, outputs: Array) -> Array:
         each = super().log_probabilities(outputs)
         top = each.max(axis=-2, keepdims=True)  # so that not all of exp are 0
-        return np.asarray(top[..., 0, :] + np.log(np.exp(each - top).mean(axis=-2)))
+        xp = array_module(each)  # of the host
+        return top[..., 0, :] + xp.log(xp.exp(each - top).mean(axis=-2))
 
 
 class WideSequenceModel(SequenceModel):
