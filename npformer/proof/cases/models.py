@@ -8,7 +8,13 @@ import numpy as np
 
 from npformer.layers import POOLINGS
 from npformer.mixers import MIXERS
-from npformer.models import Encoder, EncoderBlock, InputEmbedding, SequenceModel
+from npformer.models import (
+    Encoder,
+    EncoderBlock,
+    InputEmbedding,
+    SequenceModel,
+    WideSequenceModel,
+)
 from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, small, twice
 from npformer.proof.gradcheck import gradcheck
 from npformer.text_encoder import TextEncoder
@@ -140,11 +146,12 @@ def _classifiers() -> Iterator[Case]:
 
 
 def _wide() -> Iterator[Case]:
-    covers = ("WideSequenceModel", "SequenceModel", "SequenceClassifier")
-    made = WideSequenceClassifier(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
-    case = layer("words and pairs, padding mask", made, IDS, mask=MASK, covers=covers, **MODEL)
-    made.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
-    yield case
+    covers = ("SequenceModel", "SequenceClassifier")
+    for kind in (WideSequenceModel, WideSequenceClassifier):
+        made = kind(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
+        case = layer("words and pairs, padding mask", made, IDS, mask=MASK, covers=covers, **MODEL)
+        made.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
+        yield case
 
 
 def _text_encoders() -> Iterator[Case]:
