@@ -13,6 +13,7 @@ from npformer.core import (
     checks,
     initializers,
 )
+from npformer.functional.embedding import check_ids
 
 SCALE = 20.0
 """Weights of a sequence have this norm: a step of Adam moves y as far as it moves what a network
@@ -79,6 +80,7 @@ class Wide(Layer):
         What occurs several times has its weight in equal parts; what is not known has 0.
         """
         xp = array_module(x)
+        check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
         x = x.astype("int64")
         kept = xp.ones(x.shape, dtype=bool) if mask is None else mask
         pairs, found = self._pairs_of(x, kept)
@@ -87,11 +89,17 @@ class Wide(Layer):
         size = self.weight.shape[0] + 1  # one more, so that what is not kept is counted by itself
         rows = xp.arange(len(x))[:, None] * size
         keys = rows + xp.where(kept, ids, size - 1)
-        _, place, counts = xp.unique(keys.reshape(-1), return_inverse=True, return_counts=True)
-        n = counts[place.reshape(-1)].reshape(ids.shape).astype(self.weight.dtype)
+        n = self._counts(keys.reshape(-1)).reshape(ids.shape).astype(self.weight.dtype)
         v = xp.where(kept, self.idf.value[ids] * (1.0 + xp.log(n)) / n, 0.0)  # n of them, for each
         norm = xp.sqrt((n * v * v).sum(axis=1, keepdims=True))
         return ids, SCALE * v / xp.where(norm > 0.0, norm, 1.0)
+
+    def _counts(self, keys: Array) -> Array:
+        """Return how often each key occurs. `unique` would wait for a GPU to count them."""
+        xp = array_module(keys)
+        ordered = xp.sort(keys)
+        before = xp.searchsorted(ordered, keys, side="left")
+        return xp.searchsorted(ordered, keys, side="right") - before
 
     def _pairs_of(self, x: Array, kept: Array) -> tuple[Array, Array]:
         """Return the rows that neighbours have in the table, and whether they have one."""
