@@ -32,14 +32,14 @@ BUDGET: dict[str, int] = {
     "generation": 215,
     "inspection": 481,
     "interop": 1749,
-    "layers": 559,
+    "layers": 564,
     "losses": 177,
     "mixers": 924,
     "models": 903,
     "museum": 787,
     "optim": 461,
     "pipelines": 1425,
-    "proof": 1295,
+    "proof": 1296,
     "reporting": 942,
     "sklearn": 630,
     "storage": 678,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_626
+IN_ALL = 26_632
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
