@@ -1,4 +1,4 @@
-"""Texts without tuning: `TextClassifier` as it is, against a bag of words and the largest class."""
+"""Texts without tuning: `TextClassifier` as it is, against counting words and pairs of words."""
 
 import argparse
 import json
@@ -10,14 +10,16 @@ import numpy as np
 
 from benchmarks.results_files import RESULTS, write
 from npformer.data.tables import read_table
-from npformer.pipelines import TextClassifier, baselines
+from npformer.pipelines import TextClassifier
 from npformer.pipelines.class_names import ClassNames
+from npformer.pipelines.scores import calibration_error, scores_of
 from npformer.pipelines.split import stratified
 
 FILE = RESULTS / "texts.json"
 SHARE = 0.2
-TF_IDF, MAJORITY = "TF-IDF + logistic", "majority"
-BASELINES = {MAJORITY: baselines.majority, TF_IDF: baselines.tf_idf}
+MAJORITY, LOGISTIC, SVC = "majority", "TF-IDF + logistic", "TF-IDF + linear SVC"
+USUAL, ALONE = "TextClassifier", "encoder alone"
+NAMES = MAJORITY, LOGISTIC, SVC, ALONE, USUAL
 
 
 def run(words):
@@ -26,26 +28,29 @@ def run(words):
     parser.add_argument("files", nargs="*", metavar="FILE", help="a table: CSV, TSV, JSON lines")
     parser.add_argument("--text", default="text", metavar="COLUMN")
     parser.add_argument("--label", default="label", metavar="COLUMN")
-    parser.add_argument("--mixer", nargs="+", default=["attention"], metavar="NAME")
-    parser.add_argument("--splits", type=int, default=5, metavar="N")
-    parser.add_argument("--members", type=int, metavar="N", help="models averaged, if not as usual")
+    parser.add_argument("--splits", type=int, default=10, metavar="N")
+    parser.add_argument("--alone", type=int, default=1, metavar="N", help=f"splits of '{ALONE}'")
     chosen = parser.parse_args(words)
-    names = {mixer: name_of(mixer, chosen.members) for mixer in chosen.mixer}
     for file in chosen.files:
         texts, labels = different(file, chosen.text, chosen.label)
-        before = measured().get(name_of_set(file), {})
-        found = before | {"texts": len(texts), "classes": len(set(labels))}
+        found = {"texts": len(texts), "classes": len(set(labels))}
         found["words"] = int(np.median([len(text.split()) for text in texts]))
-        found["runs"] = dict(before.get("runs", {}))
-        for name in (*BASELINES, *names.values()):
-            found["runs"][name] = []
+        found["runs"] = {name: [] for name in NAMES}
+        answers = {name: [] for name in NAMES}
         for seed in range(chosen.splits):
             split = parts(texts, labels, seed)
-            for name, baseline in BASELINES.items():
-                found["runs"][name].append(baseline_scores(baseline, *split))
-            for mixer, name in names.items():
-                found["runs"][name].append(scores(mixer, chosen.members, seed, *split))
+            for name in NAMES:
+                if name == ALONE and seed >= chosen.alone:
+                    continue
+                figures, answer = scores(name, seed, *split)
+                found["runs"][name].append(figures)
+                answers[name].append(answer)
             print(f"\n{name_of_set(file)}, split {seed}", flush=True)
+            found["calibration"] = {
+                name: round(calibration_error(*np.concatenate(several, axis=1)), 4)
+                for name, several in answers.items()
+                if several and name != SVC
+            }
             save(measured() | {name_of_set(file): found})
     if not chosen.files:
         save(measured())
@@ -70,11 +75,6 @@ def name_of_set(file):
     return Path(file).name.partition(".")[0]
 
 
-def name_of(mixer, members):
-    """Return what a column is called."""
-    return mixer if members is None else f"{mixer}, {members} members"
-
-
 def different(file, text, label):
     """Return the texts and labels of a table without empty texts, each text once."""
     rows = read_table(file)
@@ -94,69 +94,102 @@ def parts(texts, labels, seed):
     )
 
 
-def baseline_scores(baseline, names, train, test):
-    """Return what a baseline reaches."""
-    own = (train[1], test[1]) if baseline is baselines.majority else (train, test)
+def scores(name, seed, names, train, test):
+    """Return what one of `NAMES` reaches on one core, and (right, confidence) of its answers."""
     began = time.process_time()
-    return figures_of(baseline(names, *own), time.process_time() - began)
-
-
-def scores(mixer, members, seed, names, train, test):
-    """Train with everything as usual but the mixer, on one core; return what it reaches."""
-    own = {} if members is None else {"members": members}
-    classifier = TextClassifier({"mixer": mixer}, seed=seed, **own)
-    labels = [[names[i] for i in y] for _, y in (train, test)]
-    began = time.process_time()
-    classifier.fit(train[0], labels[0], workers=1, processes=False, progress=False)
-    seconds = time.process_time() - began
-    return figures_of(classifier.evaluate(test[0], labels[1]), seconds)
-
-
-def figures_of(scores, seconds):
-    return {
-        "accuracy": round(scores.accuracy, 5),
-        "macro_f1": round(scores.macro_f1, 5),
-        "seconds": round(seconds, 1),
+    predict = prepared(name, seed, names, train)
+    trained = time.process_time()
+    probabilities = predict(test[0])
+    done = time.process_time()
+    found = scores_of(names, test[1], probabilities)
+    figures = {
+        "accuracy": round(found.accuracy, 5),
+        "macro_f1": round(found.macro_f1, 5),
+        "loss": None if name == SVC else round(found.loss, 4),
+        "seconds": round(trained - began, 1),
+        "seconds_to_predict": round(done - trained, 2),
     }
+    right = probabilities.argmax(axis=1) == test[1]
+    return figures, np.stack([right, probabilities.max(axis=1)])
+
+
+def prepared(name, seed, names, train):
+    """Train, and return a function of texts that returns probabilities (of the SVC: 0 or 1)."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    texts, y = train
+    if name == MAJORITY:
+        shares = np.bincount(y, minlength=len(names)) / len(y)
+        return lambda test: np.tile(shares, (len(test), 1))
+    if name in (USUAL, ALONE):
+        own = {} if name == USUAL else {"wide": False}
+        classifier = TextClassifier(seed=seed, **own)
+        settings = {} if name == USUAL else {"calibration": 0.0}
+        labels = [names[i] for i in y]
+        classifier.fit(texts, labels, workers=1, processes=False, progress=False, **settings)
+        return classifier.predict_probabilities
+    words = TfidfVectorizer(ngram_range=(1, 2))
+    x = words.fit_transform(texts)
+    if name == LOGISTIC:
+        model = LogisticRegression(C=10, max_iter=1000).fit(x, y)
+        return lambda test: model.predict_proba(words.transform(test))
+    model = LinearSVC().fit(x, y)
+    return lambda test: np.eye(len(names))[model.predict(words.transform(test))]
 
 
 # What the figures say -----------------------------------------------------------------------------
 
 HOW = (
     "Accuracy in % (macro F1 behind it): mean and standard deviation of seeded, stratified splits "
-    f"with {100 * SHARE:.0f} % to test, each text once. `TextClassifier` has no setting but the "
-    "mixer; the validation part, if it takes one, is from the training part. The bag of words is "
-    "scikit-learn's `TfidfVectorizer()` and `LogisticRegression(C=10)`. Seconds are those of one "
-    "core for `fit`, all members of the ensemble together, with attention."
+    f"with {100 * SHARE:.0f} % to test, each text once. `TextClassifier` has no setting. Counting "
+    "is scikit-learn's `TfidfVectorizer(ngram_range=(1, 2))` with `LogisticRegression(C=10)` or "
+    f"`LinearSVC()`. The {ALONE} is `TextClassifier(wide=False)` without a temperature, on the "
+    "first splits. Losses are in nats. The calibration error is that of ten bins of equal count, "
+    "the predictions of all splits pooled. Seconds are those of one core."
 )
 
 
-def columns(figures):
-    """Return all that was measured, baselines first."""
-    found = dict.fromkeys(BASELINES)
-    for of_set in figures.values():
-        found |= dict.fromkeys(of_set["runs"])
-    return list(found)
-
-
 def values(of_set, name, what="accuracy"):
-    return np.array([run[what] for run in of_set["runs"].get(name, [])])
+    return np.array([run[what] for run in of_set["runs"].get(name, [])], dtype="float64")
 
 
 def table(figures):
-    """Return a row for each set of texts."""
-    names = columns(figures)
+    """Return a table of accuracies, and one of losses, calibration errors and seconds."""
     lines = [
-        f"| set | texts | classes | words in a text | {' | '.join(names)} | seconds |",
-        f"|---|{'---:|' * (len(names) + 4)}",
+        f"| set | texts | classes | words in a text | {' | '.join(NAMES)} | splits |",
+        f"|---|{'---:|' * (len(NAMES) + 4)}",
     ]
     for key, of_set in figures.items():
         about = [key, f"{of_set['texts']:,}", of_set["classes"], of_set["words"]]
-        found = [cell(of_set, name) for name in names]
-        seconds = values(of_set, "attention", "seconds")
-        last = f"{seconds.mean():.0f}" if len(seconds) else ""
-        lines.append(f"| {' | '.join(map(str, (*about, *found, last)))} |")
+        found = [cell(of_set, name) for name in NAMES]
+        lines.append(row(*about, *found, len(values(of_set, USUAL))))
+    heard = MAJORITY, LOGISTIC, ALONE, USUAL
+    lines += [
+        "",
+        f"| set | {' | '.join(f'loss, {name}' for name in heard)} | "
+        f"{' | '.join(f'calibration error, {name}' for name in heard[1:])} | "
+        "seconds to train, of the encoder alone | seconds to predict, of the encoder alone |",
+        f"|---|{'---:|' * (2 * len(heard) + 1)}",
+    ]
+    for key, of_set in figures.items():
+        losses = [f"{values(of_set, name, 'loss').mean():.3f}" for name in heard]
+        errors = [f"{of_set['calibration'][name]:.3f}" for name in heard[1:]]
+        lines.append(row(key, *losses, *errors, *times(of_set)))
     return "\n".join(lines)
+
+
+def row(*cells):
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def times(of_set):
+    """Return seconds of training and of predicting, and of the encoder alone in the same splits."""
+    for what in ("seconds", "seconds_to_predict"):
+        alone = values(of_set, ALONE, what)
+        ours = values(of_set, USUAL, what)[: len(alone)]
+        yield f"{ours.mean():.1f}, {ours.mean() / alone.mean():.2f} times"
 
 
 def cell(of_set, name):
@@ -168,20 +201,13 @@ def cell(of_set, name):
 
 
 def verdicts(figures):
-    """Return a line for each set: who is better than the bag of words, split by split."""
+    """Return a line for each set: by how much the better way to count is worse, split by split."""
     lines = []
     for key, of_set in figures.items():
-        told = []
-        for name in of_set["runs"]:
-            if name in BASELINES or len(values(of_set, name)) == 0:
-                continue
-            ours, theirs = values(of_set, name), values(of_set, TF_IDF)
-            n = min(len(ours), len(theirs))  # a run may have been ended in between
-            gain = 100 * (ours[:n] - theirs[:n])
-            better = (gain > 0).sum()
-            told.append(f"{name} {gain.mean():+.1f} ± {gain.std():.1f} ({better} of {len(gain)})")
+        better = max((LOGISTIC, SVC), key=lambda name: values(of_set, name).mean())
+        gain = 100 * (values(of_set, USUAL) - values(of_set, better))
         lines.append(
-            f"- {key}: points above the bag of words (splits in which it is better): "
-            f"{'; '.join(told)}."
+            f"- {key}: `TextClassifier` is {gain.mean():+.1f} ± {gain.std():.1f} points from "
+            f"{better}, the better one, and better in {(gain > 0).sum()} of {len(gain)} splits."
         )
     return lines

@@ -26,33 +26,33 @@ BUDGET: dict[str, int] = {
     "core": 1638,
     "data": 1106,
     "distributed": 336,
-    "engine": 3179,
+    "engine": 3181,
     "exercises": 3354,
-    "functional": 1032,
+    "functional": 1049,
     "generation": 211,
     "inspection": 481,
     "interop": 1749,
-    "layers": 510,
+    "layers": 564,
     "losses": 177,
     "mixers": 924,
-    "models": 864,
+    "models": 903,
     "museum": 787,
     "optim": 461,
-    "pipelines": 1348,
-    "proof": 1346,
-    "reporting": 911,
+    "pipelines": 1427,
+    "proof": 1362,
+    "reporting": 975,
     "sklearn": 630,
     "storage": 678,
-    "text": 490,
+    "text": 515,
     "text_encoder": 59,
-    "tools": 2746,
-    "trainable": 684,
+    "tools": 2749,
+    "trainable": 693,
     "training": 1140,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 26_927
+IN_ALL = 27_235
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -18,6 +18,7 @@ from npformer.models import (
     NextToken,
     SequenceModel,
     Transformer,
+    WideSequenceModel,
     post_norm,
     post_norm_backward,
     pre_norm,
@@ -183,7 +184,9 @@ TABLE.add_container(
     *("tokens", "token_dropout", "positions", "types", "norm", "projection", "dropout"),
     tokens=FirstChild(),
 )
-TABLE.add_container(SequenceModel, "embed", "encoder", "pool", "classify", embed=FirstChild())
+OF_SEQUENCES = "embed", "encoder", "pool", "classify"
+TABLE.add_container(SequenceModel, *OF_SEQUENCES, embed=FirstChild())
+TABLE.add_container(WideSequenceModel, *OF_SEQUENCES, "wide", embed=FirstChild())
 TABLE.add_container(NextToken, "embed", "encoder", "output", embed=FirstChild())
 TABLE.add_container(
     Transformer,

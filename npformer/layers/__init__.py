@@ -24,6 +24,7 @@ from npformer.layers.pooling import (
 )
 from npformer.layers.sequential import Sequential
 from npformer.layers.time_distributed import TimeDistributed
+from npformer.layers.wide import Wide
 
 __all__ = [
     "ACTIVATIONS",
@@ -54,4 +55,5 @@ __all__ = [
     "TimeDistributed",
     "TokenDropout",
     "TokenTypes",
+    "Wide",
 ]

@@ -15,6 +15,7 @@ from npformer.models.next_token import NextToken
 from npformer.models.sequence_model import SequenceModel
 from npformer.models.step import accumulate
 from npformer.models.transformer import Transformer
+from npformer.models.wide_sequence_model import MeanOfAnswers, WideSequenceModel
 
 __all__ = [
     "POSITIONS",
@@ -24,9 +25,11 @@ __all__ = [
     "EncoderBlock",
     "EncoderConfig",
     "InputEmbedding",
+    "MeanOfAnswers",
     "NextToken",
     "SequenceModel",
     "Transformer",
+    "WideSequenceModel",
     "accumulate",
     "post_norm",
     "post_norm_backward",

@@ -13,6 +13,7 @@ import numpy as np
 from npformer.core import checks
 from npformer.distributed import as_communicator
 from npformer.models import EncoderConfig
+from npformer.pipelines.calibration import calibrate
 from npformer.pipelines.class_names import ClassNames, check_as_many
 from npformer.pipelines.raw_model import RawModel, check_training
 from npformer.pipelines.raw_report import settings_of_report
@@ -81,6 +82,10 @@ class RawClassifier(RawModel):
     def usual_members(self, n_samples: int) -> int:
         """Return how many models are trained on so many samples, if nothing is said."""
 
+    def usual_calibration(self, n_samples: int) -> float:
+        """Return which share of so many samples is set aside to fit the temperature on."""
+        return 0.0
+
     @abstractmethod
     def token_names(self) -> list[str] | None:
         """Return what token ids are called, if the models take ids."""
@@ -91,6 +96,7 @@ class RawClassifier(RawModel):
         labels: Any,
         *,
         validation: float | tuple[Any, Any] | None = None,
+        calibration: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         **training: Any,
     ) -> Self:
@@ -106,6 +112,10 @@ class RawClassifier(RawModel):
             same of each class, by the seed; or samples of their own. Nothing is learned from them,
             not even a vocabulary. None: all samples are trained on, and the weights of the last
             epoch are kept, at which the learning rate has fallen to 0.
+        calibration : float, optional
+            The share of the samples that is set aside, for each member another one, to fit the
+            temperature of its probabilities on. 0: none. None: 0.1 for texts, if there are enough.
+            With a `validation`, the temperature is fitted on that instead.
         checkpoint : str or path, optional
             As in `npformer.fit`; each member of an ensemble has a folder in it.
         **training
@@ -140,17 +150,23 @@ class RawClassifier(RawModel):
         self._names, self.models, self.histories = names, [], []
         data = self._data(listed, y)
         validation_data = None if held_out is None else self._data(*held_out)
-        settings = filled({**self.usual_training(len(y)), **training}, len(y))
+        given = {**self.usual_training(len(y)), **training}
         if held_out is None:
-            settings.pop("patience", None)
-        self.settings = settings
+            given.pop("patience", None)
+        share = self.usual_calibration(len(y)) if calibration is None else calibration
         members = self.members or self.usual_members(len(y))
         for member in range(members):
             model = self.build(len(names), self.seed + member)
             folder = [f"member-{member + 1}"] if members > 1 else []
             place = None if checkpoint is None else Path(checkpoint, *folder)
-            seeded = {"seed": self.seed + member, **settings}
-            history = self.train(model, data, validation_data, place, **seeded)
+            own, for_temperature, options = data, validation_data, given
+            if share and validation_data is None:
+                own, for_temperature, options = self._apart(data, share, self.seed + member, given)
+            self.settings = filled(options, len(own[1]))
+            seeded = {"seed": self.seed + member, **self.settings}
+            history = self.train(model, own, validation_data, place, **seeded)
+            if share and for_temperature is not None:
+                calibrate(model, for_temperature)
             if history.stopped in ("interrupted", "terminated"):
                 break
         return self
@@ -162,6 +178,17 @@ class RawClassifier(RawModel):
     def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
         x, mask = self.arrays(samples)
         return x, y, mask
+
+    def _apart(
+        self, data: Data, share: float, seed: int, given: Mapping[str, Any]
+    ) -> tuple[Data, Data, dict[str, Any]]:
+        """Return the samples to train on, those held out, and the settings for the former."""
+        x, y, mask = data
+        rows, rest = stratified(y, share, seed)
+        options = dict(given)
+        if options.get("sample_weight") is not None:
+            options["sample_weight"] = np.asarray(options["sample_weight"])[rows]
+        return (x[rows], y[rows], mask[rows]), (x[rest], y[rest], mask[rest]), options
 
     def take(self, models: list[Any], names: ClassNames | None = None) -> None:
         """Take over trained models and the classes that they tell apart."""

@@ -6,6 +6,12 @@ from typing import Any
 from npformer.pipelines.class_names import ClassNames
 from npformer.pipelines.scores import Scores
 
+CALIBRATION = (
+    "The loss, in nats, is low if right answers have high probabilities. That of the majority "
+    "class is the base rate: what the frequencies of the classes alone reach. The calibration "
+    "error says how far the probability of an answer is from how often such answers are right."
+)
+
 Table = list[list[str]]
 """Rows of cells; the first is the heading."""
 
@@ -26,10 +32,11 @@ def settings_of_report(
 
 def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | Table]:
     """Return a sentence, a table of the model and the baselines, and one of the classes."""
-    compared: Table = [["", "accuracy", "macro F1"]]
+    compared: Table = [["", "accuracy", "macro F1", "loss", "calibration error"]]
     for name, each in {"this model": scores, **beside}.items():
         if each is not None:
-            compared.append([name, f"{each.accuracy:.4f}", f"{each.macro_f1:.4f}"])
+            figures = each.accuracy, each.macro_f1, each.loss, each.calibration_error
+            compared.append([name, *(f"{figure:.4f}" for figure in figures)])
     classes: Table = [["class", "labels", "precision", "recall", "F1"]]
     of_class = zip(
         scores.classes,
@@ -41,4 +48,4 @@ def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | 
     )
     for name, n, *shares in of_class:
         classes.append([str(name), f"{n:,}", *(f"{share:.4f}" for share in shares)])
-    return [f"Measured on {scores.n:,} samples.", compared, classes]
+    return [f"Measured on {scores.n:,} samples.", compared, CALIBRATION, classes]

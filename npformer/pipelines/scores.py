@@ -24,12 +24,16 @@ class Scores:
     worst : list of (int, float)
         The samples that were predicted wrongly with the least probability for their own class, and
         that probability.
+    calibration_error : float
+        How far the probability of an answer is from the share of right ones, on average: see
+        `npformer.pipelines.calibration`.
     """
 
     classes: Sequence[Any]
     confusion: np.ndarray
     loss: float
     worst: list[tuple[int, float]]
+    calibration_error: float
 
     @property
     def n(self) -> int:
@@ -70,6 +74,7 @@ class Scores:
             "accuracy": self.accuracy,
             "macro_f1": self.macro_f1,
             "loss": self.loss,
+            "calibration_error": self.calibration_error,
             "classes": [str(name) for name in self.classes],
             "precision": self.precision.tolist(),
             "recall": self.recall.tolist(),
@@ -120,8 +125,23 @@ def scores_of(
     worst = wrong[np.argsort(own[wrong], kind="stable")][:n_worst]
     loss = float(-np.log(np.maximum(own, np.finfo("float32").tiny)).mean())
     return Scores(
-        classes, confusion_of(y, predicted, len(classes)), loss, [(int(i), own[i]) for i in worst]
+        classes,
+        confusion_of(y, predicted, len(classes)),
+        loss,
+        [(int(i), own[i]) for i in worst],
+        calibration_error(predicted == y, probabilities.max(axis=1)),
     )
+
+
+def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 10) -> float:
+    """Return how far the confidence is from the share of right answers.
+
+    Answers are sorted by confidence into bins of equal count; of each, the difference of the mean
+    confidence and the share of right answers counts as much as the bin has answers.
+    """
+    bins = np.array_split(np.argsort(confidence, kind="stable"), n_bins)
+    each = [abs(float((confidence[rows] - right[rows]).sum())) for rows in bins]
+    return sum(each) / max(len(right), 1)
 
 
 def confusion_of(y: np.ndarray, predicted: np.ndarray, n_classes: int) -> np.ndarray:

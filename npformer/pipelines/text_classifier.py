@@ -15,9 +15,16 @@ from npformer.models import EncoderConfig
 from npformer.pipelines import text_defaults
 from npformer.pipelines.fitting_mixers import usual_pooling, usual_positions
 from npformer.pipelines.raw_classifier import RawClassifier
-from npformer.text import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
+from npformer.text import (
+    TOKENIZERS,
+    Tokenizer,
+    WordTokenizer,
+    frequent_pairs,
+    tokenizer_of,
+    train_tokenizer,
+)
 from npformer.text.tokenizer import checked_texts
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import SequenceClassifier, WideSequenceClassifier
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
@@ -50,6 +57,9 @@ class TextClassifier(RawClassifier):
         Most tokens of a text that are read. None: 256.
     pooling : str, optional
         As in `SequenceClassifier`. None: "mean"; "first" after an odd number of Fourier layers.
+    wide : bool
+        Whether a linear map of tokens and pairs of neighbours is trained beside the encoder, see
+        `npformer.layers.Wide`. Pretrained weights have none.
     members : int, optional
         How many models are trained, with different seeds; their probabilities are averaged. None:
         2 for few texts, else 1.
@@ -77,6 +87,7 @@ class TextClassifier(RawClassifier):
         ngrams: int | None = None,
         max_len: int | None = None,
         pooling: str | None = None,
+        wide: bool = True,
         members: int | None = None,
         seed: int = 0,
         dtype: str = "float32",
@@ -119,6 +130,9 @@ class TextClassifier(RawClassifier):
                 f"freeze is {freeze!r}; expected a list of patterns, such as ['embed.*']"
             )
         self.freeze = tuple(freeze)
+        checks.flag("wide", wide)
+        self.wide = wide
+        self._pairs: tuple[np.ndarray, np.ndarray] | None = None
         self.pretrained: PretrainedEncoder | None = None
         if pretrained is not None:
             if config is not None or tokenizer != "word" or self.vocabulary or max_len is not None:
@@ -158,6 +172,12 @@ class TextClassifier(RawClassifier):
             settings = {**usual, **self.vocabulary}
             self.tokenizer = train_tokenizer(self._given, samples, **settings)
         self._learned = True
+        if self.wide and self.pretrained is None:
+            tokenizer = self.of_tokenizer
+            parts = tokenizer.parts() if isinstance(tokenizer, WordTokenizer) else ()
+            self._pairs = frequent_pairs(
+                (tokenizer.ids(text) for text in samples), tokenizer.vocab_size, single=parts
+            )
 
     @property
     def of_tokenizer(self) -> Tokenizer:
@@ -218,7 +238,11 @@ class TextClassifier(RawClassifier):
             config = EncoderConfig(**{**usual, **given})
             if "positions" not in given:
                 config = replace(config, positions=usual_positions(config))
-        model = SequenceClassifier(
+        kind: type[SequenceClassifier] = SequenceClassifier
+        of_pairs: dict[str, Any] = {}
+        if self._pairs is not None:
+            kind, of_pairs = WideSequenceClassifier, {"n_pairs": len(self._pairs[0])}
+        model = kind(
             config,
             n_classes,
             vocab_size=tokenizer.vocab_size,
@@ -227,7 +251,10 @@ class TextClassifier(RawClassifier):
             expects_mask=True,
             seed=seed,
             dtype=self.dtype,
+            **of_pairs,
         )
+        if isinstance(model, WideSequenceClassifier) and self._pairs is not None:
+            model.wide.learn(*self._pairs)
         return model.freeze(*self.freeze) if self.freeze else model
 
     def usual_training(self, n_samples: int) -> dict[str, Any]:
@@ -240,16 +267,24 @@ class TextClassifier(RawClassifier):
         """Return how many models are trained on so many texts."""
         return 1 if self.pretrained is not None else text_defaults.members(n_samples)
 
+    def usual_calibration(self, n_samples: int) -> float:
+        """Return which share of so many texts is held out to fit the temperature on."""
+        return text_defaults.calibration(n_samples)
+
     def token_names(self) -> list[str]:
         """Return the token of each id."""
         return self.of_tokenizer.tokens(range(self.of_tokenizer.vocab_size))
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer as plain values."""
-        return {"tokenizer": self.of_tokenizer.to_dict(), "max_len": self.max_len}
+        return {
+            "tokenizer": self.of_tokenizer.to_dict(),
+            "max_len": self.max_len,
+            "wide": self.wide,
+        }
 
     @classmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return a classifier without models from what `preparation` returned."""
         tokenizer = tokenizer_of(values["tokenizer"])
-        return cls(tokenizer=tokenizer, max_len=values["max_len"], **arguments)
+        return cls(tokenizer=tokenizer, max_len=values["max_len"], wide=values["wide"], **arguments)

@@ -46,6 +46,9 @@ FEW = 3000
 
 VERY_FEW = 400
 
+HELD_OUT = 0.1
+"""Of the texts, to fit the temperature on. The members of an ensemble hold out others."""
+
 PASSES = 25_000
 """How many texts a training sees at least, each as often as any other."""
 
@@ -59,6 +62,11 @@ def ngrams(texts: Sequence[str]) -> int:
 def members(n_texts: int) -> int:
     """Return how many models are trained, whose probabilities are averaged."""
     return 2 if n_texts < FEW else 1
+
+
+def calibration(n_texts: int) -> float:
+    """Return the share that is held out to fit the temperature on; few texts are all needed."""
+    return HELD_OUT if n_texts >= VERY_FEW else 0.0
 
 
 def epochs(n_texts: int) -> int:

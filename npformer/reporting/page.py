@@ -16,11 +16,13 @@ from npformer.reporting.tables import (
     opening_section,
     tensors_section,
 )
+from npformer.reporting.words import words_section
 from npformer.trainable import SequenceClassifier
 
 CONTENTS = {
     "models": "models",
     "mistakes": "mistakes",
+    "words": "words",
     "mixing": "mixing",
     "tensors": "tensors and gradients",
 }
@@ -51,12 +53,16 @@ def page(
         mixing_section(looked, chosen, called, left_out),
         tensors_section(looked, chosen),
     ]
+    words = words_section(looked, chosen, called)
+    if words is not None:
+        sections.insert(2, words)  # behind the mistakes
     if opening:
         sections.insert(0, opening_section(opening))
     if left_out:
         items = [e("li", words) for words in left_out]
         sections.append(e("section", e("h2", "Not shown"), e("ul", items), id="not-shown"))
-    links = ({"results": "results"} if opening else {}) | CONTENTS
+    links = {"results": "results"} if opening else {}
+    links |= CONTENTS if words is not None else {k: v for k, v in CONTENTS.items() if k != "words"}
     links |= {"not-shown": "not shown"} if left_out else {}
     return document(
         title,

@@ -2,6 +2,7 @@
 
 from npformer.text.library_tokenizer import LibraryTokenizer
 from npformer.text.marian_tokenizer import MarianTokenizer
+from npformer.text.pairs import frequent_pairs
 from npformer.text.read_tokenizer import read_tokenizer
 from npformer.text.spelling_tokenizer import SpellingTokenizer
 from npformer.text.tokenizer import WRITING, Tokenizer
@@ -21,6 +22,7 @@ __all__ = [
     "SpellingTokenizer",
     "Tokenizer",
     "WordTokenizer",
+    "frequent_pairs",
     "read_tokenizer",
     "tokenizer_of",
     "train_tokenizer",

@@ -100,6 +100,10 @@ class WordTokenizer(Tokenizer):
             ids += [id for id in parts if id is not None]
         return ids[:max_len]
 
+    def parts(self) -> list[int]:
+        """Return the ids of parts of words."""
+        return [id for id, word in enumerate(self.words) if len(word) > 1 and word[0] == "#"]
+
     def token(self, id: int) -> str:
         """Return the word of an id."""
         return self.words[id]

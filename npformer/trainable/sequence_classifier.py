@@ -12,7 +12,7 @@ from npformer.core.telling import tell_once
 from npformer.data.batch import Batch
 from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
-from npformer.models import SequenceModel
+from npformer.models import SequenceModel, WideSequenceModel
 from npformer.storage.models import MODELS
 from npformer.trainable.model import Model
 
@@ -142,6 +142,20 @@ class SequenceClassifier(Model, SequenceModel):
                 self.padding_id = int(ids[0])
 
 
+class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
+    """A `SequenceClassifier` of token ids, with a second answer from words and pairs of words.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+    n_classes : int
+    n_pairs : int
+        See `npformer.models.WideSequenceModel`.
+    **options
+        Of `SequenceClassifier`.
+    """
+
+
 @dataclass
 class Seen:
     """What a look at some samples has found."""
@@ -151,3 +165,4 @@ class Seen:
 
 
 MODELS["SequenceClassifier"] = SequenceClassifier
+MODELS["WideSequenceClassifier"] = WideSequenceClassifier

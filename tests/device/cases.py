@@ -222,6 +222,7 @@ LAYERS = [
     _layer("Positions", 6, 8, kind="learned", say="learned"),
     _layer("TokenTypes", 2, 8),
     _layer("TokenTypes", 2, 8, scale=True, types=TYPES, say="of several types"),
+    _layer("Wide", 7, 2, 3, x=IDS),
     _layer("PositionwiseFeedForward", 8, 12),
     _layer("PositionwiseFeedForward", 8, 12, activation="gelu", ffn="conv1d", say="conv1d"),
     _layer("CrossAttention", 8, 2, x=(X, MEMORY)),

@@ -308,6 +308,12 @@ def pair_slots() -> None:
         table=x("embedding", "ff", "table", any_dtype=True),
     )
     of_pair(
+        "bag",
+        ids=ids(given("bag", "ids"), "=="),
+        weights=x("bag", "==", "weights"),
+        table=x("bag", "ff", "table"),
+    )
+    of_pair(
         "mean_pooling",
         x=x("mean_pooling", "==f", any_dtype=True),
         mask=mask(given("mean_pooling", "mask")),
@@ -393,6 +399,9 @@ def layers() -> None:
         **drawn(vocab_size=count(7), d_model=count(4), scale=flag(True)),
     )
     layer(partial(L.Embedding, 7, 4, seed=0), ids(IDS, "*"))
+    sizes = {"vocab_size": count(7), "n_pairs": count(2), "n_outputs": count(3)}
+    call("layers.Wide", L.Wide, **sizes, dtype=dtype())
+    layer(partial(L.Wide, 7, 2, 3), ids(IDS, "*"))
     call(
         "layers.TokenTypes",
         L.TokenTypes,

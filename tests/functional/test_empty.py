@@ -42,6 +42,8 @@ EMPTY = [
     ("conv1d", [zeros(0, 5, 4), zeros(3, 4, 2), zeros(2)], {}),
     ("embedding", [ids(2, 0), zeros(4, 3)], {}),
     ("embedding", [ids(0, 3), zeros(4, 3)], {}),
+    ("bag", [ids(2, 0), zeros(2, 0), zeros(4, 3)], {}),
+    ("bag", [ids(0, 3), zeros(0, 3), zeros(4, 3)], {}),
     ("mean_pooling", [zeros(0, 3, 4)], {}),
     ("max_pooling", [zeros(0, 3, 4)], {}),
     ("softmax_cross_entropy", [zeros(0, 3), ids(0)], {}),

@@ -189,6 +189,9 @@ REFERENCES = {
     "linear_mixing": linear_mixing,
     "dropout": dropout,
     "embedding": lambda ids, table: torch.nn.functional.embedding(torch.tensor(ids), table),
+    "bag": lambda ids, weights, table: torch.nn.functional.embedding_bag(
+        torch.tensor(ids), table, per_sample_weights=weights, mode="sum"
+    ),
     "mean_pooling": mean_pooling,
     "token_dropout": token_dropout,
     "max_pooling": max_pooling,

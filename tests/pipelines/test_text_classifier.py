@@ -265,3 +265,39 @@ def test_a_file_without_its_history(classifier, tmp_path):
     nf.save(classifier, tmp_path / "model")
     with pytest.raises(NotTrainedError, match="there is no history"):
         nf.load(tmp_path / "model").history  # noqa: B018
+
+
+def test_words_and_pairs_give_a_second_answer(classifier, tmp_path):
+    from npformer.trainable import WideSequenceClassifier
+
+    assert isinstance(classifier.model, WideSequenceClassifier)
+    assert classifier.model.wide.n_pairs > 0
+    alone = small(wide=False).fit(*texts_and_labels(40), **QUICK)
+    assert not isinstance(alone.model, WideSequenceClassifier)
+    texts, labels = texts_and_labels(20)
+    classifier.report(texts, labels, tmp_path / "wide.html")
+    alone.report(texts, labels, tmp_path / "alone.html")
+    page = (tmp_path / "wide.html").read_text("utf-8")
+    assert "<h2>Words</h2>" in page
+    assert "calibration error" in page
+    assert 'href="#words"' in page
+    assert "words" not in (tmp_path / "alone.html").read_text("utf-8").partition("</nav>")[0]
+
+
+def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
+    from npformer.pipelines import raw_classifier
+
+    held_out = []
+    monkeypatch.setattr(raw_classifier, "calibrate", lambda _, data: held_out.append(len(data[1])))
+    training = QUICK | {"validation": None, "epochs": 1}
+    texts, labels = texts_and_labels(120)
+    small(members=2).fit(texts, labels, calibration=0.25, **training)
+    assert held_out == [30, 30]
+    weights = np.ones(120)
+    small().fit(texts, labels, calibration=0.1, sample_weight=weights, **training)
+    small().fit(texts, labels, calibration=0.1, **training | {"validation": 0.2})
+    assert held_out[2:] == [12, 24], "with a validation, that decides"
+    small().fit(texts, labels, calibration=0, **training)
+    small().fit(texts, labels, **training)
+    assert len(held_out) == 4, "few texts are all trained on"
+    assert text_defaults.calibration(400) == 0.1

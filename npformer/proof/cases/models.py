@@ -8,11 +8,17 @@ import numpy as np
 
 from npformer.layers import POOLINGS
 from npformer.mixers import MIXERS
-from npformer.models import Encoder, EncoderBlock, InputEmbedding, SequenceModel
+from npformer.models import (
+    Encoder,
+    EncoderBlock,
+    InputEmbedding,
+    SequenceModel,
+    WideSequenceModel,
+)
 from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, small, twice
 from npformer.proof.gradcheck import gradcheck
 from npformer.text_encoder import TextEncoder
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import SequenceClassifier, WideSequenceClassifier
 
 MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
 
@@ -32,6 +38,7 @@ def models() -> Iterator[Case]:
     yield from _encoders()
     yield from _embeddings()
     yield from _classifiers()
+    yield from _wide()
     yield from _text_encoders()
     yield from _losses()
 
@@ -136,6 +143,15 @@ def _classifiers() -> Iterator[Case]:
     yield classifier("ffn as convolutions", changes={"ffn": "conv1d"})
     mixed = {"mixer": ("fourier", "attention"), "activation": "gelu_tanh"}
     yield classifier("fourier and attention", IDS, mixed)
+
+
+def _wide() -> Iterator[Case]:
+    covers = ("SequenceModel", "SequenceClassifier")
+    for kind in (WideSequenceModel, WideSequenceClassifier):
+        made = kind(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
+        case = layer("words and pairs, padding mask", made, IDS, mask=MASK, covers=covers, **MODEL)
+        made.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
+        yield case
 
 
 def _text_encoders() -> Iterator[Case]:

@@ -45,12 +45,15 @@ def scores_of_baselines(
 def compared(scores: Scores, beside: dict[str, Scores | None]) -> str:
     """Return a table of a model's scores and those of the baselines, and what follows from it."""
     rows = {"this model": scores, **beside}
-    lines = [f"{'':<28}  accuracy  macro F1"]
+    lines = [f"{'':<28}  accuracy  macro F1    loss  calibration error"]
     for name, each in rows.items():
         if each is None:
             lines.append(f'{name:<28}  needs: python -m pip install "npformer[sklearn]"')
         else:
-            lines.append(f"{name:<28}  {each.accuracy:>8.4f}  {each.macro_f1:>8.4f}")
+            lines.append(
+                f"{name:<28}  {each.accuracy:>8.4f}  {each.macro_f1:>8.4f}  {each.loss:>6.4f}  "
+                f"{each.calibration_error:>17.4f}"
+            )
     majority, words = beside[baselines.MAJORITY], beside.get(baselines.TF_IDF)
     linear = beside.get(baselines.LINEAR)
     if majority is not None and scores.macro_f1 <= majority.macro_f1:
