@@ -37,6 +37,6 @@ def best_factor(z: np.ndarray, y: np.ndarray) -> float:
     loss = MeanOfAnswers()
 
     def loss_with(factor: float) -> float:
-        return loss.measure(factor * z, y).total
+        return float(loss.measure(factor * z, y).total)
 
     return min(FACTORS.tolist(), key=loss_with)
