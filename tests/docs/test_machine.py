@@ -78,6 +78,11 @@ def test_a_chapter_leads_to_the_next_one(one, other):
     assert found == [other]
 
 
+def test_the_first_page_lists_the_chapters_in_their_order():
+    page = (DOCS / "what_is_a_transformer.md").read_text("utf-8").split("## Where to go on")[1]
+    assert re.findall(r"\]\(chapters/(\w+)\.md\)", page) == ORDER
+
+
 @pytest.mark.parametrize("chapter", THERE)
 def test_a_chapter_needs_only_chapters_before_it(chapter):
     needs = re.findall(r"(?:You need|hapter\suses) .*?\n\n", text_of(chapter), re.DOTALL)
