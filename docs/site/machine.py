@@ -13,7 +13,7 @@ from typing import NamedTuple
 DOCS = Path(__file__).resolve().parents[1]
 FILE = DOCS / "pictures" / "machine.svg"
 
-WIDTH, HEIGHT = 360, 668
+WIDTH, HEIGHT = 360, 743
 
 
 class Box(NamedTuple):
@@ -32,53 +32,67 @@ BOXES = [
     # from the sentence to the loss
     Box("embedding", "row", "Embedding and positions", 22, 30, 200),
     Box("block", "frame", "Block: residual connections", 10, 76, 224),
-    Box("attention", "mix", "Attention", 20, 114, 204),
-    Box("linear", "mix", "Linear map: query, key, value", 20, 144, 204),
-    Box("softmax", "mix", "Softmax: who looks at whom", 20, 174, 204),
-    Box("synthesizers", "instead", "Synthesizers", 20, 221, 99),
-    Box("fourier", "instead", "Fourier mixing", 125, 221, 99),
-    Box("dropout", "row", "Dropout", 10, 263, 109),
-    Box("layer_norm", "row", "Layer norm", 125, 263, 109),
-    Box("linear", "row", "Linear", 18, 318, 58),
-    Box("activations", "row", "ReLU, GELU", 80, 318, 88),
-    Box("linear", "row", "Linear", 172, 318, 54),
-    Box("dropout", "row", "Dropout", 10, 358, 109),
-    Box("layer_norm", "row", "Layer norm", 125, 358, 109),
-    Box("pooling", "row", "Pooling: one row", 22, 406, 200),
-    Box("linear", "row", "Linear map: logits", 22, 442, 200),
-    Box("softmax", "row", "Softmax: probabilities", 22, 478, 200),
-    Box("cross_entropy", "row", "Cross-entropy: the loss", 22, 514, 200),
+    Box("attention", "frame", "Attention", 20, 120, 204),
+    Box("linear", "mix", "Linear: query, key, value", 20, 152, 204),
+    Box("attention", "mix", "Scores, in each head", 20, 188, 136),
+    Box("softmax", "mix", "Softmax", 166, 188, 58),
+    Box("attention", "mix", "Mixture of values", 20, 224, 116),
+    Box("linear", "mix", "Linear", 146, 224, 78),
+    Box("synthesizers", "instead", "Synthesizers", 20, 271, 99),
+    Box("fourier", "instead", "Fourier mixing", 125, 271, 99),
+    Box("dropout", "row", "Dropout", 10, 321, 82),
+    Box("layer_norm", "row", "Layer norm", 140, 321, 94),
+    Box("linear", "row", "Linear", 18, 382, 52),
+    Box("activations", "row", "ReLU, GELU", 80, 382, 84),
+    Box("linear", "row", "Linear", 174, 382, 52),
+    Box("dropout", "row", "Dropout", 10, 433, 82),
+    Box("layer_norm", "row", "Layer norm", 140, 433, 94),
+    Box("pooling", "row", "Pooling: one row", 22, 481, 200),
+    Box("linear", "row", "Linear: logits", 22, 517, 200),
+    Box("softmax", "row", "Softmax: probabilities", 22, 553, 200),
+    Box("cross_entropy", "row", "Cross-entropy: the loss", 22, 589, 200),
     # from the loss back to the weights
-    Box("initialization", "train", "How weights\nbegin", 260, 30, 100, 42),
-    Box("training", "train", "How training\ngoes", 260, 130, 100, 42),
-    Box("adam", "train", "Adam:\na small step", 260, 226, 100, 42),
-    Box("finite_differences", "train", "Check: finite\ndifferences", 260, 322, 100, 42),
-    Box("chain_rule", "train", "Chain rule:\ngoing back", 260, 418, 100, 42),
+    Box("training", "train", "How training\ngoes", 260, 30, 100, 42),
+    Box("adam", "train", "Adam:\na small step", 260, 130, 100, 42),
+    Box("chain_rule", "train", "Chain rule:\ngoing back", 260, 230, 100, 42),
+    Box("finite_differences", "train", "Finite\ndifferences", 260, 298, 100, 42),
+    Box("initialization", "train", "How weights\nbegin", 260, 428, 100, 42),
     # what models that write have besides
-    Box("cross_attention", "write", "Mask, cross-attention", 0, 572, 177),
-    Box("decoder", "write", "Decoder", 183, 572, 177),
-    Box("language_models", "write", "Language models", 0, 604, 177),
-    Box("caches", "write", "State: token by token", 183, 604, 177),
-    Box("causal_fourier", "write", "Fourier transforms that do not look ahead", 0, 636, 360),
+    Box("cross_attention", "write", "Mask, cross-attention", 0, 647, 177),
+    Box("decoder", "write", "Decoder", 183, 647, 177),
+    Box("language_models", "write", "Language models", 0, 679, 177),
+    Box("caches", "write", "State: token by token", 183, 679, 177),
+    Box("causal_fourier", "write", "Fourier transforms that do not look ahead", 0, 711, 360),
 ]
 
-FRAMES = [(0, 68, 244, 324), (10, 108, 224, 147), (10, 297, 224, 53)]
+FRAMES = [(0, 68, 244, 399), (10, 114, 224, 189), (10, 362, 224, 53)]
 """What holds several boxes, as x, y, width, height: the block, its mixer, its network."""
 
 TEXTS = [
     (122, 14, "the food was not good"),
-    (122, 215, "or, in place of attention"),
-    (122, 312, "feed-forward network"),
-    (310, 20, "training"),
-    (180, 562, "models that write"),
+    (122, 265, "or, in place of attention"),
+    (122, 376, "feed-forward network"),
+    (336, 22, "again"),
+    (310, 292, "checked by"),
+    (310, 422, "before training"),
+    (180, 637, "models that write"),
 ]
 
 ARROWS = [
-    *("M122 19V28", "M122 56V66", "M122 392V404", "M122 432V440", "M122 468V476", "M122 504V512"),
-    "M222 527H310V462",  # the loss, going back
-    *("M310 418V366", "M310 322V270", "M310 226V174"),
-    "M260 151H246",  # new weights, and all of it again
-    "M260 51H224",
+    *("M122 19V28", "M122 56V66", "M122 102V112"),
+    *("M88 178V186", "M156 201H164", "M195 214V219H78V222", "M136 237H144"),
+    *("M51 303V319", "M92 334H113", "M129 334H138", "M187 347V360"),
+    "M122 107H239V312H122V325",  # the residual connection around the mixer
+    *("M70 395H78", "M164 395H172", "M51 415V431", "M92 446H113", "M129 446H138"),
+    "M187 354H239V424H122V437",  # and around the network
+    *("M122 467V479", "M122 507V515", "M122 543V551", "M122 579V587"),
+]
+PLUSES = [(122, 334), (122, 446)]
+BACK = [
+    "M222 602H252V43H224",  # from the loss to the embedding, past every box
+    *("M252 566H224", "M252 530H224", "M252 494H224", "M252 395H246", "M252 200H246"),
+    *("M252 251H258", "M310 230V174", "M310 130V74"),
+    "M310 30V10H192",  # new weights, and the next examples
 ]
 
 KINDS = {"row": "#009e73", "mix": "#0072b2", "instead": "#0072b2", "train": "#d55e00"}
@@ -101,7 +115,11 @@ def whole(link: Callable[[str], str | None] = lambda chapter: None, style: str =
         '<defs><marker id="head" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" '
         'markerHeight="6" orient="auto"><path class="head" d="M0 0L6 3L0 6z"/></marker></defs>'
     )
-    arrows = [f'<path class="arrow" marker-end="url(#head)" d="{way}"/>' for way in ARROWS]
+    arrow = '<path class="arrow" marker-end="url(#head)" '
+    arrows = [f'{arrow}d="{way}"/>' for way in ARROWS]
+    arrows += [f'{arrow}stroke-dasharray="3 3" d="{way}"/>' for way in BACK]
+    ring = '<path class="holds" d="M{} {}m-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0m3 0h8m-4 -4v8"/>'
+    arrows += [ring.format(*where) for where in PLUSES]
     styled = f"<style>{style}</style>" if style else ""
     inside = [styled + head, *_frames(), *arrows, *texts, *boxes]
     size = f'width="{WIDTH}" height="{HEIGHT}" ' if style else ""  # by itself it needs one
