@@ -155,7 +155,8 @@ def _near(one: str, other: str) -> bool:
     a, b = float(one), float(other)
     if "e" in one and "e" in other and max(abs(a), abs(b)) < NOTHING:
         return True
-    return abs(a - b) <= 1.01 * max(_last(one), _last(other))
+    # The smaller one: a number with fewer digits is printed in another way, not rounded.
+    return abs(a - b) <= 1.01 * min(_last(one), _last(other))
 
 
 def _last(number: str) -> float:

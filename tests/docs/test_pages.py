@@ -43,6 +43,7 @@ def test_an_error_names_the_line_of_the_page():
     [
         ("[0.1250 1.]", "[0.1251 1.]", True),
         ("[0.1250 1.]", "[0.1252 1.]", False),
+        ("[0.6931]", "[0.69314718]", False),  # other print options
         ("-0.00 x", " 0.00 x", True),
         ("1.00e-06", "1.01e-06", True),
         ("1.00e-06", "1.00e-07", False),
