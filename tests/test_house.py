@@ -27,7 +27,7 @@ BUDGET: dict[str, int] = {
     "data": 1106,
     "distributed": 336,
     "engine": 3181,
-    "exercises": 3354,
+    "exercises": 3413,
     "functional": 1049,
     "generation": 211,
     "inspection": 481,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 27_235
+IN_ALL = 27_294
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

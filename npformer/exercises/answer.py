@@ -64,6 +64,8 @@ class Answer:
         self.listening = True  # whether what the file prints and calls is kept
         self.patience = 100_000  # events that are looked at, to count calls
         self.calls: Counter[str] = Counter()  # of the file's functions, and of others by the file
+        self.state = "right"  # the verdict, if nothing is wrong
+        self.notes: list[str] = []  # what to say beside it, or of a part that is right so far
         self.differences = ""  # why it seems to measure slopes, in words
         module = types.ModuleType(MODULE)
         module.__file__ = path

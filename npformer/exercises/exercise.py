@@ -43,6 +43,7 @@ class Exercise:
     mark: "Callable[[Exercise, Answer], list[str]]"  # what is wrong with an answer, in words
     wrong: tuple[Wrong, ...] = ()  # typical mistakes
     breaks: tuple[tuple[str, str], ...] = ()  # (right, wrong): instead of a blank, bugs
+    unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what is to do first, in words
     seconds: float = 20.0  # how long an answer may run
 
     @functools.cached_property

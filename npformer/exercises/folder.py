@@ -114,8 +114,9 @@ def place_of(word: str) -> Path:
     try:
         named(word)
     except ValueError as error:
-        start = f"`npformer exercises start {word}` makes one"
-        raise ValueError(f"{word} is no folder ({start}), and {error}") from None
+        place = f"{word} is no folder (`npformer exercises start {word}` makes one)"
+        said = f"{error} And {place}" if "Did you mean" in str(error) else f"{place}, and {error}"
+        raise ValueError(said) from None
     return Path(word).parent
 
 

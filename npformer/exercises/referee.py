@@ -9,7 +9,8 @@ from npformer.exercises.exercise import Exercise
 
 RIGHT, WRONG, MISSING = "right", "wrong", "no file"
 NOT_BY_HAND = "right, but not by hand"
-PASSED = RIGHT, NOT_BY_HAND
+NOT_ITS_FILES = "right, but not all that it uses"
+PASSED = RIGHT, NOT_BY_HAND, NOT_ITS_FILES
 NOT_BEGUN, UNFINISHED = "not begun", "unfinished"
 
 
@@ -30,18 +31,21 @@ def judge(exercise: Exercise, answer: Answer) -> Verdict:
     """Run an answer in this process, and mark it."""
     if untouched(exercise, answer.text):
         return Verdict(NOT_BEGUN)
+    if first := exercise.unsolved(answer):
+        return Verdict(UNFINISHED, first)
     try:
         answer.run()
         problems = exercise.mark(exercise, answer)
     except NotBegun as blank:
-        problems = [f"{blank} still raises NotImplementedError"]
+        problems = [f"{blank} still raises NotImplementedError", *answer.notes]
         return Verdict(UNFINISHED, problems, answer.prints())
     except Stuck as stuck:
         problems = [str(stuck)]
     if problems:
         return Verdict(WRONG, problems, answer.prints())
     notes = by_others(exercise, answer)
-    return Verdict(NOT_BY_HAND if notes else RIGHT, notes, answer.prints())
+    state = NOT_BY_HAND if notes else answer.state
+    return Verdict(state, [*notes, *answer.notes], answer.prints())
 
 
 def by_others(exercise: Exercise, answer: Answer) -> list[str]:

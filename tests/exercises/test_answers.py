@@ -7,7 +7,8 @@ import pytest
 
 from npformer.exercises.answer import MODULE, Answer
 from npformer.exercises.marks.broken_model import BUGS
-from npformer.exercises.table import NAMES, every, exercise
+from npformer.exercises.table import NAMES, every, exercise, stem
+from npformer.exercises.yours import yours
 from npformer.museum import BUGS as MUSEUM
 from tests.exercises.answers import MIXER, WRONG, WRONG_MIXERS, verdict, with_body
 
@@ -38,7 +39,8 @@ def test_a_blank_with_a_comment_is_unfinished(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_solution_is_right(name):
     found = verdict(name, exercise(name).solution)
-    assert (found.state, found.says) == ("right", [])
+    assert found.state == "right"
+    assert (found.says == []) == (name != "own_encoder")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -358,6 +360,27 @@ def own_encoder(*changes):
         ("logits, (embedding,", "logits[:2], (embedding,", ["shape (2, 10); expected (3, 10)"]),
         ("    return p\n", "    return 1\n", ["train returns no parameters; expected p"]),
         ("p[name], m[name], v", "_, m[name], v", ["an epoch does not change the parameters: does"]),
+        ("N_HEADS = 2, 4", "N_HEADS = 2, 1", ["encoder: the attention has 4 heads, not one"]),
+        (
+            'relu, relu_backward = yours("relu", "relu_backward")',
+            "relu, relu_backward = (lambda x: (x, None)), (lambda dy, cache: dy)",
+            ["the logits are not those of the formulas at the top of the file"],
+        ),
+        (
+            "np.ones(n.shape[:2], dtype=bool)",
+            "np.arange(8) % 2 == np.zeros((len(n), 1))",
+            ["not those of the formulas at the top of the file, with 2 blocks and 4 heads"],
+        ),
+        (
+            "    rng = np.random.default_rng(seed)\n\n",
+            "    rng, d_ff = np.random.default_rng(seed), 2 * d_ff\n\n",
+            ["parameters gives other names or shapes than the one that was given"],
+        ),
+        (
+            "    return p | {",
+            "    p |= {'extra': row(d_model)}\n    return p | {",
+            ["encoder does not use extra"],
+        ),
         ("epochs=20,", "epochs=1,", ["of 360 digits that it has not seen", "expected 95%"]),
         ("from npformer.exercises.yours", "from nowhere", ["No module named 'nowhere'"]),
     ],
@@ -385,33 +408,130 @@ def test_a_pair_of_npformer_is_no_pair_of_ones_own():
     assert "it calls npformer.functional.activations.relu" in said(found)
 
 
+def test_of_an_unfinished_encoder_it_says_what_is_right():
+    found = own_encoder(
+        (
+            "    norm1, attention, norm2, first, active, second = cache\n",
+            "    raise NotImplementedError\n",
+        )
+    )
+    assert found.state == "unfinished"
+    assert found.says[1:] == ["right so far: the logits"]
+    found = own_encoder(
+        ("            logits, cache = enc", "            raise NotImplementedError\n#")
+    )
+    assert found.says[1:] == ["right so far: the logits and the gradients"]
+    found = own_encoder(("    h, embedding = linear", "    raise NotImplementedError\n#"))
+    assert (found.state, found.says[1:]) == ("unfinished", [])
+
+
+@pytest.fixture
+def encoder_on(solved):
+    """Mark the solved encoder, trained for some epochs, beside changed files of others."""
+    kept = {path: path.read_text("utf-8") for path in solved.iterdir()}
+
+    def mark(epochs, name, right, wrong):
+        path = solved / f"{stem(name)}.py"
+        assert right in kept[path]
+        path.write_text(kept[path].replace(right, wrong), "utf-8")
+        text = exercise("own_encoder").solution.replace("epochs=20,", f"epochs={epochs},")
+        return verdict.__wrapped__("own_encoder", text)
+
+    yield mark
+    for path, text in kept.items():
+        path.write_text(text, "utf-8")
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("name", "right", "wrong"),
     [
-        (None, "03_relu_backward.py is not in "),
+        ("relu_backward", "x > 0", "x < 0"),
+        ("relu_backward", "return dy *", "return dy[0] *"),
+        ("cross_entropy_backward", "return ", "return -1.0 * "),
+        ("adam_update", "theta - lr", "theta + lr"),
+        ("adam_update", "(np.sqrt(v_hat) + eps)", "(v_hat + eps)"),
+    ],
+)
+def test_whatever_fails_the_file_that_is_wrong_is_named(encoder_on, name, right, wrong):
+    found = encoder_on(2, name, right, wrong)
+    assert found.state == "wrong"
+    words = f"{stem(name)} is not right itself; `npformer exercises check {name}`"
+    assert found.says[0] == words
+    assert len(found.says) > 1
+    if "hardly learns" in found.says[1]:
+        assert "whether images and labels belong together" in found.says[1]
+        assert "the order of adam_update's results: theta, m, v" in found.says[1]
+    else:
+        assert name == "relu_backward"
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "state", "said"),
+    [
         (
-            exercise("relu_backward").blank,
-            "03_relu_backward.py is not solved yet; solve it first, or",
+            "pooling_backward",
+            "np.where(mask[..., None], share, 0.0)",
+            "share + np.zeros((*mask.shape, 1), share.dtype)",
+            "right, but not all that it uses",
+            "16_pooling_backward is not right itself; `npformer exercises check pooling_backward`",
         ),
-        ("relu = 1\n", "03_relu_backward.py has no relu_backward any more"),
         (
-            exercise("relu_backward").solution.replace("x > 0", "x < 0"),
-            "03_relu_backward is not right",
+            "relu_backward",
+            "return dy *",
+            "dy *= x > 0.0\n    return dy *",
+            "right, but not all that it uses",
+            "03_relu_backward is not right itself; `npformer exercises check relu_backward`",
+        ),
+        (
+            "relu_backward",
+            "return dy * (x > 0.0)",
+            "from npformer.functional import relu_backward as f\n    return f(dy, x)",
+            "right, but not by hand",
+            "03_relu_backward is right, but not by hand; `npformer exercises check relu_backward`",
         ),
     ],
 )
-def test_a_file_that_an_encoder_needs_is_told_to_be_wrong(solved, text, expected):
+def test_of_a_right_encoder_it_says_which_file_is_not(encoder_on, name, right, wrong, state, said):
+    found = encoder_on(12, name, right, wrong)
+    assert (found.state, found.says[0]) == (state, said)
+    assert re.fullmatch(r"9\d\.\d% of 360 digits that it has not seen", found.says[1])
+
+
+@pytest.mark.parametrize("text", [None, exercise("relu_backward").blank])
+def test_an_encoder_says_which_files_are_still_to_do(solved, encoder_on, text):
+    blank = exercise("linear_backward").blank
     path = solved / "03_relu_backward.py"
-    right = path.read_text("utf-8")
-    path.unlink()
-    try:
-        if text is not None:
-            path.write_text(text, "utf-8")
-        found = verdict.__wrapped__("own_encoder", exercise("own_encoder").solution)
-    finally:
-        path.write_text(right, "utf-8")
-    assert found.state == "wrong"
-    assert expected in said(found)
+    path.unlink() if text is None else path.write_text(text, "utf-8")
+    found = encoder_on(20, "linear_backward", exercise("linear_backward").solution, blank)
+    assert found.state == "unfinished"
+    assert found.says == [
+        "it needs 01 03 06 07 13 16 17; still to do: 01_linear_backward, 03_relu_backward"
+    ]
+    pair = 'relu, relu_backward = yours("relu", "relu_backward")\n'
+    assert own_encoder((pair, "# " + pair)).says == [
+        "it needs 01 06 07 13 16 17; still to do: 01_linear_backward"
+    ]
+
+
+def test_pairs_are_looked_for_beside_the_file_that_asks(solved, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    there = {"__file__": str(solved / "25_own_encoder.py"), "yours": yours}
+    relu, relu_backward = eval('yours("relu", "relu_backward")', there)
+    assert relu_backward(3.0, relu(2.0)[1]) == 3.0
+    with pytest.raises(ValueError, match=r"03_relu_backward.py is not in .*start . relu_backward"):
+        eval('yours("relu", "relu_backward")', {"yours": yours})
+    monkeypatch.chdir(solved)
+    assert eval('yours("adam_update")', {"yours": yours}).__name__ == "adam_update"
+
+
+def test_a_pair_that_is_not_there_is_explained(solved, encoder_on):
+    with pytest.raises(ValueError, match=r"'linear_bakward'. Did you mean 'linear_backward'"):
+        eval('yours("linear", "linear_bakward")', {"yours": yours})
+    with pytest.raises(ValueError, match="has no linaer any more; put it back, or write linaer"):
+        eval('yours("linaer", "linear_backward")', {"yours": yours})
+    (solved / "03_relu_backward.py").write_text(exercise("relu_backward").blank, "utf-8")
+    with pytest.raises(ValueError, match=r"03_relu_backward.py is not solved yet; solve it first"):
+        eval('yours("relu", "relu_backward")', {"yours": yours})
 
 
 # What else can be wrong with a file ---------------------------------------------------------------

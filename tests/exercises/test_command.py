@@ -83,7 +83,10 @@ def test_in_the_folder_names_alone_will_do(prints, begun, monkeypatch, tmp_path_
 
 def test_an_encoder_finds_the_files_beside_it_from_anywhere(prints, solved, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert prints("check", solved, "own_encoder") == "25_own_encoder  right\n"
+    out = prints("check", solved, "own_encoder")
+    assert re.fullmatch(
+        r"25_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n", out
+    )
 
 
 def test_a_folder_that_is_called_like_an_exercise_is_the_folder(prints, begun, monkeypatch):
@@ -170,7 +173,7 @@ def test_list_names_all(prints):
         ("check", "holds no exercises; `npformer exercises start ."),
         (
             "check sofmax_backward",
-            "no exercise is called 'sofmax_backward'. Did you mean 'softmax_",
+            "exercises: no exercise is called 'sofmax_backward'. Did you mean 'softmax_",
         ),
         ("check sofmax_backward", "sofmax_backward is no folder (`npformer exercises start sofmax"),
         ("check softmax", "no exercise is called 'softmax'. Did you mean 'softmax_backward'?"),
@@ -262,6 +265,18 @@ def test_the_messages_on_the_page_are_real(prints, begun):
         answer(begun, "softmax_backward", with_body("softmax_backward", body))
         out = prints("check", begun, "softmax_backward", status=0 if "  right" in shown else 1)
         assert out.rstrip() == shown
+
+
+def test_the_page_says_what_a_right_encoder_on_a_wrong_file_is_told(prints, tmp_path):
+    folder.start(tmp_path)
+    for name in NAMES:
+        text = exercise(name).solution
+        if name == "adam_update":
+            text = text.replace("m / (1.0 - beta1**t)", "m")
+        answer(tmp_path, name, text)
+    out = re.sub(r"9\d\.\d%", "9x%", prints("check", tmp_path, "own_encoder"))
+    page = (DOCS / "exercises.md").read_text("utf-8")
+    assert f"```text\n{out}```" in re.sub(r"9\d\.\d%", "9x%", page)
 
 
 def test_each_page_that_an_exercise_names_will_be_there():

@@ -8,12 +8,14 @@ An image of 8 x 8 pixels is a sequence: each of its rows is a token with 8 featu
     h = h + linear(relu(linear(layer_norm(h))))         N_BLOCKS times
     logits = linear(pooling(layer_norm(h)))             10 for each image
 
-The functions are those that you have written: `yours` takes them from your files in this folder. If
-one is still to do, do it first, or write the two functions here in place of its line.
+The functions are those that you have written in the exercises 01, 03, 06, 07, 13, 16 and 17:
+`yours` takes them from your files beside this one. If one is still to do, do it first, or write the
+two functions here in place of its line.
 
 You put them together, forward and backward, and write the step of training. A referee compares your
-gradients with central differences. Then it calls `train`, which has a minute, and asks for 95 % of
-360 digits that `train` has not seen. In `train`, everything is yours to change.
+logits with the formulas above, as soon as the encoder is written, and your gradients with central
+differences. Then it calls `train`, which has a minute, and asks for 95 % of 360 digits that `train`
+has not seen. In `train`, everything is yours to change.
 """
 
 import numpy as np
@@ -24,6 +26,17 @@ from npformer.exercises.yours import yours
 N_BLOCKS, N_HEADS = 2, 4
 
 # %% Given: your pairs
+
+# linear(x, W, b)                         linear_backward(dy, cache): dx, dW, db
+# relu(x)                                 relu_backward(dy, cache): dx
+# layer_norm(x, gamma, beta)              layer_norm_backward(dy, cache): dx, dgamma, dbeta
+# multi_head(x, Wq, Wk, Wv, Wo, n_heads)  multi_head_backward(dy, cache): dx, dWq, dWk, dWv, dWo
+# pooling(x, mask)                        pooling_backward(dy, cache): dx
+# cross_entropy(logits, labels)           cross_entropy_backward(dloss, cache): dlogits
+# adam_update(theta, g, m, v, t, lr)      returns the new theta, m and v
+#
+# Each forward pass returns its result and a cache. mask is (batch, length), of bool: True for a
+# token, False for padding. An image has no padding.
 
 linear, linear_backward = yours("linear", "linear_backward")
 relu, relu_backward = yours("relu", "relu_backward")
