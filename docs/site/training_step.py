@@ -5,16 +5,20 @@ On the page training_step a comment, ``<!-- arrays: S A -->``, becomes a heat ma
 time.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from functools import cache
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sphinx.application import Sphinx
 
 from docs.site.one_step import arrays
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 PAGE = "training_step"
 COMMENT = re.compile(r"^<!-- arrays: (?P<names>.+?) -->$", re.MULTILINE)

@@ -70,7 +70,8 @@ def test_every_pair_is_covered():
 def layer_classes():
     """Return every Layer subclass of the package."""
     for module in pkgutil.walk_packages(npformer.__path__, f"{npformer.__name__}."):
-        if not module.name.endswith("__main__"):
+        # A solved exercise may take what it builds on from the folder in which a reader works.
+        if not module.name.endswith("__main__") and ".exercises.solved." not in module.name:
             importlib.import_module(module.name)
     found, unseen = set(), [Layer]
     while unseen:
