@@ -98,6 +98,7 @@ def byte_pairs(folder):
 
 
 def gpt2(folder, **changes):
+    torch.manual_seed(0)  # a model draws its first weights from there
     config = transformers.GPT2Config(**GPT2 | changes)
     model = randomised(transformers.GPT2LMHeadModel(config))
     model.save_pretrained(folder)
@@ -105,6 +106,7 @@ def gpt2(folder, **changes):
 
 
 def marian(folder, **changes):
+    torch.manual_seed(0)
     config = transformers.MarianConfig(**MARIAN | changes)
     model = randomised(transformers.MarianMTModel(config), scale=0.5)
     model.save_pretrained(folder)
