@@ -177,7 +177,8 @@ def run(options):
     if chosen.steps < STEPS or chosen.seeds < SEEDS:
         print("Not written: only a run of all steps and seeds is.")
         return
-    write("pronunciations", figures, f"{table(figures)}\n\n{HOW}", **versions())
+    on = versions() | ({"threads": chosen.threads} if chosen.threads else {})
+    write("pronunciations", figures, f"{table(figures)}\n\n{HOW}", **on)
 
 
 def table(figures):

@@ -91,7 +91,7 @@ def source_of(name, on):
     if "torch" in on:
         versions += f", PyTorch {on['torch']}"
     if "threads" in on:
-        versions += f", {on['threads']} threads each"
+        versions += f", {on['threads']} thread{'s' * (on['threads'] > 1)} each"
     code = f" (commit {on['commit']})" if on["commit"] else ""
     return (
         f"Written by `python -m benchmarks {name}` on {on['date']}{code}, on {on['cores']} cores "
