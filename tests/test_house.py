@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
     "models": 903,
     "museum": 787,
     "optim": 461,
-    "pipelines": 1427,
+    "pipelines": 1429,
     "proof": 1362,
     "reporting": 975,
     "sklearn": 630,
@@ -52,7 +52,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 27_294
+IN_ALL = 27_296
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -126,6 +126,8 @@ class RawClassifier(RawModel):
         check_training(training)
         if validation is None:
             check_without_validation(training)
+        if calibration is not None:
+            checks.rate("calibration", calibration)
         listed = self.checked(samples, "samples")
         names = ClassNames.of(labels)
         y = names.numbers(labels)

@@ -26,7 +26,7 @@ class Scores:
         that probability.
     calibration_error : float
         How far the probability of an answer is from the share of right ones, on average: see
-        `npformer.pipelines.calibration`.
+        `npformer.pipelines.scores.calibration_error`.
     """
 
     classes: Sequence[Any]

@@ -39,6 +39,18 @@ class Problem:
         pairs = zip(self._watched, self.originals, strict=True)
         return all(np.array_equal(x, original, equal_nan=True) for x, original in pairs)
 
+    @contextmanager
+    def moved(self, step: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
+        """Add a step to each array to differentiate by, inside a `with` block."""
+        pairs = list(zip(self.arrays.values(), self.originals, strict=False))
+        try:
+            for x, original in pairs:
+                x += step(original)
+            yield
+        finally:
+            for x, original in pairs:
+                x[...] = original
+
 
 def layer_problem(
     layer: Layer,

@@ -301,3 +301,10 @@ def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
     small().fit(texts, labels, **training)
     assert len(held_out) == 4, "few texts are all trained on"
     assert text_defaults.calibration(400) == 0.1
+
+
+@pytest.mark.parametrize("share", [1.5, 1.0, -0.1, "x", True])
+def test_a_wrong_share_for_the_temperature_is_named(share):
+    texts, labels = ["good", "bad"] * 10, ["a", "b"] * 10
+    with pytest.raises(ValueError, match=f"calibration is {share!r}; expected a number from 0"):
+        nf.TextClassifier().fit(texts, labels, calibration=share)
