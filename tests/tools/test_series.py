@@ -33,6 +33,8 @@ def trained_on_series(tmp_path_factory):
 
 def test_a_table_is_trained_on_and_measured(trained_on_series, prints):
     metrics = metrics_of(trained_on_series / "run")
+    config = nf.load(trained_on_series / "run" / "model.safetensors").model.config
+    assert (config.d_model, config.n_heads, config.d_ff) == (16, 2, 16)  # as the options say
     assert metrics["samples"] == {"train": 72, "test": 20, "validation": 8}
     assert metrics["test"]["accuracy"] > 0.8
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
