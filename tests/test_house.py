@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
     "models": 903,
     "museum": 787,
     "optim": 461,
-    "pipelines": 1429,
+    "pipelines": 1430,
     "proof": 1362,
     "reporting": 975,
     "sklearn": 630,
@@ -47,12 +47,12 @@ BUDGET: dict[str, int] = {
     "text_encoder": 59,
     "tools": 2749,
     "trainable": 693,
-    "training": 1140,
+    "training": 1158,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 27_296
+IN_ALL = 27_315
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
