@@ -1,0 +1,42 @@
+// What all views share: the runs, their points, and which run is looked into.
+
+export const store = {
+  choices: null, // tasks, mixers, bugs, limits
+  runs: [],
+  points: {}, // run -> its points, in order
+  selected: null,
+
+  get run() {
+    return this.runs.find((run) => run.run === this.selected) ?? this.runs[0] ?? null;
+  },
+  setRuns(runs) {
+    this.runs = runs;
+    const known = new Set(runs.map((run) => run.run));
+    for (const run of Object.keys(this.points)) if (!known.has(run)) delete this.points[run];
+  },
+  // After connecting, all points so far come once more; a run that began anew counts from 1 again.
+  addPoints(run, points) {
+    if (!points.length) return;
+    const old = this.points[run] ?? [];
+    const kept = old.filter((point) => point.step < points[0].step);
+    this.points[run] = thinned(kept.concat(points));
+  },
+};
+
+const MOST = 1600;
+
+function thinned(points) {
+  if (points.length < MOST) return points;
+  const late = points.length - MOST / 4;
+  return points.filter((point, k) => k % 2 || k >= late || point.accuracy !== null);
+}
+
+export const nameOfRun = (run) => {
+  const mixers = run.settings.mixers;
+  const same = mixers.every((mixer) => mixer === mixers[0]);
+  const words = same ? mixers[0] : mixers.join(" + ");
+  return run.settings.bug ? `${words}, with the bug` : words;
+};
+export const colour = (k) => `var(--run-${k % 4})`;
+export const colourOfRun = (run) => colour(store.runs.indexOf(run));
+export const waits = (run) => ["paused", "finished", "stopped"].includes(run?.state);
