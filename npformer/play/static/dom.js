@@ -5,6 +5,7 @@ export function el(name, properties = {}, ...children) {
   for (const [key, value] of Object.entries(properties)) {
     if (value === null || value === undefined) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "style") node.style.cssText = value; // as a strict content security policy allows
     else if (typeof value === "boolean" || key === "value") node[key] = value;
     else node.setAttribute(key, value);
   }

@@ -4,6 +4,7 @@ import { css } from "./charts.js";
 import { el, number } from "./dom.js";
 
 export function decoded(tensor) {
+  if (tensor.values) return tensor.values;
   const bytes = Uint8Array.from(atob(tensor.data), (letter) => letter.charCodeAt(0));
   return new Float32Array(bytes.buffer);
 }

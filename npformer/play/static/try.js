@@ -1,0 +1,44 @@
+// "Try it": one view for each kind of model.
+
+import { ask as askRun } from "./api.js";
+import { digitView } from "./digit.js";
+import { el } from "./dom.js";
+import { nameOfRun, store } from "./store.js";
+import { translateView } from "./translate.js";
+import { wordsView } from "./words.js";
+import { writeView } from "./write.js";
+
+const viewOf = (run) => {
+  if (run.kind_of_input === "image") return digitView;
+  if (run.kind_of_input === "pair") return translateView;
+  return run.settings.task === "text" ? writeView : wordsView;
+};
+
+export function tryView(root) {
+  let built = null; // the run and the settings that the view was made for
+  let view = null;
+
+  function show() {
+    const run = store.run;
+    if (!run || run.state === "starting") {
+      built = null;
+      root.replaceChildren(nothing());
+      return;
+    }
+    const key = run.run + JSON.stringify(run.settings);
+    if (key !== built) {
+      built = key;
+      view = viewOf(run)((question, more) => askRun(run.run, question, more), run);
+      root.replaceChildren(view.node);
+    }
+    view.renew?.();
+  }
+  return {
+    show,
+    // Answers follow the weights while they are trained.
+    update: (event) => (event.kind === "runs" ? (built && store.run ? null : show()) : event.kind === "points" && event.run === store.run?.run && view?.renew?.()),
+  };
+}
+
+export const nothing = () =>
+  el("p", { class: "empty" }, "Nothing has been trained yet. Choose a task under “Train” and start: already after a few steps there is something to see here.");
