@@ -15,27 +15,6 @@ export async function post(name, body = {}) {
 
 export const ask = (run, question, more = {}) => post("ask", { run, question, ...more });
 
-// Only the latest of many calls counts: while one is on its way, those between are left out.
-export function latest(action) {
-  let busy = false;
-  let waiting = null;
-  return async function call(...args) {
-    if (busy) {
-      waiting = args;
-      return;
-    }
-    busy = true;
-    try {
-      await action(...args);
-    } finally {
-      busy = false;
-      const next = waiting;
-      waiting = null;
-      if (next) call(...next);
-    }
-  };
-}
-
 // Events of all runs. The browser connects again by itself; after a refusal it does not, so we do.
 export function listen(onEvent, onState) {
   const source = new EventSource(`/events?token=${encodeURIComponent(token)}`);

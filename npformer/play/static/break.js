@@ -2,7 +2,7 @@
 
 import { ask, post } from "./api.js";
 import { curves } from "./curves.js";
-import { button, choice, el, field, number } from "./dom.js";
+import { button, choice, el, field, fill, number } from "./dom.js";
 import { colour, nameOfRun, store } from "./store.js";
 
 export function breakView(root) {
@@ -18,13 +18,13 @@ export function breakView(root) {
     const select = choice(bugs.map(({ name, title }) => [name, title]), bugs[0].name, { id: "bug" });
     const choose = () => {
       bug = bugs.find(({ name }) => name === select.value);
-      about.replaceChildren(
+      fill(about,
         el("p", {}, el("b", {}, "Why it is wrong. "), bug.why), el("p", {}, el("b", {}, "What it costs. "), bug.cost),
         bug.code ? el("details", {}, el("summary", {}, "The wrong lines"), el("pre", {}, el("code", {}, bug.code))) : null);
     };
     select.addEventListener("change", choose);
     choose();
-    root.replaceChildren(
+    fill(root,
       el("section", { class: "card" }, el("h2", {}, "Put a bug into the model"),
         el("p", { class: "about" }, "All of these bugs were made by people who wrote a Transformer by hand. Most train: the curves look plausible, only somewhat worse. That is why gradients are checked, and not only curves."),
         field("The bug", select), about,
@@ -51,7 +51,7 @@ export function breakView(root) {
     const found = await ask(broken().run, "gradcheck");
     const wrong = found.tensors.filter(({ ok }) => !ok).length;
     answer.hidden = false;
-    answer.replaceChildren(
+    fill(answer,
       el("h3", {}, "Gradcheck's answer"),
       el("p", { class: wrong ? "wrong" : "right", id: "verdict" }, wrong
         ? `${wrong} of ${found.tensors.length} gradients are wrong.`
@@ -71,7 +71,7 @@ export function breakView(root) {
     const both = Boolean(broken());
     plots.node.classList.toggle("off", !both);
     if (!both) return void (words.textContent = "Training it replaces the runs that you have now.");
-    words.replaceChildren(...store.runs.flatMap((run, k) =>
+    fill(words, ...store.runs.flatMap((run, k) =>
       [el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${run.step} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""} `]));
     plots.draw();
   }

@@ -1,6 +1,6 @@
 // Small line charts on a canvas.
 
-import { el, number } from "./dom.js";
+import { el, fill, number } from "./dom.js";
 
 const HEIGHT = 150;
 const LEFT = 46;
@@ -52,6 +52,7 @@ export function lineChart(title, about, options = {}) {
   const node = el("figure", { class: "card plot" },
     el("figcaption", {}, el("b", {}, title), el("small", {}, about)), canvas, legend);
   const format = options.format ?? ((x) => number(x, 3));
+  const onAxis = options.axis ?? format;
   let shown = [];
   let at = null; // the step under the pointer
 
@@ -62,7 +63,7 @@ export function lineChart(title, about, options = {}) {
     pen.fillStyle = css("var(--soft)");
     if (!all.length) {
       pen.fillText(options.empty ?? "nothing yet", LEFT, HEIGHT / 2);
-      legend.replaceChildren();
+      fill(legend);
       return;
     }
     let [low, high, most] = [options.low ?? Infinity, options.high ?? -Infinity, 1];
@@ -84,7 +85,7 @@ export function lineChart(title, about, options = {}) {
       pen.moveTo(LEFT, toY(tick));
       pen.lineTo(width - 6, toY(tick));
       pen.stroke();
-      pen.fillText(format(tick), LEFT - 6, toY(tick));
+      pen.fillText(onAxis(tick), LEFT - 6, toY(tick));
     }
     pen.textBaseline = "alphabetic";
     pen.fillText(`step ${at ?? most}`, at === null ? width - 6 : Math.min(Math.max(toX(at) + 20, 90), width - 6), HEIGHT - 3);
@@ -110,7 +111,7 @@ export function lineChart(title, about, options = {}) {
       const value = format(nearest(each.points, at ?? Infinity)[1]);
       return el("li", {}, el("i", { style: `background:${each.colour}` }), `${each.name} `, el("b", {}, value));
     });
-    legend.replaceChildren(...items);
+    fill(legend, ...items);
     canvas.setAttribute("aria-label", `${title}: ${items.map((item) => item.textContent).join(", ")}`);
     canvas.onpointermove = (event) => {
       const x = ((event.offsetX - LEFT) / (width - LEFT - 6)) * most;

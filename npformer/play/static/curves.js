@@ -1,15 +1,17 @@
 // The curves of all runs: what they share in one chart, what each layer does in one of its own.
 
 import { colourOfDepth, lineChart, smoothed } from "./charts.js";
-import { el, percent } from "./dom.js";
-import { colour, nameOfRun, store } from "./store.js";
+import { el, fill, percent } from "./dom.js";
+import { colour, nameOfRun, short, store } from "./store.js";
+
+const whole = (share) => `${Number((100 * share).toPrecision(2))} %`;
 
 export function curves() {
   const loss = lineChart("Loss", "How wrong the model is on the batches that it trains on: 0 would be certain and right.");
   const accuracy = lineChart("Validation accuracy", "Share of right answers on samples that it never trains on, after each epoch.",
-    { format: (y) => percent(y), empty: "comes after the first epoch" });
+    { low: 0, high: 1, format: percent, axis: whole, empty: "comes after the first epoch" });
   const rate = lineChart("Learning rate", "How far one step may move a weight.");
-  const each = el("div", { class: "plots" });
+  const each = el("div", { class: "plots of-run" });
   const node = el("div", {}, el("div", { class: "plots" }, loss.node, accuracy.node, rate.node), each);
   let charts = [];
   let made = null;
@@ -22,10 +24,10 @@ export function curves() {
       const whose = store.runs.length > 1 ? ` · ${nameOfRun(run)}` : "";
       return [
         lineChart(`Gradient norm of each layer${whose}`, "How strongly the loss pulls at each layer's weights. Blue is near the input, orange near the answer.", { log: true }),
-        lineChart(`Dead units${whose}`, "Share of units of each activation that are 0 for the whole batch: they learn nothing from it.", { low: 0, high: 0.02, format: (y) => percent(y) }),
+        lineChart(`Dead units${whose}`, "Share of units of each activation that are 0 for the whole batch: they learn nothing from it.", { low: 0, high: 0.02, format: percent, axis: whole }),
       ];
     });
-    each.replaceChildren(...charts.flat().map((chart) => chart.node));
+    fill(each, ...charts.flat().map((chart) => chart.node));
   }
 
   function draw() {
@@ -41,7 +43,7 @@ export function curves() {
     rate.draw(lines((point) => point.lr));
     store.runs.forEach((run, r) => {
       const layers = run.layers ?? [];
-      charts[r][0].draw(layers.map((name, k) => ({ name, colour: colourOfDepth(k, layers.length), points: of(run, (point) => point.norms?.[k]) })));
+      charts[r][0].draw(layers.map((name, k) => ({ name: short(name), colour: colourOfDepth(k, layers.length), points: of(run, (point) => point.norms?.[k]) })));
       const n = store.points[run.run]?.at(-1)?.dead?.length ?? 0;
       charts[r][1].draw(Array.from({ length: n }, (_, k) => ({ name: `layer ${k + 1}`, colour: colourOfDepth(k, n), points: of(run, (point) => point.dead?.[k]) })));
     });

@@ -1,7 +1,6 @@
 // Draw a digit, and see what the model makes of it.
 
-import { latest } from "./api.js";
-import { bars, button, el } from "./dom.js";
+import { bars, button, el, fill, latest } from "./dom.js";
 import { drawingField } from "./draw.js";
 import { heatMap, mixingGrid } from "./tensors.js";
 
@@ -15,15 +14,14 @@ export function digitView(ask, run) {
   const moved = el("div");
   const classes = run.classes ?? Array.from({ length: 10 }, (_, k) => String(k));
   let image = null;
-  let before = null; // the image at the last question on what an edit moves
 
   const think = latest(async () => {
-    seen.replaceChildren(heatMap({ name: "the model's input", shape: [8, 8], values: new Float32Array(image.flat()), largest: 1 }, { width: 96 }));
+    fill(seen, heatMap({ name: "the model's input", shape: [8, 8], values: new Float32Array(image.flat()), largest: 1 }, { width: 96, ink: true }));
     const { probabilities: p, mixing: maps } = await ask("digit", { image });
     const best = p.indexOf(Math.max(...p));
-    answer.replaceChildren(...(field.empty() ? ["An empty field. Draw a digit on it."] : ["The model reads ", el("b", { id: "digit" }, classes[best]), "."]));
-    probabilities.replaceChildren(bars(p.map((each, k) => ({ name: classes[k], p: each, best: k === best }))));
-    mixing.replaceChildren(...mixingGrid(maps, ROWS));
+    fill(answer, ...(field.empty() ? ["An empty field. Draw a digit on it."] : ["The model reads ", el("b", { id: "digit" }, classes[best]), "."]));
+    fill(probabilities, bars(p.map((each, k) => ({ name: classes[k], p: each, best: k === best }))));
+    fill(mixing, ...mixingGrid(maps, ROWS));
   });
   const field = drawingField((drawn) => {
     image = drawn;
@@ -35,7 +33,7 @@ export function digitView(ask, run) {
   const erase = button("Empty this row", async () => {
     const i = Number(position.value);
     const answer = await ask("edit", { image, position: i, to: new Array(8).fill(0) });
-    moved.replaceChildren(movedTable(answer.moved, ROWS, i));
+    fill(moved, movedTable(answer.moved, ROWS, i));
   });
 
   const node = el("div", { class: "two" },
@@ -52,7 +50,7 @@ export function digitView(ask, run) {
       mixing,
       el("h3", {}, "Change one row: which outputs move?"),
       el("p", { class: "line" }, position, erase), moved));
-  return { node, renew: () => (think(), before) };
+  return { node, renew: think };
 }
 
 // moved: for each layer, how far the output of each token moved.

@@ -9,21 +9,27 @@ export function el(name, properties = {}, ...children) {
     else if (typeof value === "boolean" || key === "value") node[key] = value;
     else node.setAttribute(key, value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return fill(node, ...children);
+}
+
+// Puts these children in place of all that were there; null is none.
+export function fill(node, ...children) {
+  node.replaceChildren(...children.flat(2).filter((child) => child !== null && child !== undefined));
   return node;
 }
 
-// A button whose action may fail: while it works it is off, and what went wrong is told beneath.
+// A button whose action may fail: while it works it takes no click, and what went wrong is told.
 export function button(text, action, properties = {}) {
   const node = el("button", { type: "button", ...properties }, text);
   node.addEventListener("click", async () => {
-    node.disabled = true;
+    if (node.ariaBusy === "true") return;
+    node.ariaBusy = "true";
     try {
       await action();
     } catch (error) {
       tell(error);
     } finally {
-      node.disabled = false;
+      node.ariaBusy = null;
     }
   });
   return node;
@@ -66,6 +72,29 @@ export function bars(items, properties = {}) {
       el("span", { class: "name" }, name),
       el("span", { class: "track" }, el("span", { class: "bar", style: `width:${100 * p}%` })),
       el("span", { class: "value" }, percent(p)))));
+}
+
+// Only the latest of many calls counts: while one is on its way, those between are left out.
+export function latest(action) {
+  let busy = false;
+  let waiting = null;
+  return async function call(...args) {
+    if (busy) {
+      waiting = args;
+      return;
+    }
+    busy = true;
+    try {
+      await action(...args);
+    } catch (error) {
+      tell(error);
+    } finally {
+      busy = false;
+      const next = waiting;
+      waiting = null;
+      if (next) call(...next);
+    }
+  };
 }
 
 export function debounce(action, wait = 250) {

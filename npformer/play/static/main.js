@@ -2,7 +2,7 @@
 
 import { listen, post } from "./api.js";
 import { breakView } from "./break.js";
-import { button, el, tell } from "./dom.js";
+import { button, el, fill, tell } from "./dom.js";
 import { stepView } from "./step.js";
 import { colour, nameOfRun, store } from "./store.js";
 import { trainView } from "./train.js";
@@ -44,7 +44,7 @@ function pick() {
   const needed = store.runs.length > 1 && ["step", "try"].includes(current());
   $("picker").hidden = !needed;
   if (!needed) return;
-  $("picker").replaceChildren(el("span", {}, "Look into"), ...store.runs.map((run, k) =>
+  fill($("picker"), el("span", {}, "Look into"), ...store.runs.map((run, k) =>
     el("label", {},
       el("input", {
         type: "radio", name: "run", checked: store.run === run,

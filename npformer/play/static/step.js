@@ -1,7 +1,7 @@
 // "See a step": the way of one sample through the model, forward and then backward.
 
 import { ask } from "./api.js";
-import { bars, button, el, number, tell } from "./dom.js";
+import { bars, button, el, fill, number, tell } from "./dom.js";
 import { nameOfRun, store, waits } from "./store.js";
 import { heatMap, shapeOf, tensorCard } from "./tensors.js";
 import { nothing } from "./try.js";
@@ -25,12 +25,12 @@ export function stepView(root) {
 
   async function show() {
     const run = store.run;
-    if (!run || run.state === "starting") return void ((key = null), root.replaceChildren(nothing()));
+    if (!run || run.state === "starting") return void ((key = null), fill(root, nothing()));
     if (key !== run.run + nameOfRun(run) + run.settings.task) {
       key = run.run + nameOfRun(run) + run.settings.task;
       [start, chosen, now] = [0, 0, 0];
-      weight.replaceChildren();
-      root.replaceChildren(
+      fill(weight);
+      fill(root,
         el("section", { class: "card" }, el("h2", {}, "One sample on its way"),
           el("p", { class: "about" }, "Choose a sample. It goes forward through every layer to an answer; the loss says how wrong the answer is; then the gradient of the loss goes back through the same layers, last one first."),
           samples,
@@ -46,16 +46,16 @@ export function stepView(root) {
   async function list() {
     const found = await ask(store.run.run, "samples", { start, n: AT_ONCE });
     if (start >= found.total) start = 0;
-    samples.replaceChildren(...found.samples.map((sample) => el("button", {
+    fill(samples, ...found.samples.map((sample) => el("button", {
       type: "button", "data-sample": sample.index, "aria-pressed": String(sample.index === chosen),
       onclick: () => {
         chosen = sample.index;
         for (const each of samples.children) each.ariaPressed = String(each.dataset.sample === String(chosen));
-        weight.replaceChildren();
+        fill(weight);
         look().catch(tell);
       },
     },
-    sample.image ? heatMap(sample.image, { width: 44 }) : el("span", { class: "words" }, (sample.words ?? []).join(" ")),
+    sample.image ? heatMap(sample.image, { width: 44, ink: true }) : el("span", { class: "words" }, (sample.words ?? []).join(" ")),
     sample.label !== null ? el("small", {}, sample.label) : null)));
   }
 
@@ -65,7 +65,7 @@ export function stepView(root) {
     seenAt = found.step ?? run.step;
     boxes = [...found.forward.map((box) => ({ ...box, way: "forward" })), ...found.backward.map((box) => ({ ...box, way: "backward" }))];
     now = Math.min(now, boxes.length - 1);
-    outcome.replaceChildren(el("p", {}, "Loss ", el("b", { id: "loss" }, number(found.loss)), ": minus the logarithm of the probability that the right answer got."),
+    fill(outcome, el("p", {}, "Loss ", el("b", { id: "loss" }, number(found.loss)), ": minus the logarithm of the probability that the right answer got."),
       bars(found.prediction.slice(0, 5).map((each, k) => ({ name: each.class, p: each.p, best: k === 0 }))));
     drawMap(found.forward);
     choose(now);
@@ -83,7 +83,7 @@ export function stepView(root) {
       style: `grid-row:${k < n ? 2 : 4};grid-column:${k < n ? k + 1 : column.get(box.layer) ?? Math.max(1, 2 * n - k)}`,
       onclick: () => choose(k),
     }, box.output ? heatMap(box.output, { width: 48 }) : null, el("span", {}, box.title)));
-    map.replaceChildren(
+    fill(map,
       el("p", { class: "way", style: "grid-row:1" }, "Forward →"), el("p", { class: "way", style: "grid-row:3" }, "← Backward: gradients"), ...items);
   }
 
@@ -97,7 +97,7 @@ export function stepView(root) {
     const tensors = new Map(boxes.filter((each) => each.output).map((each) => [each.output.name, each.output]));
     const inputs = box.inputs.map((input) => (typeof input === "string" ? tensors.get(input) ?? input : input));
     const back = box.way === "backward";
-    detail.replaceChildren(
+    fill(detail,
       el("div", { class: "line head" },
         button("◀", () => choose(now - 1), { "aria-label": "previous box", disabled: now === 0 }),
         el("h3", {}, box.title), el("code", {}, box.layer),
@@ -125,7 +125,7 @@ export function stepView(root) {
   // The cell of the picture as an index into the tensor: the first matrix of a stack is shown.
   function inspect(name, shape, [i, j]) {
     const index = shape.length === 1 ? [j] : [...new Array(Math.max(0, shape.length - 2)).fill(0), i, j];
-    weight.replaceChildren(weightPanel(store.run.run, name, shape, index, chosen));
+    fill(weight, weightPanel(store.run.run, name, shape, index, chosen));
     weight.firstChild.scrollIntoView({ behavior: "smooth", block: "nearest" });
   }
 

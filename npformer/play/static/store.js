@@ -37,6 +37,8 @@ export const nameOfRun = (run) => {
   const words = same ? mixers[0] : mixers.join(" + ");
   return run.settings.bug ? `${words}, with the bug` : words;
 };
+// Dotted names without the part that all of them share.
+export const short = (name) => name.replace(/^(encoder|decoder)\./, "");
 export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
 export const waits = (run) => ["paused", "finished", "stopped"].includes(run?.state);

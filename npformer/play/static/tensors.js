@@ -41,12 +41,19 @@ export function paint(canvas, values, rows, columns, scale) {
 
 const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
-// A heat map. Options: head, width (in pixels, of the longer side), scale, pick([i, j]), words([i, j], value).
+// A picture of the data is ink on paper: its least number is no ink, its largest all of it.
+function fromZero(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return values.map((value) => (value - low) / (high - low || 1));
+}
+
+// A heat map. Options: head, width (in pixels, of the longer side), scale, ink, pick([i, j]), words([i, j], value).
 export function heatMap(tensor, options = {}) {
   const [, rows, columns] = sizes(tensor);
-  const values = decoded(tensor).subarray((options.head ?? 0) * rows * columns).subarray(0, rows * columns);
+  let values = decoded(tensor).subarray((options.head ?? 0) * rows * columns).subarray(0, rows * columns);
+  if (options.ink) values = fromZero(values);
   const canvas = el("canvas", { class: "heat", role: "img", "aria-label": `${tensor.name}, ${shapeOf(tensor)}` });
-  paint(canvas, values, rows, columns, options.scale ?? tensor.largest ?? largest(values));
+  paint(canvas, values, rows, columns, options.scale ?? (options.ink ? 1 : tensor.largest ?? largest(values)));
   const cell = Math.max(1, (options.width ?? 160) / Math.max(rows, columns));
   canvas.style.width = `${columns * cell}px`;
   if (rows > 1) canvas.style.aspectRatio = `${columns} / ${rows}`;

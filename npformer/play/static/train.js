@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { curves } from "./curves.js";
-import { button, choice, el, field, number, percent } from "./dom.js";
+import { button, choice, el, field, fill, percent } from "./dom.js";
 import { colour, nameOfRun, store, waits } from "./store.js";
 
 const NUMBERS = [
@@ -15,6 +15,7 @@ const NUMBERS = [
   ["seed", "Seed", "of the weights and of the order of the data: the same for all runs"],
 ];
 const MOST_RUNS = 4;
+const STATES = { running: "training", starting: "starting …" };
 
 export function trainView(root) {
   const form = el("form", { class: "card settings" });
@@ -26,20 +27,22 @@ export function trainView(root) {
   const rows = el("div", { class: "rows" });
   let settings = null;
   let runs = []; // {mixers, lr}: what differs
+  let parts = []; // of the controls: for all runs, then for each
+  let made = null; // the runs that they were made for
 
   function start() {
     if (!store.choices) return;
     const tasks = store.choices.tasks;
     const task = choice(tasks.map(({ name, title }) => [name, title]), tasks[0].name, { id: "task" });
     task.addEventListener("change", () => choose(task.value));
-    form.replaceChildren(
+    fill(form,
       el("h2", {}, "A model to train"), field("Task", task), about, el("h3", {}, "Runs side by side"),
       el("p", { class: "about" }, "Each run has the same data in the same order and starts from the same seed. What differs is how its layers mix tokens, and its learning rate."),
       rows, more,
       el("p", { class: "line" }, button("Start", begin, { class: "main", id: "start" })));
     form.addEventListener("submit", (event) => event.preventDefault());
     choose(task.value);
-    root.replaceChildren(form, el("div", { class: "live" }, controls, cards, plots.node));
+    fill(root, form, el("div", { class: "live" }, controls, cards, plots.node));
     update({ kind: "runs" });
   }
 
@@ -56,7 +59,7 @@ export function trainView(root) {
     const files = ["file", "text_column", "label_column"].filter(() => ["file", "text"].includes(name)).map((key) => field(
       { file: "File on this machine", text_column: "Column of the text", label_column: "Column of the label" }[key],
       el("input", { type: "text", name: key, value: settings[key] ?? "", oninput: (event) => (settings[key] = event.target.value || null) })));
-    more.replaceChildren(more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "bend in the feed-forward network")));
+    fill(more, more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "bend in the feed-forward network")));
     about.after(...files.splice(0, name === "file" ? 3 : 1));
     for (const stale of form.querySelectorAll(":scope > .field.stale")) stale.remove();
     for (const fresh of form.querySelectorAll(":scope > .field")) if (fresh.querySelector("[type=text]")) fresh.classList.add("stale");
@@ -65,7 +68,7 @@ export function trainView(root) {
 
   function listRuns() {
     const mixers = store.choices.mixers.map(({ name }) => name);
-    rows.replaceChildren(...runs.map((run, k) => el("fieldset", { class: "run" },
+    fill(rows, ...runs.map((run, k) => el("fieldset", { class: "run" },
       el("legend", {}, el("i", { class: "dot", style: `background:${colour(k)}` }), `Run ${k + 1}`),
       run.mixers.map((mixer, layer) => field(`Layer ${layer + 1} mixes by`, choice(mixers, mixer, {
         class: "mixer", title: aboutMixer(mixer),
@@ -104,36 +107,71 @@ export function trainView(root) {
   }
 
   const control = (run, action) => post("control", { run, action });
-  function update(event) {
-    if (root.hidden) return;
-    if (event.kind === "runs") {
-      const some = (states) => store.runs.some((run) => states.includes(run.state));
-      const all = (text, action, on, id) => button(text, () => control("all", action), { id, disabled: !on });
-      controls.replaceChildren(...(store.runs.length ? [
-        some(["running", "starting"]) ? all("Pause", "pause", true, "pause") : all("Go on", "go", some(["paused", "stopped"]), "go-on"),
-        all("One step", "step", some(["paused"]), "one-step"), all("Stop", "stop", some(["running", "paused"]), "stop"),
-      ] : [el("p", { class: "empty" }, "Nothing runs yet. Choose a task and press Start: the curves appear here.")]));
+
+  // Buttons and cards are made once for a set of runs, so that focus and clicks are not lost.
+  function make() {
+    if (!store.runs.length) {
+      fill(controls, el("p", { class: "empty" }, "Nothing runs yet. Choose a task and press Start: the curves appear here."));
+      return fill(cards);
     }
-    if (event.kind !== "size") cards.replaceChildren(...store.runs.map(card));
-    plots.draw();
+    parts = [controller("all"), ...store.runs.map((run) => controller(run.run))];
+    fill(controls, parts[0].buttons);
+    parts.slice(1).forEach((part, k) => Object.assign(part, card(store.runs[k], k, part.buttons)));
+    fill(cards, parts.slice(1).map((part) => part.node));
   }
 
-  function card(run, k) {
-    const last = store.points[run.run]?.findLast((point) => point.accuracy !== null);
-    const state = { running: "training", starting: "starting …" }[run.state] ?? run.state;
-    const end = run.n_steps * run.epochs;
-    return el("article", { class: "card", "data-run": run.run },
-      el("h3", {}, el("i", { class: "dot", style: `background:${colour(k)}` }), nameOfRun(run)),
-      el("p", { class: "state" }, el("b", {}, state), ` · epoch ${run.epoch} of ${run.epochs} · step `, el("b", { class: "steps" }, String(run.step)), ` of ${end || "?"}`),
-      el("progress", { max: end || 1, value: Math.min(run.step, end || 1), "aria-label": "share of the steps" }),
-      el("p", { class: "state" }, `${(run.n_parameters ?? 0).toLocaleString("en")} parameters`,
-        last ? [" · validation accuracy ", el("b", { class: "accuracy" }, percent(last.accuracy))] : null),
-      run.error ? el("p", { class: "wrong" }, run.error) : null,
-      store.runs.length > 1 ? el("p", { class: "line" },
-        waits(run) ? button("Go on", () => control(run.run, "go"), { disabled: run.state === "finished" }) : button("Pause", () => control(run.run, "pause")),
-        button("One step", () => control(run.run, "step"), { disabled: run.state !== "paused" })) : null);
+  function controller(whose) {
+    const ids = whose === "all" ? ["pause", "one-step", "stop"] : [];
+    const of = () => store.runs.filter((run) => whose === "all" || run.run === whose);
+    const trains = () => of().some((run) => !waits(run) && run.state !== "failed");
+    const toggle = button("Pause", () => control(whose, trains() ? "pause" : "go"), { id: ids[0] });
+    const step = button("One step", () => control(whose, "step"), { id: ids[1] });
+    const stop = button("Stop", () => control(whose, "stop"), { id: ids[2] });
+    return {
+      buttons: [toggle, step, stop],
+      update() {
+        const paused = of().some((run) => run.state === "paused");
+        toggle.textContent = trains() ? "Pause" : "Go on";
+        toggle.disabled = !trains() && !paused;
+        step.disabled = !paused;
+        stop.disabled = !trains() && !paused;
+      },
+    };
+  }
+
+  function card(first, k, buttons) {
+    const words = el("p", { class: "state" });
+    const bar = el("progress", { "aria-label": "share of the steps" });
+    const result = el("p", { class: "state" });
+    const error = el("p", { class: "wrong" });
+    const controller = parts[k + 1].update;
+    const update = () => {
+      controller();
+      const run = store.runs[k];
+      const points = store.points[run.run] ?? [];
+      const step = Math.max(run.step, points.at(-1)?.step ?? 0);
+      const end = run.n_steps * run.epochs;
+      const best = points.findLast((point) => point.accuracy !== null);
+      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.epoch} of ${run.epochs} · step `,
+        el("b", { class: "steps" }, String(step)), ` of ${end || "?"}`);
+      [bar.max, bar.value] = [end || 1, Math.min(step, end || 1)];
+      fill(result, `${(run.n_parameters ?? 0).toLocaleString("en")} parameters`,
+        best ? [" · validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy))] : null);
+      error.textContent = run.error ?? "";
+    };
+    const node = el("article", { class: "card", "data-run": first.run },
+      el("h3", {}, el("i", { class: "dot", style: `background:${colour(k)}` }), nameOfRun(first)),
+      words, bar, result, error, store.runs.length > 1 ? el("p", { class: "line" }, buttons) : null);
+    return { node, update };
+  }
+
+  function update(event) {
+    if (root.hidden || !store.choices) return;
+    const key = store.runs.map((run) => run.run + JSON.stringify(run.settings)).join();
+    if (key !== made) make();
+    made = key;
+    if (event.kind !== "size") for (const part of store.runs.length ? parts : []) part.update();
+    plots.draw();
   }
   return { start, update, show: () => update({ kind: "runs" }) };
 }
-
-export const lastLoss = (run) => number(store.points[run.run]?.at(-1)?.loss);

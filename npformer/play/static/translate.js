@@ -1,7 +1,6 @@
 // From one sequence to another: the three attentions of an encoder-decoder.
 
-import { latest } from "./api.js";
-import { button, debounce, el, field } from "./dom.js";
+import { button, debounce, el, field, fill, latest } from "./dom.js";
 import { mixingGrid } from "./tensors.js";
 
 export function translateView(ask) {
@@ -16,12 +15,12 @@ export function translateView(ask) {
   const think = latest(async () => {
     if (!input.value.trim()) return;
     const found = await ask("translate", { source: input.value });
-    target.replaceChildren("The model writes ", el("b", {}, found.target.join(" ")), ".");
+    fill(target, "The model writes ", el("b", {}, found.target.join(" ")), ".");
     found.written = found.read ?? found.target;
-    maps.replaceChildren(...PARTS.map(([name, title, about, names]) =>
+    fill(maps, ...PARTS.map(([name, title, about, names]) =>
       el("section", { class: "card" }, el("h3", {}, title), el("p", { class: "about" }, about), ...mixingGrid(found.attentions[name], ...names(found)))));
   });
-  input.addEventListener("input", debounce(() => think().catch(() => {}), 250));
+  input.addEventListener("input", debounce(think));
   const sample = async () => {
     const { samples } = await ask("samples", { start: Math.floor(Math.random() * 50), n: 1 });
     if (samples[0]?.words) input.value = samples[0].words.join(" ");
@@ -33,5 +32,5 @@ export function translateView(ask) {
       el("h2", {}, "From one sequence to another"),
       field("Source", input), el("p", { class: "line" }, button("Take one from the data", sample)), target),
     maps);
-  return { node, renew: () => think().catch(() => {}) };
+  return { node, renew: think };
 }

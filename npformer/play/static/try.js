@@ -2,7 +2,7 @@
 
 import { ask as askRun } from "./api.js";
 import { digitView } from "./digit.js";
-import { el } from "./dom.js";
+import { el, fill } from "./dom.js";
 import { nameOfRun, store } from "./store.js";
 import { translateView } from "./translate.js";
 import { wordsView } from "./words.js";
@@ -17,26 +17,32 @@ const viewOf = (run) => {
 export function tryView(root) {
   let built = null; // the run and the settings that the view was made for
   let view = null;
+  let last = 0; // when the answers were renewed
 
   function show() {
     const run = store.run;
     if (!run || run.state === "starting") {
       built = null;
-      root.replaceChildren(nothing());
+      fill(root, nothing());
       return;
     }
     const key = run.run + JSON.stringify(run.settings);
     if (key !== built) {
       built = key;
       view = viewOf(run)((question, more) => askRun(run.run, question, more), run);
-      root.replaceChildren(view.node);
+      fill(root, view.node);
     }
     view.renew?.();
   }
   return {
     show,
-    // Answers follow the weights while they are trained.
-    update: (event) => (event.kind === "runs" ? (built && store.run ? null : show()) : event.kind === "points" && event.run === store.run?.run && view?.renew?.()),
+    // Answers follow the weights while they are trained, once a second: questions cost the training time.
+    update(event) {
+      if (event.kind === "runs" && !(built && store.run)) show();
+      if (event.kind !== "points" || event.run !== store.run?.run || !built || Date.now() - last < 1000) return;
+      last = Date.now();
+      view.renew?.();
+    },
   };
 }
 

@@ -1,22 +1,15 @@
 // One weight: its gradient in four ways, and the step that Adam would make with it.
 
-import { ask, latest } from "./api.js";
+import { ask } from "./api.js";
 import { plotV } from "./charts.js";
-import { el, number, tell } from "./dom.js";
+import { el, fill, latest, number } from "./dom.js";
 
 export function weightPanel(run, name, shape, index, sample) {
   const output = el("div", { "aria-live": "polite" });
   let batch = false;
   let chosen = null; // which of the step sizes
 
-  const look = latest(async () => {
-    try {
-      const found = await ask(run, "weight", { name, index, ...(batch ? { batch: true } : { sample }) });
-      draw(found);
-    } catch (error) {
-      tell(error);
-    }
-  });
+  const look = latest(async () => draw(await ask(run, "weight", { name, index, ...(batch ? { batch: true } : { sample }) })));
 
   const row = (label, value, words, id) =>
     el("tr", {}, el("th", { scope: "row" }, label), el("td", { id }, value), el("td", { class: "about" }, words));
@@ -41,23 +34,23 @@ export function weightPanel(run, name, shape, index, sample) {
       plotV(canvas, differences, chosen, exact);
     };
     slider.addEventListener("input", show);
-    output.replaceChildren(
-      el("div", { class: "scroll" }, el("table", { class: "ways" }, el("tbody", {},
+    fill(output, el("div", { class: "two" }, el("div", {},
+      el("table", { class: "ways" }, el("tbody", {},
         row("Value", number(found.value, 8), "of the weight itself", "value"),
         row("By hand", number(found.gradient, 8), "its gradient by the backward pass that is written out here, in 64 bits", "gradient"),
         el("tr", {}, el("th", { scope: "row" }, "Central difference"), difference, error),
         found.complex_step === null
           ? row("Complex step", "–", found.no_complex_step, "complex")
-          : row("Complex step", number(found.complex_step, 8), `the imaginary part of loss(w + ih) / h: it subtracts nothing, so it's off by only ${number(exact, 2)}`, "complex")))),
-      el("h4", {}, "The V: how large should the step h be?"),
-      el("p", { class: "about" }, "Too large a step (right) misses the curve between its two ends. Too small a step (left) loses digits, because two nearly equal losses are subtracted. The best is between. Move the slider."),
-      canvas, el("p", { class: "line" }, slider, size),
+          : row("Complex step", number(found.complex_step, 8), `the imaginary part of loss(w + ih) / h: it subtracts nothing, so it's off by only ${number(exact, 2)}`, "complex"))),
       el("h4", {}, "What Adam would do with it now"),
-      adam ? el("div", { class: "scroll" }, el("table", { class: "ways" }, el("tbody", {},
+      adam ? el("table", { class: "ways" }, el("tbody", {},
         row("m", number(adam.m), "moving average of its gradients", "adam-m"),
         row("v", number(adam.v), "moving average of their squares", "adam-v"),
         row("Step", number(adam.step), "about the learning rate times m / √v", "adam-step"),
-        row("Weight after it", number(adam.after, 8), "value + step", "adam-after")))) : null);
+        row("Weight after it", number(adam.after, 8), "value + step", "adam-after"))) : null), el("div", {},
+      el("h4", {}, "The V: how large should the step h be?"),
+      el("p", { class: "about" }, "Too large a step (right) misses the curve between its two ends. Too small a step (left) loses digits, because two nearly equal losses are subtracted. The best is between. Move the slider."),
+      canvas, el("p", { class: "line" }, slider, size))));
     show();
   }
 

@@ -1,7 +1,6 @@
 // Write a sentence: which words take from which, and which outputs move when one word changes.
 
-import { latest } from "./api.js";
-import { bars, button, debounce, el, field } from "./dom.js";
+import { bars, button, debounce, el, field, fill, latest } from "./dom.js";
 import { movedTable } from "./digit.js";
 import { mixingGrid } from "./tensors.js";
 
@@ -26,13 +25,13 @@ export function wordsView(ask, run) {
     position = Math.min(position, words.length - 1);
     const p = found.probabilities;
     const best = p.indexOf(Math.max(...p));
-    answer.replaceChildren("The model says ", el("b", {}, found.classes?.[best] ?? String(best)), ".");
-    probabilities.replaceChildren(bars(p.map((each, k) => ({ name: found.classes?.[k] ?? k, p: each, best: k === best })).slice(0, 12)));
+    fill(answer, "The model says ", el("b", {}, found.classes?.[best] ?? String(best)), ".");
+    fill(probabilities, bars(p.map((each, k) => ({ name: found.classes?.[k] ?? k, p: each, best: k === best })).slice(0, 12)));
     chips();
-    mixing.replaceChildren(...mixingGrid(found.mixing, words));
+    fill(mixing, ...mixingGrid(found.mixing, words));
   });
   function chips() {
-    tokens.replaceChildren(...words.map((word, k) =>
+    fill(tokens, ...words.map((word, k) =>
       el("button", { type: "button", "aria-pressed": String(k === position), onclick: () => ((position = k), chips()) }, word)));
   }
   input.addEventListener("input", debounce(think, 150));
@@ -43,7 +42,7 @@ export function wordsView(ask, run) {
   };
   const edit = button("Change it", async () => {
     const found = await ask("edit", { text: input.value, position, to: to.value });
-    moved.replaceChildren(movedTable(found.moved, words.map((word, k) => (k === position ? to.value : word)), position));
+    fill(moved, movedTable(found.moved, words.map((word, k) => (k === position ? to.value : word)), position));
   }, { id: "edit" });
   if (!input.value) sample().catch(() => {});
 
@@ -59,5 +58,5 @@ export function wordsView(ask, run) {
       el("h2", {}, "Which words take from which"),
       el("p", { class: "about" }, "Row i of a matrix shows from which tokens the token i takes. Point at a square to read its two words. Deep orange is much, blue is taken with a minus sign."),
       mixing));
-  return { node, renew: () => think().catch(() => {}) };
+  return { node, renew: think };
 }

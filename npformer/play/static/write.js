@@ -1,6 +1,6 @@
 // A language model writes, token by token.
 
-import { bars, button, el, field, number, tell } from "./dom.js";
+import { bars, button, el, field, fill, number, tell } from "./dom.js";
 
 export function writeView(ask) {
   const text = el("textarea", { rows: 6, id: "text", spellcheck: "false" });
@@ -25,11 +25,11 @@ export function writeView(ask) {
     const found = await ask("write", {
       prompt: text.value, temperature: Number(temperature.value), top_p: Number(topP.value), seed: Number(seed.value) + drawn++,
     });
-    candidates.replaceChildren(bars(found.candidates.map(({ token, p, kept }) => ({ name: visible(token), p, off: !kept, best: token === found.token }))));
+    fill(candidates, bars(found.candidates.map(({ token, p, kept }) => ({ name: visible(token), p, off: !kept, best: token === found.token }))));
     text.value += found.text;
     text.scrollTop = text.scrollHeight;
     const ms = (seconds) => `${number(1000 * seconds, 3)} ms`;
-    times.replaceChildren("This token took ", el("b", {}, ms(found.seconds_cached)), " with the cache, which keeps what the tokens before it left behind, and ",
+    fill(times, "This token took ", el("b", {}, ms(found.seconds_cached)), " with the cache, which keeps what the tokens before it left behind, and ",
       el("b", {}, ms(found.seconds_plain)), " when all of the text is computed anew.");
   }
   const go = el("button", { type: "button", id: "go", class: "main" }, "Write");
