@@ -20,7 +20,7 @@ export function fill(node, ...children) {
 
 // A button whose action may fail: while it works it takes no click, and what went wrong is told.
 export function button(text, action, properties = {}) {
-  const node = el("button", { type: "button", ...properties }, text);
+  const node = el("button", { type: "button", ...properties }, ...[text].flat());
   node.addEventListener("click", async () => {
     if (node.ariaBusy === "true") return;
     node.ariaBusy = "true";
@@ -63,7 +63,7 @@ export function number(x, digits = 4) {
   return Number(text).toExponential().replace("e+", "e").replaceAll("-", "−");
 }
 
-export const percent = (p) => `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 2 : 1)} %`;
+export const percent = (p) => p > 0 && p < 5e-5 ? "< 0.01 %" : `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 2 : 1)} %`;
 
 // One line of a table of probabilities, with its bar.
 export function bars(items, properties = {}) {

@@ -32,7 +32,7 @@ export function stepView(root) {
       fill(weight);
       fill(root,
         el("section", { class: "card" }, el("h2", {}, "One sample on its way"),
-          el("p", { class: "about" }, "Choose a sample. It goes forward through every layer to an answer; the loss says how wrong the answer is; then the gradient of the loss goes back through the same layers, last one first."),
+          el("p", { class: "about" }, "Choose a sample. It goes forward through every layer to an answer; the loss says how wrong the answer is; then the gradient of the loss goes back through the same layers, last one first. In all pictures orange is above 0, blue below; the deepest colour is the largest magnitude in that picture."),
           samples,
           el("p", { class: "line" },
             button("Other samples", async () => ((start += AT_ONCE), await list())),

@@ -92,10 +92,10 @@ export const shapeOf = ({ shape }) => (shape.length ? shape.join(" × ") : "one 
 
 // A tensor with its name, shape, mean and spread. All heads or rows of the batch beside each other.
 export function tensorCard(tensor, options = {}) {
-  const [heads] = sizes(tensor);
+  const [heads, rows, columns] = sizes(tensor);
   const readout = el("output", { class: "readout" });
   const look = ([i, j], value) => (readout.textContent = `[${i}, ${j}] = ${number(value)}`);
-  const width = options.width ?? (heads > 1 ? 84 : 160);
+  const width = options.width ?? (heads > 1 ? 84 : columns > 2 * rows ? 260 : 160);
   const maps = Array.from({ length: heads }, (_, head) =>
     heatMap(tensor, { width, head, look, pick: options.pick ?? (() => {}) }));
   if (options.pick) maps.forEach((map) => map.classList.add("weights"));
@@ -123,12 +123,12 @@ export function mixingMap(tensor, head, rows, columns, options = {}) {
 }
 
 // All layers and heads. mixing: [{layer, kind, heads: TENSOR}].
-export function mixingGrid(mixing, rows, columns) {
+export function mixingGrid(mixing, rows, columns, above = () => null) {
   return mixing.map((each, layer) => {
     const [heads] = sizes(each.heads);
     const scale = largest(decoded(each.heads));
     const maps = Array.from({ length: heads }, (_, head) =>
       mixingMap(each.heads, head, rows, columns, { scale, title: heads > 1 ? `head ${head + 1}` : "all features" }));
-    return el("section", { class: "layer" }, el("h4", {}, `Layer ${layer + 1}: ${each.kind}`), el("div", { class: "maps" }, maps));
+    return el("section", { class: "layer" }, el("h4", {}, `Layer ${layer + 1}: ${each.kind}`), above(layer) ?? "", el("div", { class: "maps" }, maps));
   });
 }

@@ -15,6 +15,12 @@ const NUMBERS = [
   ["seed", "Seed", "of the weights and of the order of the data: the same for all runs"],
 ];
 const MOST_RUNS = 4;
+const STARTERS = [
+  ["digits", ["attention"], "Read handwritten digits", "One small model. Then draw a digit of your own under “Try it”."],
+  ["digits", ["attention", "fourier", "identity"], "Three ways to mix", "Attention beside a Fourier transform and no mixing at all, on the same digits."],
+  ["text", ["attention"], "Learn to write", "A language model reads plays, letter by letter, and continues them."],
+  ["reverse", ["attention"], "Turn sequences round", "An encoder and a decoder. Its cross-attention learns a diagonal."],
+];
 const STATES = { running: "training", starting: "starting …" };
 
 export function trainView(root) {
@@ -46,8 +52,9 @@ export function trainView(root) {
     update({ kind: "runs" });
   }
 
+  const taskOf = (name) => store.choices.tasks.find((each) => each.name === name);
   function choose(name) {
-    const task = store.choices.tasks.find((each) => each.name === name);
+    const task = taskOf(name);
     about.textContent = task.about;
     settings = { ...task.defaults };
     runs = [{ mixers: [...settings.mixers], lr: settings.lr }];
@@ -106,12 +113,24 @@ export function trainView(root) {
     if (innerWidth < 900) controls.scrollIntoView({ behavior: "smooth" });
   }
 
+  function starter([task, mixers, title, about]) {
+    return button([title, el("small", {}, about)], async () => {
+      form.querySelector("#task").value = task;
+      choose(task);
+      const { lr, mixers: usual } = taskOf(task).defaults;
+      runs = mixers.map((mixer) => ({ mixers: usual.map(() => mixer), lr }));
+      listRuns();
+      await begin();
+    });
+  }
+
   const control = (run, action) => post("control", { run, action });
 
   // Buttons and cards are made once for a set of runs, so that focus and clicks are not lost.
   function make() {
     if (!store.runs.length) {
-      fill(controls, el("p", { class: "empty" }, "Nothing runs yet. Choose a task and press Start: the curves appear here."));
+      fill(controls, el("p", { class: "empty" }, "Nothing runs yet. Choose a task and press Start: the curves appear here. Or begin with one of these:"),
+        el("div", { class: "starters" }, STARTERS.filter(([task]) => taskOf(task)).map(starter)));
       return fill(cards);
     }
     parts = [controller("all"), ...store.runs.map((run) => controller(run.run))];

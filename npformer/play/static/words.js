@@ -1,8 +1,8 @@
 // Write a sentence: which words take from which, and which outputs move when one word changes.
 
-import { bars, button, debounce, el, field, fill, latest } from "./dom.js";
+import { bars, button, debounce, el, field, fill, latest, number } from "./dom.js";
 import { movedTable } from "./digit.js";
-import { mixingGrid } from "./tensors.js";
+import { decoded, mixingGrid, sizes } from "./tensors.js";
 
 const FIRST = { sentences: "The food was not good at all, but the service was great." };
 
@@ -13,6 +13,8 @@ export function wordsView(ask, run) {
   const probabilities = el("div");
   const tokens = el("div", { class: "tokens", role: "group", "aria-label": "tokens" });
   const mixing = el("div", { class: "layers" });
+  const asked = el("span", {});
+  let maps = [];
   const to = el("input", { type: "text", size: 12, value: "terrible", id: "word", "aria-label": "the new token" });
   const moved = el("div");
   let words = [];
@@ -27,12 +29,29 @@ export function wordsView(ask, run) {
     const best = p.indexOf(Math.max(...p));
     fill(answer, "The model says ", el("b", {}, found.classes?.[best] ?? String(best)), ".");
     fill(probabilities, bars(p.map((each, k) => ({ name: found.classes?.[k] ?? k, p: each, best: k === best })).slice(0, 12)));
+    maps = found.mixing;
     chips();
-    fill(mixing, ...mixingGrid(found.mixing, words));
   });
   function chips() {
     fill(tokens, ...words.map((word, k) =>
-      el("button", { type: "button", "aria-pressed": String(k === position), onclick: () => ((position = k), chips()) }, word)));
+      el("button", { type: "button", "aria-pressed": String(k === position), onclick: () => choose(k) }, word)));
+    choose(position);
+  }
+  function choose(k) {
+    position = k;
+    [...tokens.children].forEach((token, j) => (token.ariaPressed = String(j === k)));
+    fill(asked, el("b", {}, `“${words[position]}”`));
+    fill(mixing, mixingGrid(maps, words, null, (layer) => takes(maps[layer].heads)));
+  }
+  // The sentence once more, each word as deep as the chosen one takes from it, in the mean of the heads.
+  function takes(heads) {
+    const [n, rows, columns] = sizes(heads);
+    const values = decoded(heads);
+    const shares = words.map((_, j) => Array.from({ length: n }, (_, h) => values[(h * rows + position) * columns + j]).reduce((a, b) => a + b, 0) / n);
+    const most = Math.max(...shares.map(Math.abs), 1e-9);
+    return el("p", { class: "takes" }, words.map((word, j) => el("span", {
+      title: number(shares[j], 3), style: `background:color-mix(in srgb, var(${shares[j] < 0 ? "--minus" : "--plus"}) ${(85 * Math.abs(shares[j] || 0)) / most}%, transparent)`,
+    }, word)));
   }
   input.addEventListener("input", debounce(think, 150));
   const sample = async () => {
@@ -56,7 +75,7 @@ export function wordsView(ask, run) {
       tokens, el("p", { class: "line" }, to, edit), moved),
     el("section", { class: "card" },
       el("h2", {}, "Which words take from which"),
-      el("p", { class: "about" }, "Row i of a matrix shows from which tokens the token i takes. Point at a square to read its two words. Deep orange is much, blue is taken with a minus sign."),
+      el("p", { class: "about" }, "The sentences show from where ", asked, " takes: the deeper a word's orange, the more (blue: with a minus sign), in the mean of the heads. Click another token on the left. In a matrix of a head, row i is what token i takes; point at a square to read its two words."),
       mixing));
   return { node, renew: think };
 }

@@ -9,16 +9,18 @@ export function writeView(ask) {
   const temperature = slider("temperature", 0, 2, 0.05, 0.8);
   const topP = slider("top-p", 0.05, 1, 0.05, 0.95);
   const seed = el("input", { type: "number", id: "write-seed", min: 0, step: 1, value: 0 });
-  const said = el("output", { class: "readout" });
   const candidates = el("div");
   const times = el("p", { class: "about", id: "times" });
   let writing = false;
   let drawn = 0;
 
-  const settings = () =>
-    (said.textContent = `temperature ${temperature.value}${Number(temperature.value) === 0 ? " (always the likeliest)" : ""}, top-p ${topP.value}`);
-  for (const each of [temperature, topP]) each.addEventListener("input", settings);
-  settings();
+  const named = (name, input) => {
+    const value = el("b", {});
+    const tell = () => (value.textContent = input.value);
+    input.addEventListener("input", tell);
+    tell();
+    return [name, " ", value];
+  };
 
   const visible = (token) => token.replaceAll("\n", "⏎").replace(/^ | $/g, "␣") || "␣";
   async function one() {
@@ -50,9 +52,9 @@ export function writeView(ask) {
       el("p", { class: "about" }, "Give it a beginning. The model gives each possible next token a probability; one is drawn, put at the end, and all begins again."),
       field("The text", text),
       el("p", { class: "line" }, button("One token", one, { id: "one" }), go),
-      field("Temperature", temperature, "Below 1 the likely tokens win more often, at 0 always; above 1 rare ones come more often."),
-      field("Top-p", topP, "Only the likeliest tokens that together have this probability may be drawn."),
-      field("Seed of the draw", seed), said),
+      field(named("Temperature", temperature), temperature, "Below 1 the likely tokens win more often, at 0 always; above 1 rare ones come more often."),
+      field(named("Top-p", topP), topP, "Only the likeliest tokens that together have this probability may be drawn."),
+      field("Seed of the draw", seed)),
     el("section", { class: "card" },
       el("h2", {}, "Candidates for the last token"),
       el("p", { class: "about" }, "The 20 likeliest. Grey ones are cut by top-p and can't be drawn. The one that was drawn is marked."),
