@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 import { css } from "./charts.js";
 
 const FINE = 32;
-const PEN = 3.6; // width of the stroke, in fine points
+const PEN = 5.6; // width of the stroke, in fine points: about as much ink as in the data
 
 // Strokes are lists of [x, y] between 0 and 1. Fitted: as tall as the picture, and in its middle.
 export function asPicture(strokes, fit = true) {
@@ -56,7 +56,7 @@ export function drawingField(changed) {
 
   function redraw() {
     pen.clearRect(0, 0, size, size);
-    pen.lineWidth = 22;
+    pen.lineWidth = 32;
     pen.lineCap = pen.lineJoin = "round";
     pen.strokeStyle = css("var(--text)");
     for (const each of strokes) trace(pen, each.map(([a, b]) => [a * size, b * size]));
