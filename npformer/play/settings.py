@@ -73,7 +73,7 @@ class Settings:
             checks.choice("a mixer", mixer, MIXERS)
         for name in ("d_model", "n_heads", "d_ff", "batch_size", "epochs"):
             if name in given:
-                most = LIMITS.get(name)
+                most = LIMITS.get(name, LIMITS["d_model"])
                 given[name] = checks.whole(name, given[name], at_least=1, at_most=most)
         if "seed" in given:
             given["seed"] = checks.whole("seed", given["seed"], at_least=0, at_most=2**32 - 1)

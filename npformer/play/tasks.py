@@ -130,7 +130,6 @@ TASKS: dict[str, Task] = {
 }
 
 
-
 def defaults(name: str, **given: Any) -> Settings:
     """Return the usual settings of a task."""
     return Settings.of({"task": name, **TASKS[name].usual, **given})
