@@ -1,0 +1,156 @@
+"""What a model says of one sample, in values that a page shows without computing anything."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.core import to_numpy
+from npformer.inspection.explain import explain
+from npformer.text.tokenizer import Tokenizer
+from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
+
+HEADS, SIDE = 8, 64
+"""The most matrices, and the most rows and columns of each, of a picture."""
+
+CANDIDATES = 12
+
+LEFT_OUT = (0, 1, 2)
+"""Ids in pairs that are no tokens: padding, beginning and end."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What tokens and classes are called; without a name they are numbers.
+
+    Attributes
+    ----------
+    tokens : list of str, optional
+        By id: those of the source, for pairs.
+    classes : list of str, optional
+    targets : list of str, optional
+        Tokens of the other side of pairs.
+    tokenizer : Tokenizer, optional
+        What makes ids of texts; it gives `tokens` if they are not given.
+    """
+
+    tokens: list[str] | None = None
+    classes: list[str] | None = None
+    targets: list[str] | None = None
+    tokenizer: Tokenizer | None = None
+
+    def __post_init__(self) -> None:
+        if self.tokens is None and self.tokenizer is not None:
+            ids = range(self.tokenizer.vocab_size)
+            object.__setattr__(self, "tokens", self.tokenizer.tokens(ids))
+
+    def words(self, ids: Any, *, targets: bool = False) -> list[str]:
+        """Return the names of some ids."""
+        names = self.targets or self.tokens if targets else self.tokens
+        return [str(int(id)) if names is None else names[int(id)] for id in ids]
+
+    def label(self, y: Any) -> str | None:
+        """Return the name of a class; None if there is a label for each token."""
+        if np.ndim(y) > 0:
+            return None
+        if np.asarray(y).dtype.kind == "f":
+            return f"{float(y):.4g}"
+        return str(int(y)) if self.classes is None else self.classes[int(y)]
+
+
+def tensor(name: str, array: Any) -> dict[str, Any]:
+    """Return a TENSOR of the page: numbers on an array, and its values, cut if they are many."""
+    array = np.asarray(to_numpy(array)).real
+    shape = array.shape
+    cut = array.reshape(-1, *array.shape[-2:])[:HEADS, :SIDE, :SIDE] if array.ndim > 2 else array
+    cut = cut[..., :SIDE] if array.ndim < 2 else cut[..., :SIDE, :SIDE]
+    return {
+        "name": name,
+        "shape": list(shape),
+        "mean": float(array.mean()),
+        "spread": float(array.std()),
+        "largest": float(np.abs(array).max(initial=0.0)),
+        "data": base64.b64encode(np.ascontiguousarray(cut, dtype="<f4").tobytes()).decode(),
+        "cut": cut.size < array.size,
+    }
+
+
+def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]:
+    """Return what a model says of a sample: `says`, `items` with probabilities, and `groups`.
+
+    Each group has a title, names of rows and columns, and the matrices of some layers.
+    """
+    if isinstance(model, LanguageModel):
+        return _next_token(model, x, names)
+    if isinstance(model, EncoderDecoder):
+        return _translation(model, x, names)
+    found: dict[str, Any] = {"says": None, "items": [], "groups": []}
+    if isinstance(model, SequenceClassifier):
+        p = np.atleast_2d(to_numpy(model.predict_probabilities(x[None]))[0])[-1]
+        found["items"] = _items(p, names.classes)
+        found["says"] = f"The model says {found['items'][int(p.argmax())]['name']}."
+    words = names.words(x[:SIDE]) if x.ndim == 1 else [f"token {t + 1}" for t in range(len(x))]
+    found["groups"] = [_group(None, explain(model, x[None]), words, words)]
+    return found
+
+
+def _next_token(model: LanguageModel, x: np.ndarray, names: Names) -> dict[str, Any]:
+    x = x[: min(SIDE // 2, model.config.max_len)]
+    logits = np.asarray(to_numpy(model(x[None])))[0, -1].astype("float64")
+    p = np.exp(logits - logits.max())
+    p /= p.sum()
+    words = names.words(x)
+    best = np.argsort(-p)[:CANDIDATES]
+    return {
+        "says": f"What follows “{words[-1]}”, as the model guesses:",
+        "items": _items(p[best], names.words(best)),
+        "groups": [_group(None, explain(model, x[None]), words, words)],
+    }
+
+
+def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str, Any]:
+    x = x[x != LEFT_OUT[0]]
+    written = [int(id) for id in model.generate(x[None], max_len=SIDE // 2)[0]]
+    target = np.array([[1, *written]])
+    source_words, target_words = names.words(x), ["begin", *names.words(written, targets=True)]
+    found = explain(model, (x[None], target))
+    groups = []
+    for title, rows, columns, mine in (
+        ("The encoder: the source looks at itself", source_words, source_words, "encoder."),
+        ("The decoder: what is written looks back", target_words, target_words, "decoder."),
+        ("Across: what is written looks at the source", target_words, source_words, "cross"),
+    ):
+        across = [each for each in found if ("cross" in each.name) == (mine == "cross")]
+        some = across if mine == "cross" else [e for e in across if e.name.startswith(mine)]
+        if some:
+            groups.append(_group(title, some, rows, columns))
+    says = f"The model writes: {' '.join(target_words[1:])}"
+    return {"says": says, "items": [], "groups": groups}
+
+
+def _group(
+    title: str | None, found: Sequence[Any], rows: list[str], columns: list[str]
+) -> dict[str, Any]:
+    mixing = [
+        {"layer": k, "kind": each.kind, "heads": tensor(each.name, to_numpy(each.matrices)[0])}
+        for k, each in enumerate(found)
+    ]
+    return {"title": title, "rows": rows, "columns": columns, "mixing": mixing}
+
+
+def _items(p: np.ndarray, names: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Return the first probabilities with their names, the largest marked."""
+    best = int(p.argmax())
+    return [
+        {"name": str(k) if names is None else names[k], "p": float(each), "best": k == best}
+        for k, each in enumerate(p[:CANDIDATES])
+    ]
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy number as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
