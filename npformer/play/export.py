@@ -64,6 +64,14 @@ def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
     return path
 
 
+def page_of_folder(folder: str | os.PathLike[str]) -> str:
+    """Return the page of what `npformer train` left in a folder."""
+    from npformer.play.trained import trained  # which imports all pipelines
+
+    model, what = trained(Path(folder))
+    return page(model, **what)
+
+
 def page(
     model: Any,
     *,
@@ -171,12 +179,14 @@ def samples_of(
     x, y, mask = (*data, None)[:3]
     found = []
     for i in range(min(N_SAMPLES, len(x))):
-        one, label = np.asarray(to_numpy(x[i])), names.label(y[i])
+        one, label = np.asarray(to_numpy(x[i])), names.label(y[i], model)
         if mask is not None:
             one = one[np.asarray(to_numpy(mask[i]))]
-        words = names.words(one) if one.ndim == 1 else None
-        image = tensor(f"sample {i}", one) if one.ndim == 2 else None
-        sample = {"index": i, "label": label, "words": words, "image": image, "shape": one.shape}
+        sample = {"index": i, "label": label, "shape": one.shape}
+        if one.ndim == 1:
+            sample |= {"words": names.words(one), "text": names.text(one)}
+        else:
+            sample["image"] = tensor(f"sample {i}", one)
         if runs:
             sample["x"] = one.tolist()
         else:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.inspection.explain import explain
-from npformer.text.tokenizer import Tokenizer
+from npformer.inspection.trace import trace
+from npformer.layers import CrossAttention
+from npformer.mixers import Mixer
+from npformer.text import Tokenizer, WordTokenizer
 from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 HEADS, SIDE = 8, 64
@@ -53,11 +55,21 @@ class Names:
         names = self.targets or self.tokens if targets else self.tokens
         return [str(int(id)) if names is None else names[int(id)] for id in ids]
 
-    def label(self, y: Any) -> str | None:
-        """Return the name of a class; None if there is a label for each token."""
-        if np.ndim(y) > 0:
+    def text(self, ids: Any) -> str:
+        """Return some ids as a text: as the tokenizer decodes them, or words without their parts."""
+        if isinstance(self.tokenizer, WordTokenizer):
+            parts = set(self.tokenizer.parts())
+            return " ".join(self.words(id for id in ids if int(id) not in parts))
+        if self.tokenizer is not None:
+            return self.tokenizer.decode([int(id) for id in ids])
+        return " ".join(self.words(ids))
+
+    def label(self, y: Any, model: Any) -> str | None:
+        """Return the name of a class, of the last token if each has one; None of other targets."""
+        if not isinstance(model, SequenceClassifier):
             return None
-        if np.asarray(y).dtype.kind == "f":
+        y = np.ravel(np.asarray(to_numpy(y)))[-1]
+        if y.dtype.kind == "f":
             return f"{float(y):.4g}"
         return str(int(y)) if self.classes is None else self.classes[int(y)]
 
@@ -94,7 +106,7 @@ def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]
         found["items"] = _items(p, names.classes)
         found["says"] = f"The model says {found['items'][int(p.argmax())]['name']}."
     words = names.words(x[:SIDE]) if x.ndim == 1 else [f"token {t + 1}" for t in range(len(x))]
-    found["groups"] = [_group(None, explain(model, x[None]), words, words)]
+    found["groups"] = [_group(None, matrices_of(model, x[None]), words, words)]
     return found
 
 
@@ -106,9 +118,9 @@ def _next_token(model: LanguageModel, x: np.ndarray, names: Names) -> dict[str, 
     words = names.words(x)
     best = np.argsort(-p)[:CANDIDATES]
     return {
-        "says": f"What follows “{words[-1]}”, as the model guesses:",
+        "says": "What follows, as the model guesses:",
         "items": _items(p[best], names.words(best)),
-        "groups": [_group(None, explain(model, x[None]), words, words)],
+        "groups": [_group(None, matrices_of(model, x[None]), words, words)],
     }
 
 
@@ -117,27 +129,44 @@ def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str
     written = [int(id) for id in model.generate(x[None], max_len=SIDE // 2)[0]]
     target = np.array([[1, *written]])
     source_words, target_words = names.words(x), ["begin", *names.words(written, targets=True)]
-    found = explain(model, (x[None], target))
-    groups = []
-    for title, rows, columns, mine in (
-        ("The encoder: the source looks at itself", source_words, source_words, "encoder."),
-        ("The decoder: what is written looks back", target_words, target_words, "decoder."),
-        ("Across: what is written looks at the source", target_words, source_words, "cross"),
-    ):
-        across = [each for each in found if ("cross" in each.name) == (mine == "cross")]
-        some = across if mine == "cross" else [e for e in across if e.name.startswith(mine)]
-        if some:
-            groups.append(_group(title, some, rows, columns))
+    found = matrices_of(model, (x[None], target))
+    across = [each for each in found if isinstance(each[0].layer, CrossAttention)]
+    itself = [each for each in found if not isinstance(each[0].layer, CrossAttention)]
+    encoder, decoder = (
+        [each for each in itself if each[0].name.startswith(side)] for side in ("enc", "dec")
+    )
+    groups = [
+        _group(
+            "The encoder: what the source takes from itself", encoder, source_words, source_words
+        ),
+        _group(
+            "The decoder: what is written takes from what stands before it",
+            decoder,
+            target_words,
+            target_words,
+        ),
+        _group("Across: what is written takes from the source", across, target_words, source_words),
+    ]
     says = f"The model writes: {' '.join(target_words[1:])}"
     return {"says": says, "items": [], "groups": groups}
+
+
+def matrices_of(model: Any, x: Any) -> list[tuple[Any, np.ndarray]]:
+    """Return the calls of a model's mixers and cross-attentions, each with its matrices."""
+    found = []
+    for call in trace(model, x):
+        if isinstance(call.layer, Mixer | CrossAttention):
+            matrices = call.layer.explain(*call.inputs(), call.context)  # type: ignore[call-arg]
+            found.append((call, np.asarray(to_numpy(matrices))[0]))
+    return found
 
 
 def _group(
     title: str | None, found: Sequence[Any], rows: list[str], columns: list[str]
 ) -> dict[str, Any]:
     mixing = [
-        {"layer": k, "kind": each.kind, "heads": tensor(each.name, to_numpy(each.matrices)[0])}
-        for k, each in enumerate(found)
+        {"layer": k, "kind": type(call.layer).__name__, "heads": tensor(call.name, matrices)}
+        for k, (call, matrices) in enumerate(found)
     ]
     return {"title": title, "rows": rows, "columns": columns, "mixing": mixing}
 
@@ -146,9 +175,15 @@ def _items(p: np.ndarray, names: Sequence[str] | None) -> list[dict[str, Any]]:
     """Return the first probabilities with their names, the largest marked."""
     best = int(p.argmax())
     return [
-        {"name": str(k) if names is None else names[k], "p": float(each), "best": k == best}
+        {"name": _visible(k, names), "p": float(each), "best": k == best}
         for k, each in enumerate(p[:CANDIDATES])
     ]
+
+
+def _visible(k: int, names: Sequence[str] | None) -> str:
+    """Return a name in which one sees white space."""
+    name = str(k) if names is None else names[k]
+    return name.replace(" ", "\u2423").replace("\n", "\u21b5")
 
 
 def plain(value: Any) -> Any:

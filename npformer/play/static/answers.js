@@ -28,14 +28,12 @@ export function answers(data) {
   const answer = (x) => {
     const { probabilities, logits, mixing } = run(x);
     const p = probabilities ?? logits;
-    return { probabilities: [...(given.pooling === "none" ? p.at(-1) : p)], classes: data.run.classes, mixing: mixing.map(pictured) };
+    const last = given.pooling === "none"; // an answer for each token, of which one is shown
+    return { last, probabilities: [...(last ? p.at(-1) : p)], classes: data.run.classes, mixing: mixing.map(pictured) };
   };
   const [low, high] = data.ink ?? [0, 1];
   const inked = (image) => image.map((row) => row.map((share) => low + share * (high - low)));
-  const sample = (k) => {
-    const found = data.samples.find(({ index }) => index === k);
-    return found.x;
-  };
+  const sample = (k) => data.samples.find(({ index }) => index === k).x;
 
   // How far the output of each token moves in each layer when one token is another.
   function moved(x, position, to) {
@@ -58,7 +56,8 @@ export function answers(data) {
     },
     samples({ start = 0, n = 12 }) {
       if (!data.samples.length) throw new Error("This page holds no samples of the data.");
-      const shown = Array.from({ length: Math.min(n, data.samples.length) }, (_, k) => data.samples[(start + k) % data.samples.length]);
+      const shown = Array.from({ length: Math.min(n, data.samples.length) }, (_, k) => data.samples[(start + k) % data.samples.length])
+        .map((found) => ({ ...found, words: found.text?.split(" ") ?? null }));
       return { total: data.samples.length, samples: shown };
     },
   };

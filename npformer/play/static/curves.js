@@ -38,7 +38,8 @@ export function curves() {
       .map((point) => [point.step, value(point)]);
     const lines = (value) => store.runs.map((run, k) => ({ name: nameOfRun(run), colour: colour(k), points: of(run, value) }));
     const raw = lines((point) => point.loss);
-    loss.draw([...raw.map((line) => ({ ...line, faint: true })), ...raw.map((line) => ({ ...line, points: smoothed(line.points) }))]);
+    const mean = (line, k) => ({ ...line, points: store.runs[k].by_epoch ? line.points : smoothed(line.points) }); // of an epoch already
+    loss.draw([...raw.map((line) => ({ ...line, faint: true })), ...raw.map(mean)]);
     accuracy.draw(lines((point) => point.accuracy));
     rate.draw(lines((point) => point.lr));
     store.runs.forEach((run, r) => {

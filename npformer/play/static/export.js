@@ -14,13 +14,12 @@ const ask = data.model ? answers(data) : null;
 const $ = (id) => document.getElementById(id);
 
 function about() {
-  const rows = [...Object.entries(run.settings), ...Object.entries(data.facts)]
-    .filter(([, value]) => value !== null && value !== "")
-    .map(([name, value]) => el("tr", {}, el("th", {}, name.replaceAll("_", " ")), el("td", {}, Array.isArray(value) ? value.join(", ") : String(value))));
+  const found = [...Object.entries(run.settings), ...Object.entries(data.facts)].filter(([, value]) => value !== null && value !== "");
   return el("section", { class: "card", id: "settings" },
     el("h2", {}, "The run"),
-    el("p", { class: "about" }, "All settings with which the model was built and trained."),
-    el("div", { class: "scroll" }, el("table", {}, el("tbody", {}, rows))));
+    el("p", { class: "about" }, "The settings with which the model was built and trained, and what is known of it."),
+    el("dl", { class: "facts" }, found.map(([name, value]) =>
+      el("div", {}, el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, Array.isArray(value) ? value.join(", ") : String(value))))));
 }
 
 function trained() {
@@ -34,7 +33,7 @@ function trained() {
 
 // Samples, each with what the model says of it: computed here or, where it does not run here, when the page was written.
 function samples() {
-  const shown = el("div", { class: "shown" });
+  const shown = el("div", { class: "two" });
   const chosen = el("div", { class: "samples" });
   async function choose(sample) {
     [...chosen.children].forEach((node, k) => (node.ariaPressed = String(data.samples[k] === sample)));
@@ -43,19 +42,21 @@ function samples() {
     const items = found.items ?? found.probabilities.slice(0, 12).map((p, k) => ({ name: run.classes?.[k] ?? String(k), p, best: k === best }));
     const tokens = sample.words ?? sample.x?.map((_, t) => `token ${t + 1}`);
     const groups = found.groups ?? [{ title: null, rows: tokens, columns: tokens, mixing: found.mixing }];
+    const grids = groups.flatMap(({ title, rows, columns, mixing }) => [title ? el("h3", {}, title) : null, ...mixingGrid(mixing, rows, columns)]);
     fill(shown,
-      sample.words ? el("p", { class: "takes" }, sample.words.join(" ")) : null,
-      el("p", { class: "answer" }, found.says ?? ["The model says ", el("b", {}, items[best]?.name ?? "–"), sample.label === null ? "" : `. It is ${sample.label}.`]),
-      data.model?.arguments.output === "mean_squared_error" ? null : bars(items),
-      ...groups.flatMap(({ title, rows, columns, mixing }) => [title ? el("h3", {}, title) : null, ...mixingGrid(mixing, rows, columns)]));
+      el("div", {},
+        sample.text ? el("p", {}, sample.text) : null,
+        el("p", { class: "answer" }, found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, items[best]?.name ?? "–"), sample.label === null ? "." : `. It is ${sample.label}.`]),
+        bars(items)),
+      el("div", { class: "layers" }, grids));
   }
   fill(chosen, ...data.samples.map((sample) => {
-    const picture = sample.image ? heatMap(sample.image, { width: 56, ink: true }) : el("span", { class: "words" }, (sample.words ?? [shapeOf(sample)]).join(" "));
+    const picture = sample.image ? heatMap(sample.image, { width: 56, ink: true }) : el("span", { class: "words" }, sample.text ?? shapeOf(sample));
     return button([picture, el("small", {}, sample.label ?? "")], () => choose(sample), { "aria-pressed": "false" });
   }));
   if (data.samples.length) choose(data.samples[0]);
   return el("section", { class: "card", id: "samples", hidden: !data.samples.length },
-    el("h2", {}, "Samples that it was not trained on"),
+    el("h2", {}, "Samples"),
     el("p", { class: "about" }, "Choose one: below are what the model says, and from which tokens each token takes, in every layer and head. In row i of a matrix stands what token i takes: deep orange is much, blue is taken with a minus sign."),
     chosen, shown);
 }
@@ -64,7 +65,7 @@ const viewOf = () => (run.kind_of_input === "image" ? digitView : data.tokens ? 
 const view = ask && viewOf() ? viewOf()(ask, run) : null;
 const plots = trained();
 document.title = `${run.settings.task}, ${nameOfRun(run)}: a model of npformer`;
-fill($("title"), run.settings.task, el("small", {}, nameOfRun(run)));
+fill($("title"), `${run.settings.task}, ${nameOfRun(run)}`);
 fill(document.querySelector("main"),
   data.bug ? el("section", { class: "card bug", id: "bug", role: "alert" },
     el("h2", { class: "wrong" }, `This model has a bug: ${data.bug.title}`),

@@ -66,7 +66,9 @@ def made(case):
     """Return a model in float64 whose weights are float32 numbers, away from where they begin."""
     settings = dict(case)
     rng = np.random.default_rng(3)
-    given = {k: settings.pop(k) for k in ("pooling", "output", "n_features", "n_pairs") if k in case}
+    given = {
+        k: settings.pop(k) for k in ("pooling", "output", "n_features", "n_pairs") if k in case
+    }
     settings.pop("masked", None), settings.pop("length", None)
     config = nf.EncoderConfig(**{**SIZES, **settings})
     if "n_features" not in given:
