@@ -1,7 +1,7 @@
 """A run as one HTML file that needs no server: its settings and curves, samples, and its model.
 
-The model runs in the page by ``static/model.js``, if that knows all of its layers. Of others the page
-shows what `npformer.play.seen` made of some samples, and says why.
+The model runs in the page by ``static/model.js``, if that knows all of its layers. Of others the
+page shows what `npformer.play.seen` made of some samples, and says why.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import to_numpy
+from npformer.core import Registry, to_numpy
 from npformer.layers import FFNS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.losses import LOSSES
@@ -44,7 +44,12 @@ KNOWN: dict[str, tuple[str, ...]] = {
 }
 """What ``model.js`` can compute."""
 
-TABLES = {"activation": ACTIVATIONS, "ffn": FFNS, "pooling": POOLINGS, "output": LOSSES}
+TABLES: dict[str, Registry[Any]] = {
+    "activation": ACTIVATIONS,
+    "ffn": FFNS,
+    "pooling": POOLINGS,
+    "output": LOSSES,
+}
 
 MOST_PARAMETERS = 3_000_000
 """Numbers that a page holds: 16 MB of text."""
@@ -108,7 +113,13 @@ def page(
         contents["model"] = model_file(model)
     except NotRunnableError as error:
         contents["why"] = str(error)
-    about = {"run": "run-1", "state": "finished", "error": None, "layers": [], "classes": None}
+    about: dict[str, Any] = {
+        "run": "run-1",
+        "state": "finished",
+        "error": None,
+        "layers": [],
+        "classes": None,
+    }
     about |= {"kind_of_input": "ids", "bug": None, **run}
     about["classes"] = names.classes or about["classes"]
     about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
@@ -126,7 +137,7 @@ def page(
     parts = {
         "style": read("play.css"),
         "script": bundle("export.js"),
-        "made": f"Written by npformer {version('npformer')}. This file needs no server and no network.",
+        "made": f"Written by npformer {version('npformer')}. It needs no server and no network.",
         # "<" could end the element that holds it
         "data": json.dumps(finite(contents), separators=(",", ":")).replace("<", "\\u003c"),
     }
@@ -182,7 +193,7 @@ def samples_of(
         one, label = np.asarray(to_numpy(x[i])), names.label(y[i], model)
         if mask is not None:
             one = one[np.asarray(to_numpy(mask[i]))]
-        sample = {"index": i, "label": label, "shape": one.shape}
+        sample: dict[str, Any] = {"index": i, "label": label, "shape": one.shape}
         if one.ndim == 1:
             sample |= {"words": names.words(one), "text": names.text(one)}
         else:

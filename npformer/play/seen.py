@@ -56,7 +56,7 @@ class Names:
         return [str(int(id)) if names is None else names[int(id)] for id in ids]
 
     def text(self, ids: Any) -> str:
-        """Return some ids as a text: as the tokenizer decodes them, or words without their parts."""
+        """Return ids as a text, as the tokenizer decodes them; of words without their parts."""
         if isinstance(self.tokenizer, WordTokenizer):
             parts = set(self.tokenizer.parts())
             return " ".join(self.words(id for id in ids if int(id) not in parts))
@@ -104,7 +104,8 @@ def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]
     if isinstance(model, SequenceClassifier):
         p = np.atleast_2d(to_numpy(model.predict_probabilities(x[None]))[0])[-1]
         found["items"] = _items(p, names.classes)
-        found["says"] = f"The model says {found['items'][int(p.argmax())]['name']}."
+        best = next(each["name"] for each in found["items"] if each["best"])
+        found["says"] = f"The model says {best}."
     words = names.words(x[:SIDE]) if x.ndim == 1 else [f"token {t + 1}" for t in range(len(x))]
     found["groups"] = [_group(None, matrices_of(model, x[None]), words, words)]
     return found
@@ -172,12 +173,11 @@ def _group(
 
 
 def _items(p: np.ndarray, names: Sequence[str] | None) -> list[dict[str, Any]]:
-    """Return the first probabilities with their names, the largest marked."""
-    best = int(p.argmax())
-    return [
-        {"name": _visible(k, names), "p": float(each), "best": k == best}
-        for k, each in enumerate(p[:CANDIDATES])
-    ]
+    """Return probabilities with their names, the largest marked; of many classes the first."""
+    few = len(p) <= CANDIDATES
+    shown = range(len(p)) if few else np.argsort(-p, kind="stable")[:CANDIDATES].tolist()
+    best = int(np.argmax(p))
+    return [{"name": _visible(k, names), "p": float(p[k]), "best": k == best} for k in shown]
 
 
 def _visible(k: int, names: Sequence[str] | None) -> str:

@@ -43,7 +43,7 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
     metrics, history = (_json(folder / f"{name}.json") for name in ("metrics", "history"))
     task, split = notes.get("task"), notes.get("split")
     what: dict[str, Any] = {"names": Names(), "facts": {"npformer": metrics.get("npformer")}}
-    settings = {"task": folder.name, "mixers": list(model.config.mixers())}
+    settings: dict[str, Any] = {"task": folder.name, "mixers": list(model.config.mixers())}
     kind = "ids" if getattr(model, "n_features", None) is None else "series"
     if raw is None and isinstance(task, str):
         settings["task"] = task
@@ -100,7 +100,7 @@ def _of_file(raw: RawModel) -> dict[str, Any]:
         return {"names": Names(tokenizer=tokenizer), "data": (x, x)}  # what it has written
     if isinstance(raw, TextTranslator):
         source, target = raw.tokenizers
-        names = [list(map(each.token, range(each.vocab_size))) for each in (source, target)]  # type: ignore[union-attr]
+        names = [list(map(each.token, range(each.vocab_size))) for each in (source, target)]
         return {"names": Names(names[0], targets=names[1])}
     return {"names": Names(classes=classes)}
 

@@ -11,6 +11,7 @@ import { wordsView } from "./words.js";
 const data = JSON.parse(document.getElementById("data").textContent);
 const { run } = data;
 const ask = data.model ? answers(data) : null;
+const MOST = 12; // classes
 const $ = (id) => document.getElementById(id);
 
 function about() {
@@ -31,6 +32,12 @@ function trained() {
   return { node: el("section", { id: "curves", hidden: !data.points.length }, el("h2", {}, "How it was trained"), plots.node), draw: plots.draw };
 }
 
+// Probabilities with their classes, the largest marked; of many classes the most probable.
+function itemsOf(probabilities) {
+  const items = probabilities.map((p, k) => ({ name: run.classes?.[k] ?? String(k), p, best: p === Math.max(...probabilities) }));
+  return items.length > MOST ? items.sort((a, b) => b.p - a.p).slice(0, MOST) : items;
+}
+
 // Samples, each with what the model says of it: computed here or, where it does not run here, when the page was written.
 function samples() {
   const shown = el("div", { class: "two" });
@@ -38,15 +45,15 @@ function samples() {
   async function choose(sample) {
     [...chosen.children].forEach((node, k) => (node.ariaPressed = String(data.samples[k] === sample)));
     const found = sample.answer ?? (await ask("sample", { sample: sample.index }));
-    const best = found.probabilities ? found.probabilities.indexOf(Math.max(...found.probabilities)) : -1;
-    const items = found.items ?? found.probabilities.slice(0, 12).map((p, k) => ({ name: run.classes?.[k] ?? String(k), p, best: k === best }));
+    const items = found.items ?? itemsOf(found.probabilities);
+    const best = items.find((item) => item.best)?.name ?? "–";
     const tokens = sample.words ?? sample.x?.map((_, t) => `token ${t + 1}`);
     const groups = found.groups ?? [{ title: null, rows: tokens, columns: tokens, mixing: found.mixing }];
     const grids = groups.flatMap(({ title, rows, columns, mixing }) => [title ? el("h3", {}, title) : null, ...mixingGrid(mixing, rows, columns)]);
     fill(shown,
       el("div", {},
         sample.text ? el("p", {}, sample.text) : null,
-        el("p", { class: "answer" }, found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, items[best]?.name ?? "–"), sample.label === null ? "." : `. It is ${sample.label}.`]),
+        el("p", { class: "answer" }, found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, best), sample.label === null ? "." : `. It is ${sample.label}.`]),
         bars(items)),
       el("div", { class: "layers" }, grids));
   }

@@ -165,10 +165,12 @@ def tab(browser):
         address = f"data:text/javascript;base64,{source}"
         page.evaluate(f"async (address) => void (window.{name} = await import(address))", address)
     page.evaluate(
-        """() => (window.plain = (value) => ArrayBuffer.isView(value) ? [...value]
-            : Array.isArray(value) ? value.map(plain)
-            : value && typeof value === "object"
-            ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, plain(v)])) : value, 0)"""
+        """() => void (window.plain = (value) => {
+            if (ArrayBuffer.isView(value)) return [...value];
+            if (Array.isArray(value)) return value.map(plain);
+            if (!value || typeof value !== "object") return value;
+            return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, plain(v)]));
+        })"""
     )
     yield page
     page.close()
