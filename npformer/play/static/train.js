@@ -44,7 +44,8 @@ export function trainView(root) {
     fill(form,
       el("h2", {}, "A model to train"), field("Task", task), about, el("h3", {}, "Runs side by side"),
       el("p", { class: "about" }, "Each run has the same data in the same order and starts from the same seed. What differs is how its layers mix tokens, and its learning rate."),
-      rows, more,
+      rows, el("details", {}, el("summary", {}, "What these mixers do"),
+        el("dl", { class: "mixers" }, store.choices.mixers.map(({ name, about }) => [el("dt", {}, name), el("dd", {}, about)]))), more,
       el("p", { class: "line" }, button("Start", begin, { class: "main", id: "start" })));
     form.addEventListener("submit", (event) => event.preventDefault());
     choose(task.value);

@@ -15,7 +15,7 @@ export function wordsView(ask, run) {
   const mixing = el("div", { class: "layers" });
   const asked = el("span", {});
   let maps = [];
-  const to = el("input", { type: "text", size: 12, value: "terrible", id: "word", "aria-label": "the new token" });
+  const to = el("input", { type: "text", size: 12, value: run.settings.task === "sentences" ? "terrible" : "", id: "word", "aria-label": "the new token" });
   const moved = el("div");
   let words = [];
   let position = 0;
@@ -30,6 +30,7 @@ export function wordsView(ask, run) {
     fill(answer, "The model says ", el("b", {}, found.classes?.[best] ?? String(best)), ".");
     fill(probabilities, bars(p.map((each, k) => ({ name: found.classes?.[k] ?? k, p: each, best: k === best })).slice(0, 12)));
     maps = found.mixing;
+    to.value ||= words.find((word) => word !== words[position]) ?? words[0];
     chips();
   });
   function chips() {
