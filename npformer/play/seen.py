@@ -127,7 +127,8 @@ def _next_token(model: LanguageModel, x: np.ndarray, names: Names) -> dict[str, 
 
 def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str, Any]:
     x = x[x != LEFT_OUT[0]]
-    written = [int(id) for id in model.generate(x[None], max_len=SIDE // 2)[0]]
+    most = min(SIDE // 2, model.config.max_len - 1)  # one less, for the token of the beginning
+    written = [int(id) for id in model.generate(x[None], max_len=most)[0]]
     target = np.array([[1, *written]])
     source_words, target_words = names.words(x), ["begin", *names.words(written, targets=True)]
     found = matrices_of(model, (x[None], target))

@@ -11,7 +11,7 @@ from npformer.trainable.sequence_classifier import WideSequenceClassifier
 
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "max_len": 6, "n_layers": 2}
 
-PLAIN = {"mixer": "attention"}
+
 CASES = {
     **{mixer: {"mixer": mixer} for mixer in export.KNOWN["mixer"]},
     **{activation: {"activation": activation} for activation in export.KNOWN["activation"]},
