@@ -258,7 +258,6 @@ function wide(ids, mask, p, vocabSize) {
 // which each layer mixes, one for each head, and what comes out of each layer.
 export function forward(model, x, mask = null) {
   const { config, arguments: given, weights } = model;
-  if (mask?.every(Boolean)) mask = null;
   const p = (name) => weights[name];
   const mixing = [];
   const outputs = [];

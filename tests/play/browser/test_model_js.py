@@ -11,6 +11,8 @@ from npformer.trainable.sequence_classifier import WideSequenceClassifier
 
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "max_len": 6, "n_layers": 2}
 
+BEHIND = [True, True, True, True, False, False]
+WITHIN = [False, True, False, True, True, True]
 
 CASES = {
     **{mixer: {"mixer": mixer} for mixer in export.KNOWN["mixer"]},
@@ -44,16 +46,22 @@ CASES = {
     "few states": {"mixer": "state_space(n_states=3)"},
     "wide": {"n_pairs": 3},
     "wide, no pair known": {"n_pairs": 0},
-    "masked": {"masked": True, "norm": "pre"},
-    "masked vectors": {"masked": True, "n_features": 3},
-    "masked, all at once": {"masked": True, "mixer": "fourier", "padding": "zero"},
-    "masked, per length": {"masked": True, "mixer": ["hartley", "linear"], "padding": "per_length"},
-    "masked convolution": {"masked": True, "mixer": "gated_convolution"},
-    "masked state space": {"masked": True, "mixer": "state_space"},
-    "masked mean": {"masked": True, "pooling": "mean"},
-    "masked maximum": {"masked": True, "pooling": "max"},
-    "masked, flattened": {"masked": True, "pooling": "flatten"},
-    "masked, wide": {"masked": True, "n_pairs": 3},
+    "masked": {"masked": BEHIND, "norm": "pre"},
+    "masked vectors": {"masked": BEHIND, "n_features": 3},
+    "masked, all at once": {"masked": BEHIND, "mixer": "fourier", "padding": "zero"},
+    "masked, per length": {
+        "masked": BEHIND,
+        "mixer": ["hartley", "linear"],
+        "padding": "per_length",
+    },
+    "padding between tokens": {"masked": WITHIN, "mixer": ["gated_convolution", "attention"]},
+    "padding between tokens, wide": {"masked": WITHIN, "n_pairs": 3, "pooling": "mean"},
+    "masked convolution": {"masked": BEHIND, "mixer": "gated_convolution"},
+    "masked state space": {"masked": BEHIND, "mixer": "state_space"},
+    "masked mean": {"masked": BEHIND, "pooling": "mean"},
+    "masked maximum": {"masked": BEHIND, "pooling": "max"},
+    "masked, flattened": {"masked": BEHIND, "pooling": "flatten"},
+    "masked, wide": {"masked": BEHIND, "n_pairs": 3},
     "vectors": {"n_features": 5},
     "a shorter sequence": {"length": 4, "mixer": ["random_synthesizer", "dense_synthesizer"]},
     "a shorter sequence, transformed": {"length": 5, "mixer": ["fourier", "linear"]},
@@ -96,7 +104,7 @@ def test_its_numbers_are_the_packages(name, tab):
     else:
         x = np.array([[1, 2, 3, 1, 2, 6]])[:, :length]
     if case.get("masked"):
-        mask = np.array([[True, True, True, True, False, False]])
+        mask = np.array([case["masked"]])
     found = tab.evaluate(
         "([file, x, mask]) => plain(model.forward(model.load(file), x, mask))",
         [export.model_file(model), x[0].tolist(), None if mask is None else mask[0].tolist()],
