@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { bars, button, el, fill, number, tell } from "./dom.js";
-import { nameOfRun, store, waits } from "./store.js";
+import { nameOfRun, store, trains } from "./store.js";
 import { heatMap, shapeOf, tensorCard } from "./tensors.js";
 import { nothing } from "./try.js";
 import { weightPanel } from "./weight.js";
@@ -72,7 +72,7 @@ export function stepView(root) {
     note();
   }
 
-  const note = () => (stale.textContent = waits(store.run) ? `Weights after step ${seenAt}.` : `Weights after step ${seenAt}. The training goes on meanwhile: “Look again” shows the newest.`);
+  const note = () => (stale.textContent = !trains(store.run) ? `Weights after step ${seenAt}.` : `Weights after step ${seenAt}. The training goes on meanwhile: “Look again” shows the newest.`);
 
   // Each backward box stands below the forward box that it answers.
   function drawMap(forward) {
