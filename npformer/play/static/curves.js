@@ -25,7 +25,7 @@ export function curves() {
       const whose = store.runs.length > 1 ? ` · ${nameOfRun(run)}` : "";
       return [
         lineChart(`Gradient norm of each layer${whose}`, "How strongly the loss pulls at each layer's weights. Blue is near the input, orange near the answer.", { log: true }),
-        lineChart(`Dead units${whose}`, "Share of units of each activation that are 0 for the whole batch: they learn nothing from it.", { low: 0, high: 0.02, empty: "counted for ReLU; GELU is never quite 0", format: percent, axis: whole }),
+        lineChart(`Dead units${whose}`, "Share of units of each activation that are 0 for the whole batch: they learn nothing from it.", { low: 0, high: 0.02, empty: "Only units of ReLU can be dead.", format: percent, axis: whole }),
       ];
     });
     fill(each, ...charts.flat().map((chart) => chart.node));

@@ -173,7 +173,7 @@ export function trainView(root) {
       const step = Math.max(run.step, points.at(-1)?.step ?? 0);
       const end = run.n_steps * run.epochs;
       const best = points.findLast((point) => point.accuracy !== null);
-      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.epoch} of ${run.epochs} · step `,
+      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.n_steps ? Math.min(run.epochs, Math.ceil(step / run.n_steps)) : 0} of ${run.epochs} · step `,
         el("b", { class: "steps" }, String(step)), ` of ${end || "?"}`);
       [bar.max, bar.value] = [end || 1, Math.min(step, end || 1)];
       fill(result, `${(run.n_parameters ?? 0).toLocaleString("en")} parameters`,
