@@ -40,6 +40,8 @@ export const nameOfRun = (run) => {
 };
 // Dotted names without the part that all of them share.
 export const short = (name) => name.replace(/^(encoder|decoder)\./, "");
+// Words have spaces between them, letters have not.
+export const spoken = (run, tokens) => (tokens ?? []).join(["text", "pair"].includes(run.kind_of_input) ? "" : " ");
 export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
 export const trains = (run) => ["running", "starting"].includes(run?.state);

@@ -1,7 +1,6 @@
 """The page of npformer play in a real browser: trains, looks inside, draws, breaks, comes back."""
 
-import json
-import re
+import time
 
 import numpy as np
 import pytest
@@ -34,17 +33,23 @@ def start(page, *mixers, lr=3e-3, task="digits", **settings):
         page.locator(".mixer").nth(k).select_option(mixer)
         page.locator(".lr").nth(k).fill(str(lr))
     page.click("#start")
-    page.wait_for_function(
-        "n => document.querySelectorAll('.runs .named-state').length === n", arg=len(mixers)
-    )
+    until(page, lambda: len(states(page)) == len(mixers))
 
 
-def wait_for(page, state, timeout=60):
-    page.wait_for_function(
-        "state => [...document.querySelectorAll('.named-state')].every(n => n.textContent === state)",
-        arg=state,
-        timeout=1000 * timeout,
-    )
+def until(page, true, seconds=60.0):
+    """Wait until something holds. Playwright's own way is for pages that allow eval."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, page.inner_text("body")
+        page.wait_for_timeout(20)
+
+
+def states(page):
+    return page.locator(".named-state").all_inner_texts()
+
+
+def wait_for(page, state):
+    until(page, lambda: set(states(page)) == {state})
 
 
 def test_trains_digits_and_reads_what_a_mouse_draws(page):
@@ -55,9 +60,7 @@ def test_trains_digits_and_reads_what_a_mouse_draws(page):
     for digit, strokes in DIGITS.items():
         page.click("#clear")
         draw(page, strokes)
-        page.wait_for_function(
-            "d => document.querySelector('#digit')?.textContent === d", arg=digit, timeout=5000
-        )
+        until(page, lambda digit=digit: page.locator("#digit").all_inner_texts() == [digit], 5.0)
         shares = [number(x) for x in page.locator(".bars .value").all_inner_texts()]
         assert np.argmax(shares) == int(digit)
     assert page.locator(".mixing canvas").count() == 4  # of one layer of four heads
@@ -82,7 +85,7 @@ def test_a_pause_and_single_steps_change_no_bit(page, server):
     assert steps(page) == before
     for k in (1, 2, 3):
         page.click("#one-step")
-        page.wait_for_function(f"document.querySelector('.steps').textContent === '{before + k}'")
+        until(page, lambda k=k: steps(page) == before + k)
     page.click("#pause")  # it says "Go on" now
     wait_for(page, "finished")
     paused = weights(server)
@@ -94,7 +97,7 @@ def test_a_pause_and_single_steps_change_no_bit(page, server):
 
 def test_comes_back_after_the_server_was_started_again(page, server):
     start(page, "attention", epochs=200)
-    page.wait_for_function("Number(document.querySelector('.steps').textContent) > 20")
+    until(page, lambda: steps(page) > 20)
     before = server.known
     server.stop()
     page.wait_for_selector("#connection.lost")
@@ -106,6 +109,6 @@ def test_comes_back_after_the_server_was_started_again(page, server):
     wait_for(page, "paused")
     assert steps(page) >= step  # some may have been made after the page was cut off
     page.click("#pause")
-    page.wait_for_function(f"Number(document.querySelector('.steps').textContent) > {step + 20}")
+    until(page, lambda: steps(page) > step + 20)
     page.click("#stop")
     wait_for(page, "stopped")
