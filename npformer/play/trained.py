@@ -74,7 +74,7 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the points of the curves of a history: one for each epoch."""
     epochs = len(history["train_loss"])
     n_steps = max(sum(history["workers"].values()) // max(epochs, 1), 1)
-    accuracy = history["validation_accuracy"] or [None] * epochs
+    accuracy, loss = (history[f"validation_{of}"] or [None] * epochs for of in ("accuracy", "loss"))
     return [
         {
             "step": n_steps * (k + 1),
@@ -82,6 +82,7 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
             "loss": history["train_loss"][k],
             "lr": history["lr"][k],
             "accuracy": accuracy[k],
+            "validation_loss": loss[k],
         }
         for k in range(epochs)
     ]

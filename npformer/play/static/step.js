@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { bars, button, el, fill, number, tell } from "./dom.js";
-import { nameOfRun, store, waits } from "./store.js";
+import { nameOfRun, spoken, store, trains } from "./store.js";
 import { heatMap, shapeOf, tensorCard } from "./tensors.js";
 import { nothing } from "./try.js";
 import { weightPanel } from "./weight.js";
@@ -55,7 +55,7 @@ export function stepView(root) {
         look().catch(tell);
       },
     },
-    sample.image ? heatMap(sample.image, { width: 44, ink: true }) : el("span", { class: "words" }, (sample.words ?? []).join(" ")),
+    sample.image ? heatMap(sample.image, { width: 44, ink: true }) : el("span", { class: "words" }, spoken(store.run, sample.words)),
     sample.label !== null ? el("small", {}, sample.label) : null)));
   }
 
@@ -72,7 +72,7 @@ export function stepView(root) {
     note();
   }
 
-  const note = () => (stale.textContent = waits(store.run) ? `Weights after step ${seenAt}.` : `Weights after step ${seenAt}. The training goes on meanwhile: “Look again” shows the newest.`);
+  const note = () => (stale.textContent = !trains(store.run) ? `Weights after step ${seenAt}.` : `Weights after step ${seenAt}. The training goes on meanwhile: “Look again” shows the newest.`);
 
   // Each backward box stands below the forward box that it answers.
   function drawMap(forward) {

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, percent } from "./dom.js";
-import { colour, nameOfRun, store, waits } from "./store.js";
+import { colour, nameOfRun, store, trains } from "./store.js";
 
 const NUMBERS = [
   ["d_model", "Width", "numbers that stand for one token (d_model)"],
@@ -143,18 +143,19 @@ export function trainView(root) {
   function controller(whose) {
     const ids = whose === "all" ? ["pause", "one-step", "stop"] : [];
     const of = () => store.runs.filter((run) => whose === "all" || run.run === whose);
-    const trains = () => of().some((run) => !waits(run) && run.state !== "failed");
-    const toggle = button("Pause", () => control(whose, trains() ? "pause" : "go"), { id: ids[0] });
+    const some = () => of().some(trains);
+    const toggle = button("Pause", () => control(whose, some() ? "pause" : "go"), { id: ids[0] });
     const step = button("One step", () => control(whose, "step"), { id: ids[1] });
     const stop = button("Stop", () => control(whose, "stop"), { id: ids[2] });
     return {
       buttons: [toggle, step, stop],
       update() {
         const paused = of().some((run) => run.state === "paused");
-        toggle.textContent = trains() ? "Pause" : "Go on";
-        toggle.disabled = !trains() && !paused;
-        step.disabled = !paused;
-        stop.disabled = !trains() && !paused;
+        const stopped = of().some((run) => run.state === "stopped");
+        toggle.textContent = some() ? "Pause" : "Go on";
+        toggle.disabled = !(some() || paused || stopped);
+        step.disabled = !(paused || stopped);
+        stop.disabled = !(some() || paused);
       },
     };
   }
@@ -172,7 +173,7 @@ export function trainView(root) {
       const step = Math.max(run.step, points.at(-1)?.step ?? 0);
       const end = run.n_steps * run.epochs;
       const best = points.findLast((point) => point.accuracy !== null);
-      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.epoch} of ${run.epochs} · step `,
+      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.n_steps ? Math.min(run.epochs, Math.ceil(step / run.n_steps)) : 0} of ${run.epochs} · step `,
         el("b", { class: "steps" }, String(step)), ` of ${end || "?"}`);
       [bar.max, bar.value] = [end || 1, Math.min(step, end || 1)];
       fill(result, `${(run.n_parameters ?? 0).toLocaleString("en")} parameters`,

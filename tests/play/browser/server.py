@@ -25,7 +25,8 @@ class Server:
         return f"http://127.0.0.1:{self.known['port']}/?token={self.known['token']}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "npformer", "play", str(self.folder), "--no-browser"]
+        self.folder.mkdir(exist_ok=True)  # an argument that exists is a folder
+        command = [sys.executable, "-m", "npformer", "play", str(self.folder), "--no-open"]
         with (self.folder.parent / "server.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         end = time.monotonic() + 60
