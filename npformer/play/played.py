@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,13 +18,13 @@ from npformer.training import Callback, TrainingState
 class Look(Callback):
     """Keeps the page of a training as it is before its next step, and ends it."""
 
-    def __init__(self, work: Work, points: list[Mapping[str, Any]]) -> None:
+    def __init__(self, work: Work, points: list[dict[str, Any]]) -> None:
         self.work, self.points = work, points
         self.html = ""
 
     def on_start(self, state: TrainingState) -> None:
         """Write the page."""
-        self.html = export(Now(self.work, state), self.points)["html"]  # type: ignore[arg-type]
+        self.html = export(Now(self.work, state), self.points)["html"]
         state.stop("looked at")
 
 
