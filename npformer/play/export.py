@@ -54,6 +54,8 @@ TABLES: dict[str, Registry[Any]] = {
 MOST_PARAMETERS = 3_000_000
 """Numbers that a page holds: 16 MB of text."""
 
+MOST_POINTS = 500
+
 N_SAMPLES = 12
 
 
@@ -69,11 +71,22 @@ def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
     return path
 
 
-def page_of_folder(folder: str | os.PathLike[str]) -> str:
-    """Return the page of what `npformer train` left in a folder."""
-    from npformer.play.trained import trained  # which imports all pipelines
+def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
+    """Write the page of what `npformer train` or `npformer play` left in a folder."""
+    path = Path(path)
+    check_place(path, "page.html")
+    write_whole(path, page_of_folder(folder).encode())
+    return path
 
-    model, what = trained(Path(folder))
+
+def page_of_folder(folder: str | os.PathLike[str]) -> str:
+    """Return the page of what `npformer train` or `npformer play` left in a folder."""
+    from npformer.play import played, trained  # which import all pipelines
+
+    folder = Path(folder)
+    if run := played.run_in(folder):
+        return played.page_of_run(run)
+    model, what = trained.trained(folder)
     return page(model, **what)
 
 
@@ -126,7 +139,7 @@ def page(
     runs = contents["model"] is not None
     contents |= {
         "run": about,
-        "points": list(points),
+        "points": thinned(points),
         "bug": bug_of(about["bug"]),
         "samples": samples_of(model, data, names, runs=runs),
         "tokens": names.tokens,
@@ -142,6 +155,12 @@ def page(
         "data": json.dumps(finite(contents), separators=(",", ":")).replace("<", "\\u003c"),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], read("export.html"))
+
+
+def thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return some points of long curves, among them all that end an epoch."""
+    every = 1 + len(points) // MOST_POINTS
+    return [p for k, p in enumerate(points) if k % every == 0 or p.get("accuracy") is not None]
 
 
 def model_file(model: Any) -> dict[str, Any]:

@@ -105,6 +105,10 @@ def test_modules_stand_behind_what_they_import():
     assert places == sorted(places)
 
 
+def test_the_forward_pass_is_short_enough_to_be_read():
+    assert len(export.read("model.js").splitlines()) < 300
+
+
 def test_a_tensor_is_cut_to_what_a_picture_shows():
     found = tensor("a", np.ones((9, 70, 3)))
     assert found["shape"] == [9, 70, 3]

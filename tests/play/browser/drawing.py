@@ -27,8 +27,10 @@ DIGITS: dict[str, list[Stroke]] = {
 def draw(page: Any, strokes: list[Stroke]) -> None:
     """Draw with the mouse on the field."""
     box = page.locator(".paper").bounding_box()
-    at = [[(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in stroke]
-          for stroke in strokes]
+    at = [
+        [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in stroke]
+        for stroke in strokes
+    ]
     for stroke in at:
         page.mouse.move(*stroke[0])
         page.mouse.down()
