@@ -14,7 +14,7 @@ from npformer.core import checks
 
 QUESTIONS = (
     *("samples", "step", "weight", "digit", "sentence", "edit", "write", "translate"),
-    "gradcheck",
+    *("gradcheck", "export"),
 )
 
 

@@ -35,7 +35,9 @@ function ticks(low, high, log) {
     const step = Math.max(1, Math.ceil((to - from) / 4));
     const found = [];
     for (let k = from; k <= to; k += step) found.push(10 ** k);
-    return found.length > 1 ? found : [low, high];
+    if (found.length > 1) return found;
+    const within = [1, 2, 5, 10, 20, 50].map((factor) => factor * 10 ** Math.floor(Math.log10(low))).filter((x) => x >= low && x <= high);
+    return within.length ? within : [low, high];
   }
   const raw = (high - low) / 4;
   const unit = 10 ** Math.floor(Math.log10(raw));
@@ -62,7 +64,7 @@ export function lineChart(title, about, options = {}) {
     const all = shown.flatMap((each) => each.points).filter(([, y]) => Number.isFinite(y) && (!options.log || y > 0));
     pen.fillStyle = css("var(--soft)");
     if (!all.length) {
-      pen.fillText(options.empty ?? "nothing yet", LEFT, HEIGHT / 2);
+      pen.fillText(options.empty ?? "nothing yet", 4, HEIGHT / 2);
       fill(legend);
       return;
     }
@@ -72,7 +74,7 @@ export function lineChart(title, about, options = {}) {
       if (y > high) high = y;
       if (x > most) most = x;
     }
-    if (low === high) [low, high] = options.log ? [low / 2, high * 2] : [low - 0.5, high + 0.5];
+    if (low === high) [low, high] = options.log ? [low / 2, high * 2] : [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
     const up = options.log ? Math.log10 : (y) => y;
     const toX = (x) => LEFT + (x / most) * (width - LEFT - 6);
     const toY = (y) => 6 + (1 - (up(y) - up(low)) / (up(high) - up(low))) * (HEIGHT - BELOW - 8);

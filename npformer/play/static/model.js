@@ -238,15 +238,16 @@ const POOLINGS = {
   first: (x) => [x[0]],
   flatten: (x) => [Float64Array.from(x.flatMap((row) => [...row]))],
   none: (x) => x,
-  pooler: (x, kept, p, name) => each(linear([x[0]], p, "pool.dense"), ACTIVATIONS[name.match(/relu|gelu_tanh|gelu|silu/) ?? "tanh"]),
+  pooler: (x, kept, p, name) => each(linear([x[0]], p, "pool.dense"), ACTIVATIONS[name.match(/relu|gelu_tanh|gelu|silu/)?.[0] ?? "tanh"]),
 };
 
 // The wide part: a linear map of the tokens and of known pairs of neighbours, weighted by TF-IDF, of norm 20.
-function wide(ids, p, vocabSize) {
+function wide(ids, mask, p, vocabSize) {
+  const kept = (t) => !mask || mask[t];
   const place = new Map(p("wide.pairs").map(([a, b], k) => [a * vocabSize + b, vocabSize + k]));
   const counts = new Map();
-  const pairs = ids.slice(1).map((id, t) => place.get(ids[t] * vocabSize + id)).filter((k) => k !== undefined);
-  for (const id of [...ids, ...pairs]) counts.set(id, (counts.get(id) ?? 0) + 1);
+  const pairs = ids.map((id, t) => kept(t - 1) && kept(t) ? place.get(ids[t - 1] * vocabSize + id) : undefined);
+  for (const id of [...ids.filter((_, t) => kept(t)), ...pairs.filter((k) => k !== undefined)]) counts.set(id, (counts.get(id) ?? 0) + 1);
   const found = [...counts].map(([id, n]) => [id, p("wide.idf")[id] * (1 + Math.log(n))]);
   const norm = Math.sqrt(sum(found.map(([, v]) => v * v))) || 1;
   return Float64Array.from(p("wide.bias"), (b, k) => b + sum(found.map(([id, v]) => (20 * v * p("wide.weight")[id][k]) / norm)));
@@ -257,7 +258,6 @@ function wide(ids, p, vocabSize) {
 // which each layer mixes, one for each head, and what comes out of each layer.
 export function forward(model, x, mask = null) {
   const { config, arguments: given, weights } = model;
-  if (mask?.every(Boolean)) mask = null;
   const p = (name) => weights[name];
   const mixing = [];
   const outputs = [];
@@ -279,7 +279,7 @@ export function forward(model, x, mask = null) {
   y = hidden(y, mask);
   const pooled = POOLINGS[given.pooling.split("(")[0]](y, mask ? y.filter((_, t) => mask[t]) : y, p, given.pooling);
   let logits = linear(pooled, p, "classify");
-  if (p("wide.weight")) logits = [...logits, wide(mask ? x.filter((_, t) => mask[t]) : x, p, given.vocab_size)];
+  if (p("wide.weight")) logits = [...logits, wide(x, mask, p, given.vocab_size)];
   const ofRow = { softmax: (row) => softmax(row), sigmoid: ([z]) => Float64Array.of(sigmoid(-z), sigmoid(z)) }[given.output];
   let probabilities = ofRow ? logits.map(ofRow) : null;
   if (p("wide.weight")) probabilities = [probabilities[0].map((value, k) => (value + probabilities[1][k]) / 2)];

@@ -10,15 +10,18 @@ export const store = {
     return this.runs.find((run) => run.run === this.selected) ?? this.runs[0] ?? null;
   },
   setRuns(runs) {
-    this.runs = runs;
-    const known = new Set(runs.map((run) => run.run));
+    const before = new Map(this.runs.map((run) => [run.run, run.state]));
+    const begins = ({ run, state }) => state === "starting" && before.get(run) !== state;
+    const known = new Set(runs.filter((run) => !begins(run)).map((run) => run.run));
     for (const run of Object.keys(this.points)) if (!known.has(run)) delete this.points[run];
+    this.runs = runs;
   },
   // After connecting, all points so far come once more; a run that began anew counts from 1 again.
   addPoints(run, points) {
     if (!points.length) return;
     const old = this.points[run] ?? [];
-    const kept = old.filter((point) => point.step < points[0].step);
+    const first = points[0]; // without a loss it is the evaluation behind a step that came before
+    const kept = old.filter((point) => point.step < first.step || (point.step === first.step && first.loss === null));
     this.points[run] = thinned(kept.concat(points));
   },
 };
@@ -39,6 +42,8 @@ export const nameOfRun = (run) => {
 };
 // Dotted names without the part that all of them share.
 export const short = (name) => name.replace(/^(encoder|decoder)\./, "");
+// Words have spaces between them, letters have not.
+export const spoken = (run, tokens) => (tokens ?? []).join(["text", "pair"].includes(run.kind_of_input) ? "" : " ");
 export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
-export const waits = (run) => ["paused", "finished", "stopped"].includes(run?.state);
+export const trains = (run) => ["running", "starting"].includes(run?.state);

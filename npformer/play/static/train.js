@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, percent } from "./dom.js";
-import { colour, nameOfRun, store, waits } from "./store.js";
+import { colour, nameOfRun, store, trains } from "./store.js";
 
 const NUMBERS = [
   ["d_model", "Width", "numbers that stand for one token (d_model)"],
@@ -44,7 +44,8 @@ export function trainView(root) {
     fill(form,
       el("h2", {}, "A model to train"), field("Task", task), about, el("h3", {}, "Runs side by side"),
       el("p", { class: "about" }, "Each run has the same data in the same order and starts from the same seed. What differs is how its layers mix tokens, and its learning rate."),
-      rows, more,
+      rows, el("details", {}, el("summary", {}, "What these mixers do"),
+        el("dl", { class: "mixers" }, store.choices.mixers.map(({ name, about }) => [el("dt", {}, name), el("dd", {}, about)]))), more,
       el("p", { class: "line" }, button("Start", begin, { class: "main", id: "start" })));
     form.addEventListener("submit", (event) => event.preventDefault());
     choose(task.value);
@@ -86,7 +87,7 @@ export function trainView(root) {
     el("p", { class: "line" },
       runs.length < MOST_RUNS ? el("button", { type: "button", id: "another", onclick: another }, "+ run") : null,
       el("button", { type: "button", onclick: () => layers(1) }, "+ layer"),
-      runs[0].mixers.length > 1 ? el("button", { type: "button", onclick: () => layers(-1) }, "− layer") : null));
+      runs[0].mixers.length > 1 ? el("button", { type: "button", id: "fewer-layers", onclick: () => layers(-1) }, "− layer") : null));
   }
   const aboutMixer = (name) => store.choices.mixers.find((each) => each.name === name)?.about ?? "";
 
@@ -106,7 +107,6 @@ export function trainView(root) {
   }
 
   async function begin() {
-    store.points = {};
     const answer = await post("start", { runs: runs.map((run) => ({ ...settings, ...run })) });
     store.setRuns(answer.runs);
     update({ kind: "runs" });
@@ -142,18 +142,19 @@ export function trainView(root) {
   function controller(whose) {
     const ids = whose === "all" ? ["pause", "one-step", "stop"] : [];
     const of = () => store.runs.filter((run) => whose === "all" || run.run === whose);
-    const trains = () => of().some((run) => !waits(run) && run.state !== "failed");
-    const toggle = button("Pause", () => control(whose, trains() ? "pause" : "go"), { id: ids[0] });
+    const some = () => of().some(trains);
+    const toggle = button("Pause", () => control(whose, some() ? "pause" : "go"), { id: ids[0] });
     const step = button("One step", () => control(whose, "step"), { id: ids[1] });
     const stop = button("Stop", () => control(whose, "stop"), { id: ids[2] });
     return {
       buttons: [toggle, step, stop],
       update() {
         const paused = of().some((run) => run.state === "paused");
-        toggle.textContent = trains() ? "Pause" : "Go on";
-        toggle.disabled = !trains() && !paused;
-        step.disabled = !paused;
-        stop.disabled = !trains() && !paused;
+        const stopped = of().some((run) => run.state === "stopped");
+        toggle.textContent = some() ? "Pause" : "Go on";
+        toggle.disabled = !(some() || paused || stopped);
+        step.disabled = !(paused || stopped);
+        stop.disabled = !(some() || paused);
       },
     };
   }
@@ -171,7 +172,7 @@ export function trainView(root) {
       const step = Math.max(run.step, points.at(-1)?.step ?? 0);
       const end = run.n_steps * run.epochs;
       const best = points.findLast((point) => point.accuracy !== null);
-      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.epoch} of ${run.epochs} · step `,
+      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.n_steps ? Math.min(run.epochs, Math.ceil(step / run.n_steps)) : 0} of ${run.epochs} · step `,
         el("b", { class: "steps" }, String(step)), ` of ${end || "?"}`);
       [bar.max, bar.value] = [end || 1, Math.min(step, end || 1)];
       fill(result, `${(run.n_parameters ?? 0).toLocaleString("en")} parameters`,

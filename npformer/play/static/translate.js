@@ -1,9 +1,10 @@
 // From one sequence to another: the three attentions of an encoder-decoder.
 
 import { button, debounce, el, field, fill, latest } from "./dom.js";
+import { spoken } from "./store.js";
 import { mixingGrid } from "./tensors.js";
 
-export function translateView(ask) {
+export function translateView(ask, run) {
   const input = el("input", { type: "text", id: "source", spellcheck: "false" });
   const target = el("p", { class: "answer", role: "status" });
   const maps = el("div", { class: "three" });
@@ -15,7 +16,7 @@ export function translateView(ask) {
   const think = latest(async () => {
     if (!input.value.trim()) return;
     const found = await ask("translate", { source: input.value });
-    fill(target, "The model writes ", el("b", {}, found.target.join(" ")), ".");
+    fill(target, "The model writes ", el("b", {}, spoken(run, found.target)), ".");
     found.written = found.read ?? found.target;
     fill(maps, ...PARTS.map(([name, title, about, names]) =>
       el("section", { class: "card" }, el("h3", {}, title), el("p", { class: "about" }, about), ...mixingGrid(found.attentions[name], ...names(found)))));
@@ -23,7 +24,7 @@ export function translateView(ask) {
   input.addEventListener("input", debounce(think));
   const sample = async () => {
     const { samples } = await ask("samples", { start: Math.floor(Math.random() * 50), n: 1 });
-    if (samples[0]?.words) input.value = samples[0].words.join(" ");
+    if (samples[0]?.words) input.value = spoken(run, samples[0].words);
     await think();
   };
   sample().catch(() => {});

@@ -8,11 +8,7 @@ import { translateView } from "./translate.js";
 import { wordsView } from "./words.js";
 import { writeView } from "./write.js";
 
-const viewOf = (run) => {
-  if (run.kind_of_input === "image") return digitView;
-  if (run.kind_of_input === "pair") return translateView;
-  return run.settings.task === "text" ? writeView : wordsView;
-};
+const VIEWS = { image: digitView, ids: wordsView, text: writeView, pair: translateView };
 
 export function tryView(root) {
   let built = null; // the run and the settings that the view was made for
@@ -29,7 +25,7 @@ export function tryView(root) {
     const key = run.run + JSON.stringify(run.settings);
     if (key !== built) {
       built = key;
-      view = viewOf(run)((question, more) => askRun(run.run, question, more), run);
+      view = VIEWS[run.kind_of_input]((question, more) => askRun(run.run, question, more), run);
       fill(root, view.node);
     }
     view.renew?.();
