@@ -39,7 +39,6 @@ export function breakView(root) {
   async function train() {
     const task = store.choices.tasks.find(({ name }) => name === (bug.task ?? "digits")) ?? store.choices.tasks[0];
     const settings = { ...task.defaults, ...bug.settings };
-    store.points = {};
     const { runs } = await post("start", { runs: [{ ...settings, bug: null }, { ...settings, bug: bug.name }] });
     store.setRuns(runs);
     answer.hidden = true;
@@ -48,6 +47,7 @@ export function breakView(root) {
 
   async function check() {
     if (broken()?.settings.bug !== bug.name) await train();
+    while (broken()?.state === "starting") await new Promise((done) => setTimeout(done, 100));
     const found = await ask(broken().run, "gradcheck");
     const wrong = found.tensors.filter(({ ok }) => !ok).length;
     answer.hidden = false;

@@ -35,10 +35,14 @@ export function button(text, action, properties = {}) {
   return node;
 }
 
-// A message at the foot of the page. It stays until it is closed or another one comes.
+// A message at the foot of the page, for some seconds.
+let fading;
 export function tell(error) {
-  document.querySelector("#message p").textContent = error.message ?? String(error);
-  document.querySelector("#message").hidden = false;
+  const box = document.querySelector("#message");
+  box.firstElementChild.textContent = error.message ?? String(error);
+  box.hidden = false;
+  clearTimeout(fading);
+  fading = setTimeout(() => (box.hidden = true), 12_000);
 }
 
 export function choice(options, value, properties = {}) {
@@ -64,6 +68,9 @@ export function number(x, digits = 4) {
 }
 
 export const percent = (p) => p > 0 && p < 5e-5 ? "< 0.01 %" : `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 2 : 1)} %`;
+
+// A token as one can see it, when it is a space or the end of a line.
+export const visible = (token) => token.replaceAll("\n", "⏎").replace(/^ | $/g, "␣") || "␣";
 
 // One line of a table of probabilities, with its bar.
 export function bars(items, properties = {}) {

@@ -1,7 +1,7 @@
 // "See a step": the way of one sample through the model, forward and then backward.
 
 import { ask } from "./api.js";
-import { bars, button, el, fill, number, tell } from "./dom.js";
+import { bars, button, el, fill, number, tell, visible } from "./dom.js";
 import { nameOfRun, spoken, store, trains } from "./store.js";
 import { heatMap, shapeOf, tensorCard } from "./tensors.js";
 import { nothing } from "./try.js";
@@ -65,8 +65,8 @@ export function stepView(root) {
     seenAt = found.step ?? run.step;
     boxes = [...found.forward.map((box) => ({ ...box, way: "forward" })), ...found.backward.map((box) => ({ ...box, way: "backward" }))];
     now = Math.min(now, boxes.length - 1);
-    fill(outcome, el("p", {}, "Loss ", el("b", { id: "loss" }, number(found.loss)), ": minus the logarithm of the probability that the right answer got."),
-      bars(found.prediction.slice(0, 5).map((each, k) => ({ name: each.class, p: each.p, best: k === 0 }))));
+    fill(outcome, el("p", {}, "Loss ", el("b", { id: "loss" }, number(found.loss)), `: minus the logarithm of the probability that the right answer got${["text", "pair"].includes(run.kind_of_input) ? ", in the mean over all tokens. What it expects at the end:" : "."}`),
+      bars(found.prediction.slice(0, 5).map((each, k) => ({ name: visible(each.class), p: each.p, best: k === 0 }))));
     drawMap(found.forward);
     choose(now);
     note();
@@ -107,7 +107,7 @@ export function stepView(root) {
         el("div", { class: "inputs" }, inputs.map((input) => (typeof input === "string" ? el("p", { class: "about" }, input) : tensorCard(input)))),
         el("div", { class: "arrow" }, el("p", { class: "formula" }, box.formula), el("span", { "aria-hidden": "true" }, "→"),
           el("small", {}, box.function ? `${box.function}, ${box.source}` : box.source ?? "")),
-        box.output ? tensorCard(box.output) : null),
+        box.output ? tensorCard(box.output) : el("p", { class: "about" }, "Tokens are numbers of rows: nothing to differentiate. The way ends here, at the weights.")),
       box.parameters.length ? el("section", {},
         el("h4", {}, "Its weights, and the gradient of each"),
         el("p", { class: "about" }, "Click a weight (or go to it with the arrow keys and press Enter) to check its gradient in four ways."),

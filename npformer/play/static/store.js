@@ -10,9 +10,11 @@ export const store = {
     return this.runs.find((run) => run.run === this.selected) ?? this.runs[0] ?? null;
   },
   setRuns(runs) {
-    this.runs = runs;
-    const known = new Set(runs.map((run) => run.run));
+    const before = new Map(this.runs.map((run) => [run.run, run.state]));
+    const begins = ({ run, state }) => state === "starting" && before.get(run) !== state;
+    const known = new Set(runs.filter((run) => !begins(run)).map((run) => run.run));
     for (const run of Object.keys(this.points)) if (!known.has(run)) delete this.points[run];
+    this.runs = runs;
   },
   // After connecting, all points so far come once more; a run that began anew counts from 1 again.
   addPoints(run, points) {

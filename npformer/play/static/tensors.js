@@ -125,8 +125,8 @@ export function mixingMap(tensor, head, rows, columns, options = {}) {
 // All layers and heads. mixing: [{layer, kind, heads: TENSOR}].
 export function mixingGrid(mixing, rows, columns, above = () => null) {
   return mixing.map((each, layer) => {
-    const [heads] = sizes(each.heads);
-    const scale = largest(decoded(each.heads));
+    const [heads, , n] = sizes(each.heads);
+    const scale = Math.max(largest(decoded(each.heads)), 2 / n); // the same from all is half as deep, not deepest
     const maps = Array.from({ length: heads }, (_, head) =>
       mixingMap(each.heads, head, rows, columns, { scale, title: heads > 1 ? `head ${head + 1}` : "all features" }));
     return el("section", { class: "layer" }, el("h4", {}, `Layer ${layer + 1}: ${each.kind}`), above(layer) ?? "", el("div", { class: "maps" }, maps));

@@ -107,7 +107,6 @@ export function trainView(root) {
   }
 
   async function begin() {
-    store.points = {};
     const answer = await post("start", { runs: runs.map((run) => ({ ...settings, ...run })) });
     store.setRuns(answer.runs);
     update({ kind: "runs" });

@@ -14,6 +14,7 @@ export function wordsView(ask, run) {
   const tokens = el("div", { class: "tokens", role: "group", "aria-label": "tokens" });
   const mixing = el("div", { class: "layers" });
   const asked = el("span", {});
+  const pieces = el("p", { class: "about", hidden: true }, "Tokens with # are pieces of words, < and > the beginning and the end of one. By its pieces the model knows something of a word that it has never seen.");
   let maps = [];
   const to = el("input", { type: "text", size: 12, value: run.settings.task === "sentences" ? "terrible" : "", id: "word", "aria-label": "the new token" });
   const moved = el("div");
@@ -30,6 +31,7 @@ export function wordsView(ask, run) {
     fill(answer, "The model says ", el("b", {}, found.classes?.[best] ?? String(best)), ".");
     fill(probabilities, bars(p.map((each, k) => ({ name: found.classes?.[k] ?? k, p: each, best: k === best })).slice(0, 12)));
     maps = found.mixing;
+    pieces.hidden = !words.some((word) => /^#./.test(word));
     to.value ||= words.find((word) => word !== words[position]) ?? words[0];
     chips();
   });
@@ -73,7 +75,7 @@ export function wordsView(ask, run) {
       answer, probabilities,
       el("h3", {}, "Change one token: which outputs move?"),
       el("p", { class: "about" }, "Choose a token and what to put in its place. The table shows, layer by layer, how far the output of each token moves. With a Fourier mixer all move at once. With a causal one, none before the token does."),
-      tokens, el("p", { class: "line" }, to, edit), moved),
+      tokens, pieces, el("p", { class: "line" }, to, edit), moved),
     el("section", { class: "card" },
       el("h2", {}, "Which words take from which"),
       el("p", { class: "about" }, "The sentences show from where ", asked, " takes: the deeper a word's orange, the more (blue: with a minus sign), in the mean of the heads. Click another token on the left. In a matrix of a head, row i is what token i takes; point at a square to read its two words."),

@@ -1,6 +1,6 @@
 // A language model writes, token by token.
 
-import { bars, button, el, field, fill, number, tell } from "./dom.js";
+import { bars, button, el, field, fill, number, tell, visible } from "./dom.js";
 
 export function writeView(ask) {
   const text = el("textarea", { rows: 6, id: "text", spellcheck: "false" });
@@ -22,7 +22,6 @@ export function writeView(ask) {
     return [name, " ", value];
   };
 
-  const visible = (token) => token.replaceAll("\n", "⏎").replace(/^ | $/g, "␣") || "␣";
   async function one() {
     const found = await ask("write", {
       prompt: text.value, temperature: Number(temperature.value), top_p: Number(topP.value), seed: Number(seed.value) + drawn++,
@@ -32,7 +31,7 @@ export function writeView(ask) {
     text.scrollTop = text.scrollHeight;
     const ms = (seconds) => `${number(1000 * seconds, 3)} ms`;
     fill(times, "This token took ", el("b", {}, ms(found.seconds_cached)), " with the cache, which keeps what the tokens before it left behind, and ",
-      el("b", {}, ms(found.seconds_plain)), " when all of the text is computed anew.");
+      el("b", {}, ms(found.seconds_plain)), " when all of the text is computed anew. The longer the text, the more the cache saves.");
   }
   const go = el("button", { type: "button", id: "go", class: "main" }, "Write");
   go.addEventListener("click", async () => {
