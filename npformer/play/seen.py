@@ -12,6 +12,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.inspection.trace import trace
 from npformer.layers import CrossAttention
+from npformer.losses import Classification
 from npformer.mixers import Mixer
 from npformer.text import Tokenizer, WordTokenizer
 from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
@@ -101,7 +102,11 @@ def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]
     if isinstance(model, EncoderDecoder):
         return _translation(model, x, names)
     found: dict[str, Any] = {"says": None, "items": [], "groups": []}
-    if isinstance(model, SequenceClassifier):
+    x = x.astype(model.dtype) if x.dtype.kind == "f" else x
+    if isinstance(model, SequenceClassifier) and not isinstance(model.loss, Classification):
+        y = np.ravel(to_numpy(model(x[None]))).tolist()
+        found["says"] = f"The model says {', '.join(f'{each:.4g}' for each in y)}."
+    elif isinstance(model, SequenceClassifier):
         p = np.atleast_2d(to_numpy(model.predict_probabilities(x[None]))[0])[-1]
         found["items"] = _items(p, names.classes)
         best = next(each["name"] for each in found["items"] if each["best"])

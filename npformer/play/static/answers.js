@@ -29,6 +29,7 @@ export function answers(data) {
     const { probabilities, logits, mixing } = run(x);
     const p = probabilities ?? logits;
     const last = given.pooling === "none"; // an answer for each token, of which one is shown
+    if (!probabilities) return { says: `The model says ${[...(last ? p.at(-1) : p)].map((y) => y.toPrecision(4)).join(", ")}.`, items: [], mixing: mixing.map(pictured) };
     return { last, probabilities: [...(last ? p.at(-1) : p)], classes: data.run.classes, mixing: mixing.map(pictured) };
   };
   const [low, high] = data.ink ?? [0, 1];

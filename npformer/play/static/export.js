@@ -54,7 +54,9 @@ function samples() {
     fill(shown,
       el("div", {},
         sample.text ? el("p", {}, sample.text) : null,
-        el("p", { class: "answer" }, found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, best), sample.label === null ? "." : `. It is ${sample.label}.`]),
+        el("p", { class: "answer" },
+          found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, best), "."],
+          sample.label === null ? null : ` It is ${sample.label}.`),
         bars(items)),
       el("div", { class: "layers" }, grids));
   }
@@ -69,8 +71,9 @@ function samples() {
     chosen, shown);
 }
 
+const says = data.model?.arguments.output !== "mean_squared_error"; // classes, of which there are probabilities
 const viewOf = () => (run.kind_of_input === "image" ? digitView : data.tokens ? wordsView : null);
-const view = ask && viewOf() ? viewOf()(ask, run) : null;
+const view = ask && says && viewOf() ? viewOf()(ask, run) : null;
 const plots = trained();
 document.title = `${run.settings.task}, ${nameOfRun(run)}: a model of npformer`;
 fill($("title"), `${run.settings.task}, ${nameOfRun(run)}`);
