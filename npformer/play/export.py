@@ -28,7 +28,7 @@ from npformer.play.seen import Names, answer_of, plain, tensor
 from npformer.storage.files import check_place, write_whole
 from npformer.storage.models import rebuildable
 from npformer.text import WordTokenizer
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import EncoderDecoder, SequenceClassifier
 from npformer.trainable.sequence_classifier import WideSequenceClassifier
 
 KNOWN: dict[str, tuple[str, ...]] = {
@@ -176,7 +176,7 @@ def model_file(model: Any) -> dict[str, Any]:
     try:
         description = rebuildable(model)
     except (TypeError, ValueError) as error:
-        raise NotRunnableError(f"{str(error).split('. ')[0]}.") from error
+        raise NotRunnableError(re.split(r"; expected|\. ", str(error))[0] + ".") from error
     config, arguments = description["config"], description["arguments"]
     config["mixer"] = list(model.config.mixers())
     for name in config["mixer"]:
@@ -213,7 +213,9 @@ def shown_samples(
         if mask is not None:
             one = one[np.asarray(to_numpy(mask[i]))]
         sample: dict[str, Any] = {"index": i, "label": label, "shape": one.shape}
-        if one.ndim == 1:
+        if isinstance(model, EncoderDecoder):
+            sample["text"] = names.said(one)
+        elif one.ndim == 1:
             sample |= {"words": names.words(one), "text": names.text(one)}
         else:
             sample["image"] = tensor(f"sample {i}", one)

@@ -65,8 +65,16 @@ class Names:
             return self.tokenizer.decode([int(id) for id in ids])
         return " ".join(self.words(ids))
 
+    def said(self, ids: Any, *, targets: bool = False) -> str:
+        """Return one side of a pair; letters have no spaces between them."""
+        kept = [id for id in np.asarray(to_numpy(ids)).tolist() if id not in LEFT_OUT]
+        words = self.words(kept, targets=targets)
+        return ("" if all(len(word) == 1 for word in words) else " ").join(words)
+
     def label(self, y: Any, model: Any) -> str | None:
-        """Return the name of a class, of the last token if each has one; None of other targets."""
+        """Return the right answer: a class, of the last token if each has one, or a target."""
+        if isinstance(model, EncoderDecoder):
+            return self.said(y, targets=True)
         if not isinstance(model, SequenceClassifier):
             return None
         y = np.ravel(np.asarray(to_numpy(y)))[-1]
@@ -154,7 +162,7 @@ def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str
         ),
         _group("Across: what is written takes from the source", across, target_words, source_words),
     ]
-    says = f"The model writes: {' '.join(target_words[1:])}"
+    says = f"The model writes {names.said(written, targets=True)}."
     return {"says": says, "items": [], "groups": groups}
 
 

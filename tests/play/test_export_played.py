@@ -57,7 +57,8 @@ def test_a_run_of_every_task_is_exported(task, tmp_path):
     assert found["samples"][0].get("answer", {}).get("groups", [1])
     assert "file" not in found["run"]["settings"]  # a path of this machine
     if work.kind != "image":
-        assert found["samples"][0]["words"]
+        assert found["samples"][0]["text"]
+        assert "[PAD]" not in found["samples"][0]["text"]
 
 
 def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):

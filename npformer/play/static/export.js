@@ -56,7 +56,7 @@ function samples() {
         sample.text ? el("p", {}, sample.text) : null,
         el("p", { class: "answer" },
           found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, best), "."],
-          sample.label === null ? null : ` It is ${sample.label}.`),
+          sample.label === null ? null : ` The right answer is ${sample.label}.`),
         bars(items)),
       el("div", { class: "layers" }, grids));
   }

@@ -165,7 +165,7 @@ def test_a_model_of_numbers_says_a_number(opened, tmp_path):
     data = x, np.array([[1.5], [2.5]], "float32")
     tab = opened(export_page(tmp_path / "page.html", model, run=run, data=data))
     words = tab.locator("#samples .answer").inner_text()
-    assert words.endswith("It is 1.5.")
+    assert words.endswith("The right answer is 1.5.")
     assert abs(float(words.split()[3].rstrip(".")) - float(model(x)[0, 0])) < 1e-3
     assert tab.locator(".bars li, #try").count() == 0
 
