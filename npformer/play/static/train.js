@@ -87,7 +87,7 @@ export function trainView(root) {
     el("p", { class: "line" },
       runs.length < MOST_RUNS ? el("button", { type: "button", id: "another", onclick: another }, "+ run") : null,
       el("button", { type: "button", onclick: () => layers(1) }, "+ layer"),
-      runs[0].mixers.length > 1 ? el("button", { type: "button", onclick: () => layers(-1) }, "− layer") : null));
+      runs[0].mixers.length > 1 ? el("button", { type: "button", id: "fewer-layers", onclick: () => layers(-1) }, "− layer") : null));
   }
   const aboutMixer = (name) => store.choices.mixers.find((each) => each.name === name)?.about ?? "";
 

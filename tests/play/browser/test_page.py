@@ -1,55 +1,10 @@
 """The page of npformer play in a real browser: trains, looks inside, draws, breaks, comes back."""
 
-import time
-
 import numpy as np
-import pytest
 from safetensors.numpy import load_file
 
-import npformer as nf
 from tests.play.browser.drawing import DIGITS, draw
-
-SMALL = {"d_model": 32, "d_ff": 64, "epochs": 12, "dropout": 0.1, "seed": 0}
-
-
-def number(text: str) -> float:
-    """Return what a number on the page says: it has a real minus sign."""
-    return float(text.replace("−", "-").removesuffix(" %"))
-
-
-def start(page, *mixers, lr=3e-3, task="digits", **settings):
-    """Choose settings in the form, press Start, and wait for the runs."""
-    page.click("#tab-train")
-    page.select_option("#task", task)
-    if not page.locator(".more[open]").count():
-        page.click(".more summary")
-    for name, value in (SMALL | settings).items():
-        page.fill(f"input[name={name}]", str(value))
-    while page.locator(".mixer").count() > 1:
-        page.get_by_role("button", name="− layer").click()
-    for k, mixer in enumerate(mixers):
-        if k:
-            page.click("#another")
-        page.locator(".mixer").nth(k).select_option(mixer)
-        page.locator(".lr").nth(k).fill(str(lr))
-    page.click("#start")
-    until(page, lambda: len(states(page)) == len(mixers))
-
-
-def until(page, true, seconds=60.0):
-    """Wait until something holds. Playwright's own way is for pages that allow eval."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, page.inner_text("body")
-        page.wait_for_timeout(20)
-
-
-def states(page):
-    return page.locator(".named-state").all_inner_texts()
-
-
-def wait_for(page, state):
-    until(page, lambda: set(states(page)) == {state})
+from tests.play.browser.handling import number, start, steps, until, wait_for
 
 
 def test_trains_digits_and_reads_what_a_mouse_draws(page):
@@ -64,10 +19,6 @@ def test_trains_digits_and_reads_what_a_mouse_draws(page):
         shares = [number(x) for x in page.locator(".bars .value").all_inner_texts()]
         assert np.argmax(shares) == int(digit)
     assert page.locator(".mixing canvas").count() == 4  # of one layer of four heads
-
-
-def steps(page) -> int:
-    return int(page.inner_text(".steps"))
 
 
 def weights(server, run="run-1"):
