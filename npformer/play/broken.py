@@ -81,7 +81,8 @@ def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]
         right = block.mixer
         if type(right) is not kind.__bases__[0]:
             return None, None
-        made = block.mixer = kind(padding="refuse")
+        fourier: Any = kind
+        made = block.mixer = fourier(padding="refuse")
     elif issubclass(kind, LayerNorm):
         right, made = block.mixer_norm, kind(config.d_model, **sizes)
         block.mixer_norm = made
