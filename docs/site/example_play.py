@@ -34,9 +34,9 @@ class Kept:
         return False
 
 
-def build(path: str | Path) -> Path:
+def build(path: str | Path, epochs: int = 12) -> Path:
     """Train on digits, for some seconds, and write the page of the run."""
-    work, kept = work_of(defaults("digits", epochs=12)), Kept()
+    work, kept = work_of(defaults("digits", epochs=epochs)), Kept()
     watching: Any = Remote(kept, work, paused=False)  # type: ignore[arg-type]
     work.train(callbacks=[watching], progress=False, workers=1)
     path = Path(path)

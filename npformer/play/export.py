@@ -137,15 +137,20 @@ def exported(
     about["classes"] = names.classes or about["classes"]
     about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
     runs = contents["model"] is not None
+    facts = {"parameters": f"{model.n_parameters():,}", **(facts or {})}
+    spelling = spelling_of(names.tokenizer)
+    writable = names.tokenizer is None or spelling is not None
+    if runs and not writable:
+        facts |= {"tokenizer": "needs a library, so no text can be written on this page"}
     contents |= {
         "run": about,
         "points": thinned(points),
         "bug": bug_of(about["bug"]),
         "samples": shown_samples(model, data, names, runs=runs),
-        "tokens": names.tokens,
-        "tokenizer": spelling_of(names.tokenizer),
+        "tokens": names.tokens if writable else None,
+        "tokenizer": spelling,
         "ink": ink,
-        "facts": {"parameters": f"{model.n_parameters():,}", **(facts or {})},
+        "facts": facts,
     }
     parts = {
         "style": read("play.css"),

@@ -146,6 +146,31 @@ def test_a_classifier_of_texts_has_its_words_and_classes(tmp_path):
     assert "the first of 2" in found["facts"]["model"]
 
 
+def test_of_a_tokenizer_that_the_page_does_not_have_no_text_can_be_written():
+    class Letters(nf.text.Tokenizer):
+        padding_id, unknown_id, vocab_size = 0, None, 5
+
+        def ids(self, text, max_len=None):
+            return ["abcde".index(letter) for letter in text]
+
+        def token(self, id):
+            return "abcde"[id]
+
+        def decode(self, ids):
+            return "".join(map(self.token, ids))
+
+        def to_dict(self):
+            return {}
+
+    data = np.array([[1, 2, 3]]), np.array([1])
+    names = Names(tokenizer=Letters())
+    found = contents(export.exported(made(), run={"settings": {}}, names=names, data=data))
+    assert found["model"] is not None
+    assert found["tokens"] is found["tokenizer"] is None
+    assert "library" in found["facts"]["tokenizer"]
+    assert found["samples"][0]["text"] == "bcd"
+
+
 def test_a_folder_without_a_model_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="npformer train"):
         trained(tmp_path)
