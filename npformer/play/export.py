@@ -24,7 +24,8 @@ from npformer.layers.activation import ACTIVATIONS
 from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
 from npformer.play.bundle import bundle, read
-from npformer.play.seen import Names, answer_of, plain, tensor
+from npformer.play.questions.tensors import tensor
+from npformer.play.seen import Names, answer_of, plain
 from npformer.storage.files import check_place, write_whole
 from npformer.storage.models import rebuildable
 from npformer.text import WordTokenizer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +13,12 @@ from npformer.inspection.trace import trace
 from npformer.layers import CrossAttention
 from npformer.losses import Classification
 from npformer.mixers import Mixer
+from npformer.play.questions.tensors import MOST, tensor
 from npformer.text import Tokenizer, WordTokenizer
 from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
-HEADS, SIDE = 8, 64
-"""The most matrices, and the most rows and columns of each, of a picture."""
+SIDE = MOST[1]
+"""The most tokens of which a picture shows what they take."""
 
 CANDIDATES = 12
 
@@ -81,23 +81,6 @@ class Names:
         if y.dtype.kind == "f":
             return f"{float(y):.4g}"
         return str(int(y)) if self.classes is None else self.classes[int(y)]
-
-
-def tensor(name: str, array: Any) -> dict[str, Any]:
-    """Return a TENSOR of the page: numbers on an array, and its values, cut if they are many."""
-    array = np.asarray(to_numpy(array)).real
-    shape = array.shape
-    cut = array.reshape(-1, *array.shape[-2:])[:HEADS, :SIDE, :SIDE] if array.ndim > 2 else array
-    cut = cut[..., :SIDE] if array.ndim < 2 else cut[..., :SIDE, :SIDE]
-    return {
-        "name": name,
-        "shape": list(shape),
-        "mean": float(array.mean()),
-        "spread": float(array.std()),
-        "largest": float(np.abs(array).max(initial=0.0)),
-        "data": base64.b64encode(np.ascontiguousarray(cut, dtype="<f4").tobytes()).decode(),
-        "cut": cut.size < array.size,
-    }
 
 
 def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]:

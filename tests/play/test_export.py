@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.play import bundle, export
-from npformer.play.seen import Names, tensor
+from npformer.play.seen import Names
 from npformer.play.trained import points_of, trained
 
 SMALL = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
@@ -107,14 +107,6 @@ def test_modules_stand_behind_what_they_import():
 
 def test_the_forward_pass_is_short_enough_to_be_read():
     assert len(export.read("model.js").splitlines()) < 300
-
-
-def test_a_tensor_is_cut_to_what_a_picture_shows():
-    found = tensor("a", np.ones((9, 70, 3)))
-    assert found["shape"] == [9, 70, 3]
-    assert found["cut"]
-    assert len(found["data"]) == 4 * -(-8 * 64 * 3 * 4 // 3)
-    assert not tensor("b", np.ones(5))["cut"]
 
 
 def test_exporting_changes_no_weight_and_no_generator():

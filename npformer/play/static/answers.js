@@ -51,8 +51,8 @@ export function answers(data) {
       const found = ids(text);
       return { ...answer(found), tokens: found.map((id) => names[id]) };
     },
-    edit({ text, image, sample: k, position, to }) {
-      const x = image ? inked(image) : text !== undefined ? ids(text) : sample(k);
+    edit({ text, image, position, to }) {
+      const x = image ? inked(image) : ids(text);
       return { moved: moved(x, position, given.vocab_size ? ids(to)[0] : inked([to])[0]) };
     },
     samples({ start = 0, n = 12 }) {
