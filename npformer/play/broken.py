@@ -6,7 +6,7 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.layers import GELU, Dropout, LayerNorm
-from npformer.mixers import Attention, Mixer
+from npformer.mixers import Attention
 from npformer.models import EncoderBlock
 from npformer.museum import BUGS
 from npformer.museum import mixers as wrong_mixers
@@ -14,7 +14,6 @@ from npformer.museum.mixers import RIGHT, AttentionBy, with_softmax
 from npformer.trainable import SequenceClassifier
 
 ATTENTION: dict[str, Any] = {"mixers": ["attention", "attention"]}
-FOURIER: dict[str, Any] = {"mixers": ["fourier", "fourier"]}
 PRE: dict[str, Any] = {"norm": "pre"}
 
 HAVE_A_PLACE: dict[str, dict[str, Any]] = {
@@ -31,7 +30,6 @@ HAVE_A_PLACE: dict[str, dict[str, Any]] = {
     "LayerNormWithoutEpsilon": PRE,
     "LayerNormInOnePass": PRE,
     "GELUThatIgnoresItsOption": {},
-    "FourierWithACorner": FOURIER,
 }
 """Bugs that a classifier of digits can have, and the settings that give them their place."""
 
@@ -61,12 +59,13 @@ def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]
     """Return the right layer and the wrong one, which has its place now; None if there is none."""
     kind, config = BUGS[name].wrong, model.config
     sizes: dict[str, Any] = {"dtype": model.dtype}
+    drawn = {**sizes, "seed": 0}  # the weights come from the right layer
     if not isinstance(kind, type) or issubclass(kind, Attention):
         right = block.mixer
         if type(right) is not Attention:
             return None, None
         if isinstance(kind, type):
-            made: Any = kind(config.d_model, config.n_heads, **sizes)
+            made: Any = kind(config.d_model, config.n_heads, **drawn)
         else:
             backward = getattr(wrong_mixers, f"{name}_backward", None)
             if BUGS[name].of == "functional.softmax":
@@ -75,13 +74,8 @@ def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]
                 pair = with_softmax(kind, backward or F.softmax_backward)
             else:
                 pair = kind, backward or RIGHT[1]
-            made = AttentionBy(config.d_model, config.n_heads, attend=pair, **sizes)
+            made = AttentionBy(config.d_model, config.n_heads, attend=pair, **drawn)
         block.mixer = made
-    elif issubclass(kind, Mixer):
-        right = block.mixer
-        if type(right) is not kind.__bases__[0]:
-            return None, None
-        made = block.mixer = kind(padding="refuse")
     elif issubclass(kind, LayerNorm):
         right, made = block.mixer_norm, kind(config.d_model, **sizes)
         block.mixer_norm = made
@@ -95,6 +89,6 @@ def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]
         made = block.feed_forward.activation = kind()
     else:
         assert issubclass(kind, EncoderBlock)
-        right, made = block, kind(config, **sizes)
+        right, made = block, kind(config, **drawn)
         model.encoder.blocks[0] = made
     return right, made

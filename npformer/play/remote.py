@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -157,8 +159,11 @@ class Remote(Callback):
         reply: dict[str, Any] = {"id": message["id"]}
         try:
             reply["answer"] = self._asked(**message["asked"])
-        except (ValueError, TypeError, IndexError, KeyError, OSError) as error:
-            reply["error"] = str(error.args[0] if error.args else error)
+        except (ValueError, TypeError, OSError) as error:
+            reply["error"] = str(error)
+        except Exception as error:  # a mistake of ours must not end the training
+            traceback.print_exc(file=sys.stderr)
+            reply["error"] = f"{type(error).__name__}: {error}"
         self.pipe.send(reply)
 
     def _asked(self, question: str, **arguments: Any) -> Any:

@@ -62,6 +62,10 @@ class Work(ABC):
     def label(self, i: int) -> str | None:
         """Return what is right for a sample, if that is one word."""
 
+    def answer(self, k: int) -> str:
+        """Return what output k of the model stands for."""
+        return str(k) if self.classes is None else self.classes[k]
+
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of a text, its mask, and its tokens in words."""
         raise ValueError(f"the task {self.settings.task!r} has no words; expected a text model")
@@ -81,12 +85,12 @@ class ArrayWork(Work):
         of, data = self.settings, self.data
         pooling = {"token": "none"}.get(data.labels, "flatten" if data.n_features else "mean")
         config = EncoderConfig(**of.encoder(), max_len=data.length, positions="learned")
-        sizes = {"vocab_size": data.vocab_size, "n_features": data.n_features}
+        sizes: Any = {"vocab_size": data.vocab_size, "n_features": data.n_features}
         model = SequenceClassifier(config, data.n_classes, pooling=pooling, seed=of.seed, **sizes)
         if of.bug is not None:
             put_bug(of.bug, model)
-        settings = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, "seed": of.seed}
-        return fit(model, data.train, validation=data.validation, **settings, **options)
+        given: Any = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr} | options
+        return fit(model, data.train, validation=data.validation, seed=of.seed, **given)
 
     def __len__(self) -> int:
         return len(self.data.validation[0])
@@ -148,7 +152,9 @@ class TextsWork(RawWork):
     def __init__(self, settings: Settings, texts: Sequence[str], labels: Sequence[str]) -> None:
         super().__init__(settings)
         sizes = settings.encoder()
-        self.pipeline = TextClassifier(sizes, wide=False, members=1, seed=settings.seed)
+        self.pipeline = TextClassifier(
+            sizes, wide=False, members=1, ngrams=0, seed=settings.seed
+        )  # words alone, as one reads them
         names = sorted(set(labels))
         numbers = np.array([names.index(label) for label in labels])
         parts = stratified(numbers, HELD_OUT, settings.seed)
@@ -228,6 +234,10 @@ class BookWork(RawWork):
         """Return None: each token has the next one as its label."""
         return None
 
+    def answer(self, k: int) -> str:
+        """Return a character."""
+        return str(self.pipeline.of_tokenizer.tokens([k])[0])
+
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of the end of a text, as much as the model reads."""
         ids = self.pipeline.ids("text", text)[-self.pipeline.model.config.max_len :]
@@ -270,6 +280,10 @@ class PairsWork(RawWork):
     def label(self, i: int) -> str | None:
         """Return the target of a source."""
         return str(self.held_out[1][i])
+
+    def answer(self, k: int) -> str:
+        """Return a letter."""
+        return str(self.pipeline.tokenizers[1].tokens([k])[0])
 
 
 def _causal(sizes: dict[str, Any]) -> dict[str, Any]:
