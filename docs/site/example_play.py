@@ -34,10 +34,10 @@ class Kept:
         return False
 
 
-def build(path: str | Path) -> Path:
+def build(path: str | Path, epochs: int = 12) -> Path:
     """Train on digits, for some seconds, and write the page of the run."""
-    work, kept = work_of(defaults("digits", epochs=12)), Kept()
-    watching: Any = Remote(kept, work, paused=False)  # type: ignore[arg-type]
+    work, kept = work_of(defaults("digits", epochs=epochs)), Kept()
+    watching = Remote(kept, work, paused=False)
     work.train(callbacks=[watching], progress=False, workers=1)
     path = Path(path)
     path.write_text(export(watching.now, kept.points)["html"], "utf-8")

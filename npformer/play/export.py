@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,13 @@ from npformer.layers import FFNS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
-from npformer.play.seen import Names, answer_of, plain, tensor
+from npformer.play.bundle import bundle, read
+from npformer.play.questions.tensors import tensor
+from npformer.play.seen import Names, answer_of, plain
 from npformer.storage.files import check_place, write_whole
 from npformer.storage.models import rebuildable
 from npformer.text import WordTokenizer
-from npformer.trainable import SequenceClassifier
+from npformer.trainable import EncoderDecoder, SequenceClassifier
 from npformer.trainable.sequence_classifier import WideSequenceClassifier
 
 KNOWN: dict[str, tuple[str, ...]] = {
@@ -64,10 +65,10 @@ class NotRunnableError(ValueError):
 
 
 def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
-    """Write the page of a run to a file, and return its path; the arguments are those of `page`."""
+    """Write the page of a run to a file, and return its path; `what` is as in `exported`."""
     path = Path(path)
     check_place(path, "page.html")
-    write_whole(path, page(model, **what).encode())
+    write_whole(path, exported(model, **what).encode())
     return path
 
 
@@ -87,10 +88,10 @@ def page_of_folder(folder: str | os.PathLike[str]) -> str:
     if run := played.run_in(folder):
         return played.page_of_run(run)
     model, what = trained.trained(folder)
-    return page(model, **what)
+    return exported(model, **what)
 
 
-def page(
+def exported(
     model: Any,
     *,
     run: Mapping[str, Any],
@@ -137,15 +138,20 @@ def page(
     about["classes"] = names.classes or about["classes"]
     about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
     runs = contents["model"] is not None
+    facts = {"parameters": f"{model.n_parameters():,}", **(facts or {})}
+    spelling = spelling_of(names.tokenizer)
+    writable = names.tokenizer is None or spelling is not None
+    if runs and not writable:
+        facts |= {"tokenizer": "needs a library, so no text can be written on this page"}
     contents |= {
         "run": about,
         "points": thinned(points),
         "bug": bug_of(about["bug"]),
-        "samples": samples_of(model, data, names, runs=runs),
-        "tokens": names.tokens,
-        "tokenizer": spelling_of(names.tokenizer),
+        "samples": shown_samples(model, data, names, runs=runs),
+        "tokens": names.tokens if writable else None,
+        "tokenizer": spelling,
         "ink": ink,
-        "facts": {"parameters": f"{model.n_parameters():,}", **(facts or {})},
+        "facts": facts,
     }
     parts = {
         "style": read("play.css"),
@@ -176,7 +182,7 @@ def model_file(model: Any) -> dict[str, Any]:
     try:
         description = rebuildable(model)
     except (TypeError, ValueError) as error:
-        raise NotRunnableError(f"{str(error).split('. ')[0]}.") from error
+        raise NotRunnableError(re.split(r"; expected|\. ", str(error))[0] + ".") from error
     config, arguments = description["config"], description["arguments"]
     config["mixer"] = list(model.config.mixers())
     for name in config["mixer"]:
@@ -200,7 +206,7 @@ def check_known(setting: str, name: str) -> None:
         raise NotRunnableError(f"its {setting} {name!r} is not among those that do.")
 
 
-def samples_of(
+def shown_samples(
     model: Any, data: Sequence[Any] | None, names: Names, *, runs: bool
 ) -> list[dict[str, Any]]:
     """Return the first samples; those of a model that does not run in a page with its answers."""
@@ -213,7 +219,9 @@ def samples_of(
         if mask is not None:
             one = one[np.asarray(to_numpy(mask[i]))]
         sample: dict[str, Any] = {"index": i, "label": label, "shape": one.shape}
-        if one.ndim == 1:
+        if isinstance(model, EncoderDecoder):
+            sample["text"] = names.said(one)
+        elif one.ndim == 1:
             sample |= {"words": names.words(one), "text": names.text(one)}
         else:
             sample["image"] = tensor(f"sample {i}", one)
@@ -240,48 +248,6 @@ def bug_of(name: str | None) -> dict[str, str] | None:
 
     bug = BUGS[name]
     return {"title": bug.title, "why": bug.section("Why"), "cost": bug.section("Cost")}
-
-
-# The file ---------------------------------------------------------------------------------------
-
-
-def read(name: str) -> str:
-    """Return the text of a file of the page."""
-    return (files("npformer.play") / "static" / name).read_text("utf-8")
-
-
-IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|let|class)\*? (\w+))", re.MULTILINE)
-
-
-def bundle(entry: str) -> str:
-    """Return a module and all that it imports as one script, each in a function of its own."""
-    done: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        if name in done:
-            return
-        source = read(name)
-        done[name] = ""  # so that nothing is added twice
-        for found in IMPORT.finditer(source):
-            add(found[2])
-        del done[name]  # behind what it imports
-        exported = ", ".join(EXPORT.findall(source))
-        inner = IMPORT.sub(lambda m: f"const {{{_renamed(m[1])}}} = modules[{m[2]!r}];\n", source)
-        inner = EXPORT.sub("", inner)
-        if left := re.search(r"^(?:import|export)\b.*", inner, re.MULTILINE):
-            raise ValueError(f"{name} has {left[0]!r}, which cannot be put into one file")
-        head = f"// {name}\nmodules[{name!r}] = await (async () => {{\n"
-        done[name] = f"{head}{inner}return {{ {exported} }};\n}})();\n"
-
-    add(entry)
-    script = "const modules = {};\n" + "".join(done.values())
-    return script.replace("</script", "<\\/script")
-
-
-def _renamed(names: str) -> str:
-    """Return names of an import as those of an assignment: "a as b" is "a: b"."""
-    return re.sub(r"(\w+) as (\w+)", r"\1: \2", names)
 
 
 def packed(array: np.ndarray) -> str:

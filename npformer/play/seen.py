@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,14 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.inspection.trace import trace
 from npformer.layers import CrossAttention
+from npformer.losses import Classification
 from npformer.mixers import Mixer
+from npformer.play.questions.tensors import MOST, tensor
 from npformer.text import Tokenizer, WordTokenizer
 from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
-HEADS, SIDE = 8, 64
-"""The most matrices, and the most rows and columns of each, of a picture."""
+SIDE = MOST[1]
+"""The most tokens of which a picture shows what they take."""
 
 CANDIDATES = 12
 
@@ -64,31 +65,22 @@ class Names:
             return self.tokenizer.decode([int(id) for id in ids])
         return " ".join(self.words(ids))
 
+    def said(self, ids: Any, *, targets: bool = False) -> str:
+        """Return one side of a pair; letters have no spaces between them."""
+        kept = [id for id in np.asarray(to_numpy(ids)).tolist() if id not in LEFT_OUT]
+        words = self.words(kept, targets=targets)
+        return ("" if all(len(word) == 1 for word in words) else " ").join(words)
+
     def label(self, y: Any, model: Any) -> str | None:
-        """Return the name of a class, of the last token if each has one; None of other targets."""
+        """Return the right answer: a class, of the last token if each has one, or a target."""
+        if isinstance(model, EncoderDecoder):
+            return self.said(y, targets=True)
         if not isinstance(model, SequenceClassifier):
             return None
         y = np.ravel(np.asarray(to_numpy(y)))[-1]
         if y.dtype.kind == "f":
             return f"{float(y):.4g}"
         return str(int(y)) if self.classes is None else self.classes[int(y)]
-
-
-def tensor(name: str, array: Any) -> dict[str, Any]:
-    """Return a TENSOR of the page: numbers on an array, and its values, cut if they are many."""
-    array = np.asarray(to_numpy(array)).real
-    shape = array.shape
-    cut = array.reshape(-1, *array.shape[-2:])[:HEADS, :SIDE, :SIDE] if array.ndim > 2 else array
-    cut = cut[..., :SIDE] if array.ndim < 2 else cut[..., :SIDE, :SIDE]
-    return {
-        "name": name,
-        "shape": list(shape),
-        "mean": float(array.mean()),
-        "spread": float(array.std()),
-        "largest": float(np.abs(array).max(initial=0.0)),
-        "data": base64.b64encode(np.ascontiguousarray(cut, dtype="<f4").tobytes()).decode(),
-        "cut": cut.size < array.size,
-    }
 
 
 def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]:
@@ -101,7 +93,11 @@ def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]
     if isinstance(model, EncoderDecoder):
         return _translation(model, x, names)
     found: dict[str, Any] = {"says": None, "items": [], "groups": []}
-    if isinstance(model, SequenceClassifier):
+    x = x.astype(model.dtype) if x.dtype.kind == "f" else x
+    if isinstance(model, SequenceClassifier) and not isinstance(model.loss, Classification):
+        y = np.ravel(to_numpy(model(x[None]))).tolist()
+        found["says"] = f"The model says {', '.join(f'{each:.4g}' for each in y)}."
+    elif isinstance(model, SequenceClassifier):
         p = np.atleast_2d(to_numpy(model.predict_probabilities(x[None]))[0])[-1]
         found["items"] = _items(p, names.classes)
         best = next(each["name"] for each in found["items"] if each["best"])
@@ -149,7 +145,7 @@ def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str
         ),
         _group("Across: what is written takes from the source", across, target_words, source_words),
     ]
-    says = f"The model writes: {' '.join(target_words[1:])}"
+    says = f"The model writes {names.said(written, targets=True)}."
     return {"says": says, "items": [], "groups": groups}
 
 

@@ -1,4 +1,4 @@
-"""A run that `npformer train` left in a folder, as `npformer.play.export.page` takes it."""
+"""A run that `npformer train` left in a folder, as `npformer.play.export.exported` takes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N_WRITTEN = 33
 
 
 def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the model in a run's folder, and the other arguments of `page`.
+    """Return the model in a run's folder, and the other arguments of `exported`.
 
     Raises FileNotFoundError if there is none.
     """

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.play import export
-from npformer.play.seen import Names, tensor
+from npformer.play import bundle, export
+from npformer.play.seen import Names
 from npformer.play.trained import points_of, trained
 
 SMALL = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
@@ -25,7 +25,7 @@ def contents(html):
 
 
 def test_a_page_asks_for_nothing():
-    html = export.page(made(), run={"settings": {"task": "letters"}})
+    html = export.exported(made(), run={"settings": {"task": "letters"}})
     assert not re.search(
         r"""(?:https?:)?//[\w-]+\.\w|\bimport\b|<link[^>]*href="(?!data:)|src=""", html
     )
@@ -35,7 +35,7 @@ def test_a_page_asks_for_nothing():
 
 def test_names_cannot_end_the_element_that_holds_them():
     names = Names(classes=["</script><script>alert(1)</script>", "<!--", "c"])
-    html = export.page(made(), run={"settings": {"task": "{{script}}"}}, names=names)
+    html = export.exported(made(), run={"settings": {"task": "{{script}}"}}, names=names)
     assert html.count("</script>") == 2
     found = contents(html)["run"]
     assert found["classes"][1] == "<!--"
@@ -44,7 +44,7 @@ def test_names_cannot_end_the_element_that_holds_them():
 
 def test_nan_is_no_json_and_becomes_null():
     points = [{"step": 1, "loss": float("nan"), "norms": [np.float32(2.0), np.inf]}]
-    html = export.page(made(), run={"settings": {}}, points=points)
+    html = export.exported(made(), run={"settings": {}}, points=points)
     assert contents(html)["points"] == [{"step": 1, "loss": None, "norms": [2.0, None]}]
 
 
@@ -79,7 +79,7 @@ def test_a_mixer_of_ones_own_is_named():
         with pytest.raises(export.NotRunnableError, match="mixer 'mine'"):
             export.model_file(model)
         x = np.array([[1, 2, 3]])
-        page = contents(export.page(model, run={"settings": {}}, data=(x, np.array([1]))))
+        page = contents(export.exported(model, run={"settings": {}}, data=(x, np.array([1]))))
     finally:
         del nf.MIXERS["mine"]
     assert page["model"] is None
@@ -94,13 +94,13 @@ def test_a_large_model_is_not_written_into_a_page(monkeypatch):
 
 
 def test_a_module_that_cannot_be_put_into_one_file_is_refused(monkeypatch):
-    monkeypatch.setattr(export, "read", lambda name: 'import x from "elsewhere";\n')
+    monkeypatch.setattr(bundle, "read", lambda name: 'import x from "elsewhere";\n')
     with pytest.raises(ValueError, match="elsewhere"):
-        export.bundle("a.js")
+        bundle.bundle("a.js")
 
 
 def test_modules_stand_behind_what_they_import():
-    script = export.bundle("export.js")
+    script = bundle.bundle("export.js")
     places = [script.index(f"// {name}.js\n") for name in ("dom", "charts", "tensors", "export")]
     assert places == sorted(places)
 
@@ -109,19 +109,11 @@ def test_the_forward_pass_is_short_enough_to_be_read():
     assert len(export.read("model.js").splitlines()) < 300
 
 
-def test_a_tensor_is_cut_to_what_a_picture_shows():
-    found = tensor("a", np.ones((9, 70, 3)))
-    assert found["shape"] == [9, 70, 3]
-    assert found["cut"]
-    assert len(found["data"]) == 4 * -(-8 * 64 * 3 * 4 // 3)
-    assert not tensor("b", np.ones(5))["cut"]
-
-
 def test_exporting_changes_no_weight_and_no_generator():
     model = made()
     before = {name: p.value.copy() for name, p in model.named_parameters().items()}
     data = np.array([[1, 2, 3]]), np.array([1])
-    assert export.page(model, run={"settings": {}}, data=data) == export.page(
+    assert export.exported(model, run={"settings": {}}, data=data) == export.exported(
         model, run={"settings": {}}, data=data
     )
     for name, parameter in model.named_parameters().items():
@@ -144,6 +136,31 @@ def test_a_classifier_of_texts_has_its_words_and_classes(tmp_path):
     found = contents(export.page_of_folder(tmp_path))
     assert found["tokenizer"]["lower"] is True
     assert "the first of 2" in found["facts"]["model"]
+
+
+def test_of_a_tokenizer_that_the_page_does_not_have_no_text_can_be_written():
+    class Letters(nf.text.Tokenizer):
+        padding_id, unknown_id, vocab_size = 0, None, 5
+
+        def ids(self, text, max_len=None):
+            return ["abcde".index(letter) for letter in text]
+
+        def token(self, id):
+            return "abcde"[id]
+
+        def decode(self, ids):
+            return "".join(map(self.token, ids))
+
+        def to_dict(self):
+            return {}
+
+    data = np.array([[1, 2, 3]]), np.array([1])
+    names = Names(tokenizer=Letters())
+    found = contents(export.exported(made(), run={"settings": {}}, names=names, data=data))
+    assert found["model"] is not None
+    assert found["tokens"] is found["tokenizer"] is None
+    assert "library" in found["facts"]["tokenizer"]
+    assert found["samples"][0]["text"] == "bcd"
 
 
 def test_a_folder_without_a_model_is_an_error(tmp_path):

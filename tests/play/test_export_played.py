@@ -1,11 +1,13 @@
 """A run of `npformer play`, exported while it trains, and from its folder."""
 
+import base64
 import json
 import re
 
 import numpy as np
 import pytest
 
+import npformer as nf
 from npformer.play.export import export_folder
 from npformer.play.folder import Folder
 from npformer.play.questions import named
@@ -57,7 +59,8 @@ def test_a_run_of_every_task_is_exported(task, tmp_path):
     assert found["samples"][0].get("answer", {}).get("groups", [1])
     assert "file" not in found["run"]["settings"]  # a path of this machine
     if work.kind != "image":
-        assert found["samples"][0]["words"]
+        assert found["samples"][0]["text"]
+        assert "[PAD]" not in found["samples"][0]["text"]
 
 
 def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
@@ -87,3 +90,21 @@ def test_a_run_with_a_bug_is_exported_with_it(tmp_path):
     assert found["bug"]["title"]
     assert found["model"] is None
     assert "LayerNormWithoutGamma" in found["why"]
+
+
+@pytest.mark.parametrize("mixer", ["attention", "fourier", "gated_convolution"])
+def test_a_server_sends_the_matrices_that_an_exported_page_computes(mixer):
+    """Of a Fourier transform, whose matrix is complex, both show the real part."""
+
+    class Digit(Callback):
+        def after_step(self, state):
+            now, zeros = Now(work, state), np.zeros((1, 8, 8), "float32")
+            self.found = named("digit")(now, image=[[0.5] * 8] * 8)["mixing"]
+            self.expected = [each.matrices[0].real for each in nf.explain(now.plain, zeros)]
+            state.stop("asked")
+
+    work, digit = work_of(Settings.of({"task": "digits", **TINY, "mixers": [mixer]})), Digit()
+    work.train(callbacks=[digit], progress=False, workers=1)
+    (layer,), (expected,) = digit.found, digit.expected
+    values = np.frombuffer(base64.b64decode(layer["heads"]["data"]), "<f4")
+    np.testing.assert_allclose(values, expected.ravel(), atol=1e-6)

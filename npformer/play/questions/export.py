@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from npformer.play.export import N_SAMPLES, page
+from npformer.play.export import N_SAMPLES, exported
 from npformer.play.remote import groups_of
 from npformer.play.seen import Names
 from npformer.play.state import Now
@@ -32,7 +32,7 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     facts = {"step": f"{state.step} of {state.n_steps * state.epochs}"}
     data = inputs, targets, masks
     more: dict[str, Any] = {"names": names_of(work), "ink": INK, "facts": facts}
-    return {"html": page(now.plain, run=run, points=points, data=data, **more)}
+    return {"html": exported(now.plain, run=run, points=points, data=data, **more)}
 
 
 def names_of(work: Any) -> Names:

@@ -17,8 +17,8 @@ MOST = 8, 64, 64
 
 
 def tensor(name: str, array: Any) -> dict[str, Any]:
-    """Return an array for the page; the axis of a batch of one is left out."""
-    x = np.asarray(to_numpy(array)).real  # of a Fourier matrix what reaches the output
+    """Return an array for the page: of complex numbers the real part, of a batch of one the one."""
+    x = np.asarray(to_numpy(array)).real
     if x.ndim > 1 and len(x) == 1:
         x = x[0]
     whole = x.astype("float64")

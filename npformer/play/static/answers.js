@@ -29,6 +29,7 @@ export function answers(data) {
     const { probabilities, logits, mixing } = run(x);
     const p = probabilities ?? logits;
     const last = given.pooling === "none"; // an answer for each token, of which one is shown
+    if (!probabilities) return { says: `The model says ${[...(last ? p.at(-1) : p)].map((y) => y.toPrecision(4)).join(", ")}.`, items: [], mixing: mixing.map(pictured) };
     return { last, probabilities: [...(last ? p.at(-1) : p)], classes: data.run.classes, mixing: mixing.map(pictured) };
   };
   const [low, high] = data.ink ?? [0, 1];
@@ -50,8 +51,8 @@ export function answers(data) {
       const found = ids(text);
       return { ...answer(found), tokens: found.map((id) => names[id]) };
     },
-    edit({ text, image, sample: k, position, to }) {
-      const x = image ? inked(image) : text !== undefined ? ids(text) : sample(k);
+    edit({ text, image, position, to }) {
+      const x = image ? inked(image) : ids(text);
       return { moved: moved(x, position, given.vocab_size ? ids(to)[0] : inked([to])[0]) };
     },
     samples({ start = 0, n = 12 }) {

@@ -28,7 +28,8 @@ function trained() {
   store.addPoints(run.run, data.points);
   const plots = curves();
   if (data.points.length) plots.draw();
-  plots.node.querySelector(".of-run").hidden = !data.points.some((point) => point.norms?.length);
+  const [norms, dead] = plots.node.querySelectorAll(".of-run .plot");
+  if (norms) [norms.hidden, dead.hidden] = ["norms", "dead"].map((name) => !data.points.some((point) => point[name]?.length));
   return { node: el("section", { id: "curves", hidden: !data.points.length }, el("h2", {}, "How it was trained"), plots.node), draw: plots.draw };
 }
 
@@ -53,7 +54,9 @@ function samples() {
     fill(shown,
       el("div", {},
         sample.text ? el("p", {}, sample.text) : null,
-        el("p", { class: "answer" }, found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, best), sample.label === null ? "." : `. It is ${sample.label}.`]),
+        el("p", { class: "answer" },
+          found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, best), "."],
+          sample.label === null ? null : ` The right answer is ${sample.label}.`),
         bars(items)),
       el("div", { class: "layers" }, grids));
   }
@@ -68,8 +71,9 @@ function samples() {
     chosen, shown);
 }
 
+const says = data.model?.arguments.output !== "mean_squared_error"; // classes, of which there are probabilities
 const viewOf = () => (run.kind_of_input === "image" ? digitView : data.tokens ? wordsView : null);
-const view = ask && viewOf() ? viewOf()(ask, run) : null;
+const view = ask && says && viewOf() ? viewOf()(ask, run) : null;
 const plots = trained();
 document.title = `${run.settings.task}, ${nameOfRun(run)}: a model of npformer`;
 fill($("title"), `${run.settings.task}, ${nameOfRun(run)}`);
@@ -77,6 +81,8 @@ fill(document.querySelector("main"),
   data.bug ? el("section", { class: "card bug", id: "bug", role: "alert" },
     el("h2", { class: "wrong" }, `This model has a bug: ${data.bug.title}`),
     el("p", {}, el("b", {}, "Why it is wrong. "), data.bug.why), el("p", {}, el("b", {}, "What it costs. "), data.bug.cost)) : null,
+  view ? el("p", { class: "lead" }, `A small Transformer, trained with npformer, runs in this page: ${data.facts.parameters} numbers and the formulas in which they stand. `,
+    run.kind_of_input === "image" ? "Draw a digit, and see what it reads and how its tokens take from each other." : "Write a sentence, and see what it says and how its words take from each other.") : null,
   data.model ? null : el("section", { class: "card", id: "still" },
     el("p", {}, el("b", {}, "This model does not run by itself on this page: "), data.why, " What you see was computed when the page was written.")),
   view ? el("section", { id: "try" }, view.node) : null,

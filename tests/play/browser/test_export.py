@@ -157,13 +157,28 @@ def test_a_causal_model_moves_nothing_before_the_token(opened, tmp_path):
         assert all(float(cell) > 0 for cell in cells[2:])
 
 
+def test_a_model_of_numbers_says_a_number(opened, tmp_path):
+    config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
+    model = nf.SequenceClassifier(config, 1, n_features=3, output="mean_squared_error", seed=0)
+    x = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
+    run = {"settings": {"task": "a height"}}
+    data = x, np.array([[1.5], [2.5]], "float32")
+    tab = opened(export_page(tmp_path / "page.html", model, run=run, data=data))
+    words = tab.locator("#samples .answer").inner_text()
+    assert words.endswith("The right answer is 1.5.")
+    assert abs(float(words.split()[3].rstrip(".")) - float(model(x)[0, 0])) < 1e-3
+    assert tab.locator(".bars li, #try").count() == 0
+
+
 def test_a_model_with_a_bug_says_so_first(opened, tmp_path):
     from npformer.museum import BUGS
 
     config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
-    model = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
+    model = nf.SequenceClassifier(
+        config, 10, n_features=8, pooling="flatten", seed=0, dtype="float64"
+    )
     name = "LayerNormWithoutGamma"
-    model.encoder.blocks[0].mixer_norm = BUGS[name].wrong(8)
+    model.encoder.blocks[0].mixer_norm = BUGS[name].wrong(8, dtype="float64")
     run = {"settings": {"task": "digits"}, "bug": name}
     x, y = nf.data.digits().test
     tab = opened(export_page(tmp_path / "page.html", model, run=run, data=(x[:2], y[:2])))
