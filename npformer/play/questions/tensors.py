@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, to_numpy
+from npformer.core import to_numpy
 from npformer.inspection.explain import Explanation
 from npformer.inspection.trace import Trace
 from npformer.mixers import Mixer
@@ -47,8 +47,8 @@ def explained(calls: Trace) -> list[Explanation]:
     """Return the matrices of the mixers among some calls."""
     found = []
     for call in calls:
-        layer: Layer | Any = call.layer
-        if isinstance(layer, Mixer):
+        layer: Any = call.layer
+        if isinstance(call.layer, Mixer):
             matrices = layer.explain(*call.inputs(), call.context)
             found.append(Explanation(call.name, type(layer).__name__, matrices))
     return found

@@ -36,7 +36,10 @@ export function breakView(root) {
 
   const broken = () => store.runs.find((run) => run.settings.bug);
 
-  async function train() {
+  let started = null; // what the last start will bring
+  const train = () => (started = begin());
+
+  async function begin() {
     const task = store.choices.tasks.find(({ name }) => name === (bug.task ?? "digits")) ?? store.choices.tasks[0];
     const settings = { ...task.defaults, ...bug.settings };
     const { runs } = await post("start", { runs: [{ ...settings, bug: null }, { ...settings, bug: bug.name }] });
@@ -46,6 +49,7 @@ export function breakView(root) {
   }
 
   async function check() {
+    await started;
     if (broken()?.settings.bug !== bug.name) await train();
     while (broken()?.state === "starting") await new Promise((done) => setTimeout(done, 100));
     const found = await ask(broken().run, "gradcheck");

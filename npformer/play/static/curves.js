@@ -51,7 +51,7 @@ export function curves() {
     store.runs.forEach((run, r) => {
       const layers = run.layers ?? [];
       charts[r][0].draw(layers.map((name, k) => ({ name: short(name), colour: colourOfDepth(k, layers.length), points: of(run, (point) => point.norms?.[k]) })));
-      const n = store.points[run.run]?.at(-1)?.dead?.length ?? 0;
+      const n = store.points[run.run]?.findLast((point) => point.dead)?.dead.length ?? 0;
       charts[r][1].draw(Array.from({ length: n }, (_, k) => ({ name: `layer ${k + 1}`, colour: colourOfDepth(k, n), points: of(run, (point) => point.dead?.[k]) })));
     });
   }

@@ -7,7 +7,7 @@ SMALL = {"d_model": 32, "d_ff": 64, "epochs": 12, "dropout": 0.1, "seed": 0}
 
 def number(text: str) -> float:
     """Return what a number on the page says: it has a real minus sign."""
-    return float(text.replace("\N{MINUS SIGN}", "-").removesuffix(" %"))
+    return float(text.replace("\N{MINUS SIGN}", "-").removesuffix(" %").removeprefix("< "))
 
 
 def start(page, *mixers, lr=3e-3, task="digits", **settings):
