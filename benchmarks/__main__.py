@@ -23,6 +23,7 @@ BENCHMARKS = {
     "shakespeare": "a language model of characters beside PyTorch (5 minutes; takes a file)",
     "pronunciations": "words to phones beside PyTorch, three seeds (40 minutes; takes a file)",
     "translating": "training steps of encoder-decoders beside PyTorch (4 minutes)",
+    "play": "the page of npformer play: how fast it answers, and what it costs (2 minutes)",
     "texts": "TextClassifier without tuning against a bag of words (minutes; see `texts --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }
