@@ -24,6 +24,7 @@ BENCHMARKS = {
     "pronunciations": "words to phones beside PyTorch, three seeds (40 minutes; takes a file)",
     "translating": "training steps of encoder-decoders beside PyTorch (4 minutes)",
     "embedding": "sentences as vectors beside PyTorch, with pretrained encoders (3 minutes)",
+    "play": "the page of npformer play: how fast it answers, and what it costs (2 minutes)",
     "texts": "TextClassifier without tuning against a bag of words (minutes; see `texts --help`)",
     "mutants": "small changes of the package: does a test notice? (an hour; see `mutants --help`)",
 }

@@ -30,6 +30,7 @@ extensions = [
     "docs.site.training_step",
     "docs.site.links",
     "docs.site.example_report",
+    "docs.site.example_play",
     "docs.site.reference",
     "docs.site.machine_on_pages",
 ]

@@ -22,6 +22,7 @@ IN_TURN = (
     "tests/faults/test_mutated_files.py",
     "tests/faults/test_workers.py",
     "tests/gpu/",
+    "tests/play/browser/",
     "tests/storage/test_model_file.py",
 )
 """Tests that start processes, measure time or share a GPU: they run one after the other."""

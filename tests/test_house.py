@@ -39,20 +39,21 @@ BUDGET: dict[str, int] = {
     "museum": 787,
     "optim": 461,
     "pipelines": 1430,
+    "play": 1913,
     "proof": 1362,
     "reporting": 975,
     "sklearn": 630,
     "storage": 678,
     "text": 515,
     "text_encoder": 59,
-    "tools": 2749,
+    "tools": 2795,
     "trainable": 693,
     "training": 1158,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 27_315
+IN_ALL = 29_274
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

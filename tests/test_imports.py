@@ -32,6 +32,7 @@ FLOORS = [
     {"museum"},
     {"exercises"},
     {"sklearn"},
+    {"play"},
     {"tools"},
     {"__init__", "__main__"},
 ]

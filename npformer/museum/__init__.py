@@ -11,8 +11,8 @@
     INVARIANTS["gradient_of_layer_norm"](layer) # AssertionError; bug.right() passes
 
 The same invariants tell whether a layer of your own has one of these bugs. docs/museum.md shows all
-bugs. Nothing is patched. Of the rest of the package only the exercises import the museum: they
-hold the layers that readers write to the same invariants.
+bugs. Nothing is patched. Of the rest of the package only two floors import the museum: the
+exercises, which hold the layers that readers write to the same invariants, and `npformer.play`.
 """
 
 from npformer.museum import invariants_of_writers  # noqa: F401 - adds to INVARIANTS

@@ -18,6 +18,7 @@ from npformer.tools.cli import (
     generate,
     gradcheck,
     look,
+    play,
     predict,
     train,
 )
@@ -96,7 +97,8 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (train, evaluate, predict, generate, look, exercises, gradcheck, bench, doctor):
+    working = (train, evaluate, predict, generate, look, play)
+    for command in (*working, exercises, gradcheck, bench, doctor):
         command.add_to(commands)
     return parser
 

@@ -1,0 +1,49 @@
+"""From one sequence to another: what the model writes, and its three attentions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks, to_numpy
+from npformer.core.inputs import Inputs
+from npformer.inspection.trace import trace
+from npformer.layers import CrossAttention
+from npformer.mixers import Mixer
+from npformer.play.questions.tensors import tensor
+from npformer.play.state import Now
+
+
+def translate(now: Now, source: str) -> dict[str, Any]:
+    """Return the tokens of both sides, and the matrices of encoder, decoder and what joins them.
+
+    ``read`` are the tokens that the decoder read, one row of its matrices each: the first stands
+    for the beginning.
+    """
+    if now.work.kind != "pair":
+        raise ValueError(f"the task {now.settings.task!r} has no pairs; expected one of pairs")
+    checks.text("source", source)
+    pipeline: Any = getattr(now.work, "pipeline", None)
+    _, x = pipeline._read([source])
+    if x.shape[1] < 2:
+        raise ValueError("source is empty; expected at least one letter")
+    model = now.plain
+    (written,) = model.generate(x)
+    target = np.array([[model.begin_id, *written]])
+    given: Inputs = (x, target[:, : model.decoder_config.max_len])
+    of_source, of_target = pipeline.tokenizers
+    found: dict[str, list[dict[str, Any]]] = {"encoder": [], "decoder": [], "cross": []}
+    for call in trace(model, given):
+        layer: Any = call.layer
+        if isinstance(call.layer, Mixer | CrossAttention):
+            part = "cross" if isinstance(call.layer, CrossAttention) else call.name.split(".")[0]
+            matrices = np.asarray(to_numpy(layer.explain(*call.inputs(), call.context)))
+            shown = {"layer": call.name, "kind": type(layer).__name__}
+            found[part].append(shown | {"heads": tensor(call.name, matrices)})
+    return {
+        "source": [*of_source.tokens(x[0, :-1].tolist()), "end"],
+        "target": of_target.tokens(written),
+        "read": ["begin", *of_target.tokens(written)],
+        "attentions": found,
+    }

@@ -1,0 +1,83 @@
+// "Break it": a bug of the museum in one model, beside the same model without it.
+
+import { ask, post } from "./api.js";
+import { curves } from "./curves.js";
+import { button, choice, el, field, fill, number } from "./dom.js";
+import { colour, nameOfRun, store } from "./store.js";
+
+export function breakView(root) {
+  const about = el("div", { class: "bug" });
+  const answer = el("section", { class: "card", hidden: true });
+  const plots = curves();
+  const words = el("p", { class: "about" });
+  let bug = null;
+
+  function start() {
+    const bugs = store.choices?.bugs ?? [];
+    if (!bugs.length) return;
+    const select = choice(bugs.map(({ name, title }) => [name, title]), bugs[0].name, { id: "bug" });
+    const choose = () => {
+      bug = bugs.find(({ name }) => name === select.value);
+      fill(about,
+        el("p", {}, el("b", {}, "Why it is wrong. "), bug.why), el("p", {}, el("b", {}, "What it costs. "), bug.cost),
+        bug.code ? el("details", {}, el("summary", {}, "The wrong lines"), el("pre", {}, el("code", {}, bug.code))) : null);
+    };
+    select.addEventListener("change", choose);
+    choose();
+    fill(root,
+      el("section", { class: "card" }, el("h2", {}, "Put a bug into the model"),
+        el("p", { class: "about" }, "All of these bugs were made by people who wrote a Transformer by hand. Most train: the curves look plausible, only somewhat worse. That is why gradients are checked, and not only curves."),
+        field("The bug", select), about,
+        el("p", { class: "line" }, button("Train it beside the healthy model", train, { class: "main", id: "break-start" }),
+          button("What does gradcheck say?", check, { id: "gradcheck" })), words),
+      answer, plots.node);
+    update({ kind: "runs" });
+  }
+
+  const broken = () => store.runs.find((run) => run.settings.bug);
+
+  let started = null; // what the last start will bring
+  const train = () => (started = begin());
+
+  async function begin() {
+    const task = store.choices.tasks.find(({ name }) => name === (bug.task ?? "digits")) ?? store.choices.tasks[0];
+    const settings = { ...task.defaults, ...bug.settings };
+    const { runs } = await post("start", { runs: [{ ...settings, bug: null }, { ...settings, bug: bug.name }] });
+    store.setRuns(runs);
+    answer.hidden = true;
+    update({ kind: "runs" });
+  }
+
+  async function check() {
+    await started;
+    if (broken()?.settings.bug !== bug.name) await train();
+    while (broken()?.state === "starting") await new Promise((done) => setTimeout(done, 100));
+    const found = await ask(broken().run, "gradcheck");
+    const wrong = found.tensors.filter(({ ok }) => !ok).length;
+    answer.hidden = false;
+    fill(answer,
+      el("h3", {}, "Gradcheck's answer"),
+      el("p", { class: wrong ? "wrong" : "right", id: "verdict" }, wrong
+        ? `${wrong} of ${found.tensors.length} gradients are wrong.`
+        : "All gradients are right: they are the true gradients of a wrong function. Another check finds this bug."),
+      found.tensors.length ? el("div", { class: "scroll" }, el("table", {},
+        el("thead", {}, el("tr", {}, ["gradient of", "relative error", ""].map((each) => el("th", {}, each)))),
+        el("tbody", {}, found.tensors.map(({ name, error, ok }) => el("tr", {},
+          el("td", {}, el("code", {}, name)), el("td", { class: "number" }, number(error, 3)), el("td", { class: ok ? "right" : "wrong" }, ok ? "right" : "wrong")))))) : null,
+      found.caught_by?.length ? el("p", {}, el("b", {}, "Caught by: "), found.caught_by.join(", ").replaceAll("_", " "), ".") : null,
+      found.right ? el("details", {}, el("summary", {}, "How it is right"), el("pre", {}, el("code", {}, found.right))) : null,
+      found.report ? el("details", {}, el("summary", {}, "The report, as a terminal shows it"), el("pre", {}, found.report)) : null);
+    answer.scrollIntoView({ behavior: "smooth", block: "nearest" });
+  }
+
+  function update() {
+    if (root.hidden) return;
+    const both = Boolean(broken());
+    plots.node.classList.toggle("off", !both);
+    if (!both) return void (words.textContent = "Training it replaces the runs that you have now.");
+    fill(words, ...store.runs.flatMap((run, k) =>
+      [el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${run.step} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""} `]));
+    plots.draw();
+  }
+  return { start, update, show: () => update({ kind: "runs" }) };
+}

@@ -1,0 +1,49 @@
+// What all views share: the runs, their points, and which run is looked into.
+
+export const store = {
+  choices: null, // tasks, mixers, bugs, limits
+  runs: [],
+  points: {}, // run -> its points, in order
+  selected: null,
+
+  get run() {
+    return this.runs.find((run) => run.run === this.selected) ?? this.runs[0] ?? null;
+  },
+  setRuns(runs) {
+    const before = new Map(this.runs.map((run) => [run.run, run.state]));
+    const begins = ({ run, state }) => state === "starting" && before.get(run) !== state;
+    const known = new Set(runs.filter((run) => !begins(run)).map((run) => run.run));
+    for (const run of Object.keys(this.points)) if (!known.has(run)) delete this.points[run];
+    this.runs = runs;
+  },
+  // After connecting, all points so far come once more; a run that began anew counts from 1 again.
+  addPoints(run, points) {
+    if (!points.length) return;
+    const old = this.points[run] ?? [];
+    const first = points[0]; // without a loss it is the evaluation behind a step that came before
+    const kept = old.filter((point) => point.step < first.step || (point.step === first.step && first.loss === null));
+    this.points[run] = thinned(kept.concat(points));
+  },
+};
+
+const MOST = 1600;
+
+function thinned(points) {
+  if (points.length < MOST) return points;
+  const late = points.length - MOST / 4;
+  return points.filter((point, k) => k % 2 || k >= late || point.accuracy !== null);
+}
+
+export const nameOfRun = (run) => {
+  const mixers = run.settings.mixers;
+  const same = mixers.every((mixer) => mixer === mixers[0]);
+  const words = same ? mixers[0] : mixers.join(" + ");
+  return run.settings.bug ? `${words}, with the bug` : words;
+};
+// Dotted names without the part that all of them share.
+export const short = (name) => name.replace(/^(encoder|decoder)\./, "");
+// Words have spaces between them, letters have not.
+export const spoken = (run, tokens) => (tokens ?? []).join(["text", "pair"].includes(run.kind_of_input) ? "" : " ");
+export const colour = (k) => `var(--run-${k % 4})`;
+export const colourOfRun = (run) => colour(store.runs.indexOf(run));
+export const trains = (run) => ["running", "starting"].includes(run?.state);

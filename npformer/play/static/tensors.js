@@ -1,0 +1,134 @@
+// Tensors as pictures: orange above 0, blue below, the page's own colour at 0.
+
+import { css } from "./charts.js";
+import { el, number } from "./dom.js";
+
+export function decoded(tensor) {
+  if (tensor.values) return tensor.values;
+  const bytes = Uint8Array.from(atob(tensor.data), (letter) => letter.charCodeAt(0));
+  return new Float32Array(bytes.buffer);
+}
+
+// Heads, rows and columns of what came: at most 8, 64 and 64.
+export function sizes({ shape }) {
+  const columns = shape.at(-1) ?? 1;
+  const rows = shape.at(-2) ?? 1;
+  const heads = shape.slice(0, -2).reduce((product, n) => product * n, 1);
+  return [Math.min(heads, 8), Math.min(rows, 64), Math.min(columns, 64)];
+}
+
+function rgb(text) {
+  const hex = text.replace("#", "");
+  const wide = hex.length === 3 ? [...hex].map((digit) => digit + digit).join("") : hex;
+  return [0, 2, 4].map((k) => parseInt(wide.slice(k, k + 2), 16));
+}
+
+export function paint(canvas, values, rows, columns, scale) {
+  canvas.width = columns;
+  canvas.height = rows;
+  const [none, plus, minus] = ["--zero", "--plus", "--minus"].map((name) => rgb(css(`var(${name})`)));
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(columns, rows);
+  for (let k = 0; k < rows * columns; k++) {
+    const value = values[k] / (scale || 1);
+    const end = value < 0 ? minus : plus;
+    const share = Number.isFinite(value) ? Math.min(Math.abs(value), 1) ** 0.7 : 1;
+    for (let c = 0; c < 3; c++) image.data[4 * k + c] = none[c] + share * (end[c] - none[c]);
+    image.data[4 * k + 3] = 255;
+  }
+  pen.putImageData(image, 0, 0);
+}
+
+const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+
+// A picture of the data is ink on paper: its least number is no ink, its largest all of it.
+function fromZero(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return values.map((value) => (value - low) / (high - low || 1));
+}
+
+// A heat map. Options: head, width (in pixels, of the longer side), scale, ink, pick([i, j]), words([i, j], value).
+export function heatMap(tensor, options = {}) {
+  const [, rows, columns] = sizes(tensor);
+  let values = decoded(tensor).subarray((options.head ?? 0) * rows * columns).subarray(0, rows * columns);
+  if (options.ink) values = fromZero(values);
+  const canvas = el("canvas", { class: "heat", role: "img", "aria-label": `${tensor.name}, ${shapeOf(tensor)}` });
+  paint(canvas, values, rows, columns, options.scale ?? (options.ink ? 1 : tensor.largest ?? largest(values)));
+  const cell = Math.max(1, (options.width ?? 160) / Math.max(rows, columns));
+  canvas.style.width = `${columns * cell}px`;
+  if (rows > 1) canvas.style.aspectRatio = `${columns} / ${rows}`;
+  else canvas.style.height = `${Math.max(cell, 14)}px`;
+  if (options.pick) walk(canvas, rows, columns, values, options);
+  return canvas;
+}
+
+// With the pointer or the arrow keys from cell to cell; a click or Enter takes one.
+function walk(canvas, rows, columns, values, { pick, look }) {
+  let [i, j] = [0, 0];
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "application");
+  canvas.classList.add("pick");
+  const cell = (event) => {
+    const box = canvas.getBoundingClientRect();
+    i = Math.min(rows - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * rows)));
+    j = Math.min(columns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * columns)));
+  };
+  const tell = () => look?.([i, j], values[i * columns + j]);
+  canvas.addEventListener("pointermove", (event) => (cell(event), tell()));
+  canvas.addEventListener("focus", tell);
+  canvas.addEventListener("click", (event) => (cell(event), tell(), pick([i, j])));
+  canvas.addEventListener("keydown", (event) => {
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [];
+    if (event.key === "Enter") pick([i, j]);
+    else if (down === undefined) return;
+    else [i, j] = [Math.min(rows - 1, Math.max(0, i + down)), Math.min(columns - 1, Math.max(0, j + right))];
+    event.preventDefault();
+    event.stopPropagation();
+    tell();
+  });
+}
+
+export const shapeOf = ({ shape }) => (shape.length ? shape.join(" × ") : "one number");
+
+// A tensor with its name, shape, mean and spread. All heads or rows of the batch beside each other.
+export function tensorCard(tensor, options = {}) {
+  const [heads, rows, columns] = sizes(tensor);
+  const readout = el("output", { class: "readout" });
+  const look = ([i, j], value) => (readout.textContent = `[${i}, ${j}] = ${number(value)}`);
+  const width = options.width ?? (heads > 1 ? 84 : columns > 2 * rows ? 260 : 160);
+  const maps = Array.from({ length: heads }, (_, head) =>
+    heatMap(tensor, { width, head, look, pick: options.pick ?? (() => {}) }));
+  if (options.pick) maps.forEach((map) => map.classList.add("weights"));
+  return el("figure", { class: "tensor", "data-name": tensor.name },
+    el("figcaption", {}, el("b", {}, options.title ?? tensor.name), el("span", { class: "shape" }, shapeOf(tensor))),
+    el("div", { class: "maps" }, maps),
+    el("dl", {},
+      el("dt", {}, "mean"), el("dd", { class: "mean" }, number(tensor.mean)),
+      el("dt", {}, "spread"), el("dd", { class: "spread" }, number(tensor.spread))),
+    tensor.cut ? el("small", {}, "the first 64 rows and columns of the first 8 matrices") : null,
+    readout);
+}
+
+// One matrix with its tokens along both sides: row i takes from column j.
+export function mixingMap(tensor, head, rows, columns, options = {}) {
+  const readout = el("output", { class: "readout" });
+  const words = (names, k) => names?.[k] ?? k;
+  const map = heatMap(tensor, {
+    head, width: options.width ?? 130, scale: options.scale,
+    look: ([i, j], value) =>
+      (readout.textContent = `“${words(rows, i)}” takes ${number(value, 3)} from “${words(columns ?? rows, j)}”`),
+    pick: () => {},
+  });
+  return el("figure", { class: "mixing" }, el("figcaption", {}, options.title ?? `head ${head + 1}`), map, readout);
+}
+
+// All layers and heads. mixing: [{layer, kind, heads: TENSOR}].
+export function mixingGrid(mixing, rows, columns, above = () => null) {
+  return mixing.map((each, layer) => {
+    const [heads, , n] = sizes(each.heads);
+    const scale = Math.max(largest(decoded(each.heads)), 2 / n); // the same from all is half as deep, not deepest
+    const maps = Array.from({ length: heads }, (_, head) =>
+      mixingMap(each.heads, head, rows, columns, { scale, title: heads > 1 ? `head ${head + 1}` : "all features" }));
+    return el("section", { class: "layer" }, el("h4", {}, `Layer ${layer + 1}: ${each.kind}`), above(layer) ?? "", el("div", { class: "maps" }, maps));
+  });
+}

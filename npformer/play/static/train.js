@@ -1,0 +1,197 @@
+// "Train": the settings of up to four runs, their controls, and their curves.
+
+import { post } from "./api.js";
+import { curves } from "./curves.js";
+import { button, choice, el, field, fill, percent } from "./dom.js";
+import { colour, nameOfRun, store, trains } from "./store.js";
+
+const NUMBERS = [
+  ["d_model", "Width", "numbers that stand for one token (d_model)"],
+  ["n_heads", "Heads", "parts into which attention splits the width"],
+  ["d_ff", "Inner width", "of the feed-forward network (d_ff)"],
+  ["batch_size", "Batch", "samples in one step"],
+  ["epochs", "Epochs", "times through the data"],
+  ["dropout", "Dropout", "share of numbers set to 0 while training"],
+  ["seed", "Seed", "of the weights and of the order of the data: the same for all runs"],
+];
+const MOST_RUNS = 4;
+const STARTERS = [
+  ["digits", ["attention"], "Read handwritten digits", "One small model. Then draw a digit of your own under “Try it”."],
+  ["digits", ["attention", "fourier", "identity"], "Three ways to mix", "Attention beside a Fourier transform and no mixing at all, on the same digits."],
+  ["text", ["attention"], "Learn to write", "A language model reads plays, letter by letter, and continues them."],
+  ["reverse", ["attention"], "Turn sequences round", "An encoder and a decoder. Its cross-attention learns a diagonal."],
+];
+const STATES = { running: "training", starting: "starting …" };
+
+export function trainView(root) {
+  const form = el("form", { class: "card settings" });
+  const controls = el("div", { class: "line controls" });
+  const cards = el("div", { class: "runs" });
+  const plots = curves();
+  const more = el("details", { class: "more" }, el("summary", {}, "Sizes and seed"));
+  const about = el("p", { class: "about" });
+  const rows = el("div", { class: "rows" });
+  let settings = null;
+  let runs = []; // {mixers, lr}: what differs
+  let parts = []; // of the controls: for all runs, then for each
+  let made = null; // the runs that they were made for
+
+  function start() {
+    if (!store.choices) return;
+    const tasks = store.choices.tasks;
+    const task = choice(tasks.map(({ name, title }) => [name, title]), tasks[0].name, { id: "task" });
+    task.addEventListener("change", () => choose(task.value));
+    fill(form,
+      el("h2", {}, "A model to train"), field("Task", task), about, el("h3", {}, "Runs side by side"),
+      el("p", { class: "about" }, "Each run has the same data in the same order and starts from the same seed. What differs is how its layers mix tokens, and its learning rate."),
+      rows, el("details", {}, el("summary", {}, "What these mixers do"),
+        el("dl", { class: "mixers" }, store.choices.mixers.map(({ name, about }) => [el("dt", {}, name), el("dd", {}, about)]))), more,
+      el("p", { class: "line" }, button("Start", begin, { class: "main", id: "start" })));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    choose(task.value);
+    fill(root, form, el("div", { class: "live" }, controls, cards, plots.node));
+    update({ kind: "runs" });
+  }
+
+  const taskOf = (name) => store.choices.tasks.find((each) => each.name === name);
+  function choose(name) {
+    const task = taskOf(name);
+    about.textContent = task.about;
+    settings = { ...task.defaults };
+    runs = [{ mixers: [...settings.mixers], lr: settings.lr }];
+    const inputs = NUMBERS.map(([key, label, hint]) => field(label, el("input", {
+      type: "number", name: key, min: 0, step: key === "dropout" ? 0.05 : 1, value: settings[key],
+      oninput: (event) => (settings[key] = event.target.valueAsNumber),
+    }), hint));
+    const activation = choice(["gelu", "relu"], settings.activation, { name: "activation", onchange: (event) => (settings.activation = event.target.value) });
+    const files = ["file", "text_column", "label_column"].filter(() => ["file", "text"].includes(name)).map((key) => field(
+      { file: "File on this machine", text_column: "Column of the text", label_column: "Column of the label" }[key],
+      el("input", { type: "text", name: key, value: settings[key] ?? "", oninput: (event) => (settings[key] = event.target.value || null) })));
+    fill(more, more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "bend in the feed-forward network")));
+    about.after(...files.splice(0, name === "file" ? 3 : 1));
+    for (const stale of form.querySelectorAll(":scope > .field.stale")) stale.remove();
+    for (const fresh of form.querySelectorAll(":scope > .field")) if (fresh.querySelector("[type=text]")) fresh.classList.add("stale");
+    listRuns();
+  }
+
+  function listRuns() {
+    const mixers = store.choices.mixers.map(({ name }) => name);
+    fill(rows, ...runs.map((run, k) => el("fieldset", { class: "run" },
+      el("legend", {}, el("i", { class: "dot", style: `background:${colour(k)}` }), `Run ${k + 1}`),
+      run.mixers.map((mixer, layer) => field(`Layer ${layer + 1} mixes by`, choice(mixers, mixer, {
+        class: "mixer", title: aboutMixer(mixer),
+        onchange: (event) => ((run.mixers[layer] = event.target.value), (event.target.title = aboutMixer(event.target.value))),
+      }))),
+      field("Learning rate", el("input", { type: "number", class: "lr", min: 0, step: "any", value: run.lr, oninput: (event) => (run.lr = event.target.valueAsNumber) })),
+      runs.length > 1 ? el("button", { type: "button", class: "remove", "aria-label": `remove run ${k + 1}`, onclick: () => (runs.splice(k, 1), listRuns()) }, "×") : null)),
+    el("p", { class: "line" },
+      runs.length < MOST_RUNS ? el("button", { type: "button", id: "another", onclick: another }, "+ run") : null,
+      el("button", { type: "button", onclick: () => layers(1) }, "+ layer"),
+      runs[0].mixers.length > 1 ? el("button", { type: "button", id: "fewer-layers", onclick: () => layers(-1) }, "− layer") : null));
+  }
+  const aboutMixer = (name) => store.choices.mixers.find((each) => each.name === name)?.about ?? "";
+
+  function another() {
+    const last = runs.at(-1);
+    const used = new Set(runs.map((run) => run.mixers[0]));
+    const other = ["fourier", "attention", "identity", "dense_synthesizer"].find((name) => !used.has(name) && aboutMixer(name)) ?? last.mixers[0];
+    runs.push({ mixers: last.mixers.map(() => other), lr: last.lr });
+    listRuns();
+  }
+  function layers(by) {
+    for (const run of runs) {
+      if (by < 0) run.mixers.pop();
+      else run.mixers.push(run.mixers.at(-1));
+    }
+    listRuns();
+  }
+
+  async function begin() {
+    const answer = await post("start", { runs: runs.map((run) => ({ ...settings, ...run })) });
+    store.setRuns(answer.runs);
+    update({ kind: "runs" });
+    if (innerWidth < 900) controls.scrollIntoView({ behavior: "smooth" });
+  }
+
+  function starter([task, mixers, title, about]) {
+    return button([title, el("small", {}, about)], async () => {
+      form.querySelector("#task").value = task;
+      choose(task);
+      const { lr, mixers: usual } = taskOf(task).defaults;
+      runs = mixers.map((mixer) => ({ mixers: usual.map(() => mixer), lr }));
+      listRuns();
+      await begin();
+    });
+  }
+
+  const control = (run, action) => post("control", { run, action });
+
+  // Buttons and cards are made once for a set of runs, so that focus and clicks are not lost.
+  function make() {
+    if (!store.runs.length) {
+      fill(controls, el("p", { class: "empty" }, "Nothing runs yet. Choose a task and press Start: the curves appear here. Or begin with one of these:"),
+        el("div", { class: "starters" }, STARTERS.filter(([task]) => taskOf(task)).map(starter)));
+      return fill(cards);
+    }
+    parts = [controller("all"), ...store.runs.map((run) => controller(run.run))];
+    fill(controls, parts[0].buttons);
+    parts.slice(1).forEach((part, k) => Object.assign(part, card(store.runs[k], k, part.buttons)));
+    fill(cards, parts.slice(1).map((part) => part.node));
+  }
+
+  function controller(whose) {
+    const ids = whose === "all" ? ["pause", "one-step", "stop"] : [];
+    const of = () => store.runs.filter((run) => whose === "all" || run.run === whose);
+    const some = () => of().some(trains);
+    const toggle = button("Pause", () => control(whose, some() ? "pause" : "go"), { id: ids[0] });
+    const step = button("One step", () => control(whose, "step"), { id: ids[1] });
+    const stop = button("Stop", () => control(whose, "stop"), { id: ids[2] });
+    return {
+      buttons: [toggle, step, stop],
+      update() {
+        const paused = of().some((run) => run.state === "paused");
+        const stopped = of().some((run) => run.state === "stopped");
+        toggle.textContent = some() ? "Pause" : "Go on";
+        toggle.disabled = !(some() || paused || stopped);
+        step.disabled = !(paused || stopped);
+        stop.disabled = !(some() || paused);
+      },
+    };
+  }
+
+  function card(first, k, buttons) {
+    const words = el("p", { class: "state" });
+    const bar = el("progress", { "aria-label": "share of the steps" });
+    const result = el("p", { class: "state" });
+    const error = el("p", { class: "wrong" });
+    const controller = parts[k + 1].update;
+    const update = () => {
+      controller();
+      const run = store.runs[k];
+      const points = store.points[run.run] ?? [];
+      const step = Math.max(run.step, points.at(-1)?.step ?? 0);
+      const end = run.n_steps * run.epochs;
+      const best = points.findLast((point) => point.accuracy !== null);
+      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.n_steps ? Math.min(run.epochs, Math.ceil(step / run.n_steps)) : 0} of ${run.epochs} · step `,
+        el("b", { class: "steps" }, String(step)), ` of ${end || "?"}`);
+      [bar.max, bar.value] = [end || 1, Math.min(step, end || 1)];
+      fill(result, `${(run.n_parameters ?? 0).toLocaleString("en")} parameters`,
+        best ? [" · validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy))] : null);
+      error.textContent = run.error ?? "";
+    };
+    const node = el("article", { class: "card", "data-run": first.run },
+      el("h3", {}, el("i", { class: "dot", style: `background:${colour(k)}` }), nameOfRun(first)),
+      words, bar, result, error, store.runs.length > 1 ? el("p", { class: "line" }, buttons) : null);
+    return { node, update };
+  }
+
+  function update(event) {
+    if (root.hidden || !store.choices) return;
+    const key = store.runs.map((run) => run.run + JSON.stringify(run.settings)).join();
+    if (key !== made) make();
+    made = key;
+    if (event.kind !== "size") for (const part of store.runs.length ? parts : []) part.update();
+    plots.draw();
+  }
+  return { start, update, show: () => update({ kind: "runs" }) };
+}

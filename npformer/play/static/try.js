@@ -1,0 +1,46 @@
+// "Try it": one view for each kind of model.
+
+import { ask as askRun } from "./api.js";
+import { digitView } from "./digit.js";
+import { el, fill } from "./dom.js";
+import { nameOfRun, store } from "./store.js";
+import { translateView } from "./translate.js";
+import { wordsView } from "./words.js";
+import { writeView } from "./write.js";
+
+const VIEWS = { image: digitView, ids: wordsView, text: writeView, pair: translateView };
+
+export function tryView(root) {
+  let built = null; // the run and the settings that the view was made for
+  let view = null;
+  let last = 0; // when the answers were renewed
+
+  function show() {
+    const run = store.run;
+    if (!run || run.state === "starting") {
+      built = null;
+      fill(root, nothing());
+      return;
+    }
+    const key = run.run + JSON.stringify(run.settings);
+    if (key !== built) {
+      built = key;
+      view = VIEWS[run.kind_of_input]((question, more) => askRun(run.run, question, more), run);
+      fill(root, view.node);
+    }
+    view.renew?.();
+  }
+  return {
+    show,
+    // Answers follow the weights while they are trained, once a second: questions cost the training time.
+    update(event) {
+      if (event.kind === "runs" && !(built && store.run)) show();
+      if (event.kind !== "points" || event.run !== store.run?.run || !built || Date.now() - last < 1000) return;
+      last = Date.now();
+      view.renew?.();
+    },
+  };
+}
+
+export const nothing = () =>
+  el("p", { class: "empty" }, "Nothing has been trained yet. Choose a task under “Train” and start: already after a few steps there is something to see here.");

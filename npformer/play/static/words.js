@@ -1,0 +1,84 @@
+// Write a sentence: which words take from which, and which outputs move when one word changes.
+
+import { bars, button, debounce, el, field, fill, latest, number } from "./dom.js";
+import { movedTable } from "./digit.js";
+import { decoded, mixingGrid, sizes } from "./tensors.js";
+
+const FIRST = { sentences: "The food was not good at all, but the service was great." };
+
+export function wordsView(ask, run) {
+  const input = el("textarea", { rows: 2, id: "sentence", spellcheck: "false" });
+  input.value = FIRST[run.settings.task] ?? "";
+  const answer = el("p", { class: "answer", role: "status" });
+  const probabilities = el("div");
+  const tokens = el("div", { class: "tokens", role: "group", "aria-label": "tokens" });
+  const mixing = el("div", { class: "layers" });
+  const asked = el("span", {});
+  const pieces = el("p", { class: "about", hidden: true }, "Tokens with # are pieces of words, < and > the beginning and the end of one. By its pieces the model knows something of a word that it has never seen.");
+  let maps = [];
+  const to = el("input", { type: "text", size: 12, value: run.settings.task === "sentences" ? "terrible" : "", id: "word", "aria-label": "the new token" });
+  const moved = el("div");
+  let words = [];
+  let position = 0;
+
+  const think = latest(async () => {
+    if (!input.value.trim()) return;
+    const found = await ask("sentence", { text: input.value });
+    words = found.tokens;
+    position = Math.min(position, words.length - 1);
+    const p = found.probabilities;
+    const best = p.indexOf(Math.max(...p));
+    fill(answer, "The model says ", el("b", {}, found.classes?.[best] ?? String(best)), ".");
+    fill(probabilities, bars(p.map((each, k) => ({ name: found.classes?.[k] ?? k, p: each, best: k === best })).slice(0, 12)));
+    maps = found.mixing;
+    pieces.hidden = !words.some((word) => /^#./.test(word));
+    to.value ||= words.find((word) => word !== words[position]) ?? words[0];
+    chips();
+  });
+  function chips() {
+    fill(tokens, ...words.map((word, k) =>
+      el("button", { type: "button", "aria-pressed": String(k === position), onclick: () => choose(k) }, word)));
+    choose(position);
+  }
+  function choose(k) {
+    position = k;
+    [...tokens.children].forEach((token, j) => (token.ariaPressed = String(j === k)));
+    fill(asked, el("b", {}, `“${words[position]}”`));
+    fill(mixing, mixingGrid(maps, words, null, (layer) => takes(maps[layer].heads)));
+  }
+  // The sentence once more, each word as deep as the chosen one takes from it, in the mean of the heads.
+  function takes(heads) {
+    const [n, rows, columns] = sizes(heads);
+    const values = decoded(heads);
+    const shares = words.map((_, j) => Array.from({ length: n }, (_, h) => values[(h * rows + position) * columns + j]).reduce((a, b) => a + b, 0) / n);
+    const most = Math.max(...shares.map(Math.abs), 1e-9);
+    return el("p", { class: "takes" }, words.map((word, j) => el("span", {
+      title: number(shares[j], 3), style: `background:color-mix(in srgb, var(${shares[j] < 0 ? "--minus" : "--plus"}) ${(85 * Math.abs(shares[j] || 0)) / most}%, transparent)`,
+    }, word)));
+  }
+  input.addEventListener("input", debounce(think, 150));
+  const sample = async () => {
+    const { samples } = await ask("samples", { start: Math.floor(Math.random() * 100), n: 1 });
+    if (samples[0]?.words) input.value = samples[0].words.join(" ");
+    await think();
+  };
+  const edit = button("Change it", async () => {
+    const found = await ask("edit", { text: input.value, position, to: to.value });
+    fill(moved, movedTable(found.moved, words.map((word, k) => (k === position ? to.value : word)), position));
+  }, { id: "edit" });
+  if (!input.value) sample().catch(() => {});
+
+  const node = el("div", { class: "two" },
+    el("section", { class: "card" },
+      el("h2", {}, "Write a sentence"),
+      field("Your words", input), el("p", { class: "line" }, button("Take one from the data", sample)),
+      answer, probabilities,
+      el("h3", {}, "Change one token: which outputs move?"),
+      el("p", { class: "about" }, "Choose a token and what to put in its place. The table shows, layer by layer, how far the output of each token moves. With a Fourier mixer all move at once. With a causal one, none before the token does."),
+      tokens, pieces, el("p", { class: "line" }, to, edit), moved),
+    el("section", { class: "card" },
+      el("h2", {}, "Which words take from which"),
+      el("p", { class: "about" }, "The sentences show from where ", asked, " takes: the deeper a word's orange, the more (blue: with a minus sign), in the mean of the heads. Click another token on the left. In a matrix of a head, row i is what token i takes; point at a square to read its two words."),
+      mixing));
+  return { node, renew: think };
+}
