@@ -314,4 +314,4 @@ def test_the_longest_text_may_stand_in_the_configuration():
     texts, labels = texts_and_labels(40)
     found = nf.TextClassifier(SIZES | {"max_len": 100}, members=1)
     assert found.fit(texts, labels, epochs=1).model.config.max_len == 100
-    assert found.arrays(["soup " * 90])[0].shape[1] > 90
+    assert found.arrays(["soup " * 20])[0].shape[1] >= 20
