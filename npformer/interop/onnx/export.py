@@ -18,31 +18,15 @@ LARGEST = 2**31 - 2**20
 """Bytes of a file of ONNX, which is one message of protobuf."""
 
 
-@dataclass(frozen=True)
-class ModelPart:
-    """What of a pipeline can be written in ONNX.
-
-    Attributes
-    ----------
-    models : sequence of SequenceClassifier
-        Their probabilities are averaged.
-    metadata : mapping of str to object
-        For the file, as JSON.
-    left : str
-        What the caller does.
-    """
-
-    models: Sequence[SequenceClassifier]
-    metadata: Mapping[str, Any]
-    left: str
-
-
 @runtime_checkable
 class Pipeline(Protocol):
-    """What has a model inside."""
+    """What has models inside, such as a `TextClassifier`."""
 
-    def model_part(self) -> ModelPart:
-        """Return the model, and what is around it."""
+    def model_part(self) -> tuple[Sequence[Any], Mapping[str, Any], str]:
+        """Return the models, of which the mean probabilities count, values for JSON, and a note.
+
+        The note says what the caller does around the models.
+        """
 
 
 @dataclass(frozen=True)
@@ -97,13 +81,13 @@ def to_onnx(
         The names of inputs and outputs, and what is left to the caller.
     """
     onnx = _library()
-    part = model.model_part() if isinstance(model, Pipeline) else ModelPart([model], {}, "")
-    for each in part.models:
+    models, plain, left = model.model_part() if isinstance(model, Pipeline) else ([model], {}, "")
+    for each in models:
         _check(each)
-    one = part.models[0]
+    one = models[0]
     names = {
-        parameter: f"{i}.{name}" if len(part.models) > 1 else name
-        for i, each in enumerate(part.models)
+        parameter: f"{i}.{name}" if len(models) > 1 else name
+        for i, each in enumerate(models)
         for name, parameter in each.named_parameters().items()
     }
     size = 4 * sum(parameter.size for parameter in names)
@@ -111,11 +95,11 @@ def to_onnx(
         raise ValueError(f"the weights are {size:,} bytes; expected at most {LARGEST:,} in a file")
     graph = Graph(names, one.config.max_len, one.config.d_model)
     x = _inputs(graph, one, mask, types)
-    _outputs(graph, part.models, x)
-    metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in part.metadata.items()}
+    _outputs(graph, models, x)
+    metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in plain.items()}
     onnx.save_model(graph.model(metadata), os.fspath(path))
     listed = ([each.name for each in some] for some in (graph.inputs, graph.outputs))
-    return Exported(*listed, part.left, metadata)
+    return Exported(*listed, left, metadata)
 
 
 def _library() -> Any:
