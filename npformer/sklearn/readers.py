@@ -175,6 +175,7 @@ class SeriesReader(Reader):
         return {"n_features": self.n_features}
 
     def around(self) -> dict[str, Any]:
+        """Return the scaling."""
         mean, std = np.asarray(self.mean), np.asarray(self.std)
         return {"preparation": {"mean": mean.tolist(), "std": std.tolist()}}
 
@@ -220,6 +221,7 @@ class TextReader(Reader):
         return ids | {"expects_mask": True}
 
     def around(self) -> dict[str, Any]:
+        """Return the vocabulary, and the tokenizer."""
         tokens = self.tokenizer.tokens(range(self.tokenizer.vocab_size))
         preparation = {"tokenizer": self.tokenizer.to_dict(), "max_len": self.max_len}
         return {"vocabulary": tokens, "preparation": preparation}

@@ -1,6 +1,8 @@
 """Models in ONNX: onnxruntime computes what npformer computes."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -280,3 +282,18 @@ def test_estimator_of_sklearn(tmp_path):
         check_equal(found, estimator.predict_proba(X).astype("float32"))
         assert json.loads(exported.metadata["classes"]) == ["no", "yes"]
         assert words in exported.left
+
+
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(nf.interop.onnx.table, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
+    page = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
+    namespace = {}
+    for block in re.findall(r"^```py\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
+        exec(block, namespace)
+    assert "tokenizer" in capsys.readouterr().out
+    assert namespace["classes"] == ["no", "yes"]
+    model = with_half(namespace["Gate"](24))
+    nf.interop.to_onnx(model, "gate.onnx", mask=False)
+    x = np.random.default_rng(0).integers(0, 31, (3, 9))
+    check_equal(session_of("gate.onnx").run(None, {"x": x})[0], model(x))

@@ -160,14 +160,16 @@ def _inputs(
 def _outputs(graph: Graph, models: Sequence[Any], x: Value) -> None:
     """Add the outputs of models to a graph."""
     logits = [graph.apply(model, x) for model in models]
-    each = [probabilities(model, z, graph) for model, z in zip(models, logits, strict=True)]
+    pairs = zip(models, logits, strict=True)
+    each = [p for p in (probabilities(model, z, graph) for model, z in pairs) if p is not None]
     shape = shape_of(models[0])
     if len(models) == 1:
-        graph.output("outputs" if each[0] is None else "logits", logits[0], shape)
-    if each[0] is None or isinstance(models[0], LanguageModel):
+        graph.output("logits" if each else "outputs", logits[0], shape)
+    if not each or isinstance(models[0], LanguageModel):
         return
     mean, *others = each
     for other in others:
         mean = mean + other
-    mean = mean if not others else mean / float(len(models))
-    graph.output("probabilities", mean, [shape[0], *shape[1:-1], models[0].n_classes])
+    mean = mean / float(len(models)) if others else mean
+    answers = ["batch"] if models[0].targets_of is None else ["batch", "length"]
+    graph.output("probabilities", mean, [*answers, models[0].n_classes])
