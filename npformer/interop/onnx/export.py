@@ -98,8 +98,8 @@ def to_onnx(
     _outputs(graph, models, x)
     metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in plain.items()}
     onnx.save_model(graph.model(metadata), os.fspath(path))
-    listed = ([each.name for each in some] for some in (graph.inputs, graph.outputs))
-    return Exported(*listed, left, metadata)
+    inputs, outputs = ([each.name for each in some] for some in (graph.inputs, graph.outputs))
+    return Exported(inputs, outputs, left, metadata)
 
 
 def _library() -> Any:

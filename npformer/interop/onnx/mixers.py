@@ -15,7 +15,7 @@ from npformer.mixers.random_synthesizer import FixedRandomScores
 LOWEST = float(np.finfo("float32").min)
 
 
-def split_heads(x: Value, n_heads: int) -> Value:
+def by_head(x: Value, n_heads: int) -> Value:
     """(batch, length, d_model) -> (batch, heads, length, d_head)."""
     return x.reshape(0, 0, n_heads, -1).transpose(0, 2, 1, 3)
 
@@ -40,7 +40,7 @@ def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
 def averaging(layer: own.AveragingMixer, x: Value, graph: Graph) -> Value:
     """y = concat(softmax(scores) value) W_O."""
     scores = graph.apply(vars(layer)["scores"], x)
-    value = split_heads(graph.apply(layer.value, x), layer.n_heads)
+    value = by_head(graph.apply(layer.value, x), layer.n_heads)
     heads = softmax(scores, layer.causal, graph) @ value
     return graph.apply(layer.output, heads.transpose(0, 2, 1, 3).reshape(0, 0, -1))
 
@@ -61,8 +61,8 @@ for each in (
 @register(own.AttentionScores)
 def attention_scores(layer: own.AttentionScores, x: Value, graph: Graph) -> Value:
     """S = Q K^T / sqrt(d_head)."""
-    query = split_heads(graph.apply(layer.query, x), layer.n_heads)
-    key = split_heads(graph.apply(layer.key, x), layer.n_heads)
+    query = by_head(graph.apply(layer.query, x), layer.n_heads)
+    key = by_head(graph.apply(layer.key, x), layer.n_heads)
     d_head = layer.query.weight.shape[1] // layer.n_heads
     return (query * (1.0 / math.sqrt(d_head))) @ key.transpose(0, 1, 3, 2)
 
@@ -70,7 +70,7 @@ def attention_scores(layer: own.AttentionScores, x: Value, graph: Graph) -> Valu
 def dense(x: Value, network: Any, length: Value | int, graph: Graph) -> Value:
     """S = relu(x W1 + b1) W2 + b2, with W2 and b2 of each head, cut to the length."""
     W1, b1, W2, b2 = network
-    hidden = split_heads(graph.node("Relu", x @ W1 + b1), len(W2.value))
+    hidden = by_head(graph.node("Relu", x @ W1 + b1), len(W2.value))
     W2, b2 = (graph.value(each).cut(0, length, axis=-1) for each in (W2, b2))
     return hidden @ W2 + b2.at(1)
 
@@ -184,9 +184,7 @@ register(own.LinearMixing, linear_mixing)
 register(own.RandomMixing, linear_mixing)
 
 
-def causal_convolution(
-    x: Value, kernel: Value, length: Any, n_features: int, graph: Graph
-) -> Value:
+def convolved(x: Value, kernel: Value, length: Any, n_features: int, graph: Graph) -> Value:
     """y_t = sum_j x_{t-j} k_j: each feature has a kernel of its own, of this length."""
     turned = graph.node("Slice", kernel, [-1], [np.iinfo("int64").min], [0], [-1])
     size = graph.node("Sub", length, [1])
@@ -201,11 +199,11 @@ def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Va
     """y = (x0 * (k * (x1 v) + D x1 v)) W_O, all three of a short convolution."""
     d_model, short = graph.d_model, graph.value(layer.short)
     p = graph.without_padding(graph.apply(layer.inner, graph.without_padding(x)))
-    near = causal_convolution(p, short, [layer.short.shape[0]], 3 * d_model, graph)
+    near = convolved(p, short, [layer.short.shape[0]], 3 * d_model, graph)
     x0, x1, v = (near.cut(i * d_model, (i + 1) * d_model, axis=-1) for i in range(3))
     z = graph.without_padding(x1 * v)
     kernel = graph.value(layer.kernel).cut(0, graph.length, axis=0)
-    s = causal_convolution(z, kernel, graph.length, d_model, graph) + z * layer.skip
+    s = convolved(z, kernel, graph.length, d_model, graph) + z * layer.skip
     return graph.without_padding(graph.apply(layer.output, x0 * s))
 
 
@@ -213,9 +211,10 @@ def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Va
 def state_space(layer: own.StateSpace, x: Value, graph: Graph) -> Value:
     """y = gelu(k * x + D x) W_O; the kernel k is computed now, for max_len tokens."""
     x = graph.without_padding(x)
-    parts = (to_numpy(parameter.value) for parameter in layer.of_space())
-    table, _ = F.state_space_kernel(*parts, graph.max_len)  # [max_len, d_model]
+    log_step, log_decay, frequency, C = (to_numpy(each.value) for each in layer.of_space())
+    of_space = log_step, log_decay, frequency, C, graph.max_len
+    table, _ = F.state_space_kernel(*of_space)  # [max_len, d_model]
     kernel = graph.value(table).cut(0, graph.length, axis=0)
-    s = causal_convolution(x, kernel, graph.length, graph.d_model, graph)
+    s = convolved(x, kernel, graph.length, graph.d_model, graph)
     a = graph.node("Gelu", s + x * layer.skip)
     return graph.without_padding(graph.apply(layer.output, a))

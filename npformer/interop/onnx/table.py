@@ -1,16 +1,25 @@
 """Which converter writes which layer down."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from npformer.core import Layer, checks
 
 Converter = Callable[..., Any]
+Named = TypeVar("Named", bound=Converter)
 CONVERTERS: dict[type[Layer], Converter] = {}
 """{class of layers: its converter}. A subclass computes something else, and has its own."""
 
 
-def register(layer: type[Layer], converter: Converter | None = None) -> Any:
+@overload
+def register(layer: type[Layer]) -> Callable[[Named], Named]: ...
+
+
+@overload
+def register(layer: type[Layer], converter: Named) -> Named: ...
+
+
+def register(layer: type[Layer], converter: Any = None) -> Any:
     """Say how layers of a class are written as nodes of ONNX.
 
     Parameters
