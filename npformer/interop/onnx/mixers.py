@@ -114,10 +114,10 @@ def mixture_scores(layer: own.MixtureScores, x: Value, graph: Graph) -> Value:
     """S = sum_i alpha_i S_i, alpha = softmax(logits)."""
     alpha, _ = F.softmax(to_numpy(layer.logits.value))
     each = zip(alpha.tolist(), layer.parts, strict=True)
-    first, *others = (graph.apply(part, x) * share for share, part in each)
+    scores, *others = [graph.apply(part, x) * share for share, part in each]
     for other in others:
-        first = first + other
-    return first
+        scores = scores + other
+    return scores
 
 
 @register(own.Identity)
