@@ -114,8 +114,9 @@ def mixture_scores(layer: own.MixtureScores, x: Value, graph: Graph) -> Value:
     """S = sum_i alpha_i S_i, alpha = softmax(logits)."""
     alpha, _ = F.softmax(to_numpy(layer.logits.value))
     each = zip(alpha.tolist(), layer.parts, strict=True)
-    scores, *others = [graph.apply(part, x) * share for share, part in each]
-    for other in others:
+    parts: list[Value] = [graph.apply(part, x) * share for share, part in each]
+    scores = parts[0]
+    for other in parts[1:]:
         scores = scores + other
     return scores
 
