@@ -27,14 +27,13 @@ def before(graph: Graph) -> Value:
 
 
 def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
-    """Return weights of tokens that may be seen; a token that sees none takes nothing."""
+    """Return weights of tokens that may be seen. Only padding sees none, and nothing reads it."""
     allowed = None if graph.mask is None else graph.mask.at(1, 2)
     if causal:
         allowed = before(graph) if allowed is None else allowed & before(graph)
     if allowed is None:
         return graph.node("Softmax", scores)
-    weights = graph.node("Softmax", graph.where(allowed, scores, LOWEST))
-    return graph.where(allowed, weights, 0.0)
+    return graph.node("Softmax", graph.where(allowed, scores, LOWEST))
 
 
 def averaging(layer: own.AveragingMixer, x: Value, graph: Graph) -> Value:
