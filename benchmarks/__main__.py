@@ -13,6 +13,7 @@ BENCHMARKS = {
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
     "faults": "killed trainings, damaged files, wrong calls (an hour; `faults --help`)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
+    "onnx": "onnxruntime beside npformer, each classifying the same batches (3 minutes)",
     "padding": "batches by length against all the padding, and PyTorch (10 minutes)",
     "ranks": "two ranks against two workers, and exchanges beside products (5 minutes)",
     "ranks-model": "2 to 1,024 ranks over a network, simulated (a minute; `ranks-model --help`)",
