@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,7 +92,7 @@ class Case:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                nf.gradcheck(self.build(), *self.given.arrays(), **self.given.options)
+                nf.gradcheck(self.build(), *self.given.arrays(), **deepcopy(self.given.options))
         except nf.GradcheckError as error:
             marks = ("<-- wrong", "rule broken")
             said = [line for line in str(error).splitlines() if any(m in line for m in marks)]

@@ -1,6 +1,7 @@
 """Central differences written for these layers alone, so that gradcheck is not its own judge."""
 
 import inspect
+from copy import deepcopy
 
 import numpy as np
 
@@ -15,7 +16,7 @@ RIGHT = 1e-7
 
 def apply(target, arrays, options, gradients=None):
     """Return y and a function dy -> gradients, by name, of one forward pass."""
-    options = dict(options)
+    options = deepcopy(options)  # a wrong layer may change a mask
     if not isinstance(target, nf.Layer):
         forward, backward = target
         names = options.pop("wrt", None)

@@ -193,7 +193,7 @@ class KeyedByShape(Cube):
 
 
 @wrong((2, 5, 4), shows=rules.changes_mask, missed=True, mask=MASK)
-class FreesTheFirstToken(Cube):
+class KeepsTheLastToken(Cube):
     """Makes sure that no row of the mask is empty, in the caller's mask."""
 
     def forward(self, x, context):
