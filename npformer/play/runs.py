@@ -68,7 +68,7 @@ class Runs:
         self.folder = folder
         self.runs: dict[str, Run] = {}
         self.listeners: set[Callable[[dict[str, Any]], None]] = set()
-        self._ids = itertools.count()
+        self._ids, self._starting = itertools.count(), threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> None:
@@ -86,13 +86,16 @@ class Runs:
             checks.choice("task", settings.task, TASKS)
             if settings.bug is not None or settings.task in ("file", "text"):
                 work_of(settings)  # so that a wrong file is named before anything is ended
-        self.end()
-        self.folder.forget([*self.folder.runs()])
-        for k, settings in enumerate(all_settings, 1):
-            self.folder.begin(f"run-{k}", settings)
-            self._start(f"run-{k}", settings, paused=False)
-        self.tell_all()
-        return [each.to_dict() for each in self.runs.values()]
+        with self._starting:  # two pages may ask at once
+            self.end()
+            self.folder.forget([*self.folder.runs()])
+            for k, settings in enumerate(all_settings, 1):
+                self.folder.begin(f"run-{k}", settings)
+                self._start(f"run-{k}", settings, paused=False)
+            found = [each.to_dict() for each in self.runs.values()]
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self.tell_all)
+        return found
 
     def control(self, name: Any, action: Any) -> None:
         """Pause, step, go on or stop, one run or all."""
@@ -177,6 +180,8 @@ class Runs:
             self._loop.call_soon_threadsafe(self._gone, run)
 
     def _take(self, run: Run, message: dict[str, Any]) -> None:
+        if self.runs.get(run.name) is not run:  # another one has its name now
+            return
         if (key := message.get("id")) is not None:
             waiting = run.waiting.get(key)
             if waiting is None or waiting.done():

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from npformer.core import Layer
-from npformer.layers import GELU, Conv1d, Dropout, Embedding, LayerNorm, Linear, Pooling, ReLU
+from npformer.layers import (
+    GELU,
+    Conv1d,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+    Pooling,
+    Positions,
+    ReLU,
+)
 from npformer.mixers import Fourier, Mixer
 
 NAMES = {
@@ -28,6 +38,7 @@ FORMULAS: dict[type, tuple[str, str, str]] = {
     ),
     ReLU: ("ReLU", "y = max(x, 0)", "dx = dy where x > 0, else 0"),
     GELU: ("GELU", "y = x Φ(x)", "dx = dy (Φ(x) + x φ(x))"),
+    Positions: ("positions", "y = x + P", "dP = Σ dy,  dx = dy"),
     Pooling: ("pool", "y = one vector of all tokens", "each token gets its share of dy"),
     Fourier: ("Fourier", "y = Re(F_length x F_features)", "dx = Re(F_length dy F_features)"),
     Mixer: ("mix", "y = A V", "dV = Aᵀ dy,  dA = dy Vᵀ"),
@@ -51,6 +62,7 @@ def words_of(name: str, layer: Layer) -> tuple[str, str, str]:
         backward = "dV = Aᵀ dy,  dS = A (dA − Σ dA A),  dA = dy Vᵀ"
     if not forward:
         forward = (type(layer).__doc__ or "").strip().partition("\n")[0]
+        backward = "the gradients of its input and of its weights, from dy"
     if name == "output":  # of a model that writes
         title = "output"
     elif name.endswith(".output"):

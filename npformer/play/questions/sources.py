@@ -1,4 +1,4 @@
-"""The lines of `functional` that a layer runs, forward and backward."""
+"""The lines that a layer runs, forward and backward: those of `functional`, or else its own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import ast
 import inspect
 import re
 import textwrap
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import npformer
 from npformer import functional as F
@@ -15,36 +17,58 @@ from npformer.mixers import Attention
 
 CALL = re.compile(r"\bF\.([a-z]\w*)\(")
 
+METHODS = {
+    "forward": ("forward", "mix", "heads"),
+    "backward": ("backward", "mix_backward", "heads_backward"),
+}
+"""Where a layer, and a mixer, says what it computes."""
 
-@cache
-def function_of(kind: type, way: str) -> str | None:
-    """Return the name of the function that a layer's "forward" or "backward" pass is about."""
-    if issubclass(kind, Attention):
-        return "scaled_dot_product_attention" + ("_backward" if way == "backward" else "")
-    for each in kind.__mro__:
-        method = vars(each).get(way)
-        if method is None:
-            continue
-        try:
-            names = CALL.findall(inspect.getsource(method))
-        except (OSError, TypeError):
-            return None
-        names = [name for name in names if name not in ("split_heads", "merge_heads")]
-        return names[0] if names and hasattr(F, names[0]) else None
-    return None
+ASIDE = ("split_heads", "merge_heads", "linear", "linear_backward")
+"""Of a layer that has another function, these are not what it is about."""
 
 
 @cache
-def lines_of(name: str) -> tuple[str, str]:
-    """Return the source of a function without its docstring, and the path of its file."""
-    function = inspect.unwrap(getattr(F, name))
+def lines_of(kind: Any, way: str) -> tuple[str, str, str]:
+    """Return the name of a layer's function, its source without the docstring, and its file.
+
+    `way` is "forward" or "backward".
+    """
+    function = _function(kind, way)
     source = textwrap.dedent(inspect.getsource(function))
     (definition,) = ast.parse(source).body
     assert isinstance(definition, ast.FunctionDef)
     lines = source.splitlines()
-    first = definition.body[0]
     if ast.get_docstring(definition) is not None:
+        first = definition.body[0]
         del lines[first.lineno - 1 : first.end_lineno]
     root = Path(npformer.__file__).parent.parent
-    file = Path(inspect.getsourcefile(function) or "").relative_to(root)
-    return "\n".join(lines), file.as_posix()
+    file = Path(inspect.getsourcefile(function) or "")
+    place = file.relative_to(root) if file.is_relative_to(root) else Path(file.name)
+    return function.__name__, "\n".join(lines), place.as_posix()
+
+
+def _function(kind: Any, way: str) -> Callable[..., Any]:
+    """Return the pair's function that a class of layers is about, or else its own method."""
+    if issubclass(kind, Attention):
+        attention = "scaled_dot_product_attention"
+        return _of_functional(attention if way == "forward" else f"{attention}_backward")
+    named: list[str] = []
+    for each in kind.__mro__:
+        for method in METHODS[way]:
+            if method in vars(each):
+                named += CALL.findall(inspect.getsource(vars(each)[method]))
+        if named:
+            break
+    named.sort(key=lambda name: name in ASIDE)  # a stable sort: those come last
+    if way == "backward":
+        named.sort(key=lambda name: not name.endswith("_backward"))
+    known = [name for name in named if hasattr(F, name)]
+    if known:
+        return _of_functional(known[0])
+    own: Callable[..., Any] = inspect.unwrap(getattr(kind, way))
+    return own
+
+
+def _of_functional(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = inspect.unwrap(getattr(F, name))
+    return found

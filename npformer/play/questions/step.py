@@ -10,7 +10,7 @@ from npformer.inspection.trace import Trace, trace
 from npformer.mixers import Mixer
 from npformer.play.questions.formulas import LEFT_OUT, words_of
 from npformer.play.questions.samples import one_of
-from npformer.play.questions.sources import function_of, lines_of
+from npformer.play.questions.sources import lines_of
 from npformer.play.questions.tensors import tensor
 from npformer.play.state import Now
 
@@ -94,8 +94,7 @@ def _backward(call: BackwardCall) -> dict[str, Any]:
 
 def _box(call: Call | BackwardCall, title: str, formula: str, way: str) -> dict[str, Any]:
     kind: Any = type(call.layer)
-    name = function_of(kind, way)
-    lines, source = ("", "") if name is None else lines_of(name)
+    name, lines, source = lines_of(kind, way)
     box = {"layer": call.name, "title": title, "formula": formula, "function": name}
     return box | {"lines": lines, "source": source}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, to_numpy
+from npformer.core import to_numpy
 from npformer.inspection.explain import Explanation
 from npformer.inspection.trace import Trace
 from npformer.mixers import Mixer
@@ -17,8 +17,8 @@ MOST = 8, 64, 64
 
 
 def tensor(name: str, array: Any) -> dict[str, Any]:
-    """Return an array for the page: of complex numbers the real part, of a batch of one the one."""
-    x = np.asarray(to_numpy(array)).real
+    """Return an array for the page; the axis of a batch of one is left out."""
+    x = np.asarray(to_numpy(array)).real  # of a Fourier matrix what reaches the output
     if x.ndim > 1 and len(x) == 1:
         x = x[0]
     whole = x.astype("float64")
@@ -47,8 +47,8 @@ def explained(calls: Trace) -> list[Explanation]:
     """Return the matrices of the mixers among some calls."""
     found = []
     for call in calls:
-        layer: Layer | Any = call.layer
-        if isinstance(layer, Mixer):
+        layer: Any = call.layer
+        if isinstance(call.layer, Mixer):
             matrices = layer.explain(*call.inputs(), call.context)
             found.append(Explanation(call.name, type(layer).__name__, matrices))
     return found

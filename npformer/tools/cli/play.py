@@ -32,13 +32,8 @@ def run(options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     if options.port is not None:
         checks.whole("--port", options.port, at_least=1, at_most=65535)
-    try:
-        from npformer.play import server, tasks
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"npformer play needs {error.name}; expected the extra play. Install it: "
-            'pip install "npformer[play]", in a clone pip install ".[play]"'
-        ) from error
+    from npformer.play import tasks
+
     what, folder, file, first = options.what, FOLDER, None, None
     if what in tasks.TASKS and not Path(what).exists():
         first = [tasks.defaults(what).to_dict()]
@@ -57,6 +52,14 @@ def run(options: argparse.Namespace) -> int:
 
         print(export_folder(folder, options.export))
         return 0
+
+    try:
+        from npformer.play import server
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"npformer play needs {error.name}; expected the extra play. Install it: "
+            'pip install "npformer[play]", in a clone pip install ".[play]"'
+        ) from error
 
     def ready(address: str) -> None:
         print(f"{address}\nCtrl-C ends it.", flush=True)

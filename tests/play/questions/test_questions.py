@@ -70,8 +70,21 @@ def test_boxes_show_the_lines_of_functional(digits):
     assert by_title["norm"]["lines"].startswith("def layer_norm(")
     assert by_title["d norm"]["lines"].startswith("def layer_norm_backward(")
     assert by_title["attention"]["function"] == "scaled_dot_product_attention"
-    assert '"""' not in lines_of("layer_norm")[0]
-    assert all(box["formula"] for box in found["forward"])
+    assert by_title["Fourier"]["function"] == "fourier_mixing"
+    assert by_title["d Fourier"]["function"] == "fourier_mixing_backward"
+    for box in found["forward"] + found["backward"]:
+        assert box["formula"]
+        assert box["lines"].startswith("def ")
+        assert '"""' not in box["lines"]
+
+
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_every_mixer_has_lines_of_its_own(mixer):
+    kind = nf.MIXERS[mixer]
+    for way in ("forward", "backward"):
+        name, lines, _ = lines_of(kind, way)
+        assert lines.startswith("def ")
+        assert name not in ("linear", "linear_backward")  # those of its parts
 
 
 @pytest.mark.parametrize(
