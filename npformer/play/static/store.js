@@ -40,8 +40,8 @@ export const nameOfRun = (run) => {
   const words = same ? mixers[0] : mixers.join(" + ");
   return run.settings.bug ? `${words}, with the bug` : words;
 };
-// Dotted names without the part that all of them share.
-export const short = (name) => name.replace(/^(encoder|decoder)\./, "");
+// Dotted names, without "encoder." where there is no decoder beside it.
+export const short = (name, all) => (all.some((each) => each.startsWith("decoder.")) ? name : name.replace(/^encoder\./, ""));
 // Words have spaces between them, letters have not.
 export const spoken = (run, tokens) => (tokens ?? []).join(["text", "pair"].includes(run.kind_of_input) ? "" : " ");
 export const colour = (k) => `var(--run-${k % 4})`;
