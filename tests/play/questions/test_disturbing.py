@@ -76,3 +76,11 @@ def test_all_questions_are_asked_here():
     asked = {question for each in OF_TASK.values() for question in each}
     rest = {"samples", "step", "weight", "gradcheck", "export"}
     assert asked | rest == set(questions.QUESTIONS)
+
+
+def test_questions_work_on_a_copy(digits):
+    """A question that fails halfway leaves nothing behind in the model that is trained."""
+    ours, theirs = digits.plain.parameters(), digits.model.parameters()
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value)
+        assert not np.shares_memory(ours[name], value), name
