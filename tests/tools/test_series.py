@@ -51,6 +51,10 @@ def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 10
     assert lines[0].split()[2] == "w0"
+    later = tmp_path / "later.csv"
+    later.write_text(table.read_text().replace("second", "t"))
+    assert run("predict", trained_on_series / "run", later, "--time", "t") == 0
+    assert capsys.readouterr().out.splitlines() == lines
     unlabelled = tmp_path / "unlabelled.csv"
     unlabelled.write_text(
         "\n".join(line.rsplit(",", 1)[0] for line in table.read_text().splitlines()) + "\n"

@@ -3,7 +3,7 @@
 import { ask, post } from "./api.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, number } from "./dom.js";
-import { colour, nameOfRun, store } from "./store.js";
+import { colour, nameOfRun, stepOf, store } from "./store.js";
 
 export function breakView(root) {
   const about = el("div", { class: "bug" });
@@ -76,7 +76,7 @@ export function breakView(root) {
     plots.node.classList.toggle("off", !both);
     if (!both) return void (words.textContent = "Training it replaces the runs that you have now.");
     fill(words, ...store.runs.flatMap((run, k) =>
-      [el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${run.step} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""} `]));
+      [el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""} `]));
     plots.draw();
   }
   return { start, update, show: () => update({ kind: "runs" }) };

@@ -25,7 +25,7 @@ export function curves() {
       const whose = store.runs.length > 1 ? ` · ${nameOfRun(run)}` : "";
       return [
         lineChart(`Gradient norm of each layer${whose}`, "How strongly the loss pulls at each layer's weights. Blue is near the input, orange near the answer.", { log: true }),
-        lineChart(`Dead units${whose}`, "Share of units of each activation that are 0 for the whole batch: they learn nothing from it.", { low: 0, high: 0.02, empty: "Only units of ReLU can be dead.", format: percent, axis: whole }),
+        lineChart(`Dead units${whose}`, "Share of units of each activation that are 0 for the whole batch: they learn nothing from it.", { low: 0, high: 0.02, empty: "comes after some seconds", format: percent, axis: whole }),
       ];
     });
     fill(each, ...charts.flat().map((chart) => chart.node));
@@ -51,6 +51,8 @@ export function curves() {
     store.runs.forEach((run, r) => {
       const layers = run.layers ?? [];
       charts[r][0].draw(layers.map((name, k) => ({ name: short(name), colour: colourOfDepth(k, layers.length), points: of(run, (point) => point.norms?.[k]) })));
+      charts[r][1].node.hidden = run.settings.activation !== "relu";
+      if (charts[r][1].node.hidden) return;
       const n = store.points[run.run]?.findLast((point) => point.dead)?.dead.length ?? 0;
       charts[r][1].draw(Array.from({ length: n }, (_, k) => ({ name: `layer ${k + 1}`, colour: colourOfDepth(k, n), points: of(run, (point) => point.dead?.[k]) })));
     });

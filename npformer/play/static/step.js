@@ -108,6 +108,7 @@ export function stepView(root) {
         el("div", { class: "arrow" }, el("p", { class: "formula" }, box.formula), el("span", { "aria-hidden": "true" }, "→"),
           el("small", {}, box.function ? `${box.function}, ${box.source}` : box.source ?? "")),
         box.output ? tensorCard(box.output) : el("p", { class: "about" }, "Tokens are numbers of rows: nothing to differentiate. The way ends here, at the weights.")),
+      box.layer.endsWith("_norm") ? el("p", { class: "about" }, "Around each mixer and each feed-forward network goes a residual connection: what goes in is added to what comes out. So its gradient has two ways back, and both are added.") : null,
       box.parameters.length ? el("section", {},
         el("h4", {}, "Its weights, and the gradient of each"),
         el("p", { class: "about" }, "Click a weight (or go to it with the arrow keys and press Enter) to check its gradient in four ways."),

@@ -46,4 +46,6 @@ export const short = (name) => name.replace(/^(encoder|decoder)\./, "");
 export const spoken = (run, tokens) => (tokens ?? []).join(["text", "pair"].includes(run.kind_of_input) ? "" : " ");
 export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
+// Points come more often than news of the run itself.
+export const stepOf = (run) => Math.max(run.step, store.points[run.run]?.at(-1)?.step ?? 0);
 export const trains = (run) => ["running", "starting"].includes(run?.state);

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, percent } from "./dom.js";
-import { colour, nameOfRun, store, trains } from "./store.js";
+import { colour, nameOfRun, stepOf, store, trains } from "./store.js";
 
 const NUMBERS = [
   ["d_model", "Width", "numbers that stand for one token (d_model)"],
@@ -67,7 +67,7 @@ export function trainView(root) {
     const files = ["file", "text_column", "label_column"].filter(() => ["file", "text"].includes(name)).map((key) => field(
       { file: "File on this machine", text_column: "Column of the text", label_column: "Column of the label" }[key],
       el("input", { type: "text", name: key, value: settings[key] ?? "", oninput: (event) => (settings[key] = event.target.value || null) })));
-    fill(more, more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "bend in the feed-forward network")));
+    fill(more, more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "bend in the feed-forward network; units of ReLU can die")));
     about.after(...files.splice(0, name === "file" ? 3 : 1));
     for (const stale of form.querySelectorAll(":scope > .field.stale")) stale.remove();
     for (const fresh of form.querySelectorAll(":scope > .field")) if (fresh.querySelector("[type=text]")) fresh.classList.add("stale");
@@ -169,7 +169,7 @@ export function trainView(root) {
       controller();
       const run = store.runs[k];
       const points = store.points[run.run] ?? [];
-      const step = Math.max(run.step, points.at(-1)?.step ?? 0);
+      const step = stepOf(run);
       const end = run.n_steps * run.epochs;
       const best = points.findLast((point) => point.accuracy !== null);
       fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.n_steps ? Math.min(run.epochs, Math.ceil(step / run.n_steps)) : 0} of ${run.epochs} · step `,

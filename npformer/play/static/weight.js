@@ -28,7 +28,7 @@ export function weightPanel(run, name, shape, index, sample) {
       chosen = Number(slider.value);
       const { h, value, error: wrong } = differences[chosen];
       difference.textContent = number(value, 8);
-      error.textContent = `(loss(w + h) − loss(w − h)) / 2h with h = ${number(h, 2)}: off by ${number(wrong, 2)}`;
+      error.textContent = `(loss(w + h) − loss(w − h)) / 2h with h = ${number(h, 2)}: off by ${number(Math.abs(wrong), 2)}`;
       size.textContent = `h = ${number(h, 2)}`;
       slider.setAttribute("aria-valuetext", size.textContent);
       plotV(canvas, differences, chosen, exact);
@@ -41,7 +41,7 @@ export function weightPanel(run, name, shape, index, sample) {
         el("tr", {}, el("th", { scope: "row" }, "Central difference"), difference, error),
         found.complex_step === null
           ? row("Complex step", "–", found.no_complex_step, "complex")
-          : row("Complex step", number(found.complex_step, 8), `the imaginary part of loss(w + ih) / h: it subtracts nothing, so it's off by only ${number(exact, 2)}`, "complex"))),
+          : row("Complex step", number(found.complex_step, 8), `the imaginary part of loss(w + ih) / h: it subtracts nothing, so it's off by only ${number(Math.abs(exact), 2)}`, "complex"))),
       el("h4", {}, "What Adam would do with it now"),
       adam ? el("table", { class: "ways" }, el("tbody", {},
         row("m", number(adam.m), "moving average of its gradients", "adam-m"),
