@@ -47,7 +47,10 @@ FEW = 3000
 VERY_FEW = 400
 
 HELD_OUT = 0.1
-"""Of the texts, to fit the temperature on. The members of an ensemble hold out others."""
+"""Most of the texts, to fit temperatures on. The members of an ensemble hold out others."""
+
+ENOUGH = 300
+"""Texts for that: three numbers are fitted, and each text held out is one less to learn from."""
 
 PASSES = 25_000
 """How many texts a training sees at least, each as often as any other."""
@@ -66,7 +69,7 @@ def members(n_texts: int) -> int:
 
 def calibration(n_texts: int) -> float:
     """Return the share that is held out to fit the temperature on; few texts are all needed."""
-    return HELD_OUT if n_texts >= VERY_FEW else 0.0
+    return min(HELD_OUT, ENOUGH / n_texts) if n_texts >= VERY_FEW else 0.0
 
 
 def epochs(n_texts: int) -> int:

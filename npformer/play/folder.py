@@ -75,8 +75,14 @@ class Folder:
             file.writelines(json.dumps(point) + "\n" for point in points)
 
     def points(self, name: str) -> list[dict[str, Any]]:
-        """Return what a run had measured before."""
-        with suppress(OSError, ValueError):
+        """Return what a run had measured before; of a step that was repeated the last."""
+        try:
             lines = (self.of_run(name) / POINTS).read_text("utf-8").splitlines()
-            return [json.loads(line) for line in lines]
-        return []
+        except (OSError, ValueError):
+            return []
+        found: dict[tuple[int, bool], dict[str, Any]] = {}
+        for line in lines:
+            with suppress(ValueError, KeyError, TypeError):  # the last one may be half a line
+                point = json.loads(line)
+                found[point["step"], point["loss"] is None] = point
+        return [found[key] for key in sorted(found)]

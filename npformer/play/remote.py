@@ -148,7 +148,7 @@ class Remote(Callback):
             self.over = True
         if action in ("stop", "end"):
             return True
-        self.steps_left = 1 if action == "step" else 0
+        self.steps_left = self.steps_left + 1 if action == "step" else 0
         self.paused = action != "go"
         if before != self.paused or action == "step":
             self.tell_state()

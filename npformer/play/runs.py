@@ -28,6 +28,11 @@ PATIENCE = 60.0
 ACTIONS = ("pause", "go", "step", "stop")
 
 
+def _place(point: dict[str, Any]) -> tuple[int, bool]:
+    """Return where a point stands: the figures of an epoch behind its last step."""
+    return point["step"], point["loss"] is None
+
+
 @dataclass
 class Run:
     """A process that trains, as the server knows it."""
@@ -199,12 +204,13 @@ class Runs:
 
     def _keep(self, run: Run, points: list[dict[str, Any]]) -> None:
         run.told |= {name: points[-1][name] for name in ("step", "epoch")}
-        run.points = [p for p in run.points if p["step"] < points[0]["step"]] + points
+        first = _place(points[0])  # a run that goes on from a checkpoint repeats some steps
+        run.points = [p for p in run.points if _place(p) < first] + points
         self.folder.add_points(run.name, points)
         if len(run.points) > MOST_POINTS:
-            figures = [p for p in run.points if p["accuracy"] is not None or "norms" in p]
+            figures = [p for p in run.points if p["loss"] is None or "norms" in p]
             run.points = figures[:: 1 + len(figures) // MOST_POINTS] + run.points[-200:]
-            run.points = [*{(p["step"], p["accuracy"]): p for p in run.points}.values()]
+            run.points = [*{_place(p): p for p in run.points}.values()]
 
     def _gone(self, run: Run) -> None:
         for waiting in run.waiting.values():

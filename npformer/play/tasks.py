@@ -16,15 +16,14 @@ from npformer.mixers import MIXERS
 from npformer.museum import BUGS
 from npformer.play.broken import HAVE_A_PLACE
 from npformer.play.settings import LIMITS, Settings
-from npformer.play.works import (
-    ArrayWork,
+from npformer.play.text_works import (
     BookWork,
     PairsWork,
     TextsWork,
-    Work,
     columns_of,
     text_of,
 )
+from npformer.play.works import ArrayWork, Work
 
 CHARACTERS = 300_000
 """Of a long text: an epoch is not so long that nobody waits for its end."""

@@ -42,7 +42,13 @@ from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
 from npformer.training.progress import ProgressBar, Recorder
 from npformer.training.training import Training
-from npformer.training.workers import Workers, begin_together, common_generator, sharded
+from npformer.training.workers import (
+    SameWeights,
+    Workers,
+    begin_together,
+    common_generator,
+    sharded,
+)
 
 
 def fit(
@@ -248,6 +254,8 @@ def fit(
         own = {"losses": losses, "recorder": Recorder(losses, task.metric)}
         own["best"] = EarlyStopping(patience, task.metric)
         watching = [*own.values(), ProgressBar(progress, ranks.rank), *of_user]
+        if ranks.size > 1 and of_user:
+            watching.append(SameWeights(ranks, of_user))
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
             place = folder if ranks.rank == 0 else None
             contexts.enter_context(reserved(place, n_bytes(model, task.samples)))

@@ -6,12 +6,13 @@ ranks. For that all have to begin with the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, Seed, described, initializers
+from npformer.core import Array, Gradients, Seed, described, initializers, to_numpy
 from npformer.distributed import Communicator
 from npformer.engine.team import Team
 from npformer.optim import Adam, clip_by_global_norm
@@ -20,7 +21,7 @@ from npformer.optim.sharded_adam import ShardedAdam
 from npformer.storage.agreement import differences
 from npformer.trainable import Model
 from npformer.training.batches import Picked
-from npformer.training.callbacks import Callback
+from npformer.training.callbacks import Callback, TrainingState
 
 
 class Workers:
@@ -101,6 +102,31 @@ def begin_together(
         ranks.broadcast(parameter.value)
     if optimizer.steps:  # as many on each
         optimizer.restore(*ranks.first(optimizer.state() if ranks.rank == 0 else ({}, {})))
+
+
+class SameWeights(Callback):
+    """Sees after each epoch that all ranks have the same weights.
+
+    They do unless a callback of the user changes something on one rank and not on the others.
+    """
+
+    def __init__(self, ranks: Communicator, of_user: Sequence[Callback]) -> None:
+        self._ranks, self._of_user = ranks, of_user
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Compare a digest of all weights."""
+        own = hashlib.sha256()
+        for parameter in state.model.parameters().values():
+            own.update(to_numpy(parameter).tobytes())
+        of_ranks = self._ranks.gather(own.digest())
+        if (other := next((k for k, d in enumerate(of_ranks) if d != of_ranks[0]), None)) is None:
+            return
+        raise RuntimeError(
+            f"after epoch {state.epoch} the weights on rank {other} are not those on rank 0; "
+            "expected the same on all ranks. A callback that changes gradients, weights or the "
+            "learning rate has to do so alike on every rank. The callbacks are "
+            f"{', '.join(type(each).__name__ for each in self._of_user)}"
+        )
 
 
 def sharded(optimizer: Adam, ranks: Communicator, callbacks: Iterable[Callback]) -> Adam:

@@ -23,6 +23,7 @@ def ends(n, folder):
         ("nan", "NonFiniteLossError: the loss is not finite at step"),
         ("callback", "RuntimeError: this rank has had enough"),
         ("gradient", "NonFiniteGradientError: the gradient of classify.bias holds NaN"),
+        ("double", "RuntimeError: after epoch 2 the weights on rank"),
         ("data", "ValueError: data is '89 samples of shape"),
         ("labels", "ValueError: data is '90 samples of shape"),
         ("epochs", "ValueError: epochs is 4 on rank"),

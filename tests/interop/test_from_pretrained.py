@@ -595,6 +595,10 @@ def test_wrong_calls_of_save_are_explained(tmp_path, small_model):
         save_pretrained({}, to)
     with pytest.raises(TypeError, match="tokenizer is a str; expected a LibraryTokenizer"):
         save_pretrained(model, to, tokenizer="bert")
+    for flag in ("head", "overwrite"):
+        with pytest.raises(TypeError, match=f"{flag} is 'no'; expected True or False"):
+            save_pretrained(model, to, **{flag: "no"})
+    assert not to.exists()
     sigmoid = nf.SequenceClassifier(
         model.config, 2, vocab_size=9, pooling="pooler", output="sigmoid"
     )

@@ -308,3 +308,10 @@ def test_a_wrong_share_for_the_temperature_is_named(share):
     texts, labels = ["good", "bad"] * 10, ["a", "b"] * 10
     with pytest.raises(ValueError, match=f"calibration is {share!r}; expected a number from 0"):
         nf.TextClassifier().fit(texts, labels, calibration=share)
+
+
+def test_the_longest_text_may_stand_in_the_configuration():
+    texts, labels = texts_and_labels(40)
+    found = nf.TextClassifier(SIZES | {"max_len": 100}, members=1)
+    assert found.fit(texts, labels, epochs=1).model.config.max_len == 100
+    assert found.arrays(["soup " * 20])[0].shape[1] >= 20

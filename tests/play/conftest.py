@@ -18,8 +18,14 @@ class Client:
 
     def __init__(self, server):
         self.server = server
-        self.host = f"127.0.0.1:{server.known['port']}"
-        self.token = server.known["token"]
+
+    @property
+    def host(self):
+        return f"127.0.0.1:{self.server.known['port']}"
+
+    @property
+    def token(self):
+        return self.server.known["token"]
 
     def request(self, method, path, body=None, **headers):
         """Return (status, answer); the headers are as given, with the token of the page."""

@@ -1,13 +1,15 @@
 """Runs: what they tell, how they are steered, and what is wrong with settings."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 import npformer as nf
-from tests.play.conftest import TINY
+from tests.play.browser.server import Server
+from tests.play.conftest import TINY, Client
 
 
 def weights(live):
@@ -138,3 +140,35 @@ def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_on
     assert stored["bug"] == "LayerNormWithoutGamma"
     with pytest.raises(nf.CheckpointError):
         nf.load(live.folder / "run-1" / "checkpoint.safetensors")
+
+
+def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path):
+    client = Client(server := Server(tmp_path / "runs"))
+    server.start()
+    try:
+        client.begin(epochs=4)
+        client.post("control", run="all", action="pause")
+        client.wait_for("paused")
+        for _ in range(50):
+            client.post("control", run="all", action="step")
+        while client.runs()[0]["step"] < 50:
+            time.sleep(0.05)
+        address, mode = server.known, (server.folder / "server.json").stat().st_mode
+        assert mode & 0o777 == 0o600
+        server.stop()
+        points = server.folder / "run-1" / "points.jsonl"
+        points.write_text(points.read_text() + '{"step": 3, "lo')  # a crash while it was written
+        server.start()
+        assert server.known == address
+        (run,) = client.wait_for("paused")
+        assert run["step"] >= 50
+        client.post("control", run="all", action="go")
+        client.wait_for("finished")
+        told = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
+        client.begin(epochs=4)
+        client.wait_for("finished")
+        alone = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
+        for name in ("loss", "accuracy", "validation_loss", "lr"):
+            assert [p.get(name) for p in told] == [p.get(name) for p in alone], name
+    finally:
+        server.stop()

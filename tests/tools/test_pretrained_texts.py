@@ -37,6 +37,12 @@ def test_it_begins_with_the_weights_of_the_folder(folder, tmp_path):
     )
 
 
+def test_the_pooling_may_be_another(folder):
+    texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
+    found = nf.TextClassifier(pretrained=folder, pooling="mean").fit(texts, labels, **BRIEF)
+    assert found.model.pooling == "mean"
+
+
 def test_whole_fine_tuning_changes_the_encoder(folder):
     texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
     found = nf.TextClassifier(pretrained=folder).fit(texts, labels, **BRIEF)

@@ -33,6 +33,8 @@ def trained_on_series(tmp_path_factory):
 
 def test_a_table_is_trained_on_and_measured(trained_on_series, prints):
     metrics = metrics_of(trained_on_series / "run")
+    config = nf.load(trained_on_series / "run" / "model.safetensors").model.config
+    assert (config.d_model, config.n_heads, config.d_ff) == (16, 2, 16)  # as the options say
     assert metrics["samples"] == {"train": 72, "test": 20, "validation": 8}
     assert metrics["test"]["accuracy"] > 0.8
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -49,6 +51,10 @@ def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 10
     assert lines[0].split()[2] == "w0"
+    later = tmp_path / "later.csv"
+    later.write_text(table.read_text().replace("second", "t"))
+    assert run("predict", trained_on_series / "run", later, "--time", "t") == 0
+    assert capsys.readouterr().out.splitlines() == lines
     unlabelled = tmp_path / "unlabelled.csv"
     unlabelled.write_text(
         "\n".join(line.rsplit(",", 1)[0] for line in table.read_text().splitlines()) + "\n"

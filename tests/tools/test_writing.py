@@ -187,3 +187,9 @@ def test_mistakes_are_said(words, said, book, table, writer, translator, tmp_pat
     given = [places.get(word, word) for word in words]
     more = ["--out", tmp_path / "run"] if words[0] == "train" else []
     assert said in fails(*given, *more)
+
+
+def test_the_vocabulary_of_a_text_may_be_smaller(book, tmp_path):
+    few = ("--tokenizer", "word", "--vocab-size", 25)
+    assert run("train", book, *TINY, *few, "--max-len=8", "--out", tmp_path) == 0
+    assert nf.load(tmp_path / "model.safetensors").model.vocab_size == 25
