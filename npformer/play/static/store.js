@@ -48,4 +48,6 @@ export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
 // Points come more often than news of the run itself.
 export const stepOf = (run) => Math.max(run.step, store.points[run.run]?.at(-1)?.step ?? 0);
+// What a view of a run was made for; null while there is no model to look into.
+export const keyOf = (run) => (run && run.state !== "starting" ? run.run + JSON.stringify(run.settings) : null);
 export const trains = (run) => ["running", "starting"].includes(run?.state);
