@@ -37,7 +37,8 @@ HAVE_A_PLACE: dict[str, dict[str, Any]] = {
 
 class SequenceClassifierWithBug(SequenceClassifier):
     """A model that has a bug: its checkpoints say so, and are neither loaded nor gone on with as
-    those of a `SequenceClassifier`, whose parameters may have the same names."""
+    those of a `SequenceClassifier`, whose parameters may have the same names.
+    """
 
 
 def put_bug(name: str, model: SequenceClassifier) -> None:

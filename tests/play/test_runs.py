@@ -142,7 +142,9 @@ def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_on
     assert stored["bug"] == "LayerNormWithoutGamma"
     with pytest.raises(nf.CheckpointError, match="it holds a SequenceClassifierWithBug"):
         nf.load_checkpoint(live.folder / "run-1")
-    with pytest.raises(ValueError, match="was 'SequenceClassifierWithBug'"):  # no healthy one goes on
+    with pytest.raises(
+        ValueError, match="was 'SequenceClassifierWithBug'"
+    ):  # no healthy one goes on
         work_of(Settings.of({**stored, "bug": None})).train(
             checkpoint=live.folder / "run-1", resume=True, every=5, workers=1, progress=False
         )
