@@ -31,7 +31,7 @@ BUDGET: dict[str, int] = {
     "functional": 1049,
     "generation": 211,
     "inspection": 481,
-    "interop": 2246,
+    "interop": 2259,
     "layers": 564,
     "losses": 177,
     "mixers": 924,
