@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 29_830
+IN_ALL = 29_843
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -146,8 +146,8 @@ def waves(graph: Graph, at: Any, n: Value) -> tuple[Value, Value]:
 def transform(x: Value, n: Value, d_model: int, graph: Graph) -> tuple[Value, ...]:
     """Return cos x cos, sin x sin, cos x sin and sin x cos: the parts of a Fourier transform."""
     C, S = waves(graph, graph.positions(), n)
-    turns = np.outer(np.arange(d_model), np.arange(d_model)) % d_model * (2.0 * np.pi / d_model)
-    by_cos, by_sin = x @ np.cos(turns), x @ np.sin(turns)
+    angle = np.outer(np.arange(d_model), np.arange(d_model)) * (2.0 * np.pi / d_model)  # float64
+    by_cos, by_sin = x @ np.cos(angle), x @ np.sin(angle)
     return C @ by_cos, S @ by_sin, C @ by_sin, S @ by_cos
 
 
