@@ -369,3 +369,15 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     nf.interop.to_onnx(model, "gate.onnx", mask=False)
     x = np.random.default_rng(0).integers(0, 31, (3, 9))
     check_equal(session_of("gate.onnx").run(None, {"x": x})[0], model(x))
+
+
+def test_the_way_out_in_the_readme_runs(tmp_path, monkeypatch):
+    readme = Path(__file__).resolve().parents[2] / "README.md"
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^```py\n(nf\.interop.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
+    assert block.count("\n") == 3
+    model = made(SMALL, "tokens", {})
+    given = inputs_of(model, "tokens", 3, 9, masked=True)
+    namespace = {"nf": nf, "onnxruntime": ort, "model": model, **given}
+    exec(block, namespace)
+    check_equal(namespace["logits"], model(given["x"], given["mask"]))
