@@ -80,7 +80,9 @@ def made(settings, kind, options):
     for parameter in model.trainable().values():
         parameter.value[...] += 0.1 * rng.normal(size=parameter.shape)
     if kind == "wide" and (n := options["n_pairs"]):
-        keys = np.sort(rng.choice(31 * 31, n, replace=False))
+        twice = 32 * np.arange(0, 31, 2)[: n // 2 + 1]  # ids beside themselves, as in `inputs_of`
+        others = np.setdiff1d(rng.permutation(31 * 31), 32 * np.arange(31))
+        keys = np.sort([*twice, *rng.choice(others, n - len(twice), replace=False)])
         idf = rng.uniform(1.0, 3.0, 31 + n)
         model.wide.learn(np.stack(np.divmod(keys, 31), axis=1), idf)
     return model
@@ -168,11 +170,32 @@ def test_masks_may_have_holes_and_rows_may_be_padding_alone(causal, tmp_path):
     assert np.isfinite(found).all()
 
 
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_padding_of_series_may_be_nan(mixer, tmp_path):
+    config = {**SMALL, "mixer": mixer, "padding": "per_length", "embedding_norm": True}
+    model = made(config, "series", {"pooling": "first"})
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    given = inputs_of(model, "series", 3, 9, masked=True)
+    given["x"][~given["mask"]] = np.nan
+    assert np.isnan(given["x"]).any()
+    found, _ = session_of(tmp_path / "model.onnx").run(None, given)
+    check_equal(found, model(given["x"], given["mask"]))
+
+
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 @pytest.mark.parametrize("mixer", MIXERS)
 def test_a_row_of_padding_alone(mixer, pooling, tmp_path):
     config = {**SMALL, "mixer": mixer, "padding": "per_length"}
     model = made(config, "tokens", {"pooling": pooling})
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    x = np.random.default_rng(0).integers(0, 31, (2, 9))
+    mask = np.array([[False] * 9, [True] * 4 + [False] * 5])
+    found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
+    check_equal(found, model(x, mask))
+
+
+def test_a_row_of_padding_alone_in_a_wide_model(tmp_path):
+    model = made(SMALL, "wide", {"n_pairs": 9})
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     x = np.random.default_rng(0).integers(0, 31, (2, 9))
     mask = np.array([[False] * 9, [True] * 4 + [False] * 5])

@@ -83,3 +83,12 @@ def test_the_mask_is_hidden_from_a_layer_of_single_tokens_alone(pooling, tmp_pat
     check_alone(of_parts, x, mask, tmp_path / "parts.onnx")
     both = L.Sequential(of_parts, POOLINGS[pooling])
     check_alone(both, x, mask, tmp_path / "both.onnx")
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_an_encoder_hides_padding_that_is_nan(norm, tmp_path):
+    config = nf.EncoderConfig(**SETTINGS, d_ff=20, norm=norm)
+    x = np.random.default_rng(1).normal(size=(3, 9, 12)).astype("float32")
+    mask = np.arange(9) < np.array([[9], [5], [1]])
+    x[~mask] = np.nan
+    check_alone(nf.Encoder(config, seed=0), x, mask, tmp_path / "encoder.onnx")
