@@ -31,7 +31,7 @@ BUDGET: dict[str, int] = {
     "functional": 1049,
     "generation": 211,
     "inspection": 481,
-    "interop": 2246,
+    "interop": 2257,
     "layers": 564,
     "losses": 177,
     "mixers": 924,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 29_896
+IN_ALL = 29_907
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

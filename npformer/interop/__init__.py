@@ -1,4 +1,4 @@
-"""Weights from elsewhere."""
+"""Weights from elsewhere, and models that leave."""
 
 from npformer.interop.architectures import ARCHITECTURES
 from npformer.interop.from_pretrained import from_pretrained

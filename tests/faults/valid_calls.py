@@ -1144,6 +1144,22 @@ def pretrained() -> None:
 
 pretrained()
 
+
+def onnx() -> None:
+    if find_spec("onnx") is None:  # of the extra "onnx"
+        return
+    call(
+        "interop.to_onnx",
+        nf.interop.to_onnx,
+        model=an(with_types, nf.SequenceClassifier, nf.LanguageModel),
+        path=path(lambda: Path("model.onnx").absolute()),
+        mask=or_none(flag(True)),
+        types=or_none(flag(True)),
+    )
+
+
+onnx()
+
 # Training and files -------------------------------------------------------------------------------
 
 

@@ -2,15 +2,19 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.interop import ARCHITECTURES
 from npformer.mixers import MIXERS
 from npformer.pipelines import SeriesClassifier, TextClassifier
 from npformer.trainable import WideSequenceClassifier
+from tests.interop.folders import TEXTS as SENTENCES
+from tests.interop.folders import tiny
 
 pytest.importorskip("onnx", reason="models are written with onnx")
 ort = pytest.importorskip("onnxruntime", reason="files of ONNX are run by onnxruntime")
@@ -32,13 +36,12 @@ CASES = [
     *(case(f"causal {name}", "language", {"mixer": name, "causal": True}) for name in CAUSAL),
     *(case(f"{name}, padding mixed", config={"mixer": name, "padding": "zero"}) for name in WHOLE),
     *(case(f"{name}, padding refused", config={"mixer": name}) for name in WHOLE),
-    *(case(f"activation {name}", config={"activation": name})
-      for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh")),
-    *(case(f"network {name}", config={"ffn": name}) for name in ("conv1d", "none")),
+    *(case(f"activation {name}", config={"activation": name}) for name in nf.layers.ACTIVATIONS),
+    *(case(f"network {name}", config={"ffn": name}) for name in nf.layers.FFNS if name != "linear"),
     *(case(f"positions {name}", config={"positions": name})
       for name in ("learned", "sinusoidal_halves", "none")),
     *(case(f"pooling {name}", pooling=name)
-      for name in ("max", "first", "none", "pooler", "pooler(activation='relu')", "flatten")),
+      for name in (*nf.layers.POOLINGS, "pooler(activation='relu')") if name != "mean"),
     case("one logit", output="sigmoid", n_classes=2),
     case("numbers", output="mean_squared_error"),
     case("numbers of tokens", output="mean_squared_error", pooling="none"),
@@ -77,7 +80,9 @@ def made(settings, kind, options):
     for parameter in model.trainable().values():
         parameter.value[...] += 0.1 * rng.normal(size=parameter.shape)
     if kind == "wide" and (n := options["n_pairs"]):
-        keys = np.sort(rng.choice(31 * 31, n, replace=False))
+        twice = 32 * np.arange(0, 31, 2)[: n // 2 + 1]  # ids beside themselves, as in `inputs_of`
+        others = np.setdiff1d(rng.permutation(31 * 31), 32 * np.arange(31))
+        keys = np.sort([*twice, *rng.choice(others, n - len(twice), replace=False)])
         idf = rng.uniform(1.0, 3.0, 31 + n)
         model.wide.learn(np.stack(np.divmod(keys, 31), axis=1), idf)
     return model
@@ -137,6 +142,17 @@ def test_onnxruntime_computes_the_same(settings, kind, options, tmp_path):
                 assert kind == "language" or options["output"] == "mean_squared_error"
 
 
+OF_TWO_SEQUENCES = {nf.layers.CrossAttention, nf.layers.BlockwiseCrossAttention}
+BASES = {nf.layers.Pooling, nf.mixers.AveragingMixer, nf.mixers.Synthesizer, nf.mixers.Mixer,
+         nf.mixers.Scores, nf.mixers.WholeSequenceMixer}  # fmt: skip
+
+
+def test_every_stock_layer_has_a_converter():
+    public = (getattr(where, name) for where in (nf.layers, nf.mixers) for name in where.__all__)
+    stock = {each for each in public if isinstance(each, type) and issubclass(each, nf.Layer)}
+    assert stock - set(nf.interop.onnx.CONVERTERS) == OF_TWO_SEQUENCES | BASES
+
+
 def test_there_are_sixty_and_no_two_alike():
     listed = [json.dumps(each.values) for each in CASES]
     assert len(set(listed)) >= 60
@@ -154,6 +170,18 @@ def test_masks_may_have_holes_and_rows_may_be_padding_alone(causal, tmp_path):
     assert np.isfinite(found).all()
 
 
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_padding_of_series_may_be_nan(mixer, tmp_path):
+    config = {**SMALL, "mixer": mixer, "padding": "per_length", "embedding_norm": True}
+    model = made(config, "series", {"pooling": "first"})
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    given = inputs_of(model, "series", 3, 9, masked=True)
+    given["x"][~given["mask"]] = np.nan
+    assert np.isnan(given["x"]).any()
+    found, _ = session_of(tmp_path / "model.onnx").run(None, given)
+    check_equal(found, model(given["x"], given["mask"]))
+
+
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 @pytest.mark.parametrize("mixer", MIXERS)
 def test_a_row_of_padding_alone(mixer, pooling, tmp_path):
@@ -161,6 +189,16 @@ def test_a_row_of_padding_alone(mixer, pooling, tmp_path):
     model = made(config, "tokens", {"pooling": pooling})
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     x = np.random.default_rng(0).integers(0, 31, (2, 9))
+    mask = np.array([[False] * 9, [True] * 4 + [False] * 5])
+    found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
+    check_equal(found, model(x, mask))
+
+
+def test_a_row_of_padding_alone_in_a_wide_model(tmp_path):
+    model = made(SMALL, "wide", {"n_pairs": 9})
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    x = np.random.default_rng(0).integers(0, 31, (2, 9))
+    x[1] = 0  # 0 beside 0 is a pair of these, and none if one of the two is padding
     mask = np.array([[False] * 9, [True] * 4 + [False] * 5])
     found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
     check_equal(found, model(x, mask))
@@ -233,6 +271,64 @@ def test_arguments_that_do_not_fit(tmp_path):
     assert nf.interop.to_onnx(model, tmp_path / "model.onnx").inputs == ["x"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"path": 3}, TypeError, "path is 3; expected a text"),
+        ({"path": ""}, ValueError, "path is ''; expected the name"),
+        ({"path": "."}, IsADirectoryError, "is a folder; expected the name of a file"),
+        ({"path": "missing/model.onnx"}, FileNotFoundError, "missing does not exist; create it"),
+        ({"mask": 1}, TypeError, "mask is 1; expected True or False"),
+        ({"types": "no"}, TypeError, "types is 'no'; expected True or False"),
+        ({"model": None}, TypeError, "model is None; expected a Layer"),
+        ({"model": nf.SequenceClassifier}, TypeError, "model is the class SequenceClassifier"),
+    ],
+)
+def test_what_is_wrong_is_said_before_a_file_is_written(
+    arguments, error, words, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    given = {"model": made(SMALL, "tokens", {}), "path": "model.onnx", **arguments}
+    with pytest.raises(error, match=words):
+        nf.interop.to_onnx(given.pop("model"), given.pop("path"), **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_library_the_error_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"to_onnx needs the package onnx.*npformer\[onnx\]"):
+        nf.interop.to_onnx(made(SMALL, "tokens", {}), tmp_path / "model.onnx")
+
+
+def test_one_layer_for_every_token(tmp_path):
+    """Around a layer that would see the mask, if it were not hidden from it."""
+    model = made({**SMALL, "mixer": "identity"}, "tokens", {})
+    rng = np.random.default_rng(0)
+    inner = nf.layers.Linear(24, 24, seed=rng)
+    inner.bias.value[...] = rng.normal(size=24)
+    model.encoder.blocks[0].ffn = nf.layers.TimeDistributed(inner)
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    given = inputs_of(model, "tokens", 3, 9, masked=True)
+    found, _ = session_of(tmp_path / "model.onnx").run(None, given)
+    check_equal(found, model(given["x"], given["mask"]))
+
+
+@pytest.mark.parametrize("family", ARCHITECTURES)
+def test_pretrained_classifiers(family, tmp_path):
+    of = ARCHITECTURES[family]
+    one_type = not of.token_types and "n_token_types" in of.settings  # RoBERTa has a table of one
+    tiny(tmp_path / "folder", family, **({"n_token_types": 1} if one_type else {}))
+    found = nf.from_pretrained(tmp_path / "folder", dtype="float32")
+    model = found.classifier(3)
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    ids, mask, types = found.encode(SENTENCES)
+    given = {"x": ids, "mask": mask} | ({} if types is None else {"types": types})
+    logits, _ = session_of(tmp_path / "model.onnx").run(None, given)
+    check_equal(logits, model(ids, mask, types))
+    with pytest.raises(TypeError, match=r"PretrainedEncoder; expected a Layer. pretrained.classif"):
+        nf.interop.to_onnx(found, tmp_path / "model.onnx")
+
+
 TEXTS = ["a fine day", "a bad day", "fine and good", "bad and sad", "good day", "sad day"] * 3
 LABELS = ["yes", "no", "yes", "no", "yes", "no"] * 3
 
@@ -297,3 +393,15 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     nf.interop.to_onnx(model, "gate.onnx", mask=False)
     x = np.random.default_rng(0).integers(0, 31, (3, 9))
     check_equal(session_of("gate.onnx").run(None, {"x": x})[0], model(x))
+
+
+def test_the_way_out_in_the_readme_runs(tmp_path, monkeypatch):
+    readme = Path(__file__).resolve().parents[2] / "README.md"
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^```py\n(nf\.interop.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
+    assert block.count("\n") == 3
+    model = made(SMALL, "tokens", {})
+    given = inputs_of(model, "tokens", 3, 9, masked=True)
+    namespace = {"nf": nf, "onnxruntime": ort, "model": model, **given}
+    exec(block, namespace)
+    check_equal(namespace["logits"], model(given["x"], given["mask"]))

@@ -12,6 +12,7 @@ from npformer.core import Layer, checks
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities, shape_of
 from npformer.mixers import WholeSequenceMixer
+from npformer.storage.files import check_place, write_whole
 from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 LARGEST = 2**31 - 2**20
@@ -73,14 +74,19 @@ def to_onnx(
     mask : bool, optional
         Whether the file takes a mask. None: yes, unless a mixer refuses padding.
     types : bool, optional
-        Whether it takes the types of tokens. None: if the model has them.
+        Whether it takes the types of tokens. None: if the model has more than one.
 
     Returns
     -------
     Exported
         The names of inputs and outputs, and what is left to the caller.
     """
-    onnx = _library()
+    _check_library()
+    file = checks.path("path", path)
+    check_place(file, "model.onnx")
+    for name, chosen in (("mask", mask), ("types", types)):
+        if chosen is not None:
+            checks.flag(name, chosen)
     models, plain, left = model.model_part() if isinstance(model, Pipeline) else ([model], {}, "")
     for each in models:
         _check(each)
@@ -97,25 +103,24 @@ def to_onnx(
     x = _inputs(graph, one, mask, types)
     _outputs(graph, models, x)
     metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in plain.items()}
-    onnx.save_model(graph.model(metadata), os.fspath(path))
+    write_whole(file, graph.model(metadata).SerializeToString())
     inputs, outputs = ([each.name for each in some] for some in (graph.inputs, graph.outputs))
     return Exported(inputs, outputs, left, metadata)
 
 
-def _library() -> Any:
+def _check_library() -> None:
     try:
-        import onnx
+        import onnx  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"to_onnx needs the package onnx, which cannot be imported here ({error}); install it: "
             'python -m pip install "npformer[onnx]"'
         ) from error
-    return onnx
 
 
 def _check(model: Any) -> None:
     """Raise TypeError for what has no form in ONNX here."""
-    checks.instance("model", model, Layer, "A SequenceClassifier or a LanguageModel is one")
+    checks.instance("model", model, Layer, "pretrained.classifier() and writer.model are such")
     if isinstance(model, EncoderDecoder):
         raise TypeError(
             "model is an EncoderDecoder; expected a SequenceClassifier or a LanguageModel. Models "
@@ -141,8 +146,8 @@ def _inputs(
             f"mask is True, and {refusing[0]} refuses padding; expected False, or a model with "
             "EncoderConfig(padding='per_length')"
         )
-    has_types = model.embed.n_token_types > 0
-    if types and not has_types:
+    n_types = model.embed.n_token_types
+    if types and not n_types:
         raise ValueError("types is True and the model has no token types; expected False")
     tokens = ["batch", "length"]
     if model.embed.n_features is None:
@@ -151,7 +156,7 @@ def _inputs(
         x = graph.input("x", "float32", [*tokens, model.embed.n_features])
     if not refusing if mask is None else mask:
         graph.mask = graph.input("mask", "bool", tokens)
-    if has_types if types is None else types:
+    if n_types > 1 if types is None else types:
         graph.types = graph.input("types", "int64", tokens)
     graph.length = graph.node("Shape", x, start=1, end=2)
     return x

@@ -105,6 +105,18 @@ def sequential(layer: own.Sequential, x: Value, graph: Graph) -> Value:
     return graph.chain(layer.chain, x)
 
 
+@register(own.TimeDistributed)
+def time_distributed(layer: own.TimeDistributed, x: Value, graph: Graph) -> Value:
+    """y[:, t] = layer(x[:, t]): tokens become rows, which have no mask."""
+    steps, features = (graph.node("Shape", x, **part) for part in ({"end": 2}, {"start": 2}))
+    rows = graph.node("Concat", [-1], features, axis=0)
+    mask, graph.mask = graph.mask, None
+    y = graph.apply(layer.layer, graph.node("Reshape", x, rows))
+    graph.mask = mask
+    shape = graph.node("Concat", steps, graph.node("Shape", y, start=1), axis=0)
+    return graph.node("Reshape", y, shape)
+
+
 @register(own.MeanPooling)
 def mean(layer: own.MeanPooling, x: Value, graph: Graph) -> Value:
     """y = mean over the tokens that are no padding."""

@@ -146,8 +146,8 @@ def waves(graph: Graph, at: Any, n: Value) -> tuple[Value, Value]:
 def transform(x: Value, n: Value, d_model: int, graph: Graph) -> tuple[Value, ...]:
     """Return cos x cos, sin x sin, cos x sin and sin x cos: the parts of a Fourier transform."""
     C, S = waves(graph, graph.positions(), n)
-    turns = np.outer(np.arange(d_model), np.arange(d_model)) % d_model * (2.0 * np.pi / d_model)
-    by_cos, by_sin = x @ np.cos(turns), x @ np.sin(turns)
+    angle = np.outer(np.arange(d_model), np.arange(d_model)) * (2.0 * np.pi / d_model)  # float64
+    by_cos, by_sin = x @ np.cos(angle), x @ np.sin(angle)
     return C @ by_cos, S @ by_sin, C @ by_sin, S @ by_cos
 
 
@@ -198,7 +198,7 @@ def convolved(x: Value, kernel: Value, length: Any, n_features: int, graph: Grap
 def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Value:
     """y = (x0 * (k * (x1 v) + D x1 v)) W_O, all three of a short convolution."""
     d_model, short = graph.d_model, graph.value(layer.short)
-    p = graph.without_padding(graph.apply(layer.inner, graph.without_padding(x)))
+    p = graph.without_padding(graph.apply(layer.inner, x))
     near = convolved(p, short, [layer.short.shape[0]], 3 * d_model, graph)
     x0, x1, v = (near.cut(i * d_model, (i + 1) * d_model, axis=-1) for i in range(3))
     z = graph.without_padding(x1 * v)

@@ -13,8 +13,7 @@ from npformer.trainable import LanguageModel, SequenceClassifier, WideSequenceCl
 
 @register(InputEmbedding)
 def input_embedding(layer: InputEmbedding, x: Value, graph: Graph) -> Value:
-    """y = norm(tokens(x) + positions + types)."""
-    x = x if layer.n_features is None else graph.without_padding(x)
+    """y = norm(tokens(x) + positions + types). What stands at padding stays there."""
     return graph.chain(layer.chain(), x)
 
 
@@ -89,7 +88,6 @@ def pairs_of(layer: layers.Wide, x: Value, kept: Value, graph: Graph) -> tuple[V
     for step in steps:  # bisection: `place` of the known pairs are smaller
         smaller = graph.node("Less", graph.node("Gather", of_known, place + (step - 1)), asked)
         place = place + smaller.to("int64") * step
-    place = graph.node("Min", place, layer.n_pairs - 1)
     found = graph.node("Equal", graph.node("Gather", of_known, place), asked)
     one, other = both(kept)
     return place + layer.vocab_size, found & one & other
