@@ -9,6 +9,9 @@ from typing import Any
 # Several processes run tests at once, on small arrays. NumPy's BLAS reads it as it is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Kernels for a GPU are under test themselves; without this, a process of their own checks them.
+os.environ.setdefault("NPFORMER_CHECK_KERNELS", "0")
+
 import numpy as np
 import pytest
 
