@@ -1,0 +1,308 @@
+"""Compare each kernel for a GPU with its plain pair there and with NumPy: the child of `verdict`.
+
+    python -m npformer.proof.device_kernels float32 tf32
+
+prints a line of JSON for each kernel as soon as it is known. It is run in a process of its own,
+because a kernel that writes where it must not may spoil the device for the process.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, Gradients, array_module, asarray, get_backend, to_numpy
+from npformer.core.precision import use_precision
+from npformer.engine import EngineContext, gpu, use_kernels
+from npformer.engine.fast_losses import FastSoftmaxCrossEntropy
+from npformer.engine.gpu.source import Source
+from npformer.engine.twins import Twins
+from npformer.layers import GELU, Dropout, Embedding, LayerNorm, Linear, PositionwiseFeedForward
+from npformer.losses import SoftmaxCrossEntropy
+from npformer.mixers import MIXERS, MixerSettings
+from npformer.models import EncoderBlock, EncoderConfig
+from npformer.optim import clip_by_global_norm
+from npformer.optim.adam import adam_update
+from npformer.proof.results import Results, difference
+
+TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
+"""Of the largest entry of a tensor."""
+
+TF32 = 0.1
+"""Of the length of a tensor as a vector: a few entries behind a ReLU may differ by all they are."""
+
+ZONE = 256
+"""Bytes before and behind each array of a launch, which no kernel may change."""
+
+BEYOND = 4500
+"""Rows that are more than one grid takes at once: more than 4,096 blocks, which `column_sums`
+divides into groups, and more than a large GPU has running."""
+
+BEYOND_ENTRIES = 300_000
+"""Entries that are more than the threads of the largest grid that is not one thread an entry."""
+
+Case = Callable[[str, str, bool], Results]
+"""Takes backend, dtype and whether the kernel computes; returns y and all gradients."""
+
+
+def of_layer(kernel: str, make: Callable[[str], Any], *shape: int, top: int = 0) -> Case:
+    """Return a case of a layer on an array of this shape: of numbers, or of ids below `top`."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(top, size=shape) if top else rng.normal(size=shape)
+    mask = np.arange(shape[-2]) < rng.integers(1, shape[-2] + 1, size=shape[:1])[:, None]
+
+    def run(backend: str, dtype: str, fast: bool) -> Results:
+        layer = make(dtype).to(backend)
+        padding = asarray(mask, backend) if kernel in ("attention_heads", "dense_heads") else None
+        context = EngineContext(training=True, generator=np.random.default_rng(1), mask=padding)
+        twin = layer
+        if fast:
+            only = {kernel: gpu.KERNELS[kernel]}
+            twin = Twins(only, get_backend(backend).array_type).make(layer, first=False)
+        y, cache = twin.forward(asarray(x if top else x.astype(dtype), backend), context)
+        dy = np.random.default_rng(2).normal(size=y.shape).astype(dtype)
+        gradients = Gradients(layer)
+        dx = twin.backward(asarray(dy, backend), cache, gradients)
+        found = {"y": y, **gradients} | ({} if dx is None else {"dx": dx})
+        return {name: to_numpy(array) for name, array in found.items()}
+
+    return run
+
+
+def of_loss(rows: int, classes: int, smoothing: float) -> Case:
+    """Return a case of softmax cross-entropy, in which some rows have no label."""
+    rng = np.random.default_rng(0)
+    logits, labels = 5.0 * rng.normal(size=(rows, classes)), rng.integers(-1, classes, size=rows)
+
+    def run(backend: str, dtype: str, fast: bool) -> Results:
+        loss: Any = SoftmaxCrossEntropy(smoothing)
+        if fast:
+            pair = gpu.KERNELS["softmax_cross_entropy"]
+            loss = FastSoftmaxCrossEntropy(pair, smoothing, EngineContext(training=True))
+        given = asarray(logits.astype(dtype), backend), asarray(labels, backend)
+        value, cache = loss.forward(*given)
+        return {"y": to_numpy(value), "dlogits": to_numpy(loss.backward(0.7, cache))}
+
+    return run
+
+
+def of_adam(n: int) -> Case:
+    """Return a case of Adam's update."""
+    drawn = np.random.default_rng(0).normal(size=(4, n))
+
+    def run(backend: str, dtype: str, fast: bool) -> Results:
+        theta, g, m, v = (asarray(x.astype(dtype), backend) for x in (*drawn[:3], drawn[3] ** 2))
+        update = gpu.UPDATES["adam_update"] if fast else adam_update
+        update(theta, g, m, v, step_size=0.1, betas=(0.9, 0.98), eps=1e-6, shrink=0.99)
+        return {"y": to_numpy(theta), "m": to_numpy(m), "v": to_numpy(v)}
+
+    return run
+
+
+def of_clipping(n: int) -> Case:
+    """Return a case of clipping."""
+    drawn = np.random.default_rng(0).normal(size=n)
+
+    def run(backend: str, dtype: str, fast: bool) -> Results:
+        g = asarray(drawn.astype(dtype), backend)
+        norm = (
+            gpu.UPDATES["clip_by_global_norm"](g, 0.5) if fast else clip_by_global_norm({"": g}, 0.5)
+        )
+        return {"y": to_numpy(norm), "g": to_numpy(g)}
+
+    return run
+
+
+def of_generator(n: int) -> Case:
+    """Return a case of masks and numbers drawn on the device, whose plain pair is below."""
+
+    def run(backend: str, dtype: str, fast: bool) -> Results:
+        if not fast:
+            words = [philox(n, draw, 7) for draw in range(2)]
+            return {"y": words[0] >= 1 << 30, "uniform": (words[1] >> np.uint64(8)) / 2.0**24}
+        generator = gpu.DeviceGenerator(7, backend)
+        kept = generator.kept((n,), 0.25, asarray(np.zeros(1, dtype), backend))
+        return {"y": to_numpy(kept), "uniform": to_numpy(generator.random((n,), dtype))}
+
+    return run
+
+
+def philox(n: int, draw: int, seed: int) -> np.ndarray:
+    """Return n words of Philox4x32-10 (Salmon et al., 2011) as `cuda/dropout.cu` counts them."""
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    zeros = np.zeros(-(-n // 4), dtype=np.uint64)
+    a, b, c, d = np.arange(len(zeros), dtype=np.uint64), zeros, zeros + np.uint64(draw), zeros
+    for i in range(10):
+        keys = (seed + i * 0x9E3779B9, i * 0xBB67AE85)
+        even, odd = np.uint64(0xD2511F53) * a, np.uint64(0xCD9E8D57) * c
+        one, other = (np.uint64(key & 0xFFFFFFFF) for key in keys)
+        a, b, c, d = (odd >> half) ^ b ^ one, odd & low, (even >> half) ^ d ^ other, even & low
+    return np.stack((a, b, c, d), axis=1).reshape(-1)[:n]
+
+
+def _feed_forward(activation: Any) -> Callable[[str], Any]:
+    return lambda dtype: PositionwiseFeedForward(8, 12, activation=activation, seed=0, dtype=dtype)
+
+
+def _mixer(name: str, **settings: Any) -> Callable[[str], Any]:
+    chosen = MixerSettings(8, n_heads=2, max_len=70, padding="zero", **settings)
+    return lambda dtype: MIXERS[name].build(chosen, seed=0, dtype=dtype)
+
+
+def _block(d_model: int) -> Callable[[str], Any]:
+    sizes = {"d_model": d_model, "n_layers": 1, "n_heads": 1, "d_ff": 8, "max_len": 70}
+    config = EncoderConfig(**sizes, mixer="fourier", dropout=0.3)
+    return lambda dtype: EncoderBlock(config, seed=0, dtype=dtype)
+
+
+def _norm(d: int) -> Callable[[str], Any]:
+    return lambda dtype: LayerNorm(d, dtype=dtype)
+
+
+def _several(kernel: str, *cases: tuple[Callable[[str], Any], tuple[int, ...]]) -> list[Case]:
+    return [of_layer(kernel, make, *shape) for make, shape in cases]
+
+
+SMALL, MANY, WIDE, HEADS = (3, 5, 8), (BEYOND, 1, 8), (1, 3, 2100), (70, 33, 8)
+
+CASES: dict[str, list[Case]] = {
+    "linear": _several(
+        "linear", *((lambda dtype: Linear(8, 5, seed=0, dtype=dtype), s) for s in (SMALL, MANY))
+    ),
+    "layer_norm": _several("layer_norm", (_norm(8), SMALL), (_norm(2100), WIDE), (_norm(8), MANY)),
+    "residual_norm": _several("residual_norm", (_block(8), SMALL), (_block(8), MANY)),
+    "dropout": _several("dropout", *((lambda dtype: Dropout(0.3), s) for s in (SMALL, MANY, WIDE))),
+    "embedding": [
+        of_layer("embedding", lambda dtype: Embedding(7, 8, seed=0, dtype=dtype), *shape, top=7)
+        for shape in ((3, 5), (3, BEYOND))
+    ],
+    "feed_forward": _several(
+        "feed_forward",
+        *((_feed_forward(name), SMALL) for name in ("relu", "gelu", "silu", "tanh")),
+        (_feed_forward(GELU("tanh")), SMALL),
+        (_feed_forward("gelu"), MANY),
+    ),
+    "fourier_mixing": _several(
+        "fourier_mixing", (_mixer("fourier"), SMALL), (_mixer("fourier"), HEADS)
+    ),
+    "attention_heads": _several(
+        "attention_heads",
+        (_mixer("attention"), SMALL),
+        (_mixer("attention", causal=True, memory="blocks"), SMALL),
+        (_mixer("attention"), HEADS),
+    ),
+    "dense_heads": _several(
+        "dense_heads",
+        (_mixer("dense_synthesizer", causal=True), SMALL),
+        (_mixer("dense_synthesizer"), HEADS),
+    ),
+    "softmax_cross_entropy": [of_loss(7, 3, 0.0), of_loss(3, 2100, 0.1), of_loss(BEYOND, 8, 0.1)],
+    "adam_update": [of_adam(5), of_adam(BEYOND_ENTRIES)],
+    "clip_by_global_norm": [of_clipping(5), of_clipping(BEYOND_ENTRIES)],
+    "DeviceGenerator": [of_generator(5), of_generator(BEYOND_ENTRIES)],
+}
+
+
+class Launches:
+    """Stands in for `Source.launch`: zones around all arrays, and the time that compiling takes."""
+
+    def __init__(self) -> None:
+        self.compiling = 0.0
+        self._launch = Source.launch
+        self._compiled: set[tuple[str, str, str]] = set()
+
+    def launch(
+        self, source: Source, kernel: str, reference: Array, blocks: int, threads: int, *given: Any
+    ) -> None:
+        """Do what `Source.launch` does, on copies of the arrays in the middle of larger ones."""
+        if blocks == 0:
+            return
+        xp, char = array_module(reference), reference.dtype.char
+        if (source.name, char, kernel) not in self._compiled:
+            began = time.perf_counter()
+            source._module(xp, char).get_function(kernel)
+            self.compiling += time.perf_counter() - began
+            self._compiled.add((source.name, char, kernel))
+        places: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
+        inside = [x if x is None or isinstance(x, int | float) else _placed(x, places) for x in given]
+        self._launch(source, kernel, reference, blocks, threads, *inside)
+        for whole, copy, x in places.values():
+            if not bool(((whole[:ZONE] == 0xFF) & (whole[-ZONE:] == 0xFF)).all()):
+                raise MemoryError(f"{source.name}.{kernel} wrote outside of its arrays")
+            x[...] = copy
+
+
+def _placed(x: Array, places: dict[tuple[int, int], tuple[Array, Array, Array]]) -> Array:
+    """Return a copy of an array between two zones; the same copy for the same memory."""
+    if not x.size or not x.flags.c_contiguous:  # `Source.launch` refuses the latter
+        return x
+    key = x.data.ptr, x.nbytes
+    if key not in places:
+        whole = array_module(x).full(x.nbytes + 2 * ZONE, 0xFF, dtype="uint8")
+        copy = whole[ZONE:-ZONE].view(x.dtype).reshape(x.shape)
+        copy[...] = x
+        places[key] = whole, copy, x
+    return places[key][1].reshape(x.shape)
+
+
+def problems(dtype: str, precision: str) -> Iterator[tuple[str, str]]:
+    """Yield for each kernel what is wrong with it; "" if nothing is."""
+    for kernel, cases in CASES.items():
+        problem = ""
+        try:
+            for case in cases:
+                problem = problem or _compare(case, dtype, precision)
+        except Exception as error:  # of compilers, drivers and libraries
+            problem = f"{type(error).__name__}: {str(error).strip()[:500]}"
+        yield kernel, problem
+
+
+def _compare(case: Case, dtype: str, precision: str) -> str:
+    with use_kernels(False), np.errstate(all="ignore"):
+        truth = case("numpy", "float64", False)
+    for mode in dict.fromkeys(("float32", precision)):
+        with use_precision(mode, "cupy"):
+            with use_kernels(False):
+                plain = case("cupy", dtype, False)
+            found = case("cupy", dtype, True)
+        for what, other in (("NumPy", truth), ("the plain pair", plain)):
+            error, tensor = (_as_vectors if mode == "tf32" else difference)(dtype, found, other)
+            tolerance = TF32 if mode == "tf32" else TOLERANCES[dtype]
+            if not error <= tolerance:
+                return f"{tensor} differs from that of {what} by {error:.1e}, {mode} products"
+    return ""
+
+
+def _as_vectors(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
+    """Return the largest relative difference of tensors as vectors, and the tensor's name."""
+    largest = max(float(np.linalg.norm(x)) for x in truth.values())
+    errors = {
+        name: float(np.linalg.norm(found[name] - x) / max(np.linalg.norm(x), 0.1 * largest))
+        for name, x in truth.items()
+    }
+    where = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    return errors[where], where
+
+
+def main(dtype: str, precision: str) -> None:
+    """Compare all kernels, and print what is found."""
+    launches = Launches()
+    Source.launch = lambda *given: launches.launch(*given)  # type: ignore[method-assign]
+    began = time.perf_counter()
+
+    def say(**found: Any) -> None:
+        print(json.dumps(found), flush=True)
+
+    say(names=list(CASES))
+    get_backend("cupy")
+    for kernel, problem in problems(dtype, precision):
+        say(kernel=kernel, problem=problem)
+    seconds = time.perf_counter() - began - launches.compiling
+    say(seconds=round(seconds, 3), compiling=round(launches.compiling, 3))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
