@@ -18,9 +18,11 @@ from npformer.core import Array, Gradients, array_module, asarray, get_backend, 
 from npformer.core.precision import use_precision
 from npformer.engine import EngineContext, gpu, use_kernels
 from npformer.engine.fast_losses import FastSoftmaxCrossEntropy
-from npformer.engine.gpu.source import Source
+from npformer.engine.gpu.adam import SQUARES
+from npformer.engine.gpu.source import ELEMENTWISE, Source
+from npformer.engine.gpu.sums import GROUPS, ROWS
 from npformer.engine.twins import Twins
-from npformer.layers import GELU, Dropout, Embedding, LayerNorm, Linear, PositionwiseFeedForward
+from npformer.layers import Dropout, Embedding, LayerNorm, Linear, PositionwiseFeedForward
 from npformer.losses import SoftmaxCrossEntropy
 from npformer.mixers import MIXERS, MixerSettings
 from npformer.models import EncoderBlock, EncoderConfig
@@ -37,12 +39,11 @@ TF32 = 0.1
 ZONE = 256
 """Bytes before and behind each array of a launch, which no kernel may change."""
 
-BEYOND = 4500
-"""Rows that are more than one grid takes at once: more than 4,096 blocks, which `column_sums`
-divides into groups, and more than a large GPU has running."""
+BEYOND = GROUPS * ROWS + 4
+"""Rows beyond one grid: the groups of `column_sums`, of `ROWS` rows each, do not take them all."""
 
-BEYOND_ENTRIES = 300_000
-"""Entries that are more than the threads of the largest grid that is not one thread an entry."""
+BEYOND_ENTRIES = SQUARES * ELEMENTWISE + 4
+"""Entries beyond one grid: clipping has no more threads than these but for the last."""
 
 Case = Callable[[str, str, bool], Results]
 """Takes backend, dtype and whether the kernel computes; returns y and all gradients."""
@@ -122,10 +123,10 @@ def of_generator(n: int) -> Case:
     def run(backend: str, dtype: str, fast: bool) -> Results:
         if not fast:
             words = [philox(n, draw, 7) for draw in range(2)]
-            return {"y": words[0] >= 1 << 30, "uniform": (words[1] >> np.uint64(8)) / 2.0**24}
+            return {"y": (words[0] >= 1 << 30) * 1.0, "uniform": (words[1] >> np.uint64(8)) / 2.0**24}
         generator = gpu.DeviceGenerator(7, backend)
         kept = generator.kept((n,), 0.25, asarray(np.zeros(1, dtype), backend))
-        return {"y": to_numpy(kept), "uniform": to_numpy(generator.random((n,), dtype))}
+        return {"y": to_numpy(kept) * 1.0, "uniform": to_numpy(generator.random((n,), dtype))}
 
     return run
 
@@ -166,7 +167,7 @@ def _several(kernel: str, *cases: tuple[Callable[[str], Any], tuple[int, ...]]) 
     return [of_layer(kernel, make, *shape) for make, shape in cases]
 
 
-SMALL, MANY, WIDE, HEADS = (3, 5, 8), (BEYOND, 1, 8), (1, 3, 2100), (70, 33, 8)
+SMALL, MANY, WIDE, HEADS = (3, 5, 8), (BEYOND, 1, 8), (1, 3, 2100), (BEYOND // 66 + 1, 33, 8)
 
 CASES: dict[str, list[Case]] = {
     "linear": _several(
@@ -181,8 +182,8 @@ CASES: dict[str, list[Case]] = {
     ],
     "feed_forward": _several(
         "feed_forward",
-        *((_feed_forward(name), SMALL) for name in ("relu", "gelu", "silu", "tanh")),
-        (_feed_forward(GELU("tanh")), SMALL),
+        *((_feed_forward(name), SMALL) for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh")),
+        
         (_feed_forward("gelu"), MANY),
     ),
     "fourier_mixing": _several(
