@@ -155,7 +155,7 @@ def _mixer(name: str, **settings: Any) -> Callable[[str], Any]:
 
 def _block(d_model: int) -> Callable[[str], Any]:
     sizes = {"d_model": d_model, "n_layers": 1, "n_heads": 1, "d_ff": 8, "max_len": 70}
-    config = EncoderConfig(**sizes, mixer="fourier", dropout=0.3)
+    config = EncoderConfig(**sizes, mixer="fourier", ffn="none", dropout=0.3)
     return lambda dtype: EncoderBlock(config, seed=0, dtype=dtype)
 
 
