@@ -66,8 +66,8 @@ def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
     file = folder() / f"kernels-{code}.json"
     found = None if again else _read(file, about)
     if found is None:
-        print(
-            f"npformer checks its kernels on {about.get('GPU', 'the GPU')}, in {dtype}, once; "
+        print(  # on a new line, for a progress bar may stand on this one
+            f"\nnpformer checks its kernels on {about.get('GPU', 'the GPU')}, in {dtype}, once; "
             "compiling them may take a minute",
             file=sys.stderr,
         )

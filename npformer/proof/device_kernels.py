@@ -148,8 +148,8 @@ def _feed_forward(activation: Any) -> Callable[[str], Any]:
     return lambda dtype: PositionwiseFeedForward(8, 12, activation=activation, seed=0, dtype=dtype)
 
 
-def _mixer(name: str, **settings: Any) -> Callable[[str], Any]:
-    chosen = MixerSettings(8, n_heads=2, max_len=70, padding="zero", **settings)
+def _mixer(name: str, n_heads: int = 2, **settings: Any) -> Callable[[str], Any]:
+    chosen = MixerSettings(8, n_heads, max_len=33, padding="zero", **settings)
     return lambda dtype: MIXERS[name].build(chosen, seed=0, dtype=dtype)
 
 
@@ -167,7 +167,7 @@ def _several(kernel: str, *cases: tuple[Callable[[str], Any], tuple[int, ...]]) 
     return [of_layer(kernel, make, *shape) for make, shape in cases]
 
 
-SMALL, MANY, WIDE, HEADS = (3, 5, 8), (BEYOND, 1, 8), (1, 3, 2100), (BEYOND // 66 + 1, 33, 8)
+SMALL, MANY, WIDE, SEQUENCES = (3, 5, 8), (BEYOND, 1, 8), (1, 3, 2100), (BEYOND // 33 + 1, 33, 8)
 
 CASES: dict[str, list[Case]] = {
     "linear": _several(
@@ -187,18 +187,18 @@ CASES: dict[str, list[Case]] = {
         (_feed_forward("gelu"), MANY),
     ),
     "fourier_mixing": _several(
-        "fourier_mixing", (_mixer("fourier"), SMALL), (_mixer("fourier"), HEADS)
+        "fourier_mixing", (_mixer("fourier"), SMALL), (_mixer("fourier"), SEQUENCES)
     ),
     "attention_heads": _several(
         "attention_heads",
         (_mixer("attention"), SMALL),
         (_mixer("attention", causal=True, memory="blocks"), SMALL),
-        (_mixer("attention"), HEADS),
+        (_mixer("attention", n_heads=1), SEQUENCES),
     ),
     "dense_heads": _several(
         "dense_heads",
         (_mixer("dense_synthesizer", causal=True), SMALL),
-        (_mixer("dense_synthesizer"), HEADS),
+        (_mixer("dense_synthesizer", n_heads=1), SEQUENCES),
     ),
     "softmax_cross_entropy": [of_loss(7, 3, 0.0), of_loss(3, 2100, 0.1), of_loss(BEYOND, 8, 0.1)],
     "adam_update": [of_adam(5), of_adam(BEYOND_ENTRIES)],

@@ -96,11 +96,13 @@ def compiled(code: str) -> ctypes.CDLL:
         for name in NAMES.findall(code)
     )
     source.write_text(f'#include "{HEADER}"\n{code}\n{entries}\n', "utf-8")
+    new = library.with_suffix(f".{os.getpid()}")  # another process sees all of it, or nothing
     made = subprocess.run(
-        ["g++", *FLAGS, str(source), "-o", str(library)], capture_output=True, text=True
+        ["g++", *FLAGS, str(source), "-o", str(new)], capture_output=True, text=True
     )
     if made.returncode:
         raise LaunchError(f"g++ refuses the source:\n{made.stderr[:4000]}")
+    new.replace(library)
     _libraries[key] = ctypes.CDLL(str(library))
     return _libraries[key]
 

@@ -27,10 +27,8 @@ pytestmark = pytest.mark.usefixtures("cupy", "emulation")
 
 ROOT = Path(__file__).resolve().parents[3]
 
-SUMMED = {
-    *("linear", "layer_norm", "residual_norm", "feed_forward", "attention_heads", "dense_heads")
-}
-"""Kernels that add up columns."""
+SUMMED = {"linear", "feed_forward", "attention_heads", "dense_heads"}
+"""Kernels that add up columns of all rows."""
 
 LEFT_OUT: dict[str, tuple[set[str], str]] = {
     "numbers": ({"adam_update"}, "y differs from that of NumPy by"),
@@ -76,8 +74,8 @@ def losses(mixer: str = "fourier") -> list[float]:
     sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
     config = nf.EncoderConfig(**sizes, mixer=mixer, dropout=0.1)
     model = nf.SequenceClassifier(config, 3, vocab_size=7).to("cupy")
-    history = nf.fit(model, (x, y), epochs=3, batch_size=8, max_norm=0.5, seed=1)
-    return list(history["loss"])
+    history = nf.fit(model, (x, y), epochs=3, batch_size=8, clip_norm=0.5, seed=1)
+    return history.train_loss
 
 
 def left_out() -> set[str]:
@@ -91,7 +89,9 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
     with nf.use_kernels(False):
         expected = losses()
     if what == "hangs":
-        monkeypatch.setattr(verdict, "TIMEOUT", 20.0)
+        monkeypatch.setattr(verdict, "TIMEOUT", 12.0)
+        for name in ("sums", "adam"):  # ahead of the child
+            emulated.compiled(Source(name).text("f"))
     checked(what)
     with pytest.warns(RuntimeWarning) as caught:
         found = losses()
