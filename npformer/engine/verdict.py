@@ -51,7 +51,7 @@ def proven(name: str, char: str) -> bool:
         with _lock:
             found = _found.get(key) or verdict(*key)
             if key not in _found and found["problems"]:
-                warnings.warn(in_words(found), RuntimeWarning, stacklevel=2)
+                warnings.warn(in_words(found), stacklevel=2)
             _found[key] = found
     return name not in found["problems"] and "" not in found["problems"]
 

@@ -93,7 +93,7 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
         for name in ("sums", "adam"):  # ahead of the child
             emulated.compiled(Source(name).text("f"))
     checked(what)
-    with pytest.warns(RuntimeWarning) as caught:
+    with pytest.warns(UserWarning) as caught:
         found = losses()
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert left_out() == names
@@ -107,7 +107,7 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
     # Another process reads the verdict, and warns again.
     monkeypatch.setattr(verdict, "_found", {})
     monkeypatch.setattr(subprocess, "run", no_child)
-    with pytest.warns(RuntimeWarning, match="are left out") as caught:
+    with pytest.warns(UserWarning, match="are left out") as caught:
         assert losses() == found
     assert len(caught) == 1
 
@@ -145,7 +145,7 @@ def test_zones_alone_are_no_difference(checked) -> None:
 
 def test_both_precisions_are_compared(checked) -> None:
     checked("numbers")
-    with nf.use_precision("tf32"), pytest.warns(RuntimeWarning, match="adam_update"):
+    with nf.use_precision("tf32"), pytest.warns(UserWarning, match="adam_update"):
         assert not verdict.proven("adam_update", "f")
     assert list(verdict._found) == [("float32", "tf32")]
 
