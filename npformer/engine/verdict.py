@@ -49,10 +49,10 @@ def proven(name: str, char: str) -> bool:
     found = _found.get(key)
     if found is None:
         with _lock:
-            found = _found.get(key) or verdict(*key)
-            if key not in _found and found["problems"]:
-                warnings.warn(in_words(found), stacklevel=2)
-            _found[key] = found
+            new = key not in _found
+            found = _found.setdefault(key, verdict(*key) if new else {})
+        if new and found["problems"]:
+            warnings.warn(in_words(found), stacklevel=2)
     return name not in found["problems"] and "" not in found["problems"]
 
 
@@ -163,11 +163,8 @@ def _write(file: Path, found: Verdict) -> None:
     """Put a verdict on disk in one step; without a folder to write to, the next process asks."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, made = tempfile.mkstemp(dir=file.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(found, stream, indent=1)
-            os.replace(made, file)
-        except OSError:
-            os.unlink(made)
-            raise
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=file.parent, delete=False
+        ) as new:
+            json.dump(found, new, indent=1)
+        Path(new.name).replace(file)

@@ -110,7 +110,9 @@ def of_clipping(n: int) -> Case:
     def run(backend: str, dtype: str, fast: bool) -> Results:
         g = asarray(drawn.astype(dtype), backend)
         norm = (
-            gpu.UPDATES["clip_by_global_norm"](g, 0.5) if fast else clip_by_global_norm({"": g}, 0.5)
+            gpu.UPDATES["clip_by_global_norm"](g, 0.5)
+            if fast
+            else clip_by_global_norm({"": g}, 0.5)
         )
         return {"y": to_numpy(norm), "g": to_numpy(g)}
 
@@ -123,7 +125,10 @@ def of_generator(n: int) -> Case:
     def run(backend: str, dtype: str, fast: bool) -> Results:
         if not fast:
             words = [philox(n, draw, 7) for draw in range(2)]
-            return {"y": (words[0] >= 1 << 30) * 1.0, "uniform": (words[1] >> np.uint64(8)) / 2.0**24}
+            return {
+                "y": (words[0] >= 1 << 30) * 1.0,
+                "uniform": (words[1] >> np.uint64(8)) / 2.0**24,
+            }
         generator = gpu.DeviceGenerator(7, backend)
         kept = generator.kept((n,), 0.25, asarray(np.zeros(1, dtype), backend))
         return {"y": to_numpy(kept) * 1.0, "uniform": to_numpy(generator.random((n,), dtype))}
@@ -183,7 +188,6 @@ CASES: dict[str, list[Case]] = {
     "feed_forward": _several(
         "feed_forward",
         *((_feed_forward(name), SMALL) for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh")),
-        
         (_feed_forward("gelu"), MANY),
     ),
     "fourier_mixing": _several(
@@ -228,7 +232,9 @@ class Launches:
             self.compiling += time.perf_counter() - began
             self._compiled.add((source.name, char, kernel))
         places: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
-        inside = [x if x is None or isinstance(x, int | float) else _placed(x, places) for x in given]
+        inside = [
+            x if x is None or isinstance(x, int | float) else _placed(x, places) for x in given
+        ]
         self._launch(source, kernel, reference, blocks, threads, *inside)
         for whole, copy, x in places.values():
             if not bool(((whole[:ZONE] == 0xFF) & (whole[-ZONE:] == 0xFF)).all()):
