@@ -40,12 +40,13 @@ class Twins:
 
     def kernel(self, name: str, x: Array) -> Kernel | None:
         """Return a pair of kernels for arrays like x; None if there is none."""
-        if x.dtype.char not in FLOATS or not enabled():
+        char = x.dtype.char
+        if char not in FLOATS or not enabled():
             return None
         if type(x) is not self._array_type and (self._exact or not isinstance(x, self._array_type)):
             return None
         found = self.kernels.get(name)
-        return found if self._exact or found is None or proven(name, x.dtype.char) else None
+        return found if self._exact or found is None or proven(name, char) else None
 
     def of(self, layer: Any, first: bool = False) -> Any:
         """Return the twin of a layer; the layer itself if it has none."""

@@ -88,9 +88,9 @@ def in_words(found: Verdict) -> str:
 
 @cache
 def digest() -> str:
-    """Return a digest of the kernels' sources, and of what checks them."""
+    """Return a digest of the kernels' sources and of what checks them."""
     root = Path(__file__).parents[1]
-    files = [*(root / "engine" / "gpu").rglob("*.*"), root / "proof" / "device_kernels.py"]
+    files = [*(root / "engine" / "gpu").rglob("*.*"), *(root / "proof").glob("device_*.py")]
     found = hashlib.sha256()
     for file in sorted(file for file in files if file.suffix in (".py", ".cu", ".cuh")):
         found.update(file.read_bytes())
@@ -103,7 +103,7 @@ def folder() -> Path:
     if given:
         return Path(given)
     usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
-    return (Path(usual) if usual else Path(os.path.expanduser("~"), ".cache")) / "npformer"
+    return (Path(usual) if usual else Path.home() / ".cache") / "npformer"
 
 
 def _ask(dtype: str, precision: str) -> Verdict:
@@ -153,9 +153,9 @@ def _read(file: Path, about: dict[str, str]) -> Verdict | None:
     """Return a verdict from disk; None if there is none, or if it is damaged."""
     with suppress(OSError, ValueError):
         found = json.loads(file.read_text("utf-8"))
-        if isinstance(found, dict) and found.get("about") == about:
-            if isinstance(found.get("problems"), dict):
-                return found
+        known = isinstance(found, dict) and found.get("about") == about
+        if known and isinstance(found.get("problems"), dict):
+            return found  # type: ignore[no-any-return]
     return None
 
 
