@@ -12,7 +12,9 @@ BENCHMARKS = {
     "gpu": "npformer on CuPy and PyTorch on one GPU (see `gpu --help`; `--dry-run` needs none)",
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
     "faults": "killed trainings, damaged files, wrong calls (an hour; `faults --help`)",
+    "gradcheck_layers": "what gradcheck finds in layers of others, and its false alarms (seconds)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
+    "onnx": "onnxruntime beside npformer, each classifying the same batches (3 minutes)",
     "padding": "batches by length against all the padding, and PyTorch (10 minutes)",
     "ranks": "two ranks against two workers, and exchanges beside products (5 minutes)",
     "ranks-model": "2 to 1,024 ranks over a network, simulated (a minute; `ranks-model --help`)",
@@ -39,7 +41,7 @@ def main():
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:<14} {text}" for name, text in BENCHMARKS.items()),
+        epilog="\n".join(f"  {name:<16} {text}" for name, text in BENCHMARKS.items()),
     )
     parser.add_argument(
         "name", choices=BENCHMARKS, metavar="NAME", help="one of the benchmarks below"

@@ -31,18 +31,18 @@ BUDGET: dict[str, int] = {
     "functional": 1049,
     "generation": 211,
     "inspection": 481,
-    "interop": 1749,
+    "interop": 2246,
     "layers": 564,
     "losses": 177,
     "mixers": 924,
     "models": 903,
     "museum": 787,
     "optim": 461,
-    "pipelines": 1430,
-    "play": 1913,
+    "pipelines": 1439,
+    "play": 1946,
     "proof": 1362,
     "reporting": 975,
-    "sklearn": 630,
+    "sklearn": 647,
     "storage": 678,
     "text": 515,
     "text_encoder": 59,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 29_274
+IN_ALL = 29_830
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -3,6 +3,7 @@
 from npformer.interop.architectures import ARCHITECTURES
 from npformer.interop.from_pretrained import from_pretrained
 from npformer.interop.huggingface import from_bert, from_fnet, to_bert, to_fnet
+from npformer.interop.onnx import to_onnx
 from npformer.interop.pretrained_encoder import PretrainedEncoder
 from npformer.interop.save_pretrained import save_pretrained
 from npformer.interop.word_vectors import read_word_vectors, set_word_vectors
@@ -21,4 +22,5 @@ __all__ = [
     "set_word_vectors",
     "to_bert",
     "to_fnet",
+    "to_onnx",
 ]

@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -38,6 +38,9 @@ class RawClassifier(RawModel):
     settings : dict
         What `fit` was called with in the last training, as arguments of `npformer.fit`.
     """
+
+    reads: ClassVar[str]
+    """From samples to arrays, in words."""
 
     def __init__(
         self,
@@ -201,6 +204,14 @@ class RawClassifier(RawModel):
     def classes(self) -> list[Any]:
         """The labels that it can tell apart, sorted."""
         return list(self.names.names)
+
+    def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
+        """Return the models, what is around them as values for JSON, and in words: for ONNX."""
+        self.check_trained()
+        around: dict[str, Any] = {"classes": self.classes, "preparation": self.preparation()}
+        if (tokens := self.token_names()) is not None:
+            around["vocabulary"] = tokens
+        return self.models, around, f"{self.reads}; the name of the class with the largest number"
 
     @property
     def names(self) -> ClassNames:

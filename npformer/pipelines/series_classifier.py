@@ -41,6 +41,8 @@ class SeriesClassifier(RawClassifier):
         Of the training part; None before `fit`, 0 and 1 without scaling.
     """
 
+    reads = "series are scaled, (x - mean) / deviation, padded with 0, and have a mask"
+
     def __init__(
         self,
         config: EncoderConfig | Mapping[str, Any] | None = None,

@@ -74,6 +74,8 @@ class TextClassifier(RawClassifier):
     tokenizer : Tokenizer, or its name before `fit`
     """
 
+    reads = "texts become ids and a mask by the tokenizer, cut at max_len"
+
     def __init__(
         self,
         config: EncoderConfig | Mapping[str, Any] | None = None,

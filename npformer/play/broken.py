@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.core import checks
+from npformer.core import Layer, checks
 from npformer.layers import GELU, Dropout, LayerNorm
 from npformer.mixers import Attention
-from npformer.models import EncoderBlock
+from npformer.models import Encoder, EncoderBlock
 from npformer.museum import BUGS
 from npformer.museum import mixers as wrong_mixers
 from npformer.museum.mixers import RIGHT, AttentionBy, with_softmax
@@ -30,6 +30,7 @@ HAVE_A_PLACE: dict[str, dict[str, Any]] = {
     "LayerNormWithoutEpsilon": PRE,
     "LayerNormInOnePass": PRE,
     "GELUThatIgnoresItsOption": {},
+    "EncoderOfOneBlock": ATTENTION,
 }
 """Bugs that a classifier of digits can have, and the settings that give them their place."""
 
@@ -53,6 +54,11 @@ def put_bug(name: str, model: SequenceClassifier) -> None:
         if parameter_name in theirs:
             theirs[parameter_name].value[...] = parameter.value
     model.flatten()
+
+
+def is_wrong(name: str | None, layer: Layer) -> bool:
+    """Return whether a layer is the one that a run's bug is in; None: the run has no bug."""
+    return name is not None and (type(layer) is BUGS[name].wrong or isinstance(layer, AttentionBy))
 
 
 def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]:
@@ -87,6 +93,11 @@ def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]
         if type(right) is not GELU:
             return None, None
         made = block.feed_forward.activation = kind()
+    elif issubclass(kind, Encoder):
+        right = model.encoder
+        if len({type(each.mixer) for each in right.blocks}) > 1 or config.n_layers == 1:
+            return None, None  # one block cannot stand for all
+        made = model.encoder = kind(config, **drawn)
     else:
         assert issubclass(kind, EncoderBlock)
         right, made = block, kind(config, **drawn)

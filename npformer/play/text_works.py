@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -110,21 +111,23 @@ class BookWork(RawWork):
         found: RawModel = self.pipeline.fit(*self.data, validation=self.held_out[0], **options)
         return found
 
+    @cached_property
     def _windows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and targets of the end of the text, cut once: it takes longer than an answer."""
         ids = self.pipeline.ids("text", self.held_out[0])
         return windows(ids, self.pipeline.model.config.max_len)
 
     def __len__(self) -> int:
-        return len(self._windows()[0])
+        return len(self._windows[0])
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return windows of the text."""
-        x, y = self._windows()
+        x, y = self._windows
         return x[rows], y[rows], None
 
     def words(self, i: int) -> list[str] | None:
         """Return the characters of a window."""
-        tokens: list[str] = self.pipeline.of_tokenizer.tokens(self._windows()[0][i].tolist())
+        tokens: list[str] = self.pipeline.of_tokenizer.tokens(self._windows[0][i].tolist())
         return tokens
 
     def label(self, i: int) -> str | None:

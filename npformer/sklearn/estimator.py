@@ -258,6 +258,12 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         logits = self.model_.in_batches(to_numpy, x, mask, 256, processes=processes)
         return SoftmaxCrossEntropy().log_probabilities(logits).astype(logits.dtype)
 
+    def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
+        """Return the model, what is around it as values for JSON, and in words: for ONNX."""
+        check_is_fitted(self)
+        left = f"{self.reader_.reads}; the name of the class with the largest number"
+        return [self.model_], {"classes": self.classes_.tolist(), **self.reader_.around()}, left
+
     def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[str, Labelled]:
         """Return the kind of X, and its samples with labels, without those of weight 0."""
         kind, samples = samples_of(self, X, reset=reset)

@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class Reader(ABC):
     max_len: int
     same_length = True
 
+    reads: ClassVar[str]
+    """From samples to arrays, in words."""
+
     def __init__(self, estimator: Any, dtype: str) -> None:
         self.dtype = dtype
         self.given_max_len = estimator.max_len
@@ -48,6 +51,10 @@ class Reader(ABC):
     @abstractmethod
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `SequenceClassifier` that say what x holds."""
+
+    def around(self) -> dict[str, Any]:
+        """Return how samples are read, as values for JSON."""
+        return {}
 
     def note_lengths(self, samples: Samples) -> None:
         """Note how long samples are."""
@@ -73,6 +80,8 @@ def padded(samples: Sequence[np.ndarray], dtype: str) -> tuple[np.ndarray, np.nd
 
 class TokenReader(Reader):
     """Token ids."""
+
+    reads = "rows are padded, and have a mask"
 
     def __init__(self, estimator: Any, dtype: str) -> None:
         super().__init__(estimator, dtype)
@@ -128,6 +137,8 @@ class SeriesReader(Reader):
     feature, over all samples and times, if it is an array (length, n_features).
     """
 
+    reads = "series are scaled, (x - mean) / std, padded with 0, and have a mask if lengths differ"
+
     def __init__(self, estimator: Any, dtype: str) -> None:
         super().__init__(estimator, dtype)
         checks.flag("scale", estimator.scale)
@@ -163,9 +174,16 @@ class SeriesReader(Reader):
         """Return the number of features."""
         return {"n_features": self.n_features}
 
+    def around(self) -> dict[str, Any]:
+        """Return the scaling."""
+        mean, std = np.asarray(self.mean), np.asarray(self.std)
+        return {"preparation": {"mean": mean.tolist(), "std": std.tolist()}}
+
 
 class TextReader(Reader):
     """Texts, as the ids of a tokenizer."""
+
+    reads = "texts become ids and a mask by the tokenizer, cut at max_len"
 
     def __init__(self, estimator: Any, dtype: str) -> None:
         super().__init__(estimator, dtype)
@@ -201,6 +219,12 @@ class TextReader(Reader):
         """Return the size of the vocabulary, and the id of padding."""
         ids = {"vocab_size": self.tokenizer.vocab_size, "padding_id": self.tokenizer.padding_id}
         return ids | {"expects_mask": True}
+
+    def around(self) -> dict[str, Any]:
+        """Return the vocabulary, and the tokenizer."""
+        tokens = self.tokenizer.tokens(range(self.tokenizer.vocab_size))
+        preparation = {"tokenizer": self.tokenizer.to_dict(), "max_len": self.max_len}
+        return {"vocabulary": tokens, "preparation": preparation}
 
 
 READERS: dict[str, type[Reader]] = {

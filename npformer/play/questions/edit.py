@@ -32,8 +32,8 @@ def edit(
         before, mask, tokens = now.work.arrays(str(text))
         i = checks.whole("position", position, at_least=0, at_most=len(tokens) - 1)
         after, _, others = now.work.arrays(to)
-        if not len(others):
-            raise ValueError(f"to is {to!r}; expected a token")
+        if len(others) != 1:
+            raise ValueError(f"to is {to!r}, which is {len(others)} tokens; expected one token")
         new = before.copy()
         new[0, i] = after[0, 0]
         after = new

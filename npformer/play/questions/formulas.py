@@ -6,6 +6,7 @@ from npformer.core import Layer
 from npformer.layers import (
     GELU,
     Conv1d,
+    CrossAttention,
     Dropout,
     Embedding,
     LayerNorm,
@@ -14,7 +15,7 @@ from npformer.layers import (
     Positions,
     ReLU,
 )
-from npformer.mixers import Fourier, Mixer
+from npformer.mixers import Attention, Fourier, Mixer
 
 NAMES = {
     "query": "W_Q",
@@ -47,7 +48,7 @@ FORMULAS: dict[type, tuple[str, str, str]] = {
 SOFTMAX_ATTENTION = "A = softmax(Q Kᵀ / √d),  y = A V"
 
 LEFT_OUT = (Dropout,)
-"""What does nothing at evaluation."""
+"""What does nothing at evaluation: these classes, not those that derive from them."""
 
 
 def words_of(name: str, layer: Layer) -> tuple[str, str, str]:
@@ -57,7 +58,7 @@ def words_of(name: str, layer: Layer) -> tuple[str, str, str]:
         if kind in FORMULAS:
             title, forward, backward = FORMULAS[kind]
             break
-    if type(layer).__name__ in ("Attention", "CrossAttention", "BlockwiseAttention", "AttentionBy"):
+    if isinstance(layer, Attention | CrossAttention):
         title, forward = "attention", SOFTMAX_ATTENTION
         backward = "dV = Aᵀ dy,  dS = A (dA − Σ dA A),  dA = dy Vᵀ"
     if not forward:

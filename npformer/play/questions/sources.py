@@ -41,10 +41,14 @@ def lines_of(kind: Any, way: str) -> tuple[str, str, str]:
     if ast.get_docstring(definition) is not None:
         first = definition.body[0]
         del lines[first.lineno - 1 : first.end_lineno]
+    return function.__name__, "\n".join(lines), place_of(function)
+
+
+def place_of(thing: Any) -> str:
+    """Return the path of the file that a function or a class stands in."""
     root = Path(npformer.__file__).parent.parent
-    file = Path(inspect.getsourcefile(function) or "")
-    place = file.relative_to(root) if file.is_relative_to(root) else Path(file.name)
-    return function.__name__, "\n".join(lines), place.as_posix()
+    file = Path(inspect.getsourcefile(thing) or "")
+    return (file.relative_to(root) if file.is_relative_to(root) else Path(file.name)).as_posix()
 
 
 def _function(kind: Any, way: str) -> Callable[..., Any]:

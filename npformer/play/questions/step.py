@@ -8,9 +8,11 @@ from npformer.core import to_numpy
 from npformer.inspection.calls import BackwardCall, Call
 from npformer.inspection.trace import Trace, trace
 from npformer.mixers import Mixer
+from npformer.museum import BUGS
+from npformer.play.broken import is_wrong
 from npformer.play.questions.formulas import LEFT_OUT, words_of
 from npformer.play.questions.samples import one_of
-from npformer.play.questions.sources import lines_of
+from npformer.play.questions.sources import lines_of, place_of
 from npformer.play.questions.tensors import tensor
 from npformer.play.state import Now
 
@@ -25,14 +27,15 @@ def step(now: Now, sample: int = 0) -> dict[str, Any]:
     found = trace(model, inputs, masks, labels=y)
     parts = {call.name for call in found}
     leaves = [call for call in found if not _has_parts(call.name, parts)]
-    forward = [_forward(call, found) for call in _in_order(found, leaves)]
+    bug = now.settings.bug
+    forward = [_forward(call, found, bug) for call in _in_order(found, leaves)]
     shown = {box["layer"] for box in forward}
     return {
         "step": now.training.step,
         "loss": found.loss,
         "prediction": _prediction(now, model, found[0], y),
         "forward": forward,
-        "backward": [_backward(call) for call in found.backward if call.name in shown],
+        "backward": [_backward(call, bug) for call in found.backward if call.name in shown],
     }
 
 
@@ -44,7 +47,7 @@ def _in_order(found: Trace, leaves: list[Call]) -> list[Call]:
     """Return what is shown: leaves, and each mixer behind its parts, in front of its output."""
     shown: list[Call] = []
     for call in leaves:
-        if not isinstance(call.layer, LEFT_OUT):
+        if type(call.layer) not in LEFT_OUT:
             shown.append(call)
     for call in found:
         if isinstance(call.layer, Mixer) and call not in leaves:
@@ -54,13 +57,13 @@ def _in_order(found: Trace, leaves: list[Call]) -> list[Call]:
     return shown
 
 
-def _forward(call: Call, found: Trace) -> dict[str, Any]:
+def _forward(call: Call, found: Trace, bug: str | None) -> dict[str, Any]:
     title, formula, _ = words_of(call.name, call.layer)
     output = call.outputs()[0]
     if isinstance(call.layer, Mixer):
         explained: Any = call.layer
         output = explained.explain(*call.inputs(), call.context)
-    box = _box(call, title, formula, "forward")
+    box = _box(call, title, formula, "forward", bug)
     inputs = [tensor(f"{call.name} in", each) for each in call.inputs()]
     parameters = [
         {
@@ -79,9 +82,9 @@ def _forward(call: Call, found: Trace) -> dict[str, Any]:
     }
 
 
-def _backward(call: BackwardCall) -> dict[str, Any]:
+def _backward(call: BackwardCall, bug: str | None) -> dict[str, Any]:
     title, _, formula = words_of(call.name, call.layer)
-    box = _box(call, f"d {title}", formula, "backward")
+    box = _box(call, f"d {title}", formula, "backward", bug)
     dx = call.dx if isinstance(call.dx, tuple) else (call.dx,)
     dy = call.dy if isinstance(call.dy, tuple) else (call.dy,)
     output = next((each for each in dx if each is not None), None)
@@ -92,9 +95,16 @@ def _backward(call: BackwardCall) -> dict[str, Any]:
     }
 
 
-def _box(call: Call | BackwardCall, title: str, formula: str, way: str) -> dict[str, Any]:
-    kind: Any = type(call.layer)
-    name, lines, source = lines_of(kind, way)
+def _box(
+    call: Call | BackwardCall, title: str, formula: str, way: str, bug: str | None
+) -> dict[str, Any]:
+    if bug is not None and is_wrong(bug, call.layer):  # its own lines, not the right ones
+        wrong = BUGS[bug]
+        formula, name = wrong.title, wrong.name
+        lines, source = wrong.code, place_of(wrong.wrong)
+    else:
+        kind: Any = type(call.layer)
+        name, lines, source = lines_of(kind, way)
     box = {"layer": call.name, "title": title, "formula": formula, "function": name}
     return box | {"lines": lines, "source": source}
 

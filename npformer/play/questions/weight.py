@@ -21,6 +21,9 @@ from npformer.proof.problem import parameters_as
 SIZES = np.geomspace(1e-12, 1e-1, 23)
 """Steps of central differences."""
 
+FEW = 8
+"""Samples of a batch: each step runs them twice, and the training waits meanwhile."""
+
 
 class Loss:
     """The loss of a copy of the model for some samples, as a function of its weights in float64."""
@@ -53,8 +56,12 @@ class Loss:
 def weight(
     now: Now, name: str, index: Sequence[int], sample: int = 0, batch: bool = False
 ) -> dict[str, Any]:
-    """Return what is known of one weight, of the loss of a sample, or of a batch of samples."""
-    rows = slice(0, min(32, len(now.work))) if batch else one_of(now, sample)
+    """Return what is known of one weight, of the loss of a sample, or of a batch of a few.
+
+    The batch's samples are the first ones to look at.
+    """
+    checks.flag("batch", batch)
+    rows = slice(0, min(FEW, len(now.work))) if batch else one_of(now, sample)
     model = now.plain
     trained = model.trainable()
     checks.choice("name", name, trained)

@@ -33,13 +33,8 @@ def write(
     if not len(ids):
         raise ValueError("prompt is empty; expected at least one character")
     model = now.plain
-    before, last = (ids[:-1], ids[-1:]) if len(ids) > 1 else (ids, None)
-    cached = Window(model, [before], cache=True)
-    logits = cached.logits()  # of the tokens before, which the cache keeps
-    if last is not None:
-        cached.add(last)
-    seconds_cached, logits = _timed(cached.logits) if last is not None else (0.0, logits)
-    seconds_plain, _ = _timed(Window(model, [ids], cache=False).logits)
+    seconds_plain, _ = _timed(lambda: Window(model, [ids], cache=False).logits)
+    seconds_cached, logits = _timed(lambda: _behind(model, ids))
     tokenizer = pipeline.of_tokenizer
     token = int(choice.draw(logits, generators_of(seed, 1))[0])
     p = Choice(temperature or 1.0).probabilities(logits)[0]
@@ -56,7 +51,20 @@ def write(
     }
 
 
-def _timed(call: Any) -> tuple[float, Any]:
+def _behind(model: Any, ids: np.ndarray) -> Any:
+    """Return the call that follows the last token, where the cache keeps those before it."""
+    if len(ids) == 1:
+        return Window(model, [ids], cache=True).logits
+    cached = Window(model, [ids[:-1]], cache=True)
+    cached.logits()
+    cached.add(ids[-1:])
+    return cached.logits
+
+
+def _timed(prepared: Any) -> tuple[float, Any]:
+    """Return the seconds of a call, of which a first one has warmed the caches, and its result."""
+    prepared()()
+    call = prepared()
     began = time.perf_counter()
     found = call()
     return time.perf_counter() - began, found

@@ -50,7 +50,7 @@ export function curves() {
     rate.draw(lines((point) => point.lr));
     store.runs.forEach((run, r) => {
       const layers = run.layers ?? [];
-      charts[r][0].draw(layers.map((name, k) => ({ name: short(name), colour: colourOfDepth(k, layers.length), points: of(run, (point) => point.norms?.[k]) })));
+      charts[r][0].draw(layers.map((name, k) => ({ name: short(name, layers), colour: colourOfDepth(k, layers.length), points: of(run, (point) => point.norms?.[k]) })));
       charts[r][1].node.hidden = run.settings.activation !== "relu";
       if (charts[r][1].node.hidden) return;
       const n = store.points[run.run]?.findLast((point) => point.dead)?.dead.length ?? 0;

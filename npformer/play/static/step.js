@@ -2,8 +2,8 @@
 
 import { ask } from "./api.js";
 import { bars, button, el, fill, number, tell, visible } from "./dom.js";
-import { nameOfRun, spoken, store, trains } from "./store.js";
-import { heatMap, shapeOf, tensorCard } from "./tensors.js";
+import { keyOf, spoken, store, trains } from "./store.js";
+import { heatMap, tensorCard } from "./tensors.js";
 import { nothing } from "./try.js";
 import { weightPanel } from "./weight.js";
 
@@ -25,9 +25,9 @@ export function stepView(root) {
 
   async function show() {
     const run = store.run;
-    if (!run || run.state === "starting") return void ((key = null), fill(root, nothing()));
-    if (key !== run.run + nameOfRun(run) + run.settings.task) {
-      key = run.run + nameOfRun(run) + run.settings.task;
+    if (keyOf(run) === null) return void ((key = null), fill(root, nothing()));
+    if (key !== keyOf(run)) {
+      key = keyOf(run);
       [start, chosen, now] = [0, 0, 0];
       fill(weight);
       fill(root,
@@ -137,10 +137,8 @@ export function stepView(root) {
   return {
     show,
     update: (event) => {
-      if (event.kind === "runs" && (key === null) !== (store.run === null || store.run.state === "starting")) show();
-      else if (event.kind === "runs" && seenAt !== null && store.run) note();
-      else if (event.kind === "runs" && !store.run) show();
+      if (event.kind === "runs" && keyOf(store.run) !== key) show();
+      else if (event.kind === "runs" && seenAt !== null && key !== null) note();
     },
   };
 }
-export { shapeOf };

@@ -40,12 +40,14 @@ export const nameOfRun = (run) => {
   const words = same ? mixers[0] : mixers.join(" + ");
   return run.settings.bug ? `${words}, with the bug` : words;
 };
-// Dotted names without the part that all of them share.
-export const short = (name) => name.replace(/^(encoder|decoder)\./, "");
+// Dotted names, without "encoder." where there is no decoder beside it.
+export const short = (name, all) => (all.some((each) => each.startsWith("decoder.")) ? name : name.replace(/^encoder\./, ""));
 // Words have spaces between them, letters have not.
 export const spoken = (run, tokens) => (tokens ?? []).join(["text", "pair"].includes(run.kind_of_input) ? "" : " ");
 export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
 // Points come more often than news of the run itself.
 export const stepOf = (run) => Math.max(run.step, store.points[run.run]?.at(-1)?.step ?? 0);
+// What a view of a run was made for; null while there is no model to look into.
+export const keyOf = (run) => (run && run.state !== "starting" ? run.run + JSON.stringify(run.settings) : null);
 export const trains = (run) => ["running", "starting"].includes(run?.state);

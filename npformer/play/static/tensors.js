@@ -105,7 +105,7 @@ export function tensorCard(tensor, options = {}) {
     el("dl", {},
       el("dt", {}, "mean"), el("dd", { class: "mean" }, number(tensor.mean)),
       el("dt", {}, "spread"), el("dd", { class: "spread" }, number(tensor.spread))),
-    tensor.cut ? el("small", {}, "the first 64 rows and columns of the first 8 matrices") : null,
+    tensor.cut ? el("small", {}, `the first 64 rows and columns${heads > 1 ? " of the first 8 matrices" : ""}`) : null,
     readout);
 }
 

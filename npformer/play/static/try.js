@@ -3,7 +3,7 @@
 import { ask as askRun } from "./api.js";
 import { digitView } from "./digit.js";
 import { el, fill } from "./dom.js";
-import { nameOfRun, store } from "./store.js";
+import { keyOf, store } from "./store.js";
 import { translateView } from "./translate.js";
 import { wordsView } from "./words.js";
 import { writeView } from "./write.js";
@@ -17,14 +17,9 @@ export function tryView(root) {
 
   function show() {
     const run = store.run;
-    if (!run || run.state === "starting") {
-      built = null;
-      fill(root, nothing());
-      return;
-    }
-    const key = run.run + JSON.stringify(run.settings);
-    if (key !== built) {
-      built = key;
+    if (keyOf(run) === null) return void ((built = null), fill(root, nothing()));
+    if (keyOf(run) !== built) {
+      built = keyOf(run);
       view = VIEWS[run.kind_of_input]((question, more) => askRun(run.run, question, more), run);
       fill(root, view.node);
     }
@@ -34,7 +29,7 @@ export function tryView(root) {
     show,
     // Answers follow the weights while they are trained, once a second: questions cost the training time.
     update(event) {
-      if (event.kind === "runs" && !(built && store.run)) show();
+      if (event.kind === "runs" && keyOf(store.run) !== built) show();
       if (event.kind !== "points" || event.run !== store.run?.run || !built || Date.now() - last < 1000) return;
       last = Date.now();
       view.renew?.();

@@ -62,7 +62,7 @@ export function weightPanel(run, name, shape, index, sample) {
     },
   }));
   const of = el("select", { "aria-label": "gradient of", onchange: (event) => ((batch = event.target.value === "batch"), look()) },
-    el("option", { value: "sample" }, "this sample's loss"), el("option", { value: "batch" }, "the last batch's loss"));
+    el("option", { value: "sample" }, "this sample's loss"), el("option", { value: "batch" }, "the mean loss of 8 samples"));
   look();
   return el("section", { class: "card weight", id: "weight" },
     el("h3", {}, "One weight"),

@@ -4,6 +4,7 @@ import { bars, button, debounce, el, field, fill, latest, number } from "./dom.j
 import { movedTable } from "./digit.js";
 import { decoded, mixingGrid, sizes } from "./tensors.js";
 
+const NUMBERS = ["parity", "pointer"]; // tasks whose tokens are numbers
 const FIRST = { sentences: "The food was not good at all, but the service was great." };
 
 export function wordsView(ask, run) {
@@ -70,14 +71,14 @@ export function wordsView(ask, run) {
 
   const node = el("div", { class: "two" },
     el("section", { class: "card" },
-      el("h2", {}, "Write a sentence"),
-      field("Your words", input), el("p", { class: "line" }, button("Take one from the data", sample)),
+      el("h2", {}, NUMBERS.includes(run.settings.task) ? "Write a sequence" : "Write a sentence"),
+      field(NUMBERS.includes(run.settings.task) ? "Your numbers" : "Your words", input), el("p", { class: "line" }, button("Take one from the data", sample)),
       answer, probabilities,
       el("h3", {}, "Change one token: which outputs move?"),
       el("p", { class: "about" }, "Choose a token and what to put in its place. The table shows, layer by layer, how far the output of each token moves. With a Fourier mixer all move at once. With a causal one, none before the token does."),
       tokens, pieces, el("p", { class: "line" }, to, edit), moved),
     el("section", { class: "card" },
-      el("h2", {}, "Which words take from which"),
+      el("h2", {}, "Which tokens take from which"),
       el("p", { class: "about" }, "The sentences show from where ", asked, " takes: the deeper a word's orange, the more (blue: with a minus sign), in the mean of the heads. Click another token on the left. In a matrix of a head, row i is what token i takes; point at a square to read its two words."),
       mixing));
   return { node, renew: think };

@@ -16,7 +16,7 @@ def test_trains_digits_and_reads_what_a_mouse_draws(page):
     for digit, strokes in DIGITS.items():
         page.click("#clear")
         draw(page, strokes)
-        until(page, lambda digit=digit: page.locator("#digit").all_inner_texts() == [digit], 5.0)
+        until(page, lambda digit=digit: page.locator("#digit").all_inner_texts() == [digit])
         shares = [number(x) for x in page.locator(".bars .value").all_inner_texts()]
         assert np.argmax(shares) == int(digit)
     assert page.locator(".mixing canvas").count() == 4  # of one layer of four heads
@@ -85,6 +85,10 @@ def test_two_pages_show_the_same_run_and_the_keyboard_is_enough(page, browser, s
     other.focus(".map button")
     other.keyboard.press("ArrowRight")
     assert other.inner_text(".detail h3") != title
+    other.click("#tab-try")
+    other.locator(".paper").wait_for()
+    start(page, "fourier", task="parity", epochs=200)
+    other.locator("#sentence").wait_for()  # the other page follows
     other.close()
     page.click("#stop")
     wait_for(page, "stopped")

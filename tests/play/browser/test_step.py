@@ -45,8 +45,10 @@ def look(page):
     start(page, "attention", epochs=2)
     wait_for(page, "finished")
     page.click("#tab-step")
-    page.click(f"[data-sample='{SAMPLE}']")
-    page.wait_for_timeout(300)
+    until(page, lambda: page.locator(".map button").count() > 0)
+    with page.expect_response("**/api/ask"):
+        page.click(f"[data-sample='{SAMPLE}']")
+    page.wait_for_timeout(100)  # the page draws the answer
 
 
 def shown(figure):

@@ -1,0 +1,175 @@
+"""to_onnx: a model in a file that other programs run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from npformer.core import Layer, checks
+from npformer.interop.onnx.graph import Graph, Value
+from npformer.interop.onnx.models import probabilities, shape_of
+from npformer.mixers import WholeSequenceMixer
+from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
+
+LARGEST = 2**31 - 2**20
+"""Bytes of a file of ONNX, which is one message of protobuf."""
+
+
+@runtime_checkable
+class Pipeline(Protocol):
+    """What has models inside, such as a `TextClassifier`."""
+
+    def model_part(self) -> tuple[Sequence[Any], Mapping[str, Any], str]:
+        """Return the models, of which the mean probabilities count, values for JSON, and a note.
+
+        The note says what the caller does around the models.
+        """
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What `to_onnx` wrote.
+
+    Attributes
+    ----------
+    inputs, outputs : list of str
+        The names.
+    left : str
+        What the caller does around the model; "" if nothing.
+    metadata : dict of str to str
+        In the file: `onnxruntime` returns it as ``get_modelmeta().custom_metadata_map``.
+    """
+
+    inputs: list[str]
+    outputs: list[str]
+    left: str = ""
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+def to_onnx(
+    model: SequenceClassifier | LanguageModel | Pipeline,
+    path: str | os.PathLike[str],
+    *,
+    mask: bool | None = None,
+    types: bool | None = None,
+) -> Exported:
+    """Write a model into a file of ONNX, for programs such as onnxruntime. Needs the extra `onnx`.
+
+    The file computes what the model computes at evaluation, in float32, for any batch and any
+    length up to max_len. Its inputs are x, and mask and types where the model has them, with the
+    meaning that they have here: x is (batch, length) of int64 for token ids, (batch, length,
+    n_features) of float32 for vectors; mask is True at tokens. Its outputs are logits, and, of a
+    classifier, probabilities; of a model of numbers, outputs.
+
+    Parameters
+    ----------
+    model : SequenceClassifier, LanguageModel, TextClassifier, SeriesClassifier or EncoderClassifier
+        Of the last three the model part is written, and the class names and the preparation go into
+        the metadata.
+    path : path
+    mask : bool, optional
+        Whether the file takes a mask. None: yes, unless a mixer refuses padding.
+    types : bool, optional
+        Whether it takes the types of tokens. None: if the model has them.
+
+    Returns
+    -------
+    Exported
+        The names of inputs and outputs, and what is left to the caller.
+    """
+    onnx = _library()
+    models, plain, left = model.model_part() if isinstance(model, Pipeline) else ([model], {}, "")
+    for each in models:
+        _check(each)
+    one = models[0]
+    names = {
+        parameter: f"{i}.{name}" if len(models) > 1 else name
+        for i, each in enumerate(models)
+        for name, parameter in each.named_parameters().items()
+    }
+    size = 4 * sum(parameter.size for parameter in names)
+    if size > LARGEST:
+        raise ValueError(f"the weights are {size:,} bytes; expected at most {LARGEST:,} in a file")
+    graph = Graph(names, one.config.max_len, one.config.d_model)
+    x = _inputs(graph, one, mask, types)
+    _outputs(graph, models, x)
+    metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in plain.items()}
+    onnx.save_model(graph.model(metadata), os.fspath(path))
+    inputs, outputs = ([each.name for each in some] for some in (graph.inputs, graph.outputs))
+    return Exported(inputs, outputs, left, metadata)
+
+
+def _library() -> Any:
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            f"to_onnx needs the package onnx, which cannot be imported here ({error}); install it: "
+            'python -m pip install "npformer[onnx]"'
+        ) from error
+    return onnx
+
+
+def _check(model: Any) -> None:
+    """Raise TypeError for what has no form in ONNX here."""
+    checks.instance("model", model, Layer, "A SequenceClassifier or a LanguageModel is one")
+    if isinstance(model, EncoderDecoder):
+        raise TypeError(
+            "model is an EncoderDecoder; expected a SequenceClassifier or a LanguageModel. Models "
+            "of two inputs and caches of tokens are not written in ONNX"
+        )
+    if not isinstance(model, SequenceClassifier | LanguageModel):
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a SequenceClassifier or a LanguageModel"
+        )
+
+
+def _inputs(
+    graph: Graph, model: SequenceClassifier | LanguageModel, mask: bool | None, types: bool | None
+) -> Value:
+    """Add the inputs of a model to a graph, and return x."""
+    refusing = [
+        type(layer).__name__
+        for _, layer in model.layers()
+        if isinstance(layer, WholeSequenceMixer) and layer.padding == "refuse"
+    ]
+    if mask and refusing:
+        raise ValueError(
+            f"mask is True, and {refusing[0]} refuses padding; expected False, or a model with "
+            "EncoderConfig(padding='per_length')"
+        )
+    has_types = model.embed.n_token_types > 0
+    if types and not has_types:
+        raise ValueError("types is True and the model has no token types; expected False")
+    tokens = ["batch", "length"]
+    if model.embed.n_features is None:
+        x = graph.input("x", "int64", tokens)
+    else:
+        x = graph.input("x", "float32", [*tokens, model.embed.n_features])
+    if not refusing if mask is None else mask:
+        graph.mask = graph.input("mask", "bool", tokens)
+    if has_types if types is None else types:
+        graph.types = graph.input("types", "int64", tokens)
+    graph.length = graph.node("Shape", x, start=1, end=2)
+    return x
+
+
+def _outputs(graph: Graph, models: Sequence[Any], x: Value) -> None:
+    """Add the outputs of models to a graph."""
+    logits = [graph.apply(model, x) for model in models]
+    pairs = zip(models, logits, strict=True)
+    each = [p for p in (probabilities(model, z, graph) for model, z in pairs) if p is not None]
+    shape = shape_of(models[0])
+    if len(models) == 1:
+        graph.output("logits" if each else "outputs", logits[0], shape)
+    if not each or isinstance(models[0], LanguageModel):
+        return
+    mean, *others = each
+    for other in others:
+        mean = mean + other
+    mean = mean / float(len(models)) if others else mean
+    answers = ["batch"] if models[0].targets_of is None else ["batch", "length"]
+    graph.output("probabilities", mean, [*answers, models[0].n_classes])

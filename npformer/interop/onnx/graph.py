@@ -1,0 +1,181 @@
+"""Graph: nodes of ONNX, written down as formulas of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Layer, Parameter, to_numpy
+from npformer.interop.onnx.table import converter_of
+
+OPSET, IR = 20, 9
+"""Version 20 of the operators has GELU; runtimes of 2023 and later know it."""
+
+
+class Value:
+    """An array that the graph will compute. ``+ - * / @`` add a node each."""
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.name = name
+
+    def __add__(self, other: Any) -> Value:
+        return self.graph.node("Add", self, other)
+
+    def __sub__(self, other: Any) -> Value:
+        return self.graph.node("Sub", self, other)
+
+    def __mul__(self, other: Any) -> Value:
+        return self.graph.node("Mul", self, other)
+
+    def __truediv__(self, other: Any) -> Value:
+        return self.graph.node("Div", self, other)
+
+    def __matmul__(self, other: Any) -> Value:
+        return self.graph.node("MatMul", self, other)
+
+    def __and__(self, other: Any) -> Value:
+        return self.graph.node("And", self, other)
+
+    def at(self, *axes: int) -> Value:
+        """Return the array with new axes of length 1 at these places."""
+        return self.graph.node("Unsqueeze", self, list(axes))
+
+    def reshape(self, *shape: int) -> Value:
+        """Return the array in another shape; 0 leaves an axis as it is, -1 is what remains."""
+        return self.graph.node("Reshape", self, list(shape))
+
+    def transpose(self, *axes: int) -> Value:
+        """Return the array with its axes in this order."""
+        return self.graph.node("Transpose", self, perm=list(axes))
+
+    def cut(self, begin: Any, end: Any, axis: int) -> Value:
+        """Return the part from `begin` up to `end`, each a number or of the graph."""
+        begin, end = (n if isinstance(n, Value) else [n] for n in (begin, end))
+        return self.graph.node("Slice", self, begin, end, [axis])
+
+    def sum(self, *axes: int, keep: bool = False) -> Value:
+        """Return the sum over these axes."""
+        return self.graph.node("ReduceSum", self, list(axes), keepdims=int(keep))
+
+    def to(self, dtype: str) -> Value:
+        """Return the array in another dtype: "float32", "int64" or "bool"."""
+        from onnx.helper import np_dtype_to_tensor_dtype
+
+        return self.graph.node("Cast", self, to=np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+class Graph:
+    """The nodes that compute a model, and what its layers have to know.
+
+    Converters get it as layers get a `Context`.
+
+    Attributes
+    ----------
+    mask : Value or None
+        (batch, length), True at tokens that are no padding; None: there is no padding.
+    types : Value or None
+        The types of the tokens; None: all are 0.
+    length : Value
+        Of the sequences, as an array of one number: known when the model runs.
+    max_len, d_model : int
+        The largest length; the features of a token.
+    """
+
+    def __init__(self, names: Mapping[Parameter, str], max_len: int, d_model: int) -> None:
+        self.mask: Value | None = None
+        self.types: Value | None = None
+        self.max_len = max_len
+        self.d_model = d_model
+        self.nodes: list[Any] = []
+        self.arrays: dict[str, np.ndarray] = {}
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+        self._names = names
+        self.length: Value
+
+    def input(self, name: str, dtype: str, shape: Iterable[Any]) -> Value:
+        """Return an array that the caller will pass."""
+        self.inputs.append(_described(name, dtype, shape))
+        return Value(self, name)
+
+    def output(self, name: str, value: Value, shape: Iterable[Any]) -> None:
+        """Let the caller have an array, under this name."""
+        from onnx.helper import make_node
+
+        self.nodes.append(make_node("Identity", [value.name], [name]))
+        self.outputs.append(_described(name, "float32", shape))
+
+    def apply(self, layer: Layer, x: Value) -> Value:
+        """Return what a layer makes of x, by the converter of its class."""
+        y: Value = converter_of(layer)(layer, x, self)
+        return y
+
+    def chain(self, layers: Iterable[Layer], x: Value) -> Value:
+        """Return what layers make of x, one after the other."""
+        for layer in layers:
+            x = self.apply(layer, x)
+        return x
+
+    def node(self, operator: str, *inputs: Any, **attributes: Any) -> Value:
+        """Return what an operator of ONNX computes.
+
+        Inputs may be values, parameters, arrays and numbers. Floating ones are float32 in the
+        graph, whole ones int64.
+        """
+        from onnx.helper import make_node
+
+        value = Value(self, f"{operator}_{len(self.nodes)}")
+        names = [self.value(each).name for each in inputs]
+        self.nodes.append(make_node(operator, names, [value.name], value.name, **attributes))
+        return value
+
+    def value(self, array: Any) -> Value:
+        """Return an array, a number or a parameter as a value of the graph."""
+        if isinstance(array, Value):
+            return array
+        if isinstance(array, Parameter):
+            name = self._names[array]
+            if name not in self.arrays:  # a parameter that is used twice is stored once
+                self.arrays[name] = to_numpy(array.value).astype("float32")
+            return Value(self, name)
+        held = np.asarray(array)
+        if held.dtype.kind in "fiu":
+            held = held.astype("float32" if held.dtype.kind == "f" else "int64")
+        name = f"constant_{len(self.arrays)}"
+        self.arrays[name] = held
+        return Value(self, name)
+
+    def where(self, condition: Value, yes: Any, no: Any) -> Value:
+        """Return `yes` where the condition holds, and `no` elsewhere."""
+        return self.node("Where", condition, yes, no)
+
+    def without_padding(self, x: Value) -> Value:
+        """Return (batch, length, features) with 0 at padding."""
+        return x if self.mask is None else self.where(self.mask.at(-1), x, 0.0)
+
+    def positions(self) -> Value:
+        """Return 0, 1, ... up to the length."""
+        return self.node("Range", 0, self.node("Squeeze", self.length), 1)
+
+    def model(self, metadata: Mapping[str, str]) -> Any:
+        """Return the model of ONNX, checked, with strings to find in its metadata."""
+        from onnx import checker, helper, numpy_helper
+
+        arrays = [numpy_helper.from_array(array, name) for name, array in self.arrays.items()]
+        graph = helper.make_graph(self.nodes, "npformer", self.inputs, self.outputs, arrays)
+        opset = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(
+            graph, producer_name="npformer", opset_imports=opset, ir_version=IR
+        )
+        helper.set_model_props(model, dict(metadata))
+        checker.check_model(model)
+        return model
+
+
+def _described(name: str, dtype: str, shape: Iterable[Any]) -> Any:
+    from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype
+
+    return make_tensor_value_info(name, np_dtype_to_tensor_dtype(np.dtype(dtype)), list(shape))

@@ -1,0 +1,142 @@
+"""How layers are computed, for ONNX: each converter is the forward pass of its layer."""
+
+import math
+
+from npformer import layers as own
+from npformer.core import to_numpy
+from npformer.interop.onnx.graph import Graph, Value
+from npformer.interop.onnx.table import register
+
+NO_CHANGE = (own.Dropout, own.TokenDropout, own.EveryToken)
+"""At evaluation."""
+
+
+def same(layer: own.Dropout, x: Value, graph: Graph) -> Value:
+    """y = x."""
+    return x
+
+
+for each in NO_CHANGE:
+    register(each, same)
+
+
+@register(own.Linear)
+def linear(layer: own.Linear, x: Value, graph: Graph) -> Value:
+    """y = x W + b."""
+    y = x @ layer.weight
+    return y if layer.bias is None else y + layer.bias
+
+
+@register(own.TiedOutput)
+def tied(layer: own.TiedOutput, x: Value, graph: Graph) -> Value:
+    """y = x W^T + b."""
+    y = x @ graph.value(layer.weight).transpose(1, 0)
+    return y if layer.bias is None else y + layer.bias
+
+
+@register(own.Conv1d)
+def conv1d(layer: own.Conv1d, x: Value, graph: Graph) -> Value:
+    """y_t = sum_k x_{t+k-p} W_k + b."""
+    kernel = len(layer.weight.value)
+    pads = [(kernel - 1) // 2, kernel // 2] if layer.padding == "same" else [0, 0]
+    weight = to_numpy(layer.weight.value).transpose(2, 1, 0)  # ONNX has channels first
+    y = graph.node("Conv", x.transpose(0, 2, 1), weight, pads=pads).transpose(0, 2, 1)
+    return y if layer.bias is None else y + layer.bias
+
+
+@register(own.LayerNorm)
+def layer_norm(layer: own.LayerNorm, x: Value, graph: Graph) -> Value:
+    """y = gamma (x - mean) / sqrt(variance + eps) + beta."""
+    return graph.node("LayerNormalization", x, layer.gamma, layer.beta, epsilon=layer.eps)
+
+
+@register(own.ReLU)
+def relu(layer: own.ReLU, x: Value, graph: Graph) -> Value:
+    """y = max(0, x)."""
+    return graph.node("Relu", x)
+
+
+@register(own.GELU)
+def gelu(layer: own.GELU, x: Value, graph: Graph) -> Value:
+    """y = x Phi(x)."""
+    return graph.node("Gelu", x, approximate=layer.approximate)
+
+
+@register(own.Tanh)
+def tanh(layer: own.Tanh, x: Value, graph: Graph) -> Value:
+    """y = tanh(x)."""
+    return graph.node("Tanh", x)
+
+
+@register(own.SiLU)
+def silu(layer: own.SiLU, x: Value, graph: Graph) -> Value:
+    """y = x sigmoid(x)."""
+    return x * graph.node("Sigmoid", x)
+
+
+@register(own.Embedding)
+def embedding(layer: own.Embedding, ids: Value, graph: Graph) -> Value:
+    """y = scale * W[ids]."""
+    rows = graph.node("Gather", layer.weight, ids)
+    return rows if layer.scale == 1.0 else rows * layer.scale
+
+
+@register(own.Positions)
+def positions(layer: own.Positions, x: Value, graph: Graph) -> Value:
+    """y = x + table[:length]."""
+    return x + graph.value(layer.table).cut(0, graph.length, axis=0)
+
+
+@register(own.TokenTypes)
+def token_types(layer: own.TokenTypes, x: Value, graph: Graph) -> Value:
+    """y = x + scale * W[types]."""
+    return x + embedding(layer, graph.value([[0]]) if graph.types is None else graph.types, graph)
+
+
+@register(own.PositionwiseFeedForward)
+def feed_forward(layer: own.PositionwiseFeedForward, x: Value, graph: Graph) -> Value:
+    """y = contract(activation(expand(x)))."""
+    return graph.chain(layer.chain(), x)
+
+
+@register(own.Sequential)
+def sequential(layer: own.Sequential, x: Value, graph: Graph) -> Value:
+    """One layer after the other."""
+    return graph.chain(layer.chain, x)
+
+
+@register(own.MeanPooling)
+def mean(layer: own.MeanPooling, x: Value, graph: Graph) -> Value:
+    """y = mean over the tokens that are no padding."""
+    if graph.mask is None:
+        return graph.node("ReduceMean", x, [1], keepdims=0)
+    count = graph.mask.to("float32").sum(1, keep=True)
+    return graph.without_padding(x).sum(1) / graph.node("Max", count, 1.0)
+
+
+@register(own.MaxPooling)
+def maximum(layer: own.MaxPooling, x: Value, graph: Graph) -> Value:
+    """y = maximum over the tokens that are no padding, 0 if there is none."""
+    if graph.mask is None:
+        return graph.node("ReduceMax", x, [1], keepdims=0)
+    kept = graph.where(graph.mask.at(-1), x, -math.inf)
+    some = graph.node("Greater", graph.mask.to("int64").sum(1, keep=True), 0)
+    return graph.where(some, graph.node("ReduceMax", kept, [1], keepdims=0), 0.0)
+
+
+@register(own.FirstToken)
+def first(layer: own.FirstToken, x: Value, graph: Graph) -> Value:
+    """y = x[:, 0]."""
+    return graph.node("Gather", x, 0, axis=1)
+
+
+@register(own.Flatten)
+def flatten(layer: own.Flatten, x: Value, graph: Graph) -> Value:
+    """All features of all tokens in one row."""
+    return graph.without_padding(x).reshape(0, -1)
+
+
+@register(own.Pooler)
+def pooler(layer: own.Pooler, x: Value, graph: Graph) -> Value:
+    """y = activation(x[:, 0] W + b)."""
+    return graph.chain(layer.chain(), x)

@@ -1,0 +1,220 @@
+"""How mixers are computed, for ONNX: each converter is the forward pass of its mixer."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from npformer import functional as F
+from npformer import mixers as own
+from npformer.core import to_numpy
+from npformer.interop.onnx.graph import Graph, Value
+from npformer.interop.onnx.table import register
+from npformer.mixers.random_synthesizer import FixedRandomScores
+
+LOWEST = float(np.finfo("float32").min)
+
+
+def by_head(x: Value, n_heads: int) -> Value:
+    """(batch, length, d_model) -> (batch, heads, length, d_head)."""
+    return x.reshape(0, 0, n_heads, -1).transpose(0, 2, 1, 3)
+
+
+def before(graph: Graph) -> Value:
+    """Return which tokens (columns) a token (row) may see that does not look ahead."""
+    at = graph.positions()
+    return graph.node("GreaterOrEqual", at.at(1), at.at(0))
+
+
+def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
+    """Return weights of tokens that may be seen. Only padding sees none, and nothing reads it."""
+    allowed = None if graph.mask is None else graph.mask.at(1, 2)
+    if causal:
+        allowed = before(graph) if allowed is None else allowed & before(graph)
+    if allowed is None:
+        return graph.node("Softmax", scores)
+    return graph.node("Softmax", graph.where(allowed, scores, LOWEST))
+
+
+def averaging(layer: own.AveragingMixer, x: Value, graph: Graph) -> Value:
+    """y = concat(softmax(scores) value) W_O."""
+    scores = graph.apply(vars(layer)["scores"], x)
+    value = by_head(graph.apply(layer.value, x), layer.n_heads)
+    heads = softmax(scores, layer.causal, graph) @ value
+    return graph.apply(layer.output, heads.transpose(0, 2, 1, 3).reshape(0, 0, -1))
+
+
+for each in (
+    own.Attention,
+    own.BlockwiseAttention,
+    own.DenseSynthesizer,
+    own.FactorizedDenseSynthesizer,
+    own.RandomSynthesizer,
+    own.FixedRandomSynthesizer,
+    own.FactorizedRandomSynthesizer,
+    own.Mixture,
+):
+    register(each, averaging)
+
+
+@register(own.AttentionScores)
+def attention_scores(layer: own.AttentionScores, x: Value, graph: Graph) -> Value:
+    """S = Q K^T / sqrt(d_head)."""
+    query = by_head(graph.apply(layer.query, x), layer.n_heads)
+    key = by_head(graph.apply(layer.key, x), layer.n_heads)
+    d_head = layer.query.weight.shape[1] // layer.n_heads
+    return (query * (1.0 / math.sqrt(d_head))) @ key.transpose(0, 1, 3, 2)
+
+
+def dense(x: Value, network: Any, length: Value | int, graph: Graph) -> Value:
+    """S = relu(x W1 + b1) W2 + b2, with W2 and b2 of each head, cut to the length."""
+    W1, b1, W2, b2 = network
+    hidden = by_head(graph.node("Relu", x @ W1 + b1), len(W2.value))
+    W2, b2 = (graph.value(each).cut(0, length, axis=-1) for each in (W2, b2))
+    return hidden @ W2 + b2.at(1)
+
+
+@register(own.DenseScores)
+def dense_scores(layer: own.DenseScores, x: Value, graph: Graph) -> Value:
+    """S = relu(x W1 + b1) W2 + b2."""
+    return dense(x, layer.in_order(), graph.length, graph)
+
+
+@register(own.FactorizedDenseScores)
+def factorized_dense_scores(layer: own.FactorizedDenseScores, x: Value, graph: Graph) -> Value:
+    """S_{t, ka + j} = long_{t, k} short_{t, j}: each of the two is a network of its own."""
+    networks = layer.in_order()[:4], layer.in_order()[4:]
+    short, long = (dense(x, each, each[2].shape[-1], graph) for each in networks)
+    outer = long.at(-1) * short.at(-2)
+    columns = networks[0][2].shape[-1] * networks[1][2].shape[-1]
+    rows = graph.node("Shape", long, start=0, end=3)
+    shape = graph.node("Concat", rows, [columns], axis=0)
+    return graph.node("Reshape", outer, shape).cut(0, graph.length, axis=-1)
+
+
+def random_scores(layer: own.RandomScores, x: Value, graph: Graph) -> Value:
+    """S = R, cropped to the length."""
+    return graph.value(layer.R).cut(0, graph.length, axis=1).cut(0, graph.length, axis=2)
+
+
+register(own.RandomScores, random_scores)
+register(FixedRandomScores, random_scores)
+
+
+@register(own.FactorizedRandomScores)
+def factorized_random_scores(layer: own.FactorizedRandomScores, x: Value, graph: Graph) -> Value:
+    """S = R1 R2^T, cropped to the length."""
+    R1, R2 = (graph.value(each).cut(0, graph.length, axis=1) for each in (layer.R1, layer.R2))
+    return R1 @ R2.transpose(0, 2, 1)
+
+
+@register(own.MixtureScores)
+def mixture_scores(layer: own.MixtureScores, x: Value, graph: Graph) -> Value:
+    """S = sum_i alpha_i S_i, alpha = softmax(logits)."""
+    alpha, _ = F.softmax(to_numpy(layer.logits.value))
+    each = zip(alpha.tolist(), layer.parts, strict=True)
+    parts: list[Value] = [graph.apply(part, x) * share for share, part in each]
+    scores = parts[0]
+    for other in parts[1:]:
+        scores = scores + other
+    return scores
+
+
+@register(own.Identity)
+def identity(layer: own.Identity, x: Value, graph: Graph) -> Value:
+    """y = x."""
+    return x
+
+
+def whole_sequence(layer: own.WholeSequenceMixer, x: Value, graph: Graph, mix: Any) -> Value:
+    """y = mix(x, n): n is the length, or that of each sequence, (batch, 1, 1)."""
+    y: Value
+    if graph.mask is None or layer.padding == "zero":
+        y = mix(graph.without_padding(x), graph.length)
+        return y
+    of_each = graph.node("Max", graph.mask.to("int64").sum(1, keep=True), 1).at(-1)
+    return graph.without_padding(mix(graph.without_padding(x), of_each))
+
+
+def waves(graph: Graph, at: Any, n: Value) -> tuple[Value, Value]:
+    """Return the matrices cos(2 pi j k / n) and sin(2 pi j k / n)."""
+    turns = graph.node("Mod", at.at(1) * at.at(0), n)  # whole numbers: nothing is rounded
+    angle = turns.to("float32") * (2.0 * math.pi) / n.to("float32")
+    return graph.node("Cos", angle), graph.node("Sin", angle)
+
+
+def transform(x: Value, n: Value, d_model: int, graph: Graph) -> tuple[Value, ...]:
+    """Return cos x cos, sin x sin, cos x sin and sin x cos: the parts of a Fourier transform."""
+    C, S = waves(graph, graph.positions(), n)
+    turns = np.outer(np.arange(d_model), np.arange(d_model)) % d_model * (2.0 * np.pi / d_model)
+    by_cos, by_sin = x @ np.cos(turns), x @ np.sin(turns)
+    return C @ by_cos, S @ by_sin, C @ by_sin, S @ by_cos
+
+
+@register(own.Fourier)
+def fourier(layer: own.Fourier, x: Value, graph: Graph) -> Value:
+    """y = Re(F x F), F = cos - i sin."""
+
+    def mix(x: Value, n: Value) -> Value:
+        cos, sin, _, _ = transform(x, n, graph.d_model, graph)
+        return cos - sin
+
+    return whole_sequence(layer, x, graph, mix)
+
+
+@register(own.Hartley)
+def hartley(layer: own.Hartley, x: Value, graph: Graph) -> Value:
+    """y = Re(F x F) - Im(F x F)."""
+
+    def mix(x: Value, n: Value) -> Value:
+        cos, sin, one, other = transform(x, n, graph.d_model, graph)
+        return cos - sin + one + other
+
+    return whole_sequence(layer, x, graph, mix)
+
+
+def linear_mixing(layer: own.LinearMixing, x: Value, graph: Graph) -> Value:
+    """y = W_sequence x W_features, with W_sequence cropped to the length."""
+    length = graph.length
+    W = graph.value(layer.W_sequence).cut(0, length, axis=0).cut(0, length, axis=1)
+    return whole_sequence(layer, x, graph, lambda x, n: W @ x @ layer.W_features)
+
+
+register(own.LinearMixing, linear_mixing)
+register(own.RandomMixing, linear_mixing)
+
+
+def convolved(x: Value, kernel: Value, length: Any, n_features: int, graph: Graph) -> Value:
+    """y_t = sum_j x_{t-j} k_j: each feature has a kernel of its own, of this length."""
+    turned = graph.node("Slice", kernel, [-1], [np.iinfo("int64").min], [0], [-1])
+    size = graph.node("Sub", length, [1])
+    pads = graph.node("Concat", [0, 0], size, [0, 0, 0], axis=0)
+    padded = graph.node("Pad", x.transpose(0, 2, 1), pads)  # ONNX has channels first
+    weight = turned.transpose(1, 0).at(1)
+    return graph.node("Conv", padded, weight, group=n_features).transpose(0, 2, 1)
+
+
+@register(own.GatedConvolution)
+def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Value:
+    """y = (x0 * (k * (x1 v) + D x1 v)) W_O, all three of a short convolution."""
+    d_model, short = graph.d_model, graph.value(layer.short)
+    p = graph.without_padding(graph.apply(layer.inner, graph.without_padding(x)))
+    near = convolved(p, short, [layer.short.shape[0]], 3 * d_model, graph)
+    x0, x1, v = (near.cut(i * d_model, (i + 1) * d_model, axis=-1) for i in range(3))
+    z = graph.without_padding(x1 * v)
+    kernel = graph.value(layer.kernel).cut(0, graph.length, axis=0)
+    s = convolved(z, kernel, graph.length, d_model, graph) + z * layer.skip
+    return graph.without_padding(graph.apply(layer.output, x0 * s))
+
+
+@register(own.StateSpace)
+def state_space(layer: own.StateSpace, x: Value, graph: Graph) -> Value:
+    """y = gelu(k * x + D x) W_O; the kernel k is computed now, for max_len tokens."""
+    x = graph.without_padding(x)
+    log_step, log_decay, frequency, C = (to_numpy(each.value) for each in layer.of_space())
+    of_space = log_step, log_decay, frequency, C, graph.max_len
+    table, _ = F.state_space_kernel(*of_space)  # [max_len, d_model]
+    kernel = graph.value(table).cut(0, graph.length, axis=0)
+    s = convolved(x, kernel, graph.length, graph.d_model, graph)
+    a = graph.node("Gelu", s + x * layer.skip)
+    return graph.without_padding(graph.apply(layer.output, a))

@@ -1,0 +1,299 @@
+"""Models in ONNX: onnxruntime computes what npformer computes."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.mixers import MIXERS
+from npformer.pipelines import SeriesClassifier, TextClassifier
+from npformer.trainable import WideSequenceClassifier
+
+pytest.importorskip("onnx", reason="models are written with onnx")
+ort = pytest.importorskip("onnxruntime", reason="files of ONNX are run by onnxruntime")
+
+LENGTHS = {7: 3, 64: 2, 100: 1}
+"""{length: batch}."""
+WHOLE = ("fourier", "hartley", "linear", "random")
+SMALL = {"d_model": 24, "n_layers": 2, "n_heads": 3, "d_ff": 40, "max_len": 100}
+CAUSAL = [name for name in MIXERS if name not in WHOLE]
+
+
+def case(name, kind="tokens", config=None, **options):
+    return pytest.param({**SMALL, **(config or {})}, kind, options, id=name)
+
+
+CASES = [
+    *(case(f"{name}, {norm}", config={"mixer": name, "norm": norm, "padding": "per_length"})
+      for name in MIXERS for norm in ("post", "pre")),
+    *(case(f"causal {name}", "language", {"mixer": name, "causal": True}) for name in CAUSAL),
+    *(case(f"{name}, padding mixed", config={"mixer": name, "padding": "zero"}) for name in WHOLE),
+    *(case(f"{name}, padding refused", config={"mixer": name}) for name in WHOLE),
+    *(case(f"activation {name}", config={"activation": name})
+      for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh")),
+    *(case(f"network {name}", config={"ffn": name}) for name in ("conv1d", "none")),
+    *(case(f"positions {name}", config={"positions": name})
+      for name in ("learned", "sinusoidal_halves", "none")),
+    *(case(f"pooling {name}", pooling=name)
+      for name in ("max", "first", "none", "pooler", "pooler(activation='relu')", "flatten")),
+    case("one logit", output="sigmoid", n_classes=2),
+    case("numbers", output="mean_squared_error"),
+    case("numbers of tokens", output="mean_squared_error", pooling="none"),
+    *(case(f"series, {mixer}", "series", {"mixer": mixer, "padding": "per_length"}, pooling=pooling)
+      for mixer, pooling in (("attention", "mean"), ("fourier", "max"), ("state_space", "none"))),
+    case("series, flat", "series", pooling="flatten"),
+    case("wide, pairs", "wide", n_pairs=9),
+    case("wide, one pair", "wide", n_pairs=1),
+    case("wide, words", "wide", n_pairs=0, pooling="max"),
+    case("token types", config={"n_token_types": 3, "embedding_norm": True}),
+    case("token types, one vocabulary", config={"n_token_types": 2, "positions": "learned"}),
+    case("embeddings projected", config={"embedding_projection": True, "scale_embeddings": False}),
+    case("one block twice", config={"share_layers": True}),
+    case("attention in blocks", config={"memory": "blocks"}),
+    case("hybrid", config={"n_layers": 3, "mixer": ["fourier", "linear", "attention"],
+                           "padding": "per_length"}),
+    case("every mixture", config={"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES)}),
+    case("dropout of all kinds", config={"dropout": 0.1, "token_dropout": 0.1, "ffn_dropout": 0.1,
+                                         "attention_dropout": 0.1}),
+    case("output of its own", "language", {"causal": True}, tied=False),
+    case("norm_eps", config={"norm_eps": 1e-12, "norm": "pre"}),
+]  # fmt: skip
+
+
+def made(settings, kind, options):
+    """Return a model whose biases are not 0, for those of a fresh one would hide mistakes."""
+    config = nf.EncoderConfig(**settings)
+    if kind == "language":
+        model = nf.LanguageModel(config, 31, **options)
+    else:
+        kinds = {"wide": WideSequenceClassifier}
+        options = {"n_classes": 5, **options}
+        sizes = {"n_features": 4} if kind == "series" else {"vocab_size": 31}
+        model = kinds.get(kind, nf.SequenceClassifier)(config, **sizes, **options)
+    rng = np.random.default_rng(1)
+    for parameter in model.trainable().values():
+        parameter.value[...] += 0.1 * rng.normal(size=parameter.shape)
+    if kind == "wide" and (n := options["n_pairs"]):
+        keys = np.sort(rng.choice(31 * 31, n, replace=False))
+        idf = rng.uniform(1.0, 3.0, 31 + n)
+        model.wide.learn(np.stack(np.divmod(keys, 31), axis=1), idf)
+    return model
+
+
+def inputs_of(model, kind, batch, length, *, masked):
+    """Return inputs; rows of a masked batch end in padding, the last one is padding alone."""
+    rng = np.random.default_rng(length)
+    if kind == "series":
+        x = rng.normal(size=(batch, length, 4)).astype("float32")
+    else:
+        x = rng.integers(0, 31, (batch, length))
+        x[:, : length // 2 * 2] = np.repeat(x[:, : length // 2], 2, axis=1)
+    given = {"x": x}
+    if masked:
+        lengths = rng.integers(1, length + 1, batch)
+        given["mask"] = np.arange(length) < lengths[:, None]
+    if model.config.n_token_types:
+        given["types"] = rng.integers(0, model.config.n_token_types, (batch, length))
+    return given
+
+
+def session_of(path):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def check_equal(found, expected, mask=None):
+    """Check outputs; those of each token where there is one, for at padding they mean nothing."""
+    assert found.shape == expected.shape
+    assert found.dtype == np.float32
+    if mask is not None and mask.shape == found.shape[:2]:
+        found, expected = found[mask], expected[mask]
+    assert np.isfinite(expected).all()
+    assert abs(found - expected).max(initial=0.0) <= 1e-5 * abs(expected).max(initial=0.0)
+
+
+@pytest.mark.parametrize(("settings", "kind", "options"), CASES)
+def test_onnxruntime_computes_the_same(settings, kind, options, tmp_path):
+    model = made(settings, kind, options)
+    refuses = settings.get("padding") is None and settings.get("mixer") in WHOLE
+    lengths = {100: 2} if options.get("pooling") == "flatten" else LENGTHS
+    for masked in (False,) if refuses else (False, True):
+        path = tmp_path / f"{masked}.onnx"
+        nf.interop.to_onnx(model, path, mask=masked)
+        session = session_of(path)
+        for length, batch in lengths.items():
+            given = inputs_of(model, kind, batch, length, masked=masked)
+            logits, *probabilities = session.run(None, given)
+            expected = model(given.pop("x"), **given)
+            mask = given.get("mask") if model.targets_of == 0 else None
+            check_equal(logits, expected, mask)
+            if probabilities:
+                check_equal(probabilities[0], model.loss.probabilities(expected), mask)
+            else:
+                assert kind == "language" or options["output"] == "mean_squared_error"
+
+
+def test_there_are_sixty_and_no_two_alike():
+    listed = [json.dumps(each.values) for each in CASES]
+    assert len(set(listed)) >= 60
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_masks_may_have_holes_and_rows_may_be_padding_alone(causal, tmp_path):
+    """Averages need no mask that ends in padding; a token that sees none takes nothing."""
+    model = made({**SMALL, "causal": causal}, "tokens", {"pooling": "none"})
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    x = np.random.default_rng(0).integers(0, 31, (3, 9))
+    mask = np.array([[0, 0, 1, 0, 1, 1, 0, 1, 0], [0] * 9, [1] * 9], dtype=bool)
+    found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
+    check_equal(found, model(x, mask), mask)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_a_row_of_padding_alone(mixer, pooling, tmp_path):
+    config = {**SMALL, "mixer": mixer, "padding": "per_length"}
+    model = made(config, "tokens", {"pooling": pooling})
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    x = np.random.default_rng(0).integers(0, 31, (2, 9))
+    mask = np.array([[False] * 9, [True] * 4 + [False] * 5])
+    found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
+    check_equal(found, model(x, mask))
+
+
+def test_types_that_are_left_out_are_0(tmp_path):
+    model = made({**SMALL, "n_token_types": 2}, "tokens", {})
+    nf.interop.to_onnx(model, tmp_path / "model.onnx", mask=False, types=False)
+    x = np.random.default_rng(0).integers(0, 31, (3, 9))
+    check_equal(session_of(tmp_path / "model.onnx").run(None, {"x": x})[0], model(x))
+
+
+class Half(nf.Layer):
+    def forward(self, x, context):
+        return 0.5 * x, None
+
+
+class MyAttention(nf.mixers.Attention):
+    pass
+
+
+def with_half(layer):
+    model = made(SMALL, "tokens", {})
+    model.encoder.blocks[1].mixer = layer
+    return model
+
+
+@pytest.mark.parametrize("layer", [Half(), MyAttention(24, 3, seed=0)], ids=["own", "subclass"])
+def test_a_layer_of_a_user_is_named(layer, tmp_path):
+    name = type(layer).__name__
+    with pytest.raises(TypeError, match=rf"{name} has no converter.*onnx\.register\({name}, "):
+        nf.interop.to_onnx(with_half(layer), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_layer_of_a_user_can_be_registered(tmp_path, monkeypatch):
+    monkeypatch.setattr(nf.interop.onnx.table, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
+    nf.interop.onnx.register(Half, lambda layer, x, graph: x * 0.5)
+    model = with_half(Half())
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    x = np.random.default_rng(0).integers(0, 31, (3, 9))
+    given = {"x": x, "mask": np.ones_like(x, dtype=bool)}
+    check_equal(session_of(tmp_path / "model.onnx").run(None, given)[0], model(x))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [((Half, 3), "converter is 3; expected a function"), ((3,), "layer is 3; expected a class")],
+)
+def test_wrong_registrations(arguments, words):
+    with pytest.raises(TypeError, match=words):
+        nf.interop.onnx.register(*arguments)
+
+
+def test_models_that_have_no_form_in_onnx(tmp_path):
+    config = nf.EncoderConfig(**SMALL)
+    writer = nf.EncoderDecoder(config, 31, 31)
+    for model, words in ((writer, "two inputs and caches"), (Half(), "model is a Half"),
+                         (3, "model")):  # fmt: skip
+        with pytest.raises(TypeError, match=words):
+            nf.interop.to_onnx(model, tmp_path / "model.onnx")
+
+
+def test_arguments_that_do_not_fit(tmp_path):
+    model = made({**SMALL, "mixer": "fourier"}, "tokens", {})
+    with pytest.raises(ValueError, match="Fourier refuses padding"):
+        nf.interop.to_onnx(model, tmp_path / "model.onnx", mask=True)
+    with pytest.raises(ValueError, match="no token types"):
+        nf.interop.to_onnx(model, tmp_path / "model.onnx", types=True)
+    assert nf.interop.to_onnx(model, tmp_path / "model.onnx").inputs == ["x"]
+
+
+TEXTS = ["a fine day", "a bad day", "fine and good", "bad and sad", "good day", "sad day"] * 3
+LABELS = ["yes", "no", "yes", "no", "yes", "no"] * 3
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_text_classifier(members, tmp_path):
+    classifier = TextClassifier(members=members, max_len=12)
+    classifier.fit(TEXTS, LABELS, epochs=2, calibration=0.3, progress=False)
+    exported = nf.interop.to_onnx(classifier, tmp_path / "model.onnx")
+    session = session_of(tmp_path / "model.onnx")
+    x, mask = classifier.arrays(TEXTS)
+    (found,) = session.run(["probabilities"], {"x": x, "mask": mask})
+    check_equal(found, classifier.predict_probabilities(TEXTS))
+    kept = session.get_modelmeta().custom_metadata_map
+    assert kept == exported.metadata
+    assert json.loads(kept["classes"]) == classifier.classes
+    assert json.loads(kept["vocabulary"]) == classifier.token_names()
+    assert json.loads(kept["preparation"]) == json.loads(json.dumps(classifier.preparation()))
+    assert "tokenizer" in exported.left
+
+
+def test_series_classifier(tmp_path):
+    rng = np.random.default_rng(0)
+    series = [5.0 + 3.0 * rng.normal(size=(6 + i % 5, 2)) for i in range(12)]
+    classifier = SeriesClassifier().fit(series, [0, 1] * 6, epochs=2, progress=False)
+    exported = nf.interop.to_onnx(classifier, tmp_path / "model.onnx")
+    x, mask = classifier.arrays(series)
+    given = {"x": x, "mask": mask}
+    session = session_of(tmp_path / "model.onnx")
+    check_equal(session.run(["probabilities"], given)[0], classifier.predict_probabilities(series))
+    assert json.loads(exported.metadata["classes"]) == [0, 1]
+    assert "scaled" in exported.left
+
+
+def test_estimator_of_sklearn(tmp_path):
+    from npformer.sklearn import EncoderClassifier
+
+    for inputs, X, words in (("text", TEXTS, "tokenizer"), ("series", np.eye(18), "scaled")):
+        estimator = EncoderClassifier(
+            inputs=inputs, dtype="float32", max_iter=2, random_state=0
+        ).fit(X, LABELS)
+        exported = nf.interop.to_onnx(estimator, tmp_path / "model.onnx", mask=inputs == "text")
+        x, mask = estimator.reader_.read(X)
+        given = {"x": x} | ({"mask": mask} if inputs == "text" else {})
+        session = session_of(tmp_path / "model.onnx")
+        found = session.run(["probabilities"], given)[0]
+        check_equal(found, estimator.predict_proba(X).astype("float32"))
+        assert json.loads(exported.metadata["classes"]) == ["no", "yes"]
+        assert words in exported.left
+
+
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(nf.interop.onnx.table, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
+    page = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
+    namespace = {}
+    for block in re.findall(r"^```py\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
+        exec(block, namespace)
+    assert "tokenizer" in capsys.readouterr().out
+    assert namespace["classes"] == ["no", "yes"]
+    model = with_half(namespace["Gate"](24))
+    nf.interop.to_onnx(model, "gate.onnx", mask=False)
+    x = np.random.default_rng(0).integers(0, 31, (3, 9))
+    check_equal(session_of("gate.onnx").run(None, {"x": x})[0], model(x))
