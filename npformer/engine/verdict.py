@@ -29,7 +29,7 @@ CACHE_VARIABLE = "NPFORMER_CACHE"
 TIMEOUT = 300.0
 """Seconds after which a child hangs; most of them are for compiling."""
 
-PROGRAM = ("-m", "npformer.proof.device_kernels")
+PROGRAM = ("-P", "-m", "npformer.proof.device_kernels")
 
 DTYPES = {"f": "float32", "d": "float64"}
 
@@ -112,8 +112,11 @@ def _ask(dtype: str, precision: str) -> Verdict:
     What it did not come to is left out.
     """
     end, command = "", [sys.executable, *PROGRAM, dtype, precision]
-    number = str(get_backend("cupy").number())
-    environment = os.environ | {CHECK_VARIABLE: "0", LOCAL_RANKS[0]: number}
+    environment = os.environ | {
+        CHECK_VARIABLE: "0",
+        LOCAL_RANKS[0]: str(get_backend("cupy").number()),  # the same GPU
+        "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),  # the same npformer
+    }
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         try:
             done = subprocess.run(
@@ -135,7 +138,7 @@ def _ask(dtype: str, precision: str) -> Verdict:
         last = errors.read().decode(errors="replace").strip()[-2000:]
     names = next((line["names"] for line in said if "names" in line), [""])
     judged = {line["kernel"]: line["problem"] for line in said if "kernel" in line}
-    missing = f"the process that checks it {end}"
+    missing = ": ".join((f"the process that checks it {end}", *last.splitlines()[-1:]))
     problems = {name: judged.get(name, missing) for name in names if judged.get(name, missing)}
     times = next((line for line in said if "seconds" in line), {"seconds": None})
     return {"problems": problems, **times, **({"said": last} if problems else {})}

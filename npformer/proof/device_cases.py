@@ -33,10 +33,10 @@ Case = Callable[[str, str, bool], Results]
 """Takes backend, dtype and whether the kernel computes; returns y and all gradients."""
 
 
-def of_layer(kernel: str, make: Callable[[str], Any], *shape: int, top: int = 0) -> Case:
-    """Return a case of a layer on an array of this shape: of numbers, or of ids below `top`."""
-    rng = np.random.default_rng(0)
-    x = rng.integers(top, size=shape) if top else rng.normal(size=shape)
+def of_layer(kernel: str, make: Callable[[str], Any], *shape: int) -> Case:
+    """Return a case of a layer on an array of this shape."""
+    rng, ids = np.random.default_rng(0), kernel == "embedding"
+    x = rng.integers(7, size=shape) if ids else rng.normal(size=shape)
     mask = np.arange(shape[-2]) < rng.integers(1, shape[-2] + 1, size=shape[:1])[:, None]
 
     def run(backend: str, dtype: str, fast: bool) -> Results:
@@ -47,7 +47,7 @@ def of_layer(kernel: str, make: Callable[[str], Any], *shape: int, top: int = 0)
         if fast:
             only = {kernel: gpu.KERNELS[kernel]}
             twin = Twins(only, get_backend(backend).array_type).make(layer, first=False)
-        y, cache = twin.forward(asarray(x if top else x.astype(dtype), backend), context)
+        y, cache = twin.forward(asarray(x if ids else x.astype(dtype), backend), context)
         dy = np.random.default_rng(2).normal(size=y.shape).astype(dtype)
         gradients = Gradients(layer)
         dx = twin.backward(asarray(dy, backend), cache, gradients)
@@ -149,48 +149,48 @@ def _block(dtype: str) -> EncoderBlock:
     return EncoderBlock(config, seed=0, dtype=dtype)
 
 
+def _linear(dtype: str) -> Linear:
+    return Linear(8, 5, seed=0, dtype=dtype)
+
+
+def _embedding(dtype: str) -> Embedding:
+    return Embedding(7, 8, seed=0, dtype=dtype)
+
+
 def _norm(d: int) -> Callable[[str], Any]:
     return lambda dtype: LayerNorm(d, dtype=dtype)
 
 
-def _several(kernel: str, *cases: tuple[Callable[[str], Any], tuple[int, ...]]) -> list[Case]:
-    return [of_layer(kernel, make, *shape) for make, shape in cases]
-
-
 SMALL, MANY, WIDE, SEQUENCES = (3, 5, 8), (BEYOND, 1, 8), (1, 3, 2100), (BEYOND // 33 + 1, 33, 8)
 
-CASES: dict[str, list[Case]] = {
-    "linear": _several(
-        "linear", *((lambda dtype: Linear(8, 5, seed=0, dtype=dtype), s) for s in (SMALL, MANY))
-    ),
-    "layer_norm": _several("layer_norm", (_norm(8), SMALL), (_norm(2100), WIDE), (_norm(8), MANY)),
-    "residual_norm": _several("residual_norm", (_block, SMALL), (_block, MANY)),
-    "dropout": _several("dropout", *((lambda dtype: Dropout(0.3), s) for s in (SMALL, MANY, WIDE))),
-    "embedding": [
-        of_layer("embedding", lambda dtype: Embedding(7, 8, seed=0, dtype=dtype), *shape, top=7)
-        for shape in ((3, 5), (3, BEYOND))
-    ],
-    "feed_forward": _several(
-        "feed_forward",
+LAYERS: dict[str, list[tuple[Callable[[str], Any], tuple[int, ...]]]] = {
+    "linear": [(_linear, SMALL), (_linear, MANY)],
+    "layer_norm": [(_norm(8), SMALL), (_norm(2100), WIDE), (_norm(8), MANY)],
+    "residual_norm": [(_block, SMALL), (_block, MANY)],
+    "dropout": [(lambda dtype: Dropout(0.3), shape) for shape in (SMALL, WIDE, MANY)],
+    "embedding": [(_embedding, (3, 5)), (_embedding, (3, BEYOND))],
+    "feed_forward": [
         *((_feed_forward(name), SMALL) for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh")),
         (_feed_forward("gelu"), MANY),
-    ),
-    "fourier_mixing": _several(
-        "fourier_mixing", (_mixer("fourier"), SMALL), (_mixer("fourier"), SEQUENCES)
-    ),
-    "attention_heads": _several(
-        "attention_heads",
+    ],
+    "fourier_mixing": [(_mixer("fourier"), SMALL), (_mixer("fourier"), SEQUENCES)],
+    "attention_heads": [
         (_mixer("attention"), SMALL),
         (_mixer("attention", causal=True, memory="blocks"), SMALL),
         (_mixer("attention", n_heads=1), SEQUENCES),
-    ),
-    "dense_heads": _several(
-        "dense_heads",
+    ],
+    "dense_heads": [
         (_mixer("dense_synthesizer", causal=True), SMALL),
         (_mixer("dense_synthesizer", n_heads=1), SEQUENCES),
-    ),
+    ],
+}
+
+CASES: dict[str, list[Case]] = {
+    name: [of_layer(name, make, *shape) for make, shape in found] for name, found in LAYERS.items()
+} | {
     "softmax_cross_entropy": [of_loss(7, 3, 0.0), of_loss(3, 2100, 0.1), of_loss(BEYOND, 8, 0.1)],
     "adam_update": [of_adam(5), of_adam(BEYOND_ENTRIES)],
     "clip_by_global_norm": [of_clipping(5), of_clipping(BEYOND_ENTRIES)],
     "DeviceGenerator": [of_generator(5), of_generator(BEYOND_ENTRIES)],
 }
+"""By kernel: small cases, and at last one beyond a grid."""

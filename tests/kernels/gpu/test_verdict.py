@@ -25,8 +25,6 @@ from tests.kernels.gpu import child, emulated
 
 pytestmark = pytest.mark.usefixtures("cupy", "emulation")
 
-ROOT = Path(__file__).resolve().parents[3]
-
 SUMMED = {"linear", "feed_forward", "attention_heads", "dense_heads"}
 """Kernels that add up columns of all rows."""
 
@@ -47,7 +45,6 @@ def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
     """Return a function that makes this a process that has just begun, in which a break is."""
     monkeypatch.delenv(verdict.CHECK_VARIABLE)
     monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     backends.register(child.backend())
     monkeypatch.setattr(Source, "text", Source.text)
     monkeypatch.setattr(emulated, "Memory", emulated.Memory)
@@ -60,7 +57,7 @@ def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
 
     def begin(what: str = "nothing") -> None:
         monkeypatch.setattr(verdict, "_found", {})
-        monkeypatch.setattr(verdict, "PROGRAM", ("-m", "tests.kernels.gpu.child", what))
+        monkeypatch.setattr(verdict, "PROGRAM", ("-P", "-m", "tests.kernels.gpu.child", what))
         here = {"dies": "exception of adam", "hangs": "exception of adam", "start": "nothing"}
         child.BREAKS[here.get(what, what)]()
 
