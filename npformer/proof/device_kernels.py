@@ -79,17 +79,18 @@ def problems(dtype: str, precision: str) -> Iterator[tuple[str, str]]:
     for kernel, cases in CASES.items():
         problem = ""
         try:
-            for case in cases:
-                problem = problem or _compare(case, dtype, precision)
+            for case in cases:  # TF32 changes products alone, in arrays of any size
+                modes = ["float32", precision] if case is cases[0] else ["float32"]
+                problem = problem or _compare(case, dtype, modes)
         except Exception as error:  # of compilers, drivers and libraries
             problem = f"{type(error).__name__}: {str(error).strip()[:500]}"
         yield kernel, problem
 
 
-def _compare(case: Case, dtype: str, precision: str) -> str:
+def _compare(case: Case, dtype: str, modes: list[str]) -> str:
     with use_kernels(False), np.errstate(all="ignore"):
         truth = case("numpy", "float64", False)
-    for mode in dict.fromkeys(("float32", precision)):
+    for mode in dict.fromkeys(modes):
         with use_precision(mode, "cupy"):
             with use_kernels(False):
                 plain = case("cupy", dtype, False)
