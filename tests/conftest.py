@@ -25,6 +25,7 @@ IN_TURN = (
     "tests/faults/test_mutated_files.py",
     "tests/faults/test_workers.py",
     "tests/gpu/",
+    "tests/kernels/gpu/test_verdict.py",
     "tests/play/browser/",
     "tests/storage/test_model_file.py",
 )
