@@ -39,7 +39,7 @@ BUDGET: dict[str, int] = {
     "museum": 787,
     "optim": 461,
     "pipelines": 1439,
-    "play": 1946,
+    "play": 1968,
     "proof": 1568,
     "reporting": 975,
     "sklearn": 647,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_172
+IN_ALL = 30_194
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

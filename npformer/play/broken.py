@@ -35,6 +35,12 @@ HAVE_A_PLACE: dict[str, dict[str, Any]] = {
 """Bugs that a classifier of digits can have, and the settings that give them their place."""
 
 
+class SequenceClassifierWithBug(SequenceClassifier):
+    """A model that has a bug: its checkpoints say so, and are neither loaded nor gone on with as
+    those of a `SequenceClassifier`, whose parameters may have the same names.
+    """
+
+
 def put_bug(name: str, model: SequenceClassifier) -> None:
     """Put a bug into the first block of a model that has not been trained.
 

@@ -23,6 +23,7 @@ from npformer.layers import FFNS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
+from npformer.play.broken import SequenceClassifierWithBug
 from npformer.play.bundle import bundle, read
 from npformer.play.questions.tensors import tensor
 from npformer.play.seen import Names, answer_of, plain
@@ -171,6 +172,8 @@ def thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def model_file(model: Any) -> dict[str, Any]:
     """Return what ``model.js`` computes a model from: configuration, arguments and weights."""
+    if isinstance(model, SequenceClassifierWithBug):
+        raise NotRunnableError("it has a bug of the museum, which is not written out for the page.")
     if type(model) not in (SequenceClassifier, WideSequenceClassifier):
         raise NotRunnableError(
             f"it is of the kind {type(model).__name__}, and only classifiers of sequences do."

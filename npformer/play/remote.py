@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, to_numpy
+from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.inspection.trace import trace
 from npformer.layers import ReLU
 from npformer.play import questions
@@ -170,7 +171,8 @@ class Remote(Callback):
         if self.now is None:
             raise ValueError("the run has not begun yet; expected a model. Ask again in a moment")
         ask: Callable[..., Any] = questions.named(question)
-        return ask(self.now, **arguments)
+        with ONE_BLAS_THREAD:  # arrays are small, and other runs have the other cores
+            return ask(self.now, **arguments)
 
 
 def groups_of(model: Layer) -> list[tuple[str, list[str]]]:

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npformer.play.folder import Folder
 from npformer.play.guard import MOST_BYTES, MOST_CONNECTIONS, Guard
@@ -32,8 +33,16 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
+FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
 MOST_WAITING = 1000
 """Events that a page may be behind; one that is further is cut off, and connects anew."""
+
+SILENT = 5.0
+"""Seconds after which a connection that has asked nothing is closed."""
+
+KEPT = 120
+"""Seconds that the connection of a page is kept for its next question."""
 
 ALIVE = 15.0
 """Seconds without an event after which a line is sent, so that a page that is gone is noticed."""
@@ -166,7 +175,30 @@ def _line(event: dict[str, Any]) -> str:
 
 
 def _wrong(status: int, words: str) -> Response:
-    return JSONResponse({"error": words}, status_code=status, headers=HEADERS)
+    kept = {"Connection": "close"} if status == 403 else {}  # no room for strangers
+    return JSONResponse({"error": words}, status_code=status, headers=HEADERS | kept)
+
+
+class Connection(H11Protocol):
+    """A connection. Beyond `MOST_CONNECTIONS` it is refused at once.
+
+    uvicorn's own limit refuses requests, also those of pages that are open, while connections that
+    ask nothing stay.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, if there is room."""
+        full = len(self.connections) >= MOST_CONNECTIONS
+        super().connection_made(transport)
+        if full:
+            transport.write(FULL)
+            transport.close()
+        else:
+            self.loop.call_later(SILENT, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None:  # no request has come, or not the whole of its headers
+            self.transport.close()
 
 
 def serve(
@@ -189,7 +221,8 @@ def serve(
         config = uvicorn.Config(
             server.app,
             log_level="error",
-            limit_concurrency=MOST_CONNECTIONS,
+            http=Connection,
+            timeout_keep_alive=KEPT,
             timeout_graceful_shutdown=1,
             access_log=False,
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.data.dataset import Dataset
 from npformer.models import EncoderConfig
-from npformer.play.broken import put_bug
+from npformer.play.broken import SequenceClassifierWithBug, put_bug
 from npformer.play.settings import Settings
 from npformer.trainable import SequenceClassifier
 from npformer.training import fit
@@ -76,7 +76,8 @@ class ArrayWork(Work):
         pooling = {"token": "none"}.get(data.labels, "flatten" if data.n_features else "mean")
         config = EncoderConfig(**of.encoder(), max_len=data.length, positions="learned")
         sizes: Any = {"vocab_size": data.vocab_size, "n_features": data.n_features}
-        model = SequenceClassifier(config, data.n_classes, pooling=pooling, seed=of.seed, **sizes)
+        kind = SequenceClassifier if of.bug is None else SequenceClassifierWithBug
+        model = kind(config, data.n_classes, pooling=pooling, seed=of.seed, **sizes)
         if of.bug is not None:
             put_bug(of.bug, model)
         given: Any = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr} | options

@@ -88,7 +88,7 @@ def _is_class(bug):
 
 
 def test_it_is_not_saved_as_a_healthy_model(broken, tmp_path):
-    with pytest.raises(ValueError, match="the model's configuration makes"):
+    with pytest.raises(TypeError, match="model is a SequenceClassifierWithBug"):
         nf.save(broken.model, tmp_path / "model.safetensors")
 
 

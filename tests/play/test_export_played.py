@@ -89,7 +89,7 @@ def test_a_run_with_a_bug_is_exported_with_it(tmp_path):
     found = contents(asks.html)
     assert found["bug"]["title"]
     assert found["model"] is None
-    assert "LayerNormWithoutGamma" in found["why"]
+    assert "it has a bug of the museum" in found["why"]
 
 
 @pytest.mark.parametrize("mixer", ["attention", "fourier", "gated_convolution"])

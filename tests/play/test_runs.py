@@ -8,6 +8,8 @@ import pytest
 from safetensors.numpy import load_file
 
 import npformer as nf
+from npformer.play.settings import Settings
+from npformer.play.tasks import work_of
 from tests.play.browser.server import Server
 from tests.play.conftest import TINY, Client
 
@@ -138,8 +140,17 @@ def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_on
     assert client.ask("gradcheck")["tensors"]
     stored = json.loads((live.folder / "run-1" / "settings.json").read_text())
     assert stored["bug"] == "LayerNormWithoutGamma"
-    with pytest.raises(nf.CheckpointError):
-        nf.load(live.folder / "run-1" / "checkpoint.safetensors")
+    with pytest.raises(nf.CheckpointError, match="it holds a SequenceClassifierWithBug"):
+        nf.load_checkpoint(live.folder / "run-1")
+    with pytest.raises(
+        ValueError, match="was 'SequenceClassifierWithBug'"
+    ):  # no healthy one goes on
+        work_of(Settings.of({**stored, "bug": None})).train(
+            checkpoint=live.folder / "run-1", resume=True, every=5, workers=1, progress=False
+        )
+    client.begin(epochs=1)
+    client.wait_for("finished")  # while that of a healthy run is loaded
+    assert type(nf.load_checkpoint(live.folder / "run-1").model) is nf.SequenceClassifier
 
 
 def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path):
