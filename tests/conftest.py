@@ -9,6 +9,9 @@ from typing import Any
 # Several processes run tests at once, on small arrays. NumPy's BLAS reads it as it is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Kernels for a GPU are under test themselves; without this, a process of their own checks them.
+os.environ.setdefault("NPFORMER_CHECK_KERNELS", "0")
+
 import numpy as np
 import pytest
 
@@ -22,6 +25,7 @@ IN_TURN = (
     "tests/faults/test_mutated_files.py",
     "tests/faults/test_workers.py",
     "tests/gpu/",
+    "tests/kernels/gpu/test_verdict.py",
     "tests/play/browser/",
     "tests/storage/test_model_file.py",
 )

@@ -362,7 +362,7 @@ erf = _function("erf", scipy.special.erf, None if cupy is None else cupy_special
 _METHODS = (
     "all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot fill flatten "
     "max mean min prod ravel repeat reshape round sort squeeze std sum swapaxes take trace "
-    "transpose var"
+    "transpose var view"
 )
 METHODS = frozenset(_METHODS.split())
 

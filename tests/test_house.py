@@ -23,10 +23,10 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
-    "core": 1638,
+    "core": 1640,
     "data": 1106,
     "distributed": 336,
-    "engine": 3181,
+    "engine": 3294,
     "exercises": 3413,
     "functional": 1049,
     "generation": 211,
@@ -40,20 +40,20 @@ BUDGET: dict[str, int] = {
     "optim": 461,
     "pipelines": 1439,
     "play": 1968,
-    "proof": 1406,
+    "proof": 1612,
     "reporting": 975,
     "sklearn": 647,
     "storage": 678,
     "text": 515,
     "text_encoder": 59,
-    "tools": 2795,
+    "tools": 2816,
     "trainable": 693,
     "training": 1158,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 29_907
+IN_ALL = 30_249
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

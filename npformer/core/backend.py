@@ -53,6 +53,7 @@ class Backend:
     fft: Callable[[], Module]  # returns the module with fft, fft2 and rfft
     add_at: Callable[[Array, Array, Array], None]  # as numpy.add.at
     device: Callable[[], str]  # returns where the arrays live, in words
+    number: Callable[[], int] = int  # which of the devices is in use, counted from 0
     details: Callable[[], list[tuple[str, str]]] = list  # about the device: (what, found)
     feed: Callable[[], Feed] | None = None  # None if arrays need no upload
     free_memory: Callable[[], None] = lambda: None  # gives unused memory back

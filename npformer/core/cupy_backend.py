@@ -71,6 +71,7 @@ def load_cupy() -> Backend:
         fft=lambda: cupy.fft,
         add_at=cupy.add.at,
         device=lambda: f"{_properties(cupy)['name'].decode()}, CuPy {cupy.__version__}",
+        number=lambda: int(cupy.cuda.Device().id),
         details=lambda: _details(cupy),
         feed=lambda: PinnedFeed(cupy, cupyx.empty_pinned),
         free_memory=free_memory,

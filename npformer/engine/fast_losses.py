@@ -9,6 +9,7 @@ from npformer.engine.context import EngineContext
 from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS, Saved
 from npformer.engine.twins import kernels_of
+from npformer.engine.verdict import proven
 from npformer.losses import Loss, SoftmaxCrossEntropy
 
 FEW = 1 << 14
@@ -24,8 +25,9 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
         self._context = context
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
-        few = type(outputs) is np.ndarray and outputs.size < FEW
-        if few or outputs.dtype.char not in FLOATS or weights is not None:
+        host, char = type(outputs) is np.ndarray, outputs.dtype.char
+        plain = (host and outputs.size < FEW) or char not in FLOATS or weights is not None
+        if plain or not (host or proven("softmax_cross_entropy", char)):
             return super().forward(outputs, y, weights)
         value, cache = self._kernel[0](outputs, y, self.label_smoothing, context=self._context)
         return value, Saved(self._kernel[1], cache)

@@ -17,6 +17,7 @@ from npformer.core import Array, Layer, get_backend
 from npformer.engine.kept_with_model import kept_of
 from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass
+from npformer.engine.verdict import proven
 
 Model = TypeVar("Model", bound=Layer)
 Kernel = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]
@@ -39,11 +40,13 @@ class Twins:
 
     def kernel(self, name: str, x: Array) -> Kernel | None:
         """Return a pair of kernels for arrays like x; None if there is none."""
-        if x.dtype.char not in FLOATS or not enabled():
+        char = x.dtype.char
+        if char not in FLOATS or not enabled():
             return None
         if type(x) is not self._array_type and (self._exact or not isinstance(x, self._array_type)):
             return None
-        return self.kernels.get(name)
+        found = self.kernels.get(name)
+        return found if self._exact or found is None or proven(name, char) else None
 
     def of(self, layer: Any, first: bool = False) -> Any:
         """Return the twin of a layer; the layer itself if it has none."""

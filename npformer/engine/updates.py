@@ -8,6 +8,7 @@ import numpy as np
 from npformer.core import Array, backend_of, is_array
 from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS
+from npformer.engine.verdict import proven
 
 
 def update(name: str, x: Array) -> Callable[..., Any] | None:
@@ -21,16 +22,17 @@ def update(name: str, x: Array) -> Callable[..., Any] | None:
     if is_array(x) and backend_of(x=x).name == "cupy":
         from npformer.engine import gpu
 
-        return gpu.UPDATES.get(name)
+        found = gpu.UPDATES.get(name)
+        return found if found is None or proven(name, x.dtype.char) else None
     return None
 
 
 def device_generator(backend: str, seed: int) -> Any:
-    """Return a generator that draws dropout's masks on a GPU; None if the backend is not CuPy.
+    """Return a generator that draws dropout's masks on a GPU; None if the backend has none.
 
     `seed` is from 0 to 2^63 - 1.
     """
-    if backend != "cupy":
+    if backend != "cupy" or not proven("DeviceGenerator", "f"):
         return None
     from npformer.engine.gpu import DeviceGenerator
 

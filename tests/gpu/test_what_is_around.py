@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
+from npformer.engine import verdict
 from npformer.tools.cli.doctor import diagnose
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.gpu import hold_up, require_gpu
@@ -171,3 +172,20 @@ def test_the_doctor_is_content() -> None:
     lines = list(diagnose(nf.distributed.Communicator()))
     assert [line for line in lines if line.ok is False] == []
     assert {"GPU", "memory", "driver", "gradients", "products"} <= {line.what for line in lines}
+
+
+# Kernels
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [("float32", "float32"), ("float32", "tf32"), ("float64", "float32")]
+)
+def test_a_process_of_its_own_finds_all_kernels_right(
+    dtype, precision, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.delenv(verdict.CHECK_VARIABLE)
+    monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path))
+    verdict.verdict(dtype, precision)  # CuPy's own kernels are compiled at first
+    found = verdict.verdict(dtype, precision, again=True)
+    assert found["problems"] == {}
+    assert found["seconds"] <= 2.0

@@ -129,3 +129,51 @@ def test_a_gpu_that_raises_an_error_is_a_problem(diagnosis, monkeypatch):
     monkeypatch.setattr(doctor, "_gradients_agree", fails)
     expected = "cupy: OSError: libcublas.so.13: cannot open shared object file"
     assert ("PROBLEM", "self-test", expected) in diagnosis(status=1)
+
+
+@pytest.fixture
+def verdicts(monkeypatch):
+    """Return what is to be wrong, by dtype, in place of what a process would find."""
+    wrong = {}
+
+    def judge(dtype, precision, again):
+        assert again
+        about = {"GPU": "a strict fake device", "dtype": dtype}
+        return {"about": about, "problems": wrong.get(dtype, {}), "seconds": 1.25}
+
+    monkeypatch.setattr(doctor, "verdict", judge)
+    return wrong
+
+
+@pytest.mark.usefixtures("gpu")
+def test_kernels_are_checked_again(diagnosis, verdicts):
+    found = [(mark, rest) for mark, what, rest in diagnosis() if what == "kernels"]
+    assert found == [
+        ("ok", "float32, float32 products: checked in 1.2 s"),
+        ("ok", "float32, tf32 products: checked in 1.2 s"),
+        ("ok", "float64, float32 products: checked in 1.2 s"),
+    ]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_kernel_that_is_left_out_is_a_problem(diagnosis, verdicts):
+    verdicts["float64"] = {"linear": "y differs"}
+    first, _, last = [line for line in diagnosis(status=1) if line[1] == "kernels"]
+    assert first[0] == "ok"
+    assert last[0] == "PROBLEM"
+    assert "linear (y differs). GPU a strict fake device, dtype float64" in last[2]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_report_has_all_lines_and_the_verdicts(verdicts, capsys, tmp_path):
+    verdicts["float32"] = {"linear": "y differs"}
+    file = tmp_path / "report.txt"
+    assert run("doctor", "--report", str(file)) == 1
+    report = file.read_text("utf-8")
+    assert set(capsys.readouterr().out.splitlines()) <= set(report.splitlines())
+    assert report.count('"linear": "y differs"') == 2
+
+
+@pytest.mark.usefixtures("gpu")
+def test_kernels_that_are_trusted_are_not_checked(diagnosis):
+    assert ("--", "kernels", "not checked: NPFORMER_CHECK_KERNELS is 0") in diagnosis()

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.metadata
+import json
 import platform
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from npformer.core import (
     use_precision,
 )
 from npformer.distributed import Communicator
+from npformer.engine.verdict import CHECK_VARIABLE, in_words, verdict
 from npformer.models import EncoderConfig
 from npformer.tools.cli import common
 from npformer.trainable import SequenceClassifier
@@ -28,16 +30,21 @@ from npformer.trainable import SequenceClassifier
 
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
-    common.add_command(commands, "doctor", run, "show what npformer finds on this machine")
+    parser = common.add_command(commands, "doctor", run, "show what npformer finds on this machine")
+    common.option(parser, "--report FILE", "write what is found to a file, to send to somebody")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each finding."""
-    healthy = True
+    healthy, report = True, []
     for line in diagnose(options.ranks):
         mark = {True: "ok", False: "PROBLEM", None: "--"}[line.ok]
-        print(f"{mark:<8} {line.what:<12} {line.found}")
+        words = f"{mark:<8} {line.what:<12} {line.found}"
+        print(words)
+        report += [words, line.details] if line.details else [words]
         healthy = healthy and line.ok is not False
+    if options.report is not None and options.ranks.rank == 0:
+        options.report.write_text("\n".join([*report, ""]), "utf-8")
     return 0 if healthy else 1
 
 
@@ -48,6 +55,7 @@ class Finding:
     what: str
     found: str
     ok: bool | None = True
+    details: str = ""  # for the report
 
 
 def diagnose(ranks: Communicator) -> Iterator[Finding]:
@@ -79,6 +87,7 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
         there = gpu.link().nccl.available
         missing = 'not installed, for several GPUs; python -m pip install "npformer[nccl13]"'
         yield Finding("NCCL", "available" if there else missing, ok=there or None)
+    yield from _kernels()
     yield from _examine("cupy")
 
 
@@ -142,6 +151,23 @@ def _self_test(backend: str) -> Finding:
         f"{backend}: loss {first:.3f} -> {loss:.3f} in {steps} steps of {step_ms:.1f} ms",
         ok=loss < 0.5 * first,
     )
+
+
+def _kernels() -> Iterator[Finding]:
+    """Yield which kernels compute on the GPU what the plain functions compute; all run again."""
+    for dtype, precision in (("float32", "float32"), ("float32", "tf32"), ("float64", "float32")):
+        try:
+            with use_precision(precision):
+                found = verdict(dtype, precision, again=True)
+        except ValueError:  # this GPU has no TF32
+            continue
+        if found["seconds"] is None and not found["problems"]:
+            yield Finding("kernels", f"not checked: {CHECK_VARIABLE} is 0", ok=None)
+            return
+        words = in_words(found) if found["problems"] else f"checked in {found['seconds']:.1f} s"
+        details = json.dumps(found, indent=1)
+        words = f"{dtype}, {precision} products: {words}"
+        yield Finding("kernels", words, ok=not found["problems"], details=details)
 
 
 def _examine(backend: str, size: int = 4096, seconds: float = 0.3) -> Iterator[Finding]:

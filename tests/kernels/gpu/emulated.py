@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -74,6 +75,8 @@ def in_order(order: int) -> Iterator[None]:
 # The compiler -------------------------------------------------------------------------------------
 
 _folder = tempfile.TemporaryDirectory(prefix="npformer-emulated-")
+FOLDER = Path(os.environ.setdefault("NPFORMER_EMULATED", _folder.name))
+"""Of compiled sources, which child processes find."""
 _libraries: dict[str, ctypes.CDLL] = {}
 
 
@@ -82,7 +85,10 @@ def compiled(code: str) -> ctypes.CDLL:
     key = hashlib.sha256(code.encode()).hexdigest()[:16]
     if key in _libraries:
         return _libraries[key]
-    source, library = (Path(_folder.name) / f"{key}.{ending}" for ending in ("cpp", "so"))
+    source, library = (FOLDER / f"{key}.{ending}" for ending in ("cpp", "so"))
+    if library.exists():
+        _libraries[key] = ctypes.CDLL(str(library))
+        return _libraries[key]
     entries = "\n".join(
         f'extern "C" const char* launch_{name}(unsigned b, unsigned t, void** a) '
         f"{{ return emulation::launch({name}, b, t, a); }}\n"
@@ -90,11 +96,13 @@ def compiled(code: str) -> ctypes.CDLL:
         for name in NAMES.findall(code)
     )
     source.write_text(f'#include "{HEADER}"\n{code}\n{entries}\n', "utf-8")
+    new = library.with_suffix(f".{os.getpid()}")  # another process sees all of it, or nothing
     made = subprocess.run(
-        ["g++", *FLAGS, str(source), "-o", str(library)], capture_output=True, text=True
+        ["g++", *FLAGS, str(source), "-o", str(new)], capture_output=True, text=True
     )
     if made.returncode:
         raise LaunchError(f"g++ refuses the source:\n{made.stderr[:4000]}")
+    new.replace(library)
     _libraries[key] = ctypes.CDLL(str(library))
     return _libraries[key]
 

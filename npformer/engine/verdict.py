@@ -1,0 +1,173 @@
+"""Which kernels a GPU runs: those that a child process has seen compute what the plain pairs do.
+
+The child is `npformer.proof.device_kernels`. A kernel that writes outside of its arrays would spoil
+the device for the process that runs it. The verdict is kept on disk, so that it costs once.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from npformer.core import get_backend, precision
+from npformer.core.cupy_backend import LOCAL_RANKS
+
+CHECK_VARIABLE = "NPFORMER_CHECK_KERNELS"
+"""In the environment: "0" runs all kernels, unchecked."""
+
+CACHE_VARIABLE = "NPFORMER_CACHE"
+"""In the environment: the folder for verdicts."""
+
+TIMEOUT = 300.0
+"""Seconds after which a child hangs; most of them are for compiling."""
+
+PROGRAM = ("-P", "-m", "npformer.proof.device_kernels")
+
+DTYPES = {"f": "float32", "d": "float64"}
+
+Verdict = dict[str, Any]
+"""What was checked ("about"), what is wrong by kernel ("problems"), and "seconds"."""
+
+_found: dict[tuple[str, str], Verdict] = {}
+_lock = threading.Lock()
+
+
+def proven(name: str, char: str) -> bool:
+    """Return whether to run a kernel of "cupy" for arrays of a dtype, given as its code.
+
+    The first call for a dtype and a precision may take seconds, and warns of what is left out.
+    """
+    key = DTYPES[char], "float32" if char == "d" else precision("cupy")
+    found = _found.get(key)
+    if found is None:
+        with _lock:
+            new = key not in _found
+            found = _found.setdefault(key, verdict(*key) if new else {})
+        if new and found["problems"]:
+            warnings.warn(in_words(found), stacklevel=2)
+    return name not in found["problems"] and "" not in found["problems"]
+
+
+def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
+    """Return the verdict on disk; if there is none, or `again`, that of a child process."""
+    if os.environ.get(CHECK_VARIABLE) == "0":
+        return {"about": {}, "problems": {}, "seconds": None}
+    about = {what: found for what, found in get_backend("cupy").details() if what != "memory"}
+    about |= {"kernels": digest(), "dtype": dtype, "precision": precision}
+    code = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    file = folder() / f"kernels-{code}.json"
+    found = None if again else _read(file, about)
+    if found is None:
+        print(  # on a new line, for a progress bar may stand on this one
+            f"\nnpformer checks its kernels on {about.get('GPU', 'the GPU')}, in {dtype}, once; "
+            "compiling them may take a minute",
+            file=sys.stderr,
+        )
+        found = {"about": about, **_ask(dtype, precision)}
+        _write(file, found)
+    return found
+
+
+def in_words(found: Verdict) -> str:
+    """Return which kernels a verdict leaves out, and where that was."""
+    about = ", ".join(f"{what} {value}" for what, value in found["about"].items())
+    left_out = "; ".join(f"{name or 'all'} ({why})" for name, why in found["problems"].items())
+    return (
+        f"kernels are left out, the plain functions run in their place: {left_out}. {about}. "
+        "`npformer doctor --report FILE` checks again, and writes a report to send"
+    )
+
+
+@cache
+def digest() -> str:
+    """Return a digest of the kernels' sources and of what checks them."""
+    root = Path(__file__).parents[1]
+    files = [*(root / "engine" / "gpu").rglob("*.*"), *(root / "proof").glob("device_*.py")]
+    found = hashlib.sha256()
+    for file in sorted(file for file in files if file.suffix in (".py", ".cu", ".cuh")):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def folder() -> Path:
+    """Return the folder of verdicts, where the platform keeps what can be made again."""
+    given = os.environ.get(CACHE_VARIABLE)
+    if given:
+        return Path(given)
+    usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+    return (Path(usual) if usual else Path.home() / ".cache") / "npformer"
+
+
+def _ask(dtype: str, precision: str) -> Verdict:
+    """Return what a child process found, which says so line by line.
+
+    What it did not come to is left out.
+    """
+    end, command = "", [sys.executable, *PROGRAM, dtype, precision]
+    environment = os.environ | {
+        CHECK_VARIABLE: "0",
+        LOCAL_RANKS[0]: str(get_backend("cupy").number()),  # the same GPU
+        "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),  # the same npformer
+    }
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                env=environment,
+                timeout=TIMEOUT,
+            )
+            end = f"ended with status {done.returncode}"
+        except subprocess.TimeoutExpired:
+            end = f"was ended after {TIMEOUT:g} seconds"
+        except OSError as error:
+            end = f"could not be started: {error}"
+        out.seek(0)
+        errors.seek(0)
+        said = [_line(line) for line in out.read().splitlines()]
+        last = errors.read().decode(errors="replace").strip()[-2000:]
+    names = next((line["names"] for line in said if "names" in line), [""])
+    judged = {line["kernel"]: line["problem"] for line in said if "kernel" in line}
+    missing = ": ".join((f"the process that checks it {end}", *last.splitlines()[-1:]))
+    problems = {name: judged.get(name, missing) for name in names if judged.get(name, missing)}
+    times = next((line for line in said if "seconds" in line), {"seconds": None})
+    return {"problems": problems, **times, **({"said": last} if problems else {})}
+
+
+def _line(text: bytes) -> dict[str, Any]:
+    with suppress(ValueError):
+        found = json.loads(text)
+        if isinstance(found, dict):
+            return found
+    return {}  # a library's words
+
+
+def _read(file: Path, about: dict[str, str]) -> Verdict | None:
+    """Return a verdict from disk; None if there is none, or if it is damaged."""
+    with suppress(OSError, ValueError):
+        found = json.loads(file.read_text("utf-8"))
+        known = isinstance(found, dict) and found.get("about") == about
+        if known and isinstance(found.get("problems"), dict):
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+def _write(file: Path, found: Verdict) -> None:
+    """Put a verdict on disk in one step; without a folder to write to, the next process asks."""
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=file.parent, delete=False
+        ) as new:
+            json.dump(found, new, indent=1)
+        Path(new.name).replace(file)

@@ -1,0 +1,236 @@
+"""A kernel that is broken on this device is left out: what a user sees, and what it costs.
+
+A child process finds it, with the same break in it as this process has: a kernel that were not left
+out would show in the losses, or raise.
+"""
+
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.core import arrays as backends
+from npformer.engine import gpu, verdict
+from npformer.engine.gpu.source import Source
+from npformer.engine.updates import device_generator
+from npformer.proof import device_kernels
+from tests.kernels.gpu import child, emulated
+
+pytestmark = pytest.mark.usefixtures("cupy", "emulation")
+
+SUMMED = {"linear", "feed_forward", "attention_heads", "dense_heads"}
+"""Kernels that add up columns of all rows."""
+
+LEFT_OUT: dict[str, tuple[set[str], str]] = {
+    "numbers": ({"adam_update"}, "y differs from that of NumPy by"),
+    "compile": ({"fourier_mixing"}, "LaunchError: g++ refuses the source"),
+    "exception": ({"clip_by_global_norm"}, "RuntimeError: an illegal memory access"),
+    "outside": ({"layer_norm", "residual_norm"}, "norms.residual_norm wrote outside of its arrays"),
+    "dies": ({"adam_update", "clip_by_global_norm", "DeviceGenerator"}, "ended with status 139"),
+    "hangs": ({"adam_update", "clip_by_global_norm", "DeviceGenerator"}, "was ended after"),
+    "start": ({""}, "ended with status 3"),
+}
+"""By break: which kernels are left out, and a part of what is said."""
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Any]:
+    """Return a function that makes this a process that has just begun, in which a break is."""
+    monkeypatch.delenv(verdict.CHECK_VARIABLE)
+    monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path / "cache"))
+    backends.register(child.backend())
+    monkeypatch.setattr(Source, "text", Source.text)
+    monkeypatch.setattr(emulated, "Memory", emulated.Memory)
+    for name, function in list(gpu.UPDATES.items()):
+        monkeypatch.setitem(gpu.UPDATES, name, function)
+    modules = [module for name, module in sys.modules.items() if "engine.gpu." in name]
+    for source in {x for module in modules for x in vars(module).values() if type(x) is Source}:
+        monkeypatch.setattr(source, "_modules", {})
+        monkeypatch.setattr(source, "_kernels", {})
+
+    def begin(what: str = "nothing") -> None:
+        monkeypatch.setattr(verdict, "_found", {})
+        monkeypatch.setattr(verdict, "PROGRAM", ("-P", "-m", "tests.kernels.gpu.child", what))
+        here = {"dies": "exception of adam", "hangs": "exception of adam", "start": "nothing"}
+        child.BREAKS[here.get(what, what)]()
+
+    return begin
+
+
+def losses(mixer: str = "fourier") -> list[float]:
+    """Train a small model with a kernel of each kind, and return its losses."""
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 7, (16, 6)), rng.integers(0, 3, 16)
+    sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
+    config = nf.EncoderConfig(**sizes, mixer=mixer, dropout=0.1)
+    model = nf.SequenceClassifier(config, 3, vocab_size=7).to("cupy")
+    history = nf.fit(model, (x, y), epochs=3, batch_size=8, clip_norm=0.5, seed=1)
+    return history.train_loss
+
+
+def left_out() -> set[str]:
+    (found,) = verdict._found.values()
+    return set(found["problems"])
+
+
+@pytest.mark.parametrize("what", LEFT_OUT)
+def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> None:
+    names, words = LEFT_OUT[what]
+    with nf.use_kernels(False):
+        expected = losses()
+    if what == "hangs":
+        monkeypatch.setattr(verdict, "TIMEOUT", 12.0)
+        for name in ("sums", "adam"):  # ahead of the child
+            emulated.compiled(Source(name).text("f"))
+    checked(what)
+    with pytest.warns(UserWarning, match="are left out") as caught:
+        found = losses()
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert left_out() == names
+    (warning,) = caught
+    message = str(warning.message)
+    for part in (*names, words, "GPU an emulated GPU", "driver for CUDA 13.0", "cupy 14.2.0"):
+        assert part in message
+    (file,) = (tmp_path / "cache").iterdir()
+    assert set(json.loads(file.read_text("utf-8"))["problems"]) == names
+
+    # Another process reads the verdict, and warns again.
+    monkeypatch.setattr(verdict, "_found", {})
+    monkeypatch.setattr(subprocess, "run", no_child)
+    with pytest.warns(UserWarning, match="are left out") as caught:
+        assert losses() == found
+    assert len(caught) == 1
+
+
+def no_child(*arguments: Any, **options: Any) -> None:
+    raise AssertionError("a process was started")
+
+
+@pytest.mark.parametrize(("what", "names"), [("nothing", set()), ("large", SUMMED)])
+def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) -> None:
+    checked(what)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if names else "error")
+        losses()
+        losses("attention")
+    assert left_out() == names
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "checks its kernels" in line] == [
+        "npformer checks its kernels on an emulated GPU, in float32, once; compiling them may take "
+        "a minute"
+    ]
+    monkeypatch.setattr(verdict, "_found", {})
+    monkeypatch.setattr(subprocess, "run", no_child)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if names else "error")
+        assert verdict.proven("fourier_mixing", "f")
+    assert left_out() == names
+    assert verdict.proven("linear", "f") is (what == "nothing")
+    assert "checks" not in capsys.readouterr().err
+
+
+def test_zones_alone_are_no_difference(checked) -> None:
+    checked("nothing, on bare memory")
+    assert verdict.proven("linear", "d")
+    assert left_out() == set()
+
+
+def test_both_precisions_are_compared(checked) -> None:
+    checked("numbers")
+    with nf.use_precision("tf32"), pytest.warns(UserWarning, match="adam_update"):
+        assert not verdict.proven("adam_update", "f")
+    assert list(verdict._found) == [("float32", "tf32")]
+
+
+def test_masks_of_the_host_replace_those_of_a_broken_generator(monkeypatch) -> None:
+    broken = {"problems": {"DeviceGenerator": "differs"}}
+    monkeypatch.setattr(verdict, "_found", {("float32", "float32"): broken})
+    assert device_generator("cupy", 0) is None
+
+
+# The verdict on disk
+
+
+@pytest.fixture
+def child_says(monkeypatch: pytest.MonkeyPatch, checked: Callable[[str], Any]) -> list[str]:
+    """Have no child, but one that says that all is well; return the dtypes that were asked for."""
+    asked: list[str] = []
+
+    def ask(dtype: str, precision: str) -> dict[str, Any]:
+        asked.append(dtype)
+        return {"problems": {}, "seconds": 1.0, "compiling": 0.0}
+
+    checked("nothing")
+    monkeypatch.setattr(verdict, "_ask", ask)
+    return asked
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"about": 1}', "\0\xff"])
+def test_a_damaged_verdict_is_replaced(text, child_says, tmp_path) -> None:
+    expected = verdict.verdict("float32", "float32")
+    (file,) = (tmp_path / "cache").iterdir()
+    file.write_text(text, "latin-1")
+    assert verdict.verdict("float32", "float32") == expected
+    assert verdict.verdict("float32", "float32") == expected
+    assert len(child_says) == 2
+    assert [each.name for each in (tmp_path / "cache").iterdir()] == [file.name]
+
+
+def test_a_verdict_that_cannot_be_kept_is_no_error(child_says, monkeypatch, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path / "file" / "inside"))
+    for _ in range(2):
+        assert verdict.verdict("float32", "float32")["problems"] == {}
+    assert len(child_says) == 2
+
+
+def test_each_device_dtype_and_source_has_a_verdict_of_its_own(child_says, monkeypatch) -> None:
+    for dtype in ("float32", "float64", "float32"):
+        verdict.verdict(dtype, "float32")
+    assert child_says == ["float32", "float64"]
+    monkeypatch.setattr(verdict, "digest", lambda: "other sources")
+    verdict.verdict("float32", "float32")
+    backends.register(emulated.backend())
+    verdict.verdict("float32", "float32")
+    assert len(child_says) == 4
+    verdict.verdict("float32", "float32", again=True)
+    assert len(child_says) == 5
+
+
+def test_nothing_is_checked_on_request(checked, monkeypatch, tmp_path) -> None:
+    checked("start")
+    monkeypatch.setenv(verdict.CHECK_VARIABLE, "0")
+    assert verdict.proven("linear", "f")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_folder_is_the_usual_one(monkeypatch, tmp_path) -> None:
+    monkeypatch.delenv(verdict.CACHE_VARIABLE, raising=False)
+    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert verdict.folder() == tmp_path / "npformer"
+    monkeypatch.delenv(variable)
+    assert verdict.folder() == Path.home() / ".cache" / "npformer"
+
+
+def test_every_kernel_is_compared() -> None:
+    assert set(device_kernels.CASES) == {*gpu.KERNELS, *gpu.UPDATES, "DeviceGenerator"}
+
+
+def test_a_case_beyond_one_grid_is_the_last_of_each_kernel() -> None:
+    for name, cases in device_kernels.CASES.items():
+        runs = len(emulated_launches(cases[-1]))
+        assert runs, name
+
+
+def emulated_launches(case: Any) -> list[str]:
+    with emulated.launches() as seen:
+        case("cupy", "float32", True)
+    return seen
