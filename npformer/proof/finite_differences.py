@@ -13,7 +13,6 @@ from npformer.proof.problem import Problem
 from npformer.proof.report import TensorReport
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)  # balances rounding (eps / h) and truncation (h^2)
-SMALL = 1e-3  # below this, the step follows the size of the array
 TINY = float(np.finfo(np.float64).tiny)  # the least number to divide by
 
 
@@ -158,8 +157,7 @@ class Probe:
         """
         below, above = self._slopes(u, STEP)
         gap, numeric = abs(above - below), 0.5 * (below + above)
-        size = float(np.abs(self.array).max(initial=0.0))
-        for shrink in (8.0, 64.0, *([1.0 / size] if 0.0 < size < SMALL else [])):
+        for shrink in (8.0, 64.0):
             closer = self._slopes(u, STEP / shrink)
             if np.isnan(closer).any():  # the step is lost in the rounding of x
                 continue

@@ -110,11 +110,6 @@ def gradcheck(
     rule. Float32 is left out where it cannot be judged: with dropout or another random generator,
     which may draw other numbers, and where the code raises, as with constants in float64.
 
-    What the given inputs do not reach is not seen: another length, odd or even, a batch of one, ids
-    that occur twice, negative or large values, a mask with holes or of padding alone, a layer that
-    was trained, since fresh weights may be symmetric or 0. Nor is a gradient with respect to equal
-    entries that are each right alone, and not together, or that of a float32 input in float64.
-
     Examples
     --------
     >>> import numpy as np, npformer as nf
@@ -141,8 +136,6 @@ def gradcheck(
         _require_layer_arguments(target, inputs, wrt, options)
         checked = checked_inputs(as_inputs(target, inputs, mask, types))
         problem = layer_problem(target, inputs, new_context)
-        others = [a for each in checked for a in (each.mask, each.types)]
-        problem.watch([a for a in others if a is not None])
     else:
         given = {"mask": mask, "types": types}
         options |= {name: value for name, value in given.items() if value is not None}
@@ -157,24 +150,20 @@ def gradcheck(
     rng = np.random.default_rng(seed)
     v = np.asarray(rng.normal(size=np.shape(problem.forward()[0])))
     y, gradients, broken = check_rules(problem, v)
-    problem.restore()  # what a pass has changed is the caller's
     # If a gradient is exactly 0, its difference is only rounding, about eps |y| / h. So errors are
     # also measured against the other tensors' gradients and against y.
     largest = max((np.abs(g).max(initial=0.0) for g in gradients.values()), default=0.0)
     floor = float(max(1e-3 * largest, 1e-4 * np.abs(y).max(initial=0.0)))
     tensors, not_analytic = [], ""
     for name, array in problem.arrays.items():
-        missing = name not in gradients  # None is right if y does not depend on it
-        gradient = np.zeros(array.shape) if missing else gradients[name]
-        if gradient.shape != array.shape:
+        gradient = gradients.get(name)
+        if gradient is None:
+            broken.append(f"the backward pass returned None as the gradient of {name}")
+        elif gradient.shape != array.shape:
             broken.append(f"the gradient of {name} has shape {gradient.shape}, not {array.shape}")
         else:
             probe = Probe(problem, name, gradient, y, v, floor, tolerance, complex_tolerance)
-            found = probe.check(rng, max_entries, directions)
-            if missing and not found.passes(tolerance, complex_tolerance):
-                broken.append(f"the backward pass returned None as the gradient of {name}")
-                continue
-            tensors.append(found)
+            tensors.append(probe.check(rng, max_entries, directions))
             not_analytic = not_analytic or probe.not_analytic
     truth = {**gradients, "y": y}
     of_plain, broken_in_float32 = check_float32(problem, v, truth)

@@ -20,14 +20,11 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass
 class Problem:
-    """A function of named arrays, and its gradients.
-
-    ``backward(dy, cache, begin)`` lets a layer add to sums that hold this number, and takes it off.
-    """
+    """A function of named arrays, and its gradients."""
 
     title: str
     forward: Forward  # reads the current values of the arrays
-    backward: Callable[..., dict[str, Any]]  # (dy, cache) -> gradients by name; see `begin`
+    backward: Callable[[Any, Any], dict[str, Any]]  # (dy, cache) -> gradients by name
     arrays: Arrays  # to differentiate by; gradcheck changes them in place
     on_complex: Callable[[], AbstractContextManager[tuple[Forward, Arrays]]]  # on complex copies
     constants: list[np.ndarray]  # other arrays, which no pass may change either
@@ -41,17 +38,6 @@ class Problem:
         """Whether all arrays have their original values."""
         pairs = zip(self._watched, self.originals, strict=True)
         return all(np.array_equal(x, original, equal_nan=True) for x, original in pairs)
-
-    def watch(self, arrays: list[np.ndarray]) -> None:
-        """Let `unchanged` see to further arrays."""
-        self._watched += arrays
-        self.originals += [x.copy() for x in arrays]
-
-    def restore(self) -> None:
-        """Give all arrays their original values again."""
-        for x, original in zip(self._watched, self.originals, strict=True):
-            if not np.array_equal(x, original, equal_nan=True):
-                x[...] = original
 
     @contextmanager
     def moved(self, step: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
@@ -97,12 +83,10 @@ def layer_problem(
         with parameters_as(layer, complex_step.guarded):
             yield lambda: forward(given | copies), copies | dict(layer.parameters())
 
-    def backward(dy: Any, cache: Any, begin: float = 0.0) -> dict[str, Any]:
+    def backward(dy: Any, cache: Any) -> dict[str, Any]:
         gradients = Gradients(layer)
-        gradients.flat[...] = begin
         cache, split = cache
         found = _per_input(runs.backward(split(dy), cache, gradients), names, runs)
-        gradients.flat[...] -= begin
         return {name: found[name] for name in floats} | dict(gradients)
 
     arrays = {name: given[name] for name in floats} | dict(parameters)
@@ -172,7 +156,7 @@ def pair_problem(
         copies = {name: complex_step.guarded(given[name]) for name in floats}
         yield lambda: forward(given | copies), {name: copies[name] for name in wrt}
 
-    def backward(dy: Any, cache: Any, begin: float = 0.0) -> dict[str, Any]:
+    def backward(dy: Any, cache: Any) -> dict[str, Any]:
         cache, split = cache
         result = backward_pass(split(dy), cache)
         gradients = result if isinstance(result, tuple) else (result,)

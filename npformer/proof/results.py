@@ -14,9 +14,6 @@ SHARES = {"float64": 1e-2, "float32": 1e-1}
 """Differences are relative at least to this share of the largest gradient of all tensors: where a
 gradient is exactly 0, as for attention's key bias, both compute only rounding."""
 
-OF_Y = 1e-3
-"""In float32, gradients are also measured against this share of the largest entry of y."""
-
 NUDGE, NUDGES = 1e-6, 3
 """How far inputs and parameters are moved, in their largest entries, and how often, to see what
 rounding may do."""
@@ -70,11 +67,9 @@ def results_of(problem: Problem, v: np.ndarray) -> Results:
     return {**gradients_of(problem, v.astype(y.dtype), cache), "y": y}
 
 
-def gradients_of(
-    problem: Problem, dy: np.ndarray, cache: Any, begin: float = 0.0
-) -> dict[str, np.ndarray]:
-    """Return copies of the gradients that are not None; `begin` is for `Problem.backward`."""
-    found = problem.backward(dy, cache, begin)
+def gradients_of(problem: Problem, dy: np.ndarray, cache: Any) -> dict[str, np.ndarray]:
+    """Return copies of the gradients that are not None."""
+    found = problem.backward(dy, cache)
     return {name: np.array(gradient) for name, gradient in found.items() if gradient is not None}
 
 
@@ -92,8 +87,6 @@ def difference(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
         if name not in found or found[name].shape != x.shape:
             return float("nan"), name
         share = 0.0 if name == "y" else SHARES[dtype] * largest
-        if dtype == "float32":  # terms of the size of y may cancel
-            share = max(share, OF_Y * sizes.get("y", 0.0))
         scale = max(sizes[name], share, float(np.finfo(np.float64).tiny))
         apart = np.where(np.isnan(x) & np.isnan(found[name]), 0.0, np.abs(found[name] - x))
         errors[name] = float(apart.max(initial=0.0)) / scale

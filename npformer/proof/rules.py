@@ -18,8 +18,8 @@ def check_rules(
 ) -> tuple[np.ndarray, dict[str, np.ndarray], list[str]]:
     """Return y, the gradients for dy = v, and the rules that were broken."""
     broken = []
-    returned, cache = problem.forward()
-    y = np.array(returned)  # a copy: it may be the very array that is changed below
+    y, cache = problem.forward()
+    y = np.array(y)  # a copy: y may be the very array that is changed below
     if not np.isfinite(y).all():
         broken.append("the forward pass gave NaN or infinity")
     dy = v.copy()
@@ -37,43 +37,19 @@ def check_rules(
     if not np.array_equal(problem.forward()[0], y, equal_nan=True):
         broken.append("the forward pass called twice gave two results")
     changed = not problem.unchanged()
-    _run_elsewhere(problem)  # must not affect the first cache, or what was returned
-    if not np.array_equal(returned, y, equal_nan=True):
-        broken.append("applied twice, the second forward pass overwrote what the first returned")
+    _run_elsewhere(problem)  # must not affect the first cache
     if differ():
         broken.append("applied twice, the second forward pass spoilt the first one's cache")
     if changed or not problem.unchanged():
         broken.append("a pass changed an input or a parameter")
-    if not broken and not has_nan(gradients):
-        broken += _with_other_sums(problem, v, cache, gradients)
     if not broken and not has_nan(gradients):  # else the same would be found again
         broken += filter(None, (_with_dy(problem, v, cache, gradients, how) for how in LAYOUTS))
     return y, gradients, broken
 
 
-def _with_other_sums(
-    problem: Problem, v: np.ndarray, cache: Any, gradients: dict[str, np.ndarray]
-) -> list[str]:
-    """Return what is wrong if a backward pass follows another one, or adds to other sums."""
-    first = problem.backward(v.copy(), cache)
-    largest = max((float(np.abs(g).max(initial=0.0)) for g in gradients.values()), default=0.0)
-    begun = gradients_of(problem, v.copy(), cache, largest or 1.0)
-    problem.backward(-v, cache)
-    broken = []
-    if not all(np.array_equal(first[name], x, equal_nan=True) for name, x in gradients.items()):
-        broken.append("called twice, the second backward pass overwrote what the first returned")
-    error, name = difference("float64", begun, gradients)
-    if not error <= SUMMED:
-        broken.append(f"the gradient of {name} is set, and not added to the sum that was there")
-    return broken
-
-
-SUMMED = 1e-6
-"""The largest relative error of a gradient that was added to a number and taken off again."""
-
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "with gaps between its entries": lambda v: np.repeat(v, 2, axis=-1)[..., ::2],
-    "in Fortran's order": lambda v: np.array(v, order="F"),
+    "in Fortran's order": np.asfortranarray,
     "that is read-only": lambda v: np.broadcast_to(v, v.shape),
 }
 """How else dy may lie in memory."""
@@ -85,13 +61,10 @@ def _with_dy(
     """Return what is wrong if dy lies in memory like that; "" if nothing is."""
     if not v.ndim:
         return ""
-    dy = LAYOUTS[how](v)
     try:
-        found = gradients_of(problem, dy, cache)
+        found = gradients_of(problem, LAYOUTS[how](v), cache)
     except Exception as failure:  # of a user's
         return f"for a dy {how}, the backward pass raises {type(failure).__name__}: {failure}"
-    if not np.array_equal(dy, v):
-        return f"for a dy {how}, the backward pass changed it"
     error, name = difference("float64", found, gradients)
     if error <= TOLERANCES["float64"]:  # another order of sums may round in another way
         return ""
