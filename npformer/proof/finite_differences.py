@@ -78,7 +78,7 @@ class Probe:
                 looked_at[:] = corners  # look at the others again, with the new scale
         if corners.sum() > 1:
             first = np.flatnonzero(corners)[0]
-            tied = sum((u for u, corner in zip(units, corners, strict=True) if corner), 0.0 * units[0])
+            tied = np.sum([units[j] for j in np.flatnonzero(corners)], axis=0)
             below, above = self._slopes(tied, STEP)
             total, along = float(analytic[corners].sum()), 0.5 * (below + above)
             # Ties that move together may have a derivative: the sum of their gradients.
