@@ -111,12 +111,12 @@ def gradcheck(
     rule. Float32 is left out where it cannot be judged: with dropout or another random generator,
     which may draw other numbers, and where the code raises, as with constants in float64.
 
-    What gradcheck is not given it cannot judge: other sizes, values, masks and uses. Call it with two
-    lengths, an odd one too, and with batches of one and of several samples; with values on each side
-    of a threshold, large and tiny; with parameters that are not fresh ones, such as zeros or a
-    symmetric matrix; without a mask, and with masks that have holes or keep nothing; with three token
-    types and repeated ids; in training with p other than 0.5. A gradient that is wrong by less than
-    `tolerance` passes where there is no complex step.
+    What gradcheck is not given it cannot judge: other sizes, values, masks and uses. Call it with
+    two lengths, an odd one too, and with batches of one and of several samples; with values on
+    each side of a threshold, large and tiny; with parameters that are not fresh ones, such as
+    zeros or a symmetric matrix; without a mask, and with masks that have holes or keep nothing;
+    with three token types and repeated ids; in training with p other than 0.5. A gradient that is
+    wrong by less than `tolerance` passes where there is no complex step.
 
     None as a gradient passes if y does not depend on that array.
 
