@@ -40,7 +40,7 @@ BUDGET: dict[str, int] = {
     "optim": 461,
     "pipelines": 1439,
     "play": 1968,
-    "proof": 1568,
+    "proof": 1621,
     "reporting": 975,
     "sklearn": 647,
     "storage": 678,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_205
+IN_ALL = 30_258
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

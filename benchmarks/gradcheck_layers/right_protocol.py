@@ -154,7 +154,7 @@ class RefusesFloat32(Square):
         return super().forward(x, context)
 
 
-@right((2, 5, 4), (2, 3, 2), mask=(MASK, None), false_alarm=True)
+@right((2, 5, 4), (2, 3, 2), mask=(MASK, None))
 class OneInputUnused(nf.TwoInputLayer):
     """Two inputs, of which the second has no influence: its gradient is None."""
 

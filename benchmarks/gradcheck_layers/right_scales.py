@@ -32,7 +32,7 @@ class Tiny(_Scaled):
     c = 1e-12
 
 
-@right(normal(2, 5, 4, scale=1e-8), step=1e-12, false_alarm=True)
+@right(normal(2, 5, 4, scale=1e-8), step=1e-12)
 class TinyInputs(nf.Layer):
     """tanh(1e8 x) for x around 1e-8."""
 

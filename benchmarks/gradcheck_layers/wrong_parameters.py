@@ -31,7 +31,7 @@ class Square(nf.Layer):
         return dz @ self.weight.value.T
 
 
-@wrong((2, 5, 4), shows=overwrites_gradients, missed=True)
+@wrong((2, 5, 4), shows=overwrites_gradients)
 class Overwrites(Square):
     """The gradient of the weight is set, not added."""
 

@@ -76,6 +76,15 @@ class Probe:
                 numeric[j], corners[j] = self._look_closer(units[j], analytic[j], scale)
             if corners[suspects].any():
                 looked_at[:] = corners  # look at the others again, with the new scale
+        if corners.sum() > 1:
+            first = np.flatnonzero(corners)[0]
+            tied = np.sum([units[j] for j in np.flatnonzero(corners)], axis=0)
+            below, above = self._slopes(tied, STEP)
+            total, along = float(analytic[corners].sum()), 0.5 * (below + above)
+            # Ties that move together may have a derivative: the sum of their gradients.
+            if abs(total - along) > max(self.tolerance * scale, 10.0 * abs(above - below)):
+                analytic[first], numeric[first] = total, along
+                errors[first] = abs(total - along) / scale
         exact = self._exact(units, analytic, corners)
         # If differences and backward pass agree, a complex step that is far off is the wrong one.
         agree = ~corners & (errors <= self.tolerance)
@@ -157,14 +166,16 @@ class Probe:
         """
         below, above = self._slopes(u, STEP)
         gap, numeric = abs(above - below), 0.5 * (below + above)
-        for shrink in (8.0, 64.0):
+        size = float(np.abs(self.array).max(initial=0.0))
+        for shrink in (8.0, 64.0, *([1.0 / size] if 0.0 < size < 1.0 / 64.0 else [])):
             closer = self._slopes(u, STEP / shrink)
             if np.isnan(closer).any():  # the step is lost in the rounding of x
                 continue
-            below, above = closer
-            numeric = 0.5 * (below + above)
-            if abs(analytic - numeric) / scale <= self.tolerance:
-                return numeric, False
+            near = 0.5 * sum(closer)
+            if abs(analytic - near) / scale <= self.tolerance:
+                return near, False
+            if shrink <= 64.0:  # smaller steps, for tiny x, are too noisy to judge a corner by
+                (below, above), numeric = closer, near
         slack = self.tolerance * scale
         stays = abs(above - below) > max(0.5 * gap, 1e3 * slack)
         if stays and min(below, above) - slack <= analytic <= max(below, above) + slack:

@@ -24,7 +24,8 @@ class Problem:
 
     title: str
     forward: Forward  # reads the current values of the arrays
-    backward: Callable[[Any, Any], dict[str, Any]]  # (dy, cache) -> gradients by name
+    # (dy, cache) -> gradients by name; a third argument is what a layer's sums begin with
+    backward: Callable[..., dict[str, Any]]
     arrays: Arrays  # to differentiate by; gradcheck changes them in place
     on_complex: Callable[[], AbstractContextManager[tuple[Forward, Arrays]]]  # on complex copies
     constants: list[np.ndarray]  # other arrays, which no pass may change either
@@ -83,14 +84,19 @@ def layer_problem(
         with parameters_as(layer, complex_step.guarded):
             yield lambda: forward(given | copies), copies | dict(layer.parameters())
 
-    def backward(dy: Any, cache: Any) -> dict[str, Any]:
+    def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         gradients = Gradients(layer)
+        gradients.flat[...] = start
         cache, split = cache
         found = _per_input(runs.backward(split(dy), cache, gradients), names, runs)
+        gradients.flat[...] -= start
         return {name: found[name] for name in floats} | dict(gradients)
 
     arrays = {name: given[name] for name in floats} | dict(parameters)
     constants = [x for name, x in given.items() if name not in floats]
+    context = new_context()
+    of_tokens = (context.mask, context.types, context.memory_mask, context.memory_types)
+    constants += [x for x in of_tokens if x is not None]
 
     @contextmanager
     def in_float32() -> Iterator[Problem]:
@@ -156,7 +162,7 @@ def pair_problem(
         copies = {name: complex_step.guarded(given[name]) for name in floats}
         yield lambda: forward(given | copies), {name: copies[name] for name in wrt}
 
-    def backward(dy: Any, cache: Any) -> dict[str, Any]:
+    def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         cache, split = cache
         result = backward_pass(split(dy), cache)
         gradients = result if isinstance(result, tuple) else (result,)

@@ -14,6 +14,11 @@ SHARES = {"float64": 1e-2, "float32": 1e-1}
 """Differences are relative at least to this share of the largest gradient of all tensors: where a
 gradient is exactly 0, as for attention's key bias, both compute only rounding."""
 
+Y_SHARE = 1e-3
+"""In float32 they are also relative at least to this share of |y| / max(1, |x|)."""
+
+NO_FLOORS: Mapping[str, float] = {}
+
 NUDGE, NUDGES = 1e-6, 3
 """How far inputs and parameters are moved, in their largest entries, and how often, to see what
 rounding may do."""
@@ -38,15 +43,27 @@ def check_float32(
             found = results_of(single, v)
     except Exception:  # of a user's
         return None, []
-    error, tensor = difference("float32", found, truth)
+    floors = _floors(problem, truth["y"])
+    error, tensor = difference("float32", found, truth, floors)
+    wide = [n for n, g in found.items() if found["y"].dtype == "float32" != g.dtype and g.ndim]
+    if wide:
+        return error, [f"in float32 the gradient of {wide[0]} is {found[wide[0]].dtype}"]
     if error <= TOLERANCES["float32"] or has_nan(truth):
         return error, []
-    if error <= NUDGE_FACTOR * _sensitivity(problem, v, truth):
+    if error <= NUDGE_FACTOR * _sensitivity(problem, v, truth, floors):
         return error, []
     return error, [f"in float32 {tensor} is {error:.1e} from what it is in float64"]
 
 
-def _sensitivity(problem: Problem, v: np.ndarray, truth: Results) -> float:
+def _floors(problem: Problem, y: np.ndarray) -> dict[str, float]:
+    """Return the least size of each gradient: one that is 0 is a sum of terms that cancel."""
+    share = Y_SHARE * float(np.abs(y).max(initial=0.0))
+    return {n: share / float(np.abs(x).max(initial=1.0)) for n, x in problem.arrays.items()}
+
+
+def _sensitivity(
+    problem: Problem, v: np.ndarray, truth: Results, floors: Mapping[str, float]
+) -> float:
     """Return the largest relative change of any result when all arrays change a little."""
     rng, changes = np.random.default_rng(0), [0.0]
 
@@ -56,7 +73,7 @@ def _sensitivity(problem: Problem, v: np.ndarray, truth: Results) -> float:
 
     for _ in range(NUDGES):
         with problem.moved(nudge):
-            changes.append(difference("float32", results_of(problem, v), truth)[0])
+            changes.append(difference("float32", results_of(problem, v), truth, floors)[0])
     return max(changes)
 
 
@@ -78,7 +95,9 @@ def has_nan(results: Results) -> bool:
     return any(np.isnan(x).any() for x in results.values())
 
 
-def difference(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
+def difference(
+    dtype: str, found: Results, truth: Results, floors: Mapping[str, float] = NO_FLOORS
+) -> tuple[float, str]:
     """Return the largest relative difference, and the name of its tensor."""
     sizes = {name: float(np.abs(x).max(initial=0.0)) for name, x in truth.items()}
     largest = max((size for name, size in sizes.items() if name != "y"), default=0.0)
@@ -87,7 +106,7 @@ def difference(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
         if name not in found or found[name].shape != x.shape:
             return float("nan"), name
         share = 0.0 if name == "y" else SHARES[dtype] * largest
-        scale = max(sizes[name], share, float(np.finfo(np.float64).tiny))
+        scale = max(sizes[name], share, floors.get(name, 0.0), float(np.finfo(np.float64).tiny))
         apart = np.where(np.isnan(x) & np.isnan(found[name]), 0.0, np.abs(found[name] - x))
         errors[name] = float(apart.max(initial=0.0)) / scale
     where = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))

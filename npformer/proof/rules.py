@@ -1,7 +1,8 @@
 """The rules of the protocol that a backward pass must keep.
 
-It may be called twice, it changes neither its arguments nor its cache, it is right even if the
-forward pass was called again in between, and it takes dy however dy lies in memory.
+It may be called twice, it changes neither its arguments nor its cache nor what was returned before,
+it adds to the sums of gradients, it is right even if the forward pass was called again in between,
+and it takes dy however dy lies in memory.
 """
 
 from collections.abc import Callable
@@ -18,8 +19,8 @@ def check_rules(
 ) -> tuple[np.ndarray, dict[str, np.ndarray], list[str]]:
     """Return y, the gradients for dy = v, and the rules that were broken."""
     broken = []
-    y, cache = problem.forward()
-    y = np.array(y)  # a copy: y may be the very array that is changed below
+    returned, cache = problem.forward()
+    y = np.array(returned)  # a copy: y may be the very array that is changed below
     if not np.isfinite(y).all():
         broken.append("the forward pass gave NaN or infinity")
     dy = v.copy()
@@ -40,16 +41,38 @@ def check_rules(
     _run_elsewhere(problem)  # must not affect the first cache
     if differ():
         broken.append("applied twice, the second forward pass spoilt the first one's cache")
+    if not np.array_equal(returned, y, equal_nan=True):
+        broken.append("the forward pass called again changed the y that it returned before")
     if changed or not problem.unchanged():
         broken.append("a pass changed an input or a parameter")
     if not broken and not has_nan(gradients):  # else the same would be found again
         broken += filter(None, (_with_dy(problem, v, cache, gradients, how) for how in LAYOUTS))
+        broken += _of_sums(problem, v, cache, gradients)
     return y, gradients, broken
+
+
+def _of_sums(
+    problem: Problem, v: np.ndarray, cache: Any, gradients: dict[str, np.ndarray]
+) -> list[str]:
+    """Return what is wrong if backward passes follow each other, as over parts of a batch."""
+    broken = []
+    returned = problem.backward(v.copy(), cache)
+    problem.backward(np.array(-v), cache)
+    if not all(np.array_equal(returned[name], gradients[name]) for name in gradients):
+        broken.append("the backward pass called again changed the gradients that it returned")
+    # Sums that begin with the size of the gradients lose few of their digits.
+    start = max((float(np.abs(g).max(initial=0.0)) for g in gradients.values()), default=0.0) or 1.0
+    found = problem.backward(v.copy(), cache, start)
+    found = {name: np.asarray(found[name]) for name in gradients}
+    error, name = difference("float64", found, gradients)
+    if not error <= TOLERANCES["float64"]:
+        broken.append(f"the backward pass does not add to the gradient of {name}: it overwrites it")
+    return broken
 
 
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "with gaps between its entries": lambda v: np.repeat(v, 2, axis=-1)[..., ::2],
-    "in Fortran's order": np.asfortranarray,
+    "in Fortran's order": lambda v: np.array(v, order="F"),
     "that is read-only": lambda v: np.broadcast_to(v, v.shape),
 }
 """How else dy may lie in memory."""
@@ -61,10 +84,13 @@ def _with_dy(
     """Return what is wrong if dy lies in memory like that; "" if nothing is."""
     if not v.ndim:
         return ""
+    dy = LAYOUTS[how](v)
     try:
-        found = gradients_of(problem, LAYOUTS[how](v), cache)
+        found = gradients_of(problem, dy, cache)
     except Exception as failure:  # of a user's
         return f"for a dy {how}, the backward pass raises {type(failure).__name__}: {failure}"
+    if not np.array_equal(dy, v):
+        return f"the backward pass changed its dy, {how}"
     error, name = difference("float64", found, gradients)
     if error <= TOLERANCES["float64"]:  # another order of sums may round in another way
         return ""

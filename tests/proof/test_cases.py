@@ -85,8 +85,9 @@ def layer_classes():
 def plain_classes():
     """Return the names of the plain layer classes."""
     plain = {kind for kind in layer_classes() if not issubclass(kind, Fast)}
-    # The museum's layers are wrong on purpose, and those of the exercises are marked by themselves.
-    others = "npformer.museum.", "npformer.exercises."
+    # Layers of the museum, and a model with them on the page, are wrong on purpose; those of the
+    # exercises are marked by themselves.
+    others = "npformer.museum.", "npformer.exercises.", "npformer.play."
     return {kind.__name__ for kind in plain if not kind.__module__.startswith(others)}
 
 
