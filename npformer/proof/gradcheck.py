@@ -180,7 +180,7 @@ def gradcheck(
             tensors.append(tensor)
             not_analytic = not_analytic or probe.not_analytic
     truth = {**gradients, "y": y}
-    of_plain, broken_in_float32 = check_float32(problem, v, truth)
+    of_plain, broken_in_float32 = check_float32(problem, v, truth, isinstance(target, Layer))
     if not draws:  # in float32 a generator may draw other numbers
         broken += broken_in_float32
     twins: list[TwinReport] = []

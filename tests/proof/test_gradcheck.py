@@ -485,7 +485,7 @@ def test_types_reach_the_layer(rng):
     model.embed.forward = noted
     types = np.array([[0, 1, 1]])
     assert gradcheck(model, np.array([[1, 2, 3]]), types=types).passed
-    assert all(given is types for given in seen)
+    assert all(np.array_equal(given, types) for given in seen)
 
 
 # What it says -------------------------------------------------------------------------------------

@@ -87,8 +87,10 @@ def test_masks_and_types_reach_their_sides(a, b):
     types = OF_A * 1, OF_B * 1
     gradcheck(Noting(3, 5), a, b, mask=(OF_A, OF_B), types=types, training=True)
     for context in seen:
-        assert (context.mask is OF_A, context.memory_mask is OF_B) == (True, True)
-        assert (context.types is types[0], context.memory_types is types[1]) == (True, True)
+        np.testing.assert_array_equal(context.mask, OF_A)
+        np.testing.assert_array_equal(context.memory_mask, OF_B)
+        np.testing.assert_array_equal(context.types, types[0])
+        np.testing.assert_array_equal(context.memory_types, types[1])
         assert context.generator is not None
 
 
