@@ -71,7 +71,9 @@ def layer_classes():
     """Return every Layer subclass of the package."""
     for module in pkgutil.walk_packages(npformer.__path__, f"{npformer.__name__}."):
         # A solved exercise may take what it builds on from the folder in which a reader works.
-        if not module.name.endswith("__main__") and ".exercises.solved." not in module.name:
+        # A server needs an extra, and has no layers.
+        aside = module.name.endswith(("__main__", ".play.server"))
+        if not aside and ".exercises.solved." not in module.name:
             importlib.import_module(module.name)
     found, unseen = set(), [Layer]
     while unseen:
