@@ -30,7 +30,7 @@ BUDGET: dict[str, int] = {
     "exercises": 3413,
     "functional": 1049,
     "generation": 211,
-    "inspection": 481,
+    "inspection": 483,
     "interop": 2257,
     "layers": 564,
     "losses": 177,
@@ -39,7 +39,7 @@ BUDGET: dict[str, int] = {
     "museum": 787,
     "optim": 461,
     "pipelines": 1439,
-    "play": 1968,
+    "play": 1954,
     "proof": 1621,
     "reporting": 975,
     "sklearn": 647,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_258
+IN_ALL = 30_246
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -1,5 +1,6 @@
 """explain: the matrices with which mixers mix tokens, such as attention weights."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,13 +37,19 @@ def explain(
     rows and columns of padding are 0. A mixer that is a `TwoInputLayer`, too, is asked for
     ``explain(a, b, context)``.
     """
+    return explained(trace(layer, x, mask, types))
+
+
+def explained(calls: Iterable[Call]) -> list[Explanation]:
+    """Return the matrices of the mixers among some calls."""
     return [
-        Explanation(call.name, type(call.layer).__name__, _matrices(call))
-        for call in trace(layer, x, mask, types)
+        Explanation(call.name, type(call.layer).__name__, matrices_of(call))
+        for call in calls
         if isinstance(call.layer, Mixer)
     ]
 
 
-def _matrices(call: Call) -> Array:
+def matrices_of(call: Call) -> Array:
+    """Return the matrices that a mixer, or a cross-attention, applied in a call."""
     mixer: Any = call.layer
     return mixer.explain(*call.inputs(), call.context)

@@ -9,8 +9,7 @@ from npformer.layers import GELU, Dropout, LayerNorm
 from npformer.mixers import Attention
 from npformer.models import Encoder, EncoderBlock
 from npformer.museum import BUGS
-from npformer.museum import mixers as wrong_mixers
-from npformer.museum.mixers import RIGHT, AttentionBy, with_softmax
+from npformer.museum.mixers import AttentionBy, with_softmax
 from npformer.trainable import SequenceClassifier
 
 ATTENTION: dict[str, Any] = {"mixers": ["attention", "attention"]}
@@ -79,13 +78,10 @@ def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]
         if isinstance(kind, type):
             made: Any = kind(config.d_model, config.n_heads, **drawn)
         else:
-            backward = getattr(wrong_mixers, f"{name}_backward", None)
+            built = BUGS[name].build()
+            pair = built if isinstance(built, tuple) else built.attend
             if BUGS[name].of == "functional.softmax":
-                from npformer import functional as F
-
-                pair = with_softmax(kind, backward or F.softmax_backward)
-            else:
-                pair = kind, backward or RIGHT[1]
+                pair = with_softmax(*pair)
             made = AttentionBy(config.d_model, config.n_heads, attend=pair, **drawn)
         block.mixer = made
     elif issubclass(kind, LayerNorm):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
+from npformer.generation.choosing import softmax
+from npformer.inspection import explain
 from npformer.inspection.trace import trace
 from npformer.layers import CrossAttention
 from npformer.losses import Classification
@@ -109,9 +111,7 @@ def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]
 
 def _next_token(model: LanguageModel, x: np.ndarray, names: Names) -> dict[str, Any]:
     x = x[: min(SIDE // 2, model.config.max_len)]
-    logits = np.asarray(to_numpy(model(x[None])))[0, -1].astype("float64")
-    p = np.exp(logits - logits.max())
-    p /= p.sum()
+    p = softmax(np.asarray(to_numpy(model(x[None])))[:, -1].astype("float64"))[0]
     words = names.words(x)
     best = np.argsort(-p)[:CANDIDATES]
     return {
@@ -154,8 +154,7 @@ def matrices_of(model: Any, x: Any) -> list[tuple[Any, np.ndarray]]:
     found = []
     for call in trace(model, x):
         if isinstance(call.layer, Mixer | CrossAttention):
-            matrices = call.layer.explain(*call.inputs(), call.context)  # type: ignore[call-arg]
-            found.append((call, np.asarray(to_numpy(matrices))[0]))
+            found.append((call, np.asarray(to_numpy(explain.matrices_of(call)))[0]))
     return found
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
+from npformer.inspection.explain import explained
 from npformer.inspection.trace import trace
-from npformer.play.questions.tensors import explained, mixing
+from npformer.play.questions.tensors import mixing
 from npformer.play.state import Now
 
 SHAPE = 8, 8

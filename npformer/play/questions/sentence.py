@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from npformer.core import checks, to_numpy
+from npformer.inspection.explain import explained
 from npformer.inspection.trace import trace
-from npformer.play.questions.tensors import explained, mixing
+from npformer.play.questions.tensors import mixing
 from npformer.play.state import Now
 
 

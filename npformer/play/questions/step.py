@@ -6,6 +6,7 @@ from typing import Any
 
 from npformer.core import to_numpy
 from npformer.inspection.calls import BackwardCall, Call
+from npformer.inspection.explain import matrices_of
 from npformer.inspection.trace import Trace, trace
 from npformer.mixers import Mixer
 from npformer.museum import BUGS
@@ -61,8 +62,7 @@ def _forward(call: Call, found: Trace, bug: str | None) -> dict[str, Any]:
     title, formula, _ = words_of(call.name, call.layer)
     output = call.outputs()[0]
     if isinstance(call.layer, Mixer):
-        explained: Any = call.layer
-        output = explained.explain(*call.inputs(), call.context)
+        output = matrices_of(call)
     box = _box(call, title, formula, "forward", bug)
     inputs = [tensor(f"{call.name} in", each) for each in call.inputs()]
     parameters = [

@@ -9,8 +9,6 @@ import numpy as np
 
 from npformer.core import to_numpy
 from npformer.inspection.explain import Explanation
-from npformer.inspection.trace import Trace
-from npformer.mixers import Mixer
 
 MOST = 8, 64, 64
 """Matrices, rows and columns that are sent."""
@@ -41,14 +39,3 @@ def mixing(explained: list[Explanation]) -> list[dict[str, Any]]:
         {"layer": e.name, "kind": e.kind, "heads": tensor(e.name, np.asarray(e.matrices)[:1])}
         for e in explained
     ]
-
-
-def explained(calls: Trace) -> list[Explanation]:
-    """Return the matrices of the mixers among some calls."""
-    found = []
-    for call in calls:
-        layer: Any = call.layer
-        if isinstance(call.layer, Mixer):
-            matrices = layer.explain(*call.inputs(), call.context)
-            found.append(Explanation(call.name, type(layer).__name__, matrices))
-    return found

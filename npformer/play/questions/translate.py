@@ -8,6 +8,7 @@ import numpy as np
 
 from npformer.core import checks, to_numpy
 from npformer.core.inputs import Inputs
+from npformer.inspection.explain import matrices_of
 from npformer.inspection.trace import trace
 from npformer.layers import CrossAttention
 from npformer.mixers import Mixer
@@ -35,11 +36,10 @@ def translate(now: Now, source: str) -> dict[str, Any]:
     of_source, of_target = pipeline.tokenizers
     found: dict[str, list[dict[str, Any]]] = {"encoder": [], "decoder": [], "cross": []}
     for call in trace(model, given):
-        layer: Any = call.layer
         if isinstance(call.layer, Mixer | CrossAttention):
             part = "cross" if isinstance(call.layer, CrossAttention) else call.name.split(".")[0]
-            matrices = np.asarray(to_numpy(layer.explain(*call.inputs(), call.context)))
-            shown = {"layer": call.name, "kind": type(layer).__name__}
+            matrices = np.asarray(to_numpy(matrices_of(call)))
+            shown = {"layer": call.name, "kind": type(call.layer).__name__}
             found[part].append(shown | {"heads": tensor(call.name, matrices)})
     return {
         "source": [*of_source.tokens(x[0, :-1].tolist()), "end"],
