@@ -47,10 +47,18 @@ class LongestFirst:
     batch_size : int
     by_length : bool
         Whether to sort samples and to cut padding, if there is any and all is on the host.
+    tokens : int, optional
+        The most tokens of a batch, padding included, unless it has one sample; None: no limit.
     """
 
-    def __init__(self, inputs: tuple[Sequences, ...], batch_size: int, by_length: bool) -> None:
-        self._batch, self._size = Batch(inputs), batch_size
+    def __init__(
+        self,
+        inputs: tuple[Sequences, ...],
+        batch_size: int,
+        by_length: bool,
+        tokens: int | None = None,
+    ) -> None:
+        self._batch, self._size, self._tokens = Batch(inputs), batch_size, tokens
         self._order: np.ndarray | None = None
         masks = [each.mask for each in inputs if each.mask is not None]
         on_host = all(isinstance(x, np.ndarray) for x in (*self._batch.arrays(), *masks))
@@ -67,8 +75,9 @@ class LongestFirst:
     def share(self, k: int, n: int) -> Iterator[Batch]:
         """Yield the batches of the k-th of n workers."""
         rows = self._rows(k, n)
-        for start in range(0, len(rows), self._size):
-            part: Any = rows[start : start + self._size]
+        while len(rows):
+            part: Any = rows[: self._at_once(rows[0])]
+            rows = rows[len(part) :]
             if self._order is not None:
                 yield self._batch.of_rows(part).cut()
             else:
@@ -84,6 +93,13 @@ class LongestFirst:
         n = len(shares)
         sorted_[np.concatenate([self._rows(k, n) for k in range(n)])] = joined
         return sorted_
+
+    def _at_once(self, longest: int) -> int:
+        """Return how many samples a batch has that begins with this one."""
+        if self._tokens is None:
+            return self._size
+        length = self._batch.n_tokens if self._order is None else self._lengths[longest].sum()
+        return min(self._size, max(1, self._tokens // int(length)))
 
     def _rows(self, k: int, n: int) -> np.ndarray:
         """Return the samples of a worker: neighbours, or every n-th by length."""

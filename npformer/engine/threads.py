@@ -38,8 +38,10 @@ class _InPool(threading.local):
 _in_pool = _InPool()
 
 
-def side_by_side(compute: Callable[[Part], Result], parts: list[Part]) -> list[Result]:
-    """Return [compute(part), ...], each part in a thread of its own.
+def side_by_side(
+    compute: Callable[[Part], Result], parts: list[Part], threads: int | None = None
+) -> list[Result]:
+    """Return [compute(part), ...], each part in a thread of its own, or by so many threads.
 
     An error reaches the caller once all threads have finished. A thread of a pool computes the
     parts itself, one after another, because it could wait forever for the other threads; so does
@@ -47,7 +49,7 @@ def side_by_side(compute: Callable[[Part], Result], parts: list[Part]) -> list[R
     """
     if _in_pool.yes:
         return [compute(part) for part in parts]
-    pool = _pool_or_none(len(parts))
+    pool = _pool_or_none(threads or len(parts))
     with ONE_BLAS_THREAD:
         if pool is None:
             return [compute(part) for part in parts]

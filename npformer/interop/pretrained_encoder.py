@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Seed, asarray, checks, initializers, to_numpy
-from npformer.core.inputs import as_given, as_inputs
-from npformer.data.lengths import LongestFirst
+from npformer.core import Array, Seed, checks, initializers, to_numpy
 from npformer.interop.architecture import Architecture
+from npformer.interop.encoded import encoded_in_batches
 from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
 from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin
@@ -123,7 +121,8 @@ class PretrainedEncoder:
         ----------
         texts : iterable of str, or of pairs of str
         batch_size : int
-            Texts at a time. They are sorted by length first, so little padding is computed.
+            The most texts at a time; on a CPU fewer if they are long. They are sorted by length
+            first, so little padding is computed.
 
         Returns
         -------
@@ -131,8 +130,11 @@ class PretrainedEncoder:
             Pooled as the folder says, by default the mean of the tokens; of norm 1 for sentence
             encoders, so that the product of two rows is the cosine of their angle.
         """
-        nothing = np.zeros((0, self.encoder.config.d_model), self.encoder.dtype)
-        return self._in_batches(self.settings.vectors, texts, batch_size, nothing)
+        checks.positive("batch_size", batch_size)
+        inputs = self._inputs(texts, None, stacklevel=3)
+        if not len(inputs[0]):
+            return np.zeros((0, self.encoder.config.d_model), self.encoder.dtype)
+        return encoded_in_batches(self.encoder, self.settings.vectors, inputs, batch_size)
 
     def hidden(self, texts: Iterable[Text], batch_size: int = 32) -> list[np.ndarray]:
         """Return the vectors of each text's tokens: one array (tokens, d_model) a text.
@@ -147,26 +149,11 @@ class PretrainedEncoder:
                 found[i] = each if mask is None else each[to_numpy(mask)[i]]
             return found
 
-        return list(self._in_batches(rows, texts, batch_size, np.empty(0, object)))
-
-    def _in_batches(
-        self, convert: Any, texts: Iterable[Text], batch_size: int, nothing: np.ndarray
-    ) -> np.ndarray:
-        """Convert the last layer's vectors of each batch, and join the results in order."""
         checks.positive("batch_size", batch_size)
-        ids, mask, types = self._inputs(texts, None, stacklevel=4)
-        if not len(ids):
-            return nothing
-        batches = LongestFirst(
-            as_inputs(self.encoder, ids, mask, types), batch_size, by_length=True
-        )
-        found = []
-        for batch in batches.share(0, 1):
-            some_ids, some_mask, some_types = as_given(batch.inputs)
-            kept = None if np.all(some_mask) else asarray(some_mask, self.encoder.backend)
-            hidden = self.encoder(some_ids, kept, some_types).hidden
-            found.append(convert(hidden, kept))
-        return batches.in_order([found])
+        inputs = self._inputs(texts, None, stacklevel=3)
+        if not len(inputs[0]):
+            return []
+        return list(encoded_in_batches(self.encoder, rows, inputs, batch_size))
 
     def _inputs(self, texts: Iterable[Text], max_len: int | None, stacklevel: int) -> Inputs:
         if max_len is not None:

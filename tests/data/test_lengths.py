@@ -85,3 +85,15 @@ def test_every_prediction_goes_through_batches_of_the_longest_first():
     assert shapes[-1] < LENGTH
     shares = [[part.inputs[0].x[:, :1] for part in batches.share(k, 3)] for k in range(3)]
     np.testing.assert_array_equal(batches.in_order(shares), x[:, :1])
+
+
+def test_batches_of_a_prediction_have_no_more_tokens_than_asked_for():
+    x, _, mask = samples()
+    batches = LongestFirst((Sequences(x, Padding(mask)),), 8, by_length=True, tokens=12)
+    parts = [part.inputs[0] for part in batches.share(0, 1)]
+    assert all(len(part.x) == 1 or len(part.x) * part.length <= 12 for part in parts)
+    assert all(len(part.x) <= 8 for part in parts)
+    assert max(len(part.x) for part in parts) > 1
+    np.testing.assert_array_equal(batches.in_order([[part.x[:, :1] for part in parts]]), x[:, :1])
+    whole = LongestFirst((Sequences(x),), 8, by_length=True, tokens=3 * LENGTH)
+    assert {len(part.inputs[0].x) for part in whole.share(0, 1)} <= {3, len(x) % 3}
