@@ -1,7 +1,7 @@
-"""Pictures for the dark: of each SVG of a page a second one, with light ink on the dark page.
+"""Pictures for dark mode: a second version of each SVG on a page, with light ink on a dark page.
 
-Black ink becomes light and white ground becomes the page's; the colours stay, for they mean
-something. The theme shows one of the two.
+Black ink becomes light, and a white background takes the page's colour; other colours stay,
+because they have a meaning. The theme shows one of the two.
 """
 
 import re
@@ -16,28 +16,28 @@ INK = {"#000000": "#cfd0d0", "#444444": "#a4a8ad", "#0072b2": "#56b4e9"}
 """What black, grey and dark blue become as lines and letters; black is furo's colour of text."""
 
 GROUND = {"#ffffff": "#131416", "#f2f2f2": "#303335"}
-"""What white and light grey become as the ground of a picture, of axes, of boxes and of signs."""
+"""What white and light grey become as the background of a picture, axes, boxes and markers."""
 
 ON_GROUND = re.compile(
     r'(<g id="patch_\d+">\s*<path [^>]*style="fill: |<use [^>]*style="fill: )(#ffffff|#f2f2f2)'
 )
-"""And not the white cells of a heat map."""
+"""Backgrounds only, not the white cells of a heat map."""
 
 LINE = re.compile(r"((?:stroke|<text[^>]*?fill): )(#000000|#444444)")
 LETTERS = re.compile(r"(<text[^>]*?fill: )(#0072b2)")
 
 
 def dark(svg: str) -> str:
-    """Return a picture that matplotlib drew, as it is on a dark page."""
+    """Return the dark version of a picture that matplotlib drew."""
     svg = ON_GROUND.sub(lambda found: found[1] + GROUND[found[2]], svg)
     for each in (LINE, LETTERS):
         svg = each.sub(lambda found: found[1] + INK[found[2]], svg)
-    # texts and signs that are black do not say so
+    # black text and markers have no fill of their own
     return svg.replace("*{stroke", f"svg{{fill: {INK['#000000']}}} *{{stroke", 1)
 
 
 def show_both(app: Sphinx, doctree: nodes.document, here: str) -> None:
-    """Put a dark copy beside each picture of a page."""
+    """Insert a dark copy after each picture of a page."""
     if app.builder.format != "html":
         return
     for image in list(doctree.findall(nodes.image)):
@@ -63,7 +63,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Show and write them."""
+    """Connect both functions to Sphinx."""
     app.connect("doctree-resolved", show_both)
     app.connect("build-finished", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """A run of `npformer play` for the site: ``python -m docs.site.example_play FILE`` exports it.
 
-A link of a page to this file leads to the exported page, on the site, and to this code on a public
-host.
+A link from a page to this file leads to the exported page on the site, and to this code on a
+public host.
 """
 
 import sys
@@ -16,11 +16,11 @@ from npformer.play.remote import Remote
 from npformer.play.tasks import defaults, work_of
 
 PLACE = "_files/play.html"
-"""Where the page stands on the site."""
+"""Where the page is on the site."""
 
 
 class Kept:
-    """What a run tells is kept, instead of sent through a pipe; nobody asks."""
+    """Keeps a run's messages instead of sending them through a pipe; there are no questions."""
 
     def __init__(self) -> None:
         self.points: list[dict[str, Any]] = []
@@ -30,12 +30,12 @@ class Kept:
         self.points += message.get("points", [])
 
     def poll(self, timeout: float | None = None) -> bool:
-        """Return that there is no question."""
+        """Return False: there is never a question."""
         return False
 
 
 def build(path: str | Path, epochs: int = 12) -> Path:
-    """Train on digits, for some seconds, and write the page of the run."""
+    """Train on digits for a few seconds, and write the page of the run."""
     work, kept = work_of(defaults("digits", epochs=epochs)), Kept()
     watching = Remote(kept, work, paused=False)
     work.train(callbacks=[watching], progress=False, workers=1)
@@ -45,7 +45,7 @@ def build(path: str | Path, epochs: int = 12) -> Path:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Write the page, and lead to it."""
+    """Write the page, and link to it."""
     return written_page(app, Path(__file__), PLACE, build)
 
 

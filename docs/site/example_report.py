@@ -1,6 +1,6 @@
 """A report for the site: ``python -m docs.site.example_report FILE`` writes it.
 
-A link of a page to this file leads to the report, on the site, and to this code on a public host.
+A link from a page to this file leads to the report on the site, and to this code on a public host.
 """
 
 import sys
@@ -14,11 +14,11 @@ from docs.site.written_page import written_page
 from npformer.tools.recipes import RECIPES
 
 PLACE = "_files/report.html"
-"""Where the report stands on the site."""
+"""Where the report is on the site."""
 
 
 def build(path: str | Path) -> Path:
-    """Train two models on digits, for some seconds, and write a report on them."""
+    """Train two models on digits for a few seconds, and write a report on them."""
     recipe = RECIPES["digits"]
     dataset = recipe.load("stratified", 0)
     models = {}
@@ -30,7 +30,7 @@ def build(path: str | Path) -> Path:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Write the report, and lead to it."""
+    """Write the report, and link to it."""
     return written_page(app, Path(__file__), PLACE, build)
 
 

@@ -1,8 +1,8 @@
 """Formulas as SVG, drawn when the site is built: the same in every browser, without a script.
 
 A formula is a row of pieces, each a picture as high as its text. A browser breaks the row between
-pieces, before a relation such as =, as it breaks text between words; what is still too wide
-becomes smaller. So on a narrow screen a formula never loses its end.
+pieces, before a relation such as =, as it breaks text between words; a piece that is still too
+wide is made smaller. So a formula is never cut off on a narrow screen.
 """
 
 import hashlib
@@ -20,25 +20,25 @@ from sphinx.util import logging
 from ziamath.zmath import denamespace
 
 UNITS = 200
-"""Of a picture's coordinates, in an em: whole numbers are exact enough, and short."""
+"""Units of a picture's coordinates in an em: whole numbers are exact enough, and short."""
 
 LINE = 20.0
-"""Ems that a telephone shows: a wider formula is broken wherever it may be."""
+"""Ems that a phone's screen holds: a wider formula is broken wherever that is allowed."""
 
 WORDY = 7.0
-"""Ems of a formula within text, from which on it may be broken too."""
+"""Ems: a formula within text that is wider may also be broken."""
 
 RELATIONS = set("=≈≤≥<>→⇒≡∈≠")
 BINARY = set("+−·×")  # noqa: RUF001, the sign of subtraction
 ACCENTS = {"\u0302": "\u02c6", "\u0303": "\u02dc", "^": "\u02c6", "~": "\u02dc"}
 LARGE = set("∑∏∫")
 OPERANDS = set(")]}⟩!|′‖…⋯∞")  # noqa: RUF001, a prime
-"""What ends an operand, although it is written as an operator."""
+"""Signs that end an operand, although they are written as operators."""
 OPENING, CLOSING = set("([{⟨"), set(")]}⟩")
 
 
 class Piece(NamedTuple):
-    """A part of a formula that is not broken; lengths in ems."""
+    """An unbreakable part of a formula; lengths in ems."""
 
     gap: float  # to the piece before it, on the same line
     width: float
@@ -50,13 +50,13 @@ class Piece(NamedTuple):
 
 @cache
 def pieces(latex: str, display: bool) -> tuple[Piece, ...]:
-    """Return the pieces of a formula; ValueError where a command is not known."""
+    """Return the pieces of a formula; an unknown command is a ValueError."""
     # the converter knows only the numbered name of the same environment
     known = latex.replace("{aligned}", "{align*}")
     root = denamespace(ET.fromstring(convert(known, display="block" if display else "inline")))
     text = "".join(root.itertext())
     if "\\" in text or "&" in text:
-        raise ValueError(f"{latex!r} has a command that cannot be set")
+        raise ValueError(f"{latex!r} has a command that cannot be drawn")
     row = root[0]
     _mend(row)
     whole = [_drawn(root, list(row))]
@@ -75,7 +75,7 @@ def pieces(latex: str, display: bool) -> tuple[Piece, ...]:
 def _broken(row: list[ET.Element], relations: bool) -> list[tuple[float, list[ET.Element]]]:
     """Break a row before relations and at wide spaces, or else before + and after commas.
 
-    Return parts with the gap before each. Nothing is broken within brackets.
+    Return the parts, with the gap before each. Brackets are never broken.
     """
     parts: list[tuple[float, list[ET.Element]]] = [(0.0, [])]
     depth = 0
@@ -102,7 +102,7 @@ def _broken(row: list[ET.Element], relations: bool) -> list[tuple[float, list[ET
 
 
 def _mend(element: ET.Element) -> None:
-    """Set what the converter leaves to a browser's rules: signs, accents, functions, primes."""
+    """Fix what the converter leaves to browsers: signs, accents, functions, primes."""
     before: ET.Element | None = None
     for k, child in enumerate(list(element)):
         _mend(child)
@@ -110,30 +110,30 @@ def _mend(element: ET.Element) -> None:
         if sign == "∂":
             child.attrib.update(form="prefix", lspace="0em", rspace="0em")
         elif sign in LARGE:
-            child.set("stretchy", "false")  # as high as it is, and not as brackets around it
+            child.set("stretchy", "false")  # its own height, not that of brackets around it
         elif sign in ("+", "−", "±") and child.tag in ("mo", "mi"):  # noqa: RUF001
             child.tag = "mo"
             if element.tag in ("mrow", "math", "mtd") and _begins(before):
                 child.attrib.update(form="prefix", lspace="0em", rspace="0em")
         elif element.tag == "mover" and k == 1:
-            child.set("stretchy", "false")  # a hat is as wide as a hat
+            child.set("stretchy", "false")  # a hat keeps its width
             child.text = ACCENTS.get(sign, sign)
         elif child.tag in ("mi", "mo") and len(sign) > 1 and sign.isalpha():
-            child.tag = "mtext"  # sin, log, max: the space after it is not an operator's
+            child.tag = "mtext"  # sin, log, max: not spaced like an operator
         before = child
     if element.tag in ("mrow", "mtd"):
         _space_functions(element)
 
 
 def _begins(before: ET.Element | None) -> bool:
-    """Return whether a sign after this element has one operand: -x, and not y - x."""
+    """Return whether a sign after this element has only one operand: -x, not y - x."""
     if before is None or before.tag == "mspace":
         return True
     return before.tag == "mo" and (before.text or "") not in OPERANDS
 
 
 def _space_functions(row: ET.Element) -> None:
-    """Put a thin space beside log x, but none into log(x), and one after a sum within text."""
+    """Put a thin space into log x but not into log(x), and one after a sum within text."""
     children = list(row)
     for k in range(len(children) - 1, -1, -1):
         core, after = _core(children[k]), children[k + 1 : k + 2]
@@ -148,7 +148,7 @@ def _space_functions(row: ET.Element) -> None:
 
 
 def _core(element: ET.Element) -> ET.Element:
-    """Return what indices and limits stand beside."""
+    """Return the element that indices and limits are attached to."""
     while element.tag in ("msub", "msup", "msubsup", "munder", "munderover") and len(element):
         element = element[0]
     return element
@@ -193,9 +193,9 @@ def _outline(drawn: str) -> tuple[str, str, int, int]:
 
 
 def html(latex: str, display: bool, seen: set[str], after: str = "") -> str:
-    """Return a formula as HTML, and the sign `after` it, which stays on its line.
+    """Return a formula as HTML, with the sign `after` it, which stays on the same line.
 
-    `seen` holds the ids of glyphs whose outlines the page has.
+    `seen` holds the ids of glyphs whose outlines the page already has.
     """
     parts: list[list[str]] = [[]]
     for piece in pieces(latex, display):
@@ -233,7 +233,7 @@ SIGN = re.compile(r"[,.;:?!)\]]+")
 
 
 def keep_signs(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Give each formula the comma that follows it, or a line could begin with that."""
+    """Attach a comma that follows a formula to it, or a line could begin with the comma."""
     for formula in doctree.findall(nodes.math):
         place = formula.parent.index(formula) + 1
         text = formula.parent[place] if place < len(formula.parent) else None

@@ -1,4 +1,4 @@
-"""How the pictures of the examples look: on a light page as on a dark one."""
+"""The style of the examples' pictures, for light and dark pages."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import matplotlib as mpl
 from docs.site.pictures import STYLE
 
 INK = "#7d838a"
-"""A grey that can be read on both."""
+"""A grey that is legible on both."""
 
 
 def style(conf: dict[str, Any], name: str, when: str) -> None:
-    """Give the next example's pictures no ground, and grey ink."""
+    """Give the next example's pictures a transparent background and grey ink."""
     ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     mpl.rcParams.update(STYLE)
     mpl.rcParams.update(dict.fromkeys(ink, INK))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def language_of(page: str) -> str:
-    """Return the language of a page from the end of its name; English if that says none."""
+    """Return the language of a page from the end of its name; English if there is none."""
     ending = PurePosixPath(page).suffix.removeprefix(".")
     return ending if len(ending) == 2 else "en"
 

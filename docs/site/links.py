@@ -1,8 +1,8 @@
-"""Links of the Markdown that leave docs/: the source of the package, the README, results.
+"""Links in the Markdown that leave docs/: to the source of the package, the README, results.
 
 On a public host they lead to files of the repository. On the site a file of the package leads to
-its page of source, an example to its page of the gallery, and every other file to a copy of it.
-A link to what does not exist is MyST's to find.
+its source page, an example to its page in the gallery, and every other file to a copy of it.
+MyST reports links to files that do not exist.
 """
 
 import re
@@ -21,7 +21,7 @@ OUTSIDE = re.compile(r"^[a-z]+:|^#|^$")
 
 
 def lead_on(app: Sphinx, doctree: nodes.document) -> None:
-    """Give each link to a file outside docs/ its place on the site; the others are MyST's."""
+    """Point each link to a file outside docs/ to its place on the site; MyST does the others."""
     here = app.env.docname
     for link in list(doctree.findall(_is_link)):
         target = link.get("refuri") or link["reftarget"]
@@ -30,7 +30,7 @@ def lead_on(app: Sphinx, doctree: nodes.document) -> None:
             continue
         file = ((DOCS / here).parent / path).resolve()
         if link.get("refdomain") == "doc":
-            file = file.with_name(file.name + ".md")  # MyST took it away
+            file = file.with_name(file.name + ".md")  # MyST removed it
         if not file.exists() or file.is_relative_to(DOCS):
             continue
         place = _place(app, file)
@@ -50,7 +50,7 @@ def _is_link(node: nodes.Node) -> bool:
 
 
 def _place(app: Sphinx, file: Path) -> str | None:
-    """Return where a file stands on the site; None if it is a folder, which is not there."""
+    """Return where a file is on the site; None for a folder, which the site does not have."""
     name = file.relative_to(ROOT)
     if file.is_dir():
         return None
@@ -66,6 +66,6 @@ def _place(app: Sphinx, file: Path) -> str | None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Look at the links of every page that was read."""
+    """Handle the links of every page that is read."""
     app.connect("doctree-read", lead_on)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,8 +1,8 @@
 """The machine as one diagram, whose boxes are the chapters: ``python -m docs.site.machine``.
 
 The command writes ``docs/pictures/machine.svg``, which Markdown shows. On the site,
-`docs.site.machine_on_pages` puts the same diagram in its place, with a link on each box, and a
-small one at the head of each chapter.
+`docs.site.machine_on_pages` replaces it with the same diagram with a link on each box, and puts a
+small one at the top of each chapter.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 360, 743
 
 
 class Box(NamedTuple):
-    """A box: the chapter that it leads to, its kind, what stands in it, its corner and size."""
+    """A box: the chapter that it links to, its kind, its label, its corner and its size."""
 
     chapter: str
     kind: str
@@ -57,7 +57,7 @@ BOXES = [
     Box("chain_rule", "train", "Chain rule:\ngoing back", 260, 230, 100, 42),
     Box("finite_differences", "train", "Finite\ndifferences", 260, 298, 100, 42),
     Box("initialization", "train", "How weights\nbegin", 260, 428, 100, 42),
-    # what models that write have besides
+    # what models that write have in addition
     Box("cross_attention", "write", "Mask, cross-attention", 0, 647, 177),
     Box("decoder", "write", "Decoder", 183, 647, 177),
     Box("language_models", "write", "Language models", 0, 679, 177),
@@ -66,7 +66,7 @@ BOXES = [
 ]
 
 FRAMES = [(0, 68, 244, 399), (10, 114, 224, 189), (10, 362, 224, 53)]
-"""What holds several boxes, as x, y, width, height: the block, its mixer, its network."""
+"""Frames around several boxes, as x, y, width, height: the block, its mixer, its network."""
 
 TEXTS = [
     (122, 14, "the food was not good"),
@@ -103,11 +103,11 @@ STYLE = (
     ".arrow,.holds{fill:none;stroke:#888}.head{fill:#888}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.said{fill:#9da7b1}}"
 )
-"""How the file looks by itself; on the site a style sheet says it."""
+"""The style of the file on its own; on the site a style sheet replaces it."""
 
 
 def whole(link: Callable[[str], str | None] = lambda chapter: None, style: str = STYLE) -> str:
-    """Return the diagram; `link` says where the box of a chapter leads, or None."""
+    """Return the diagram; `link` returns the address for the box of a chapter, or None."""
     title = "The machine: from a sentence to a loss, and back. Each box has a chapter."
     boxes = [_linked(box, link(box.chapter)) for box in BOXES]
     texts = [f'<text class="said" x="{x}" y="{y}">{text}</text>' for x, y, text in TEXTS]
@@ -122,12 +122,12 @@ def whole(link: Callable[[str], str | None] = lambda chapter: None, style: str =
     arrows += [ring.format(*where) for where in PLUSES]
     styled = f"<style>{style}</style>" if style else ""
     inside = [styled + head, *_frames(), *arrows, *texts, *boxes]
-    size = f'width="{WIDTH}" height="{HEIGHT}" ' if style else ""  # by itself it needs one
+    size = f'width="{WIDTH}" height="{HEIGHT}" ' if style else ""  # on its own it needs one
     return _svg("machine", title, inside, f'role="{"img" if style else "group"}" {size}')
 
 
 def small(chapter: str) -> str:
-    """Return the diagram without words, with the boxes of one chapter lit."""
+    """Return the diagram without words, with the boxes of one chapter highlighted."""
     labels = [box.label.replace("\n", " ") for box in BOXES if box.chapter == chapter]
     boxes = [_shape(box, lit=box.chapter == chapter) for box in BOXES]
     title = f"Where it stands in the machine: {labels[0]}"

@@ -1,4 +1,4 @@
-"""The diagram of the machine on the site: with links on its boxes, and small above each chapter."""
+"""The diagram of the machine on the site: with links on its boxes, and small in each chapter."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ PAGE = "what_is_a_transformer"
 
 
 def show_it(app: Sphinx, doctree: nodes.document) -> None:
-    """Give the picture its links, and put the small one below a chapter's title."""
+    """Add links to the picture, and put the small one below a chapter's title."""
     here = app.env.docname
 
     def uri(page: str) -> str:
@@ -35,7 +35,7 @@ def show_it(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Look at every page that was read."""
+    """Handle every page that is read."""
     app.connect("doctree-read", show_it)
     app.add_css_file("machine.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,8 @@
-"""Every array of one training step of a small encoder: what docs/training_step.md shows.
+"""Every array of one training step of a small encoder, as docs/training_step.md shows them.
 
 The pairs of ``npformer.functional`` run one after another, as in examples/one_step_by_hand.py, with
-one image of a digit. tests/docs/test_training_step.py compares the arrays with what `nf.trace` and
-`loss_and_gradients` give for the model itself.
+one image of a digit. tests/docs/test_training_step.py compares the arrays with those that
+`nf.trace` and `loss_and_gradients` give for the model itself.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ def model_and_sample() -> tuple[nf.SequenceClassifier, Any, Any]:
 
 
 def arrays() -> dict[str, Any]:
-    """Return the arrays by name: those of the forward pass, gradients, and Adam's of a weight."""
+    """Return the arrays by name: the forward pass, gradients, and Adam's arrays for a weight."""
     model, image, label = model_and_sample()
     p = {name: each.value for name, each in model.named_parameters().items()}
     found: dict[str, Any] = {"image": image, "label": label}
@@ -78,7 +78,7 @@ def _backward(a: dict[str, Any], c: dict[str, Any]) -> None:
     a["dhidden"], a["dW_2"], a["db_2"] = F.linear_backward(a["dt"], c["f"])
     a["du"] = F.gelu_backward(a["dhidden"], c["hidden"])
     a["dh_through"], a["dW_1"], a["db_1"] = F.linear_backward(a["du"], c["u"])
-    a["dh"] = a["dt"] + a["dh_through"]  # h went into the sum and into the network
+    a["dh"] = a["dt"] + a["dh_through"]  # h is used in the sum and in the network
     a["ds"], a["dgamma_1"], a["dbeta_1"] = F.layer_norm_backward(a["dh"], c["h"])
     a["dheads"], a["dW_O"], a["db_O"] = F.linear_backward(a["ds"], c["mixed"])
     by_head = F.split_heads(a["dheads"], HEADS)
@@ -89,13 +89,13 @@ def _backward(a: dict[str, Any], c: dict[str, Any]) -> None:
     for name in "qkv":
         of_x, of_W, of_b = f"dx_{name}", f"dW_{name.upper()}", f"db_{name.upper()}"
         a[of_x], a[of_W], a[of_b] = F.linear_backward(a[f"d{name}"], c[name])
-    # x went into the sum, the values, the keys and the queries
+    # x is used in the sum, the values, the keys and the queries
     a["dx"] = a["ds"] + (a["dx_v"] + (a["dx_k"] + a["dx_q"]))
     _, a["dW_embed"], a["db_embed"] = F.linear_backward(a["dx"], c["embed"])
 
 
 def _update(a: dict[str, Any], model: nf.SequenceClassifier) -> None:
-    """Add what Adam does with the weights of the last linear map, and the loss after its step."""
+    """Add what Adam does to the weights of the last linear map, and the loss after its step."""
     before, g = model.parameters()["classify.weight"].copy(), a["dW_classify"]
     a["W_classify"], a["m"], a["v_adam"] = before, 0.1 * g, 0.001 * g * g
     _, gradients = model.loss_and_gradients(a["image"], a["label"])

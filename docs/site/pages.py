@@ -1,11 +1,11 @@
 """Write what the code of a page prints into the page: ``python -m docs.site.pages [PAGE ...]``.
 
-The blocks of Python of a page run in order, in one namespace, in a folder of their own. What a
-block prints stands in the block of text that follows it. Where a comment names a file and
-functions, ``<!-- source: npformer/functional/linear.py linear_backward -->``, the block of Python
+The Python blocks of a page run in order, in one namespace, in an empty folder. The text block
+that follows a block holds what it prints. If a comment names a file and functions,
+``<!-- source: npformer/functional/linear.py linear_backward -->``, the Python block
 below holds their source without docstrings, and is not run.
 
-With ``--check`` nothing is written: a page that is not what it would become is named.
+With ``--check`` nothing is written; the command shows how pages differ from what it would write.
 """
 
 import argparse
@@ -32,16 +32,16 @@ BLOCK = re.compile(
 
 
 def pages() -> list[Path]:
-    """Return the pages whose blocks of Python are run."""
+    """Return the pages whose Python blocks are run."""
     return sorted(page for page in DOCS.rglob("*.md") if page.name not in NOT_RUN)
 
 
 NOT_RUN = {"museum.md"}
-"""Written from the package's table of bugs: its code is the museum's, and tests run that."""
+"""Written from the package's table of bugs: its code is the museum's, which tests run."""
 
 
 def rewritten(text: str, page: str) -> str:
-    """Return a page's text with what its blocks print now, and with the sources as they are now."""
+    """Return a page's text with the current output of its blocks, and the current sources."""
     namespace = {"__name__": "__main__"}
     parts, end = [], 0
     with _place_of_its_own(), np.printoptions():  # a page may set its own
@@ -63,7 +63,7 @@ def rewritten(text: str, page: str) -> str:
 
 
 def source(file: str, names: list[str]) -> str:
-    """Return functions, classes or methods of a file, as they stand there, without docstrings."""
+    """Return functions, classes or methods of a file as they are there, without docstrings."""
     text = (ROOT / file).read_text("utf-8")
     return "\n\n".join(_definition(text, name, file) for name in names)
 
@@ -104,7 +104,7 @@ def _run(code: str, page: str, namespace: dict[str, object]) -> str:
 
 @contextlib.contextmanager
 def _place_of_its_own():
-    """Run in an empty folder, which is removed."""
+    """Run in an empty folder, which is removed afterwards."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
@@ -115,10 +115,10 @@ def _place_of_its_own():
 
 
 def difference(page: Path) -> str:
-    """Return how a page differs from what it would become; "" if it does not.
+    """Return how a page differs from what would be written; "" if it does not.
 
-    Numbers may differ by one in the last digit that is printed, and rounding errors altogether:
-    machines round differently.
+    Numbers may differ by one in the last printed digit, and rounding errors by any amount,
+    because machines round differently.
     """
     name = page.relative_to(ROOT).as_posix()
     before = page.read_text("utf-8")
@@ -133,11 +133,11 @@ NUMBER = re.compile(r"\s*(-?(?:\d+(?:\.\d*)?e[-+]?\d+|\d+\.\d*))")
 TABLE = re.compile(r"^( +tensor +shape +checked) +error .*\n((?: {2}.*\n?)*)", re.MULTILINE)
 """A report of gradcheck: which entry has the largest error is a matter of rounding."""
 NOTHING = 1e-9
-"""Below it, a number with an exponent is rounding, which another machine has more or less of."""
+"""A number with an exponent below this is a rounding error, which differs between machines."""
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two texts are equal, but for the last digits of decimal numbers."""
+    """Return whether two texts are equal, except for the last digits of decimal numbers."""
     ones, others = (NUMBER.split(TABLE.sub(_without_errors, text)) for text in (one, other))
     return len(ones) == len(others) and all(
         a == b or (k % 2 == 1 and _near(a, b))
@@ -155,7 +155,7 @@ def _near(one: str, other: str) -> bool:
     a, b = float(one), float(other)
     if "e" in one and "e" in other and max(abs(a), abs(b)) < NOTHING:
         return True
-    # The smaller one: a number with fewer digits is printed in another way, not rounded.
+    # The smaller one: a number with fewer digits was printed differently, not rounded differently.
     return abs(a - b) <= 1.01 * min(_last(one), _last(other))
 
 
@@ -166,7 +166,7 @@ def _last(number: str) -> float:
 
 
 def main(words: list[str]) -> int:
-    """Write or check the pages that are named, or all of them."""
+    """Write or check the named pages, or all of them."""
     parser = argparse.ArgumentParser(prog="python -m docs.site.pages", description=__doc__)
     parser.add_argument("pages", nargs="*", type=Path, help="all, if none is named")
     parser.add_argument("--check", action="store_true", help="write nothing, show what differs")

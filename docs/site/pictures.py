@@ -36,7 +36,7 @@ def names() -> list[str]:
 
 
 def draw(name: str) -> list[Path]:
-    """Draw the pictures of one file; return what was written."""
+    """Draw the pictures of one file; return the files that were written."""
     with mpl.rc_context(STYLE):
         figures = importlib.import_module(f"docs.pictures.{name}").draw()
         written = []
@@ -50,7 +50,7 @@ def draw(name: str) -> list[Path]:
 
 
 def main(words: list[str]) -> int:
-    """Draw the pictures that are named, or all of them."""
+    """Draw the named pictures, or all of them."""
     parser = argparse.ArgumentParser(prog="python -m docs.site.pictures", description=__doc__)
     parser.add_argument(
         "names", nargs="*", choices=names(), metavar="NAME", help=", ".join(names())

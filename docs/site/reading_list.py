@@ -1,7 +1,7 @@
 """Count the lines of the files that docs/afternoon.md leads through, and write them there.
 
 ``python -m docs.site.reading_list`` writes the table between the page's markers; ``--check`` writes
-nothing and says whether the table is as it would become.
+nothing and says whether the table is current.
 """
 
 import argparse
@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "afternoon.md"
 COMMAND = "python -m docs.site.reading_list"
 
 RATE = 12
-"""Lines of code that a reader understands in a minute: assumed, not measured."""
+"""Lines of code that a reader understands per minute: assumed, not measured."""
 
 PART = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)
 STOP = re.compile(r"^\*\*\[`(?P<file>[^`]+)`\]\(\.\./(?P<path>[^)]+)\)\*\*", re.MULTILINE)
@@ -25,7 +25,7 @@ TABLE = re.compile(
 
 
 def lines_of_code(text: str) -> int:
-    """Return how many lines are neither empty, nor comments, nor parts of a docstring."""
+    """Return how many lines are not empty, comments, or parts of a docstring."""
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -50,7 +50,7 @@ def parts(page: str) -> list[tuple[str, list[str]]]:
 
 def table(page: str) -> str:
     """Return the table of all parts and files, with their lines and minutes."""
-    rows = ["| file | lines | of them code | minutes |", "|---|---:|---:|---:|"]
+    rows = ["| file | lines | lines of code | minutes |", "|---|---:|---:|---:|"]
     total = [0, 0, 0]
     for title, files in parts(page):
         sums, of_files = [0, 0, 0], []
@@ -64,7 +64,7 @@ def table(page: str) -> str:
         total = [a + b for a, b in zip(total, sums, strict=True)]
     rows.append(_row("**all**", total))
     hours, minutes = divmod(total[2], 60)
-    words = f"At {RATE} lines of code a minute: {hours} h {minutes} min."
+    words = f"At {RATE} lines of code per minute: {hours} h {minutes} min."
     return "\n".join(["", *rows, "", words, ""]) + "\n"
 
 
@@ -73,7 +73,7 @@ def _row(name: str, counts: list[int] | tuple[int, ...]) -> str:
 
 
 def rewritten(page: str) -> str:
-    """Return the page with the table as it is now."""
+    """Return the page with the current table."""
     found = TABLE.search(page)
     if found is None:
         raise ValueError(
@@ -94,7 +94,7 @@ def main(words: list[str]) -> int:
         PAGE.write_text(after, "utf-8")
         return 0
     if before != after:
-        print(f"{PAGE.relative_to(ROOT)}: the table is not current; write it by {COMMAND}")
+        print(f"{PAGE.relative_to(ROOT)}: the table is not current; write it with {COMMAND}")
     return int(before != after)
 
 

@@ -1,4 +1,4 @@
-"""The pages of the reference, written from the package's tree each time that the site is built."""
+"""The pages of the reference, written from the package's tree each time the site is built."""
 
 import inspect
 import shutil
@@ -18,8 +18,8 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "Every formula is a pair: ``y, cache = name(...)`` and ``name_backward(dy, cache)``.",
         {"functional": ALL},
     ),
-    "layers": ("Layers", "The formulas with parameters of their own.", {"layers": ALL}),
-    "mixers": ("Mixers", "The one place where tokens see each other.", {"mixers": ALL}),
+    "layers": ("Layers", "The formulas, with their parameters.", {"layers": ALL}),
+    "mixers": ("Mixers", "The only place where tokens see each other.", {"mixers": ALL}),
     "models": (
         "Models",
         "Configuration, block, encoder, and the models that users call.",
@@ -31,12 +31,12 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     ),
     "losses": (
         "Losses, Adam, schedules",
-        "What is minimised, and how.",
+        "What training minimises, and how.",
         {"losses": ALL, "optim": ALL},
     ),
     "training": (
         "Training and files",
-        "``fit``, what watches it, evaluation, and what is written to disk.",
+        "``fit``, its callbacks, evaluation, and files.",
         {
             "training": [
                 *("fit", "callbacks", "evaluation", "history", "loss_watch", "own_loop"),
@@ -52,7 +52,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     ),
     "proof": (
         "Proof",
-        "Backward passes against finite differences and the complex step.",
+        "Backward passes checked against finite differences and the complex step.",
         {"proof": ["gradcheck", "finite_differences", "complex_step", "rules", "report"]},
     ),
     "museum": (
@@ -62,7 +62,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     ),
     "data": (
         "Data and weights",
-        "Data sets, generated tasks, Hugging Face's folders both ways, and word vectors.",
+        "Data sets, generated tasks, reading and writing Hugging Face folders, and word vectors.",
         {
             "data": [
                 *("dataset", "digits", "generated", "raw_data", "sentences", "series"),
@@ -98,7 +98,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         {"engine": ["switch", "workspace"]},
     ),
 }
-"""Page -> title, what it holds, and its modules: a folder's files, or all of them."""
+"""Page -> title, summary, and its modules: for each folder the names of files, or all of them."""
 
 
 def modules(parts: dict[str, list[str] | None]) -> list[str]:
@@ -165,7 +165,7 @@ def _index() -> str:
 def keep_formulas(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Make what stands indented below a paragraph a literal block: a formula keeps its lines."""
+    """Make indented text below a paragraph a literal block, so that a formula keeps its lines."""
     for k in range(len(lines) - 3, -1, -1):
         line, between, following = lines[k : k + 3]
         indent = len(line) - len(line.lstrip())
@@ -180,7 +180,7 @@ def keep_formulas(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Write the pages before Sphinx looks for pages, and read docstrings before napoleon does."""
+    """Write the pages before Sphinx looks for them, and read docstrings before napoleon does."""
     app.connect("builder-inited", write)
     app.connect("autodoc-process-docstring", keep_formulas, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

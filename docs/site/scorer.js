@@ -1,5 +1,5 @@
-// Which results of a search come first: chapters, then other pages, then examples, and last what
-// was written from docstrings. Within each, the points of Sphinx decide.
+// Which search results come first: chapters, then other pages, then examples, and last the
+// reference, which is written from docstrings. Within each group, Sphinx's points decide.
 const PLACES = [["chapters/", 300], ["gallery/", 150], ["reference/", 0]];
 const OTHER = 200;
 var Scorer = {

@@ -1,7 +1,7 @@
-"""Search that shows excerpts wherever the site is opened.
+"""Search that shows excerpts even when the site is opened from a file.
 
-Sphinx reads a page over the network for the excerpt below its link, which a browser refuses to a
-page that was opened from a file. So the text of all pages stands in a script of the search page.
+For the excerpt below a link, Sphinx fetches the page over the network, which browsers do not allow
+on a page opened from a file. So a script of the search page holds the text of all pages.
 The order of results is in scorer.js.
 """
 
@@ -36,7 +36,7 @@ def texts(doctree: nodes.document) -> list[tuple[str, str]]:
         words = [
             text.astext()
             for text in paragraph.findall(nodes.Text)
-            # of formulas only what can be read as text
+            # only those formulas that can be read as text
             if not (isinstance(text.parent, nodes.math) and "\\" in text)
         ]
         parts.setdefault(place["ids"][0], []).append(" ".join("".join(words).split()))
@@ -46,7 +46,7 @@ def texts(doctree: nodes.document) -> list[tuple[str, str]]:
 def add_script(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Let the page of results read the texts."""
+    """Let the results page read the texts."""
     if page == "search":
         app.add_js_file("excerpts.js")
 
@@ -60,7 +60,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Write the script, and name it on the page of results."""
+    """Write the script, and include it in the results page."""
     app.connect("html-page-context", add_script)
     app.connect("build-finished", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

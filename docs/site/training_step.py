@@ -1,8 +1,7 @@
 """Pictures of the arrays of one training step, drawn when the site is built.
 
 On the page training_step a comment, ``<!-- arrays: S A -->``, becomes a heat map of each array of
-`docs.site.one_step` that it names. A script, which the page can do without, shows one step at a
-time.
+`docs.site.one_step` that it names. An optional script shows one step at a time.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ PAGE = "training_step"
 COMMENT = re.compile(r"^<!-- arrays: (?P<names>.+?) -->$", re.MULTILINE)
 
 LEVELS = 16
-"""How many shades of a colour there are: the largest magnitude of an array has the last."""
+"""The number of shades of a colour: the largest magnitude of an array has the last."""
 NOTHING = 1e-12
-"""An array whose entries are all smaller holds rounding alone, and gets no colour."""
+"""An array whose entries are all smaller holds only rounding errors, and gets no colour."""
 CELL = 15
-"""Pixels of an entry."""
+"""The size of an entry in pixels."""
 
 
 @cache
@@ -62,20 +61,20 @@ def _caption(name: str, array: Any) -> str:
     shape = ", ".join(map(str, array.shape)) + ("," if array.ndim == 1 else "")
     largest = float(np.abs(array).max())
     if largest < NOTHING:
-        return f"<b>{name}</b> ({shape})<br>0 but for rounding"
+        return f"<b>{name}</b> ({shape})<br>0 up to rounding"
     numbers = f"mean {number(array.mean())}, spread {number(array.std())}"
     return f"<b>{name}</b> ({shape})<br>{numbers}<br>full colour {number(largest)}"
 
 
 def number(value: Any) -> str:
-    """Return a number with three digits, and 0 for one that is rounding alone."""
+    """Return a number with three digits, and 0 for a rounding error."""
     if np.asarray(value).dtype.kind == "i":
         return str(value)
     return "0" if abs(value) < NOTHING else f"{float(value):#.3g}".rstrip(".")
 
 
 def _heat_map(name: str, array: Any) -> str:
-    """Return the SVG of an array: heads stand side by side, a vector is one row."""
+    """Return the SVG of an array: heads side by side, a vector as one row."""
     matrices = array if array.ndim == 3 else np.atleast_2d(array)[None]
     _, n_rows, n_columns = matrices.shape
     wide = 2.3 if array.ndim == 1 and n_columns <= 10 else 1.0  # there is a number below each entry
@@ -124,7 +123,7 @@ def _dress(app: Sphinx, page: str, template: str, context: Any, doctree: Any) ->
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Draw the arrays when the page is read, and bring its style and its script."""
+    """Draw the arrays when the page is read, and add its style and its script."""
     app.connect("source-read", _draw)
     app.connect("html-page-context", _dress)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """Pages that a script in this folder writes when the site has been built.
 
-A link of a page to the script leads to what it has written, on the site, and to its code on a
-public host.
+A link from a page to the script leads to what it wrote on the site, and to its code on a public
+host.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from sphinx.util.osutil import relative_uri
 def written_page(
     app: Sphinx, script: Path, place: str, build: Callable[[str | Path], Path]
 ) -> dict[str, Any]:
-    """Let `build` write a file to a place on the site, and links to `script` lead there."""
+    """Let `build` write a file to a place on the site, and point links to `script` there."""
 
     def lead_to_it(app: Sphinx, doctree: nodes.document) -> None:
         here = app.env.docname

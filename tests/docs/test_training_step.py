@@ -118,7 +118,7 @@ def test_a_picture_has_the_numbers_of_its_array(name):
         assert f">{number(array)}<" in html
         return
     assert f"({', '.join(map(str, array.shape))}" in html
-    if "0 but for rounding" in html:
+    if "0 up to rounding" in html:
         assert np.abs(array).max() < 1e-12
         return
     for what, value in (("mean", array.mean()), ("spread", array.std())):
