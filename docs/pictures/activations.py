@@ -1,4 +1,4 @@
-"""Activations, their derivatives, and how far GELU's two forms are apart."""
+"""Activations, their derivatives, and the difference between GELU's two forms."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ def draw():
     flat = X < 1e-9
     for axis, k in ((values, 0), (slopes, 1)):
         axis.plot(X[flat], relu[k][flat], color="C0", label="ReLU")
-        axis.plot(X[~flat], relu[k][~flat], color="C0")  # the derivative jumps: no line across
+        axis.plot(X[~flat], relu[k][~flat], color="C0")  # the derivative jumps, so no line across
         axis.plot(X, gelu[k], color="C1", label="GELU")
     bounded.plot(X, sigmoid[0], color="C2", label="sigmoid")
     bounded.plot(X, sigmoid[1], color="C2", ls="--", label="its derivative")

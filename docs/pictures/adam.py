@@ -1,4 +1,4 @@
-"""Gradient descent and Adam in a valley of two parameters, and the schedules."""
+"""Gradient descent and Adam in a valley of two parameters, and learning-rate schedules."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,7 +30,7 @@ def walk(hessian, start, rule, lr):
 
 
 def valley():
-    """Return the paths in a valley along an axis, and the losses there and in a turned one."""
+    """Return the paths in a valley along an axis, and the losses there and in a rotated one."""
     hessian, start = np.diag([1.0, 100.0]), np.array([-4.0, 1.0])
     turn = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)  # by 45 degrees
     turned = turn @ hessian @ turn.T

@@ -48,7 +48,7 @@ def arrays():
 
 
 def heads():
-    """Draw a small table before and after splitting, and what a reshape alone makes of it."""
+    """Draw a small table before and after splitting, and the result of a reshape alone."""
     x = 10.0 * np.arange(1, 3)[:, None] + np.arange(4.0)
     split = F.split_heads(x[None], 2)[0]
     wrong = x.reshape(2, 2, 2)

@@ -1,4 +1,4 @@
-"""The gradient's ways through a block, and its norm over the depth of an encoder."""
+"""The gradient's paths through a block, and its norm over the depth of an encoder."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +32,7 @@ def draw():
 
 
 def half_norms(norm, half, dz, caches):
-    """Return the gradient's norm at each place of half a block, and the gradient of its input."""
+    """Return the gradient's norm at each point of half a block, and the gradient of its input."""
     sublayer, _, layer_norm = half
     sublayer_cache, _, norm_cache = caches
     throw_away = nf.Gradients(sublayer), nf.Gradients(layer_norm)
@@ -71,7 +71,7 @@ def ways():
 
 
 def half(axis, left, y, norm, name, norms):
-    """Draw half a block from `left` on: two boxes, the sum, and the way around."""
+    """Draw half a block, starting at `left`: two boxes, the sum, and the path around."""
     dz, middle, through = norms
     post = norm == "post"
     fork = left + 22
@@ -103,7 +103,7 @@ def half(axis, left, y, norm, name, norms):
 
 
 def write(axis, x, y, name, norm, colour):
-    """Write what stands on a wire, and the norm of its gradient below."""
+    """Write a wire's label, and the norm of its gradient below."""
     axis.text(x, y - 8, name, ha="center", fontsize=11, style="italic", color=colour)
     axis.text(x, y + 20, f"{norm:.3f}", ha="center", fontsize=9.5, weight="bold", color=colour)
 
@@ -143,7 +143,7 @@ KINDS = {
 
 
 def over_depth(kind, seed):
-    """Return the gradient's norm below each block, and of what came by the skips alone."""
+    """Return the gradient's norm below each block, in total and through the skips alone."""
     forward, backward = KINDS[kind]
     encoder = nf.Encoder(config("pre" if kind == "pre" else "post"), seed=seed, dtype="float64")
     x, dy = tokens(100 + seed)
@@ -164,7 +164,7 @@ def over_depth(kind, seed):
 
 
 def depth():
-    """Draw the norms over the depth of encoders of four kinds, with five seeds each."""
+    """Draw the norms over the depth of four kinds of encoder, with five seeds each."""
     figure, (whole, around) = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
     below = np.arange(DEPTH + 1)
     named = {

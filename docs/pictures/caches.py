@@ -1,4 +1,4 @@
-"""How many tokens are computed for each that is written, and how large a state is."""
+"""How many tokens are computed for each token written, and how large a state is."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,10 +11,10 @@ MAX_LEN, PROMPT, N = 64, 16, 160
 
 
 class Counting(nf.LanguageModel):
-    """A model that notes how many tokens of a row it computes at a time."""
+    """A model that records how many tokens of a row it computes at a time."""
 
     def following(self, x, states, context):
-        """Count, and go on."""
+        """Count, and continue."""
         self.computed.append(x.shape[1])
         return super().following(x, states, context)
 
@@ -40,7 +40,7 @@ def draw():
 
 
 def computed(cache):
-    """Return how many tokens were computed for each token written behind a prompt."""
+    """Return how many tokens were computed for each token written after a prompt."""
     config = nf.EncoderConfig(
         d_model=8, n_layers=1, n_heads=1, d_ff=8, max_len=MAX_LEN, causal=True
     )

@@ -9,7 +9,7 @@ LENGTH, FEATURES = 16, 8
 
 
 def draw():
-    """Return four matrices of what a token takes from each other one."""
+    """Return four matrices of what each token takes from every other."""
     rng = np.random.default_rng(1)
     angles = 2 * np.pi * np.outer(np.arange(LENGTH), np.arange(LENGTH)) / LENGTH
     kernel = rng.normal(size=LENGTH) * np.exp(-np.arange(LENGTH) / 4)
@@ -34,7 +34,7 @@ def draw():
 
 
 def on_a_circle(kernel, n):
-    """Return the matrix of a convolution by transforms of size n: a column for each impulse."""
+    """Return the matrix of a convolution by transforms of size n: one column per impulse."""
     impulses = np.eye(LENGTH)
     products = np.fft.rfft(kernel, n)[:, None] * np.fft.rfft(impulses, n, axis=0)
     return np.fft.irfft(products, n, axis=0)[:LENGTH]

@@ -33,7 +33,7 @@ FUNCTIONS = {  # text, middle, half of the width
     "error": ("error\n$L = (y - t)^2$", 600, 45),
 }
 LINE = 185
-"""Where the functions stand, counted from above."""
+"""The height of the functions, counted from the top."""
 
 
 def draw():

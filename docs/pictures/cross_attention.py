@@ -1,4 +1,4 @@
-"""Shares under a causal mask, at both of its ends, and over a memory with padding."""
+"""Weights under a causal mask, aligned at either end, and over a memory with padding."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -7,7 +7,7 @@ from npformer import functional as F
 
 
 def draw():
-    """Return the shares of four calls of attention side by side."""
+    """Return the weights of four calls of attention side by side."""
     rng = np.random.default_rng(3)
     query, key = rng.normal(size=(2, 6, 4))
     memory = rng.normal(size=(6, 4))

@@ -9,7 +9,7 @@ SYMBOLS, LENGTH = 8, 8
 
 
 def draw():
-    """Train a small model, and return what it takes from where and how often it is right."""
+    """Train a small model, and return what it takes from where, and how often it is right."""
     rng = np.random.default_rng(0)
     train, unseen = pairs(rng, 1000), pairs(rng, 300)
     config = nf.EncoderConfig(d_model=32, n_layers=1, n_heads=4, d_ff=64, max_len=LENGTH + 2)
@@ -45,14 +45,14 @@ def draw():
 
 
 def pairs(rng, n):
-    """Return sources of symbols, and targets that are these sources reversed."""
+    """Return sources of symbols, and the same sources reversed as targets."""
     source = rng.integers(3, 3 + SYMBOLS, (n, LENGTH))
     begin, end = np.full((n, 1), 1), np.full((n, 1), 2)
     return source, np.concatenate([begin, source[:, ::-1], end], axis=1)
 
 
 def reading(model, source, target):
-    """Return the shares of the source for each token of one target, as a mean over heads."""
+    """Return the weights on the source for each token of one target, averaged over heads."""
     block = model.decoder.blocks[0]
     memory = model.encoder(model.source(source))
     x = model.target(target)

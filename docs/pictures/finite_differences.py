@@ -1,4 +1,4 @@
-"""The error of three ways to a derivative, over the step, in float64 and float32."""
+"""The error of three ways to compute a derivative, over the step, in float64 and float32."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 from npformer import functional as F
 
 ROWS = 200
-"""The error drawn is the typical one of this many rows: a single row's jumps up and down."""
+"""Rows whose root mean square error is drawn: the error of a single row jumps up and down."""
 
 
 def softmax_loss(x, v):

@@ -1,4 +1,4 @@
-"""Pictures in the gallery of the examples that are NumPy alone, and so draw nothing themselves."""
+"""Gallery pictures for the examples that use only NumPy, and so draw nothing themselves."""
 
 import importlib.util
 from pathlib import Path
@@ -11,12 +11,12 @@ SIZE = 4.0, 2.8
 
 
 def draw():
-    """Train the model of each example, and return what it has learned to look at."""
+    """Train the model of each example, and return pictures of what it has learned to look at."""
     return {"gpt": gpt(), "translator": translator(), "encoder": encoder()}
 
 
 def gpt():
-    """Draw from which earlier characters each character takes."""
+    """Draw which earlier characters each character takes from."""
     example = _example("gpt_in_one_file")
     text = "to be, or not to be: that is the question. "
     w, characters = example.train(text * 40, steps=200)

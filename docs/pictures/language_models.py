@@ -1,4 +1,4 @@
-"""A distribution of the next token, and what is drawn from with each option."""
+"""A distribution of the next token, and what each option leaves of it for drawing."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Rows before and after layer norm, and what its backward pass takes out of a gradient."""
+"""Rows before and after layer norm, and what its backward pass removes from a gradient."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -7,7 +7,7 @@ from npformer.tools.recipes import RECIPES
 
 
 def draw():
-    """Train attention for a few epochs, and draw what it makes of the first test image."""
+    """Train attention for a few epochs, and draw its matrices for the first test image."""
     recipe = RECIPES["digits"]
     dataset = recipe.load("stratified", 0)
     model = recipe.model(dataset, seed=0)

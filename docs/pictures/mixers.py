@@ -1,4 +1,4 @@
-"""What three mixers take from where, on one digit: the picture of the front page."""
+"""What three mixers take from where, on one digit: the picture on the front page."""
 
 import matplotlib.pyplot as plt
 import numpy as np

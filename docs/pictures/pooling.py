@@ -1,4 +1,4 @@
-"""The gradients that tokens get from three poolings."""
+"""The gradients that tokens get from three kinds of pooling."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Pictures of the questions, drawn from what `python -m benchmarks questions` measured."""
+"""Pictures for the questions, drawn from the measurements of `python -m benchmarks questions`."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def collapse(found):
 
 
 def memories(units):
-    """Draw the five images that hold a unit's strongest rows, those rows framed."""
+    """Draw the five images with a unit's strongest rows, and frame these rows."""
     figure, all_axes = plt.subplots(len(units), 6, figsize=(7.0, 1.05 * len(units)))
     for unit, axes in zip(units, all_axes, strict=True):
         for image, row, ax in zip(unit["images"], unit["rows"], axes, strict=False):
@@ -58,7 +58,7 @@ def memories(units):
 
 
 def one_at_a_time(found):
-    """Draw the accuracy with each change of a setting, of both mixers, for each task."""
+    """Draw the accuracy of both mixers after each change of a setting, for each task."""
     changes = list(dict.fromkeys(f["change"] for f in found))
     tasks = list(dict.fromkeys(f["task"] for f in found))
     figure, all_axes = plt.subplots(1, len(tasks), figsize=(7.4, 4.6), sharey=True)

@@ -1,4 +1,4 @@
-"""The shares of three mixers for two digits."""
+"""The weights of three mixers for two digits."""
 
 import matplotlib.pyplot as plt
 
@@ -12,7 +12,7 @@ NAMES = {
 
 
 def draw():
-    """Return shares for two digits of which three rows are the same."""
+    """Return the weights for two digits that have three rows in common."""
     images = nf.data.digits().test[0][:2].copy()
     images[1, :3] = images[0, :3]
     figure, axes = plt.subplots(2, 4, figsize=(6.4, 3.3))

@@ -1,4 +1,4 @@
-"""What training changes in the machine of "What is a Transformer?"; the page is run for it."""
+"""What training changes in the machine of "What is a Transformer?"; runs the page's code."""
 
 import contextlib
 import io
@@ -10,11 +10,11 @@ from docs.site.pages import BLOCK, DOCS
 
 
 def draw():
-    """Draw who looks at whom, and what is answered, before and after training."""
+    """Draw which word looks at which, and the answers, before and after training."""
     page = machine_of_the_page()
     before, after = page["machine"](), page["model"]
     words, ids = page["sentence"], page["ids"][None]
-    figure = plt.figure(figsize=(5.2, 6.9))  # narrow, so that a telephone shows its words
+    figure = plt.figure(figsize=(5.2, 6.9))  # narrow, so that its words are legible on a phone
     grid = figure.add_gridspec(3, 2, height_ratios=[1, 1, 1.2])
     for line, (name, model) in enumerate((("before", before), ("after", after))):
         matrices = model.explain(ids, mask=ids > 0)[0].matrices[0]
@@ -33,7 +33,7 @@ def draw():
 
 
 def machine_of_the_page():
-    """Return the names that the page's blocks leave: the picture shows the page's own machine."""
+    """Return the names that the page's blocks define: the picture shows the page's own machine."""
     names = {"__name__": "__main__"}
     text = (DOCS / "what_is_a_transformer.md").read_text("utf-8")
     with contextlib.redirect_stdout(io.StringIO()):
