@@ -1,4 +1,4 @@
-"""One measurement in a fresh process: `python -m benchmarks.alone`, which `cpu` starts.
+"""One measurement in a fresh process: `python -m benchmarks.alone`, started by `cpu`.
 
 It prints JSON. Start-up time and peak memory are measured before anything else is imported.
 """
@@ -53,7 +53,7 @@ def memory_of(side, workload, mixer, dropout, steps, variant="", optimizer=""):
 
 
 def peer_step(case, variant, optimizer, compiled=False):
-    """Return a training step of one of PyTorch's variants, with weights of its own."""
+    """Return a training step of one of PyTorch's variants, with its own weights."""
     import torch
 
     from benchmarks import peers, workloads
@@ -65,7 +65,7 @@ def peer_step(case, variant, optimizer, compiled=False):
 def peak_mib():
     """Return this process's peak of resident memory, and that of its worker processes.
 
-    On Linux this is VmHWM, because `ru_maxrss` starts with the parent's memory. What several
+    On Linux this is VmHWM, because `ru_maxrss` starts with the parent's memory. Memory that several
     processes share is counted for each of them, so the sum is an upper bound.
     """
     if Path("/proc/self/status").is_file():

@@ -1,4 +1,4 @@
-"""From which length on do blocks of queries pay off? Time and memory of attention alone."""
+"""At which length do blocks of queries start to pay off? Time and memory of attention alone."""
 
 import statistics
 import time
@@ -34,7 +34,7 @@ def run():
                 backward(dy, cache)
 
             seconds = {way: [] for way in WAYS}
-            for _ in range(ROUNDS):  # in turn, so that a drift of the machine affects both
+            for _ in range(ROUNDS):  # in turn, so that drift of the machine affects both
                 for way in WAYS:
                     began = time.perf_counter()
                     step(way)

@@ -8,12 +8,12 @@ from npformer.mixers import Mixer
 
 
 class CausalMixer(Mixer):
-    """A linear map of the sequence in which token t takes from tokens 0 to t alone."""
+    """A linear map of the sequence in which token t takes only from tokens 0 to t."""
 
     dropout_follows = False
 
     def explain(self, x, context):
-        """Return the matrix, as the result for one feature that is 1 at one token."""
+        """Return the matrix: each column is the result for one feature that is 1 at one token."""
         length = x.shape[1]
         impulses = np.zeros((length, length, x.shape[2]), x.dtype)
         impulses[np.arange(length), np.arange(length), 0] = 1.0
@@ -22,10 +22,10 @@ class CausalMixer(Mixer):
 
 
 class CausalFourier(CausalMixer):
-    """y = Re(tril(F_seq) x F_hidden) / scale: no token takes from what follows it.
+    """y = Re(tril(F_seq) x F_hidden) / scale: no token takes from later ones.
 
-    F_seq is the matrix of the longest sequence, and a shorter one uses its top left corner: with
-    the matrix of its own length, its results would say how much text is still to come.
+    F_seq is the matrix for the longest sequence, and a shorter one uses its top left corner: with
+    the matrix for its own length, its results would reveal how much text is still to come.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ class CausalFourier(CausalMixer):
         return (over_sequence @ x @ over_features).real, None
 
     def backward(self, dy, cache, gradients):
-        """Return dx: with the other triangle, so this map is not its own backward pass."""
+        """Return dx: it uses the other triangle, so this map is not its own backward pass."""
         over_sequence, over_features = self.matrices(dy)
         return (over_sequence.T @ dy @ over_features).real
 
     def matrices(self, x):
-        """Return both matrices; that of the features is symmetric."""
+        """Return both matrices; the one for the features is symmetric."""
         _, length, d_model = x.shape
         dtype = np.result_type(x.dtype, np.complex64)
         over_sequence = np.tril(constants.fourier_matrix(self.max_len)[:length, :length])
@@ -105,10 +105,10 @@ class CausalConvolution(CausalMixer):
 
     @staticmethod
     def transform(x):
-        """Return the transform over the tokens, after as many zeros: nothing wraps around."""
+        """Return the transform over the tokens, zero-padded to twice the length: no wrap-around."""
         return fft_module(x).rfft(x, 2 * x.shape[-2], axis=-2)
 
     @staticmethod
     def inverse(x_f, length):
-        """Return the first tokens of what was transformed."""
+        """Return the inverse transform's first tokens."""
         return fft_module(x_f).irfft(x_f, 2 * length, axis=-2)[..., :length, :]

@@ -1,6 +1,6 @@
 """npformer and PyTorch on a CPU: training, prediction, latency, start-up, memory.
 
-The whole run takes about an hour, mostly for torch.compile, so the result of every job is saved in
+A full run takes about an hour, mostly for torch.compile, so the result of every job is saved in
 benchmarks/results/cpu.partial.json. `--resume` continues from there, `--minutes` sets a limit.
 """
 
@@ -63,7 +63,7 @@ def cases():
 
 
 def jobs(options):
-    """Return {name: function} of all jobs; --only selects by the words of a name."""
+    """Return {name: function} of all jobs; --only selects by words of their names."""
     found = {}
     for section, case in cases():
         words = [section, case.workload.name]
@@ -147,7 +147,7 @@ def check_losses(ours, theirs, peers):
 
 
 def alone(*arguments, **environment):
-    """Return what `benchmarks.alone` prints in a process of its own."""
+    """Return what `benchmarks.alone` prints, run in its own process."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.alone", *map(str, arguments)],
         env=os.environ | environment,
@@ -173,7 +173,7 @@ def startup(options, kept):
         name = "first step, torch.compile"
         taken[name] = []
         for _ in range(1 if options.quick else 3):
-            with tempfile.TemporaryDirectory() as empty:  # finds nothing that was compiled before
+            with tempfile.TemporaryDirectory() as empty:  # nothing in it was compiled before
                 seconds = alone("start", "torch.compile", TORCHINDUCTOR_CACHE_DIR=empty)["seconds"]
             taken[name].append(seconds)
     return {
@@ -261,7 +261,7 @@ def keep(state, options):
 
 
 def finish(state, everything, options):
-    """Write the results if all jobs are done; otherwise print what there is."""
+    """Write the results if all jobs are done; otherwise print those that there are."""
     state["jobs"] = {name: state["jobs"][name] for name in everything if name in state["jobs"]}
     blocks = cpu_report.blocks(state)
     missing = [name for name in everything if name not in state["jobs"]]

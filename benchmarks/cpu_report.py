@@ -7,7 +7,7 @@ from benchmarks.workloads import DATA_SET, MIXERS
 HEADINGS = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
 
 BUSY = 0.05
-"""Share of the machine above which other programs are mentioned."""
+"""The share of the machine from which on other programs are mentioned."""
 
 
 def blocks(state):
@@ -129,7 +129,7 @@ def ratios_in_words(found, what):
 
 
 def sizes(found):
-    """Return what the names of the workloads stand for."""
+    """Return what the names of the workloads mean."""
     said = {}
     for figures in found:
         w = figures["case"]["workload"]

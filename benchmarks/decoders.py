@@ -1,6 +1,6 @@
-"""Models that write, trained beside PyTorch: npformer's side, and how both are timed.
+"""Models that write, compared with PyTorch: npformer's side, and how both are timed.
 
-Each side runs in a process of its own (`benchmarks.remote`), and begins with npformer's weights.
+Each side runs in its own process (`benchmarks.remote`), and starts with npformer's weights.
 """
 
 import time
@@ -19,15 +19,15 @@ from npformer.optim import clip_by_global_norm, schedule_of
 from npformer.training.evaluation import evaluate
 
 LOSSES, AGREE = 3, 1e-3
-"""Steps whose losses are compared before anything is timed, and how far apart they may be."""
+"""How many steps' losses are compared before timing, and how far apart they may be."""
 
 
 class Training:
-    """What both sides do: a model, its batches, and how it is trained.
+    """The task of both sides: a model, its batches, and how it is trained.
 
     A subclass has `peer`, the name of a class in `benchmarks.decoders_peers`, and three methods:
     ``model()`` makes npformer's model, ``shape()`` returns the arguments of the peer's class, and
-    ``batches()`` yields pairs of arrays without end, the same ones each time.
+    ``batches()`` yields pairs of arrays endlessly, the same ones each time.
     """
 
     lr, betas, weight_decay, no_decay, schedule = 1e-3, (0.9, 0.999), 0.0, (), None
@@ -40,7 +40,7 @@ class Training:
 
 
 class Ours:
-    """npformer's model of a training, and its steps, as `fit` takes them."""
+    """npformer's model of a training, and its steps, as in `fit`."""
 
     def __init__(self, training, threads=None):
         self.clip = training.clip
@@ -75,7 +75,7 @@ class Ours:
         return [float(self.step()) for _ in range(n)]
 
     def turn(self, n):
-        """Return the seconds per step, over n steps and one to begin with."""
+        """Return the seconds per step, over n steps after an untimed one."""
         return timed(self.step, n)
 
     def train(self, n):
@@ -128,14 +128,14 @@ def compare(training, seconds, threads=None):
 
 
 def check_losses(ours, theirs):
-    """Raise unless the first steps of both sides have the same losses."""
+    """Raise an error unless the first steps of both sides have the same losses."""
     apart = np.abs(np.array(theirs) / np.array(ours) - 1.0).max()
     if not apart <= AGREE:
         raise ValueError(f"losses are {ours}, and PyTorch's {theirs}; expected the same")
 
 
 def train_both(ours, theirs, steps, turn):
-    """Train both sides by turns of some steps; return their seconds per step, by turn."""
+    """Train both sides, a few steps in turn; return their seconds per step, by turn."""
     taken = {"npformer": [], "PyTorch": []}
     for done in range(0, steps, turn):
         n = min(turn, steps - done)
@@ -145,7 +145,7 @@ def train_both(ours, theirs, steps, turn):
 
 
 def versions():
-    """Return what figures depend on beside the machine."""
+    """Return what the figures depend on besides the machine."""
     from importlib.metadata import version
 
     return {"torch": version("torch"), "threads": cores()}

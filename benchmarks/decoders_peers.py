@@ -1,7 +1,7 @@
 """PyTorch's side of models that write: the same models, with a cache written out by hand.
 
-As npformer has it, dropout follows the embeddings and the sublayers, and a post-norm stack has no
-norm at its end: what torch.nn.Transformer has beyond that is taken out.
+As in npformer, dropout follows the embeddings and the sublayers, and a post-norm stack has no
+norm at its end: whatever else torch.nn.Transformer has is removed.
 """
 
 # ruff: noqa: D102 (`forward` is PyTorch's)
@@ -28,7 +28,7 @@ def sinusoids(length, d_model):
 
 
 def later(length):
-    """Return which pairs may not be seen: True where the key comes later."""
+    """Return which pairs are hidden: True where the key comes later."""
     return torch.ones(length, length, dtype=torch.bool).triu(1)
 
 
@@ -39,7 +39,7 @@ def padding(ids):
 
 
 def load_attention(attention, named, prefix):
-    """Copy npformer's attention, whose three projections PyTorch keeps in one."""
+    """Copy npformer's attention, whose three projections are one in PyTorch."""
     pairs = [pair(named, f"{prefix}{name}") for name in ("query", "key", "value")]
     with torch.no_grad():
         attention.in_proj_weight.copy_(torch.cat([torch.from_numpy(w.T) for w, _ in pairs]))
@@ -123,14 +123,14 @@ class Translator(nn.Module):
         return self.logits(y)
 
     def loss(self, source, target):
-        """Return the mean cross-entropy of what follows, without padding."""
+        """Return the mean cross-entropy of next tokens, without padding."""
         logits = self(source, target[:, :-1])
         wanted = target[:, 1:]
         return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=0)
 
     @torch.inference_mode()
     def greedy(self, source, n):
-        """Return n tokens behind the beginning, 1."""
+        """Return n tokens after the begin token, 1."""
         of_source = padding(source)
         memory = self.body.encoder(
             self.embedded(self.source, source), src_key_padding_mask=of_source
@@ -220,7 +220,7 @@ class GPT(nn.Module):
 
     @torch.inference_mode()
     def greedy(self, ids, n):
-        """Return n tokens behind prompts of one length, with preallocated keys and values."""
+        """Return n tokens after prompts of one length, with preallocated keys and values."""
         n_heads, max_len, d_head = self.sizes
         shape = len(ids), n_heads, max_len, d_head
         caches = [(torch.empty(shape), torch.empty(shape)) for _ in self.blocks]
@@ -257,7 +257,7 @@ class Theirs:
 
     def __init__(self, training, threads):
         torch.set_num_threads(threads)
-        # It is about prediction alone.
+        # It concerns only prediction.
         warnings.filterwarnings("ignore", "enable_nested_tensor is True")
         self.training = training
         self.model = globals()[training.peer](**training.shape())
@@ -291,7 +291,7 @@ class Theirs:
         return step
 
     def choose(self):
-        """Take the faster of two ways in which PyTorch computes Adam, and return its name."""
+        """Choose the faster of PyTorch's two ways to compute Adam, and return its name."""
         tried = {
             adam: quick(self.steps_of(copy.deepcopy(self.model), adam))
             for adam in ("fused", "foreach")
@@ -305,7 +305,7 @@ class Theirs:
         return [self.step().item() for _ in range(n)]
 
     def turn(self, n):
-        """Return the seconds per step, over n steps and one to begin with."""
+        """Return the seconds per step, over n steps after an untimed one."""
         return timed(self.step, n)
 
     def train(self, n):
@@ -325,7 +325,7 @@ class Theirs:
         return float(sum(sums)) / len(x)
 
     def written(self, source, n):
-        """Return the targets of up to n tokens that the model writes, with what follows the end."""
+        """Return the targets of up to n tokens that the model writes, even beyond their end."""
         self.model.eval()
         found = self.model.greedy(torch.from_numpy(source), n).tolist()
         self.model.train()

@@ -1,8 +1,8 @@
-"""Sentences as vectors: a pretrained encoder's `embed` beside the same encoder in PyTorch.
+"""Sentences as vectors: a pretrained encoder's `embed`, compared with the same in PyTorch.
 
-The weights are random, in the sizes of all-MiniLM-L6-v2 and of BERT base; time does not depend on
+The weights are random, in the sizes of all-MiniLM-L6-v2 and BERT base; the time does not depend on
 them. The peer does what sentence-transformers does: texts sorted by length, 32 at a time, padded to
-the longest, the mean of the tokens. Both make their tokens by the same tokenizer.
+the longest, the mean of the tokens. Both use the same tokenizer.
 """
 
 import statistics
@@ -53,7 +53,7 @@ def run():
 
 
 def _in_turn(ours, theirs, texts):
-    """Return medians in milliseconds, and their ratio, of calls in turn."""
+    """Call both in turn; return medians in milliseconds, and their ratio."""
     taken = {"npformer": [], "PyTorch": []}
     for k in range(ROUNDS + 2):
         for side, call in (("npformer", ours), ("PyTorch", theirs)):
@@ -66,7 +66,7 @@ def _in_turn(ours, theirs, texts):
 
 
 def _peer(folder, d_model, n_layers, n_heads, d_ff):
-    """Write a folder with an encoder of random weights, and return it as transformers has it."""
+    """Write a folder with an encoder of random weights; return transformers' model of it."""
     from tokenizers import BertWordPieceTokenizer
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
@@ -87,7 +87,7 @@ def _peer(folder, d_model, n_layers, n_heads, d_ff):
 
 
 def _embedder(model, tokenizer):
-    """Return the peer's way from texts to vectors."""
+    """Return the peer's function from texts to vectors."""
     import torch
 
     @torch.inference_mode()

@@ -1,4 +1,4 @@
-"""What survives: killed trainings, damaged files, wrong calls; and what a checkpoint costs."""
+"""Killed trainings, damaged files, wrong calls; and what a checkpoint costs."""
 
 import argparse
 import json
@@ -22,9 +22,9 @@ PARTS = ("checkpoint_cost", "mutated_files", "wrong_calls", "kills")
 
 
 def run(words):
-    """Run the parts that were asked for, and write one table with the latest of each."""
+    """Run the requested parts, and write one table with the latest results of each."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks faults", description=__doc__)
-    parser.add_argument("--only", choices=PARTS, help="this part; the table keeps the others")
+    parser.add_argument("--only", choices=PARTS, help="run this part; the table keeps the others")
     parser.add_argument("--kills", type=int, default=500, help="half of fit, half of the program")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=3_000)
@@ -42,13 +42,13 @@ def run(words):
     for part in [chosen.only] if chosen.only else PARTS:
         figures[part] = {**measure[part](), "commit": COMMIT}
         print(part, figures[part], flush=True)
-    earlier.write_text(json.dumps({"figures": figures}))  # until all parts are there
+    earlier.write_text(json.dumps({"figures": figures}))  # until all parts are done
     if set(figures) == set(PARTS):
         write("faults", figures, table(figures))
 
 
 def many_kills(n, seed, at_once):
-    """Kill trainings of both kinds, several side by side; return the sums of what happened."""
+    """Kill trainings of both kinds, several at a time; return the totals of what happened."""
     found = {}
     for victim in (Fit, Train):
         shares = [n // 2 // at_once + (k < n // 2 % at_once) for k in range(at_once)]
@@ -62,7 +62,7 @@ def many_kills(n, seed, at_once):
 
 
 def checkpoint_cost():
-    """Return the time of a digits run with a checkpoint every epoch, over that without."""
+    """Return the time of a digits run with a checkpoint every epoch, divided by that without."""
     recipe = RECIPES["digits"]
     dataset = recipe.load("stratified", 0)
 
@@ -90,7 +90,7 @@ def checkpoint_cost():
 
 
 def table(figures):
-    """Return what was tried and what failed, a line each."""
+    """Return what was tried and what failed, one line each."""
     lines = ["| what | tried | failed | | commit |", "|---|---|---|---|---|"]
     kills_ = figures["kills"]
     for victim in (Fit, Train):

@@ -1,4 +1,4 @@
-"""Which is faster, convolutions of kernel size 1 or linear maps? At one size, and on a grid."""
+"""Are convolutions of kernel size 1 or linear maps faster? At one size, and on a grid."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -45,7 +45,7 @@ def measure(sizes, kinds, **rounds):
 
 
 def check(ours, theirs):
-    """Raise unless all four models compute the same."""
+    """Raise an error unless all four models compute the same."""
     expected = ours["linear"]
     for logits in (*ours.values(), *theirs.values()):
         apart = float(np.abs(logits - expected).max())

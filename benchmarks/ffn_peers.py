@@ -10,7 +10,7 @@ from benchmarks.timing import timed
 
 
 class ChannelsFirst(nn.Module):
-    """Swap the last two axes, which Conv1d expects in the other order."""
+    """Swap the last two axes: Conv1d expects the other order."""
 
     def forward(self, x):
         """(batch, a, b) -> (batch, b, a)."""

@@ -1,7 +1,7 @@
 """npformer on CuPy and PyTorch on the same GPU: training steps, memory, and the `ffn` question.
 
-Each side is a process of its own; they take turns. All weights, batches and results are on the GPU,
-and a turn begins and ends when the GPU has nothing left to do. `--dry-run` runs everything on the
+Each side is a separate process; they take turns. All weights, batches and results are on the GPU,
+and a turn starts and ends when the GPU has nothing left to do. `--dry-run` runs everything on the
 CPU with tiny sizes, to see that it works.
 """
 
@@ -38,7 +38,7 @@ PARTIAL = RESULTS / "gpu.partial.json"
 
 
 def cases():
-    """Yield what is trained: small models without dropout, the large one as it is used."""
+    """Yield what is trained: small models without dropout, the large one as usual."""
     for workload in (S, M, X):
         for mixer in MIXERS:
             yield Case("train", workload, mixer)
@@ -47,7 +47,7 @@ def cases():
 
 
 def timed(step, wait, n):
-    """Run a step n times, after one that is not timed; return the seconds per step."""
+    """Run a step n times, after an untimed one; return the seconds per step."""
     step()
     wait()
     began = time.perf_counter()
@@ -58,7 +58,7 @@ def timed(step, wait, n):
 
 
 def best(step, wait):
-    """Return the best of a few turns: enough to choose between variants."""
+    """Return the best of a few turns, enough to choose between variants."""
     return min(timed(step, wait, 3) for _ in range(3))
 
 
@@ -87,7 +87,7 @@ class Ours:
             ours.generator = DeviceGenerator(0)
 
     def weights(self):
-        """Return all weights at the beginning, under npformer's names."""
+        """Return all initial weights, under npformer's names."""
         return self.start
 
     def logits(self):

@@ -1,4 +1,4 @@
-"""Long benchmarks are divided into jobs: which are asked for, and which are left to do?"""
+"""Long benchmarks are divided into jobs: which are requested, and which are left to do?"""
 
 import time
 
@@ -8,7 +8,7 @@ def add_options(parser):
     parser.add_argument(
         "--only",
         default="",
-        help="select jobs by words of their names: S,M is either word, S+attention both",
+        help="select jobs by words in their names: S,M is either word, S+attention both",
     )
     parser.add_argument("--resume", action="store_true", help="skip the jobs that are done")
     parser.add_argument("--minutes", type=float, help="start no job after this many minutes")

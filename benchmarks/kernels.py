@@ -1,4 +1,4 @@
-"""What each optimization gains: a training step without it, compared with the whole step."""
+"""What each optimization gains: a training step without it, compared with the full step."""
 
 import statistics
 import sys
@@ -24,13 +24,13 @@ STEPS = {"S": 5, "M": 1, "X": 1}
 
 
 def module(name):
-    """Return a module of kernels; as an attribute of the package, the name can be a function."""
+    """Return a module of kernels; as an attribute of the package, its name may be a function."""
     return sys.modules[f"{cpu.__name__}.{name}"]
 
 
 @contextmanager
 def pairs_for(*names):
-    """Replace these kernels by their functional pairs."""
+    """Replace these kernels with their functional pairs."""
     table = cpu.KERNELS
     with mock.patch.dict(table):
         for name in names:
@@ -107,7 +107,7 @@ def small_ones_away():
 
 @dataclass(frozen=True)
 class Step:
-    """A training step: what is left out of it, and of which model it is."""
+    """A training step: of which model it is, and what is left out."""
 
     name: str = ""
     away: Callable[[], Any] = ExitStack
@@ -160,7 +160,7 @@ STEPS_WITHOUT = [
 
 
 class Training:
-    """A model and a team that was made without something: its copies would see no later change."""
+    """A model and a team made without some feature: the team's copies would see no later change."""
 
     def __init__(self, workload, step):
         w = workload
@@ -200,7 +200,7 @@ def measure(workload):
         trainings = {step: Training(workload, step) for step in steps}
         taken = {step: [] for step in steps}
         for i in range(ROUNDS[workload.name]):
-            first = i % len(steps)  # so that the order changes from round to round
+            first = i % len(steps)  # the order changes from round to round
             for step in steps[first:] + steps[:first]:
                 taken[step].append(trainings[step].turn(STEPS[workload.name]))
         for training in trainings.values():

@@ -1,4 +1,4 @@
-"""From which length on is the FFT faster than attention? One layer, and its mixer alone."""
+"""At which length does the FFT become faster than attention? One layer, and its mixer alone."""
 
 import math
 import tracemalloc
@@ -18,14 +18,14 @@ from npformer.mixers import MIXERS as MIXER_TYPES
 TOKENS, D_MODEL, D_FF = 8192, 256, 1024
 LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)
 FITTED = 2048
-"""Growth is fitted from this length on; below it, costs that do not depend on length dominate."""
+"""Growth is fitted from this length on; below it, costs independent of length dominate."""
 WHAT = {"layer": "one encoder layer", "mixer": "the mixer alone"}
 NAMES = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
 COLOURS = {"attention": "#0072b2", "dense_synthesizer": "#d55e00", "fourier": "#009e73"}
 
 
 class Given(Loss):
-    """A loss whose gradient is given as y; its value has no meaning."""
+    """A loss whose gradient is given as y; its value is meaningless."""
 
     def forward(self, outputs, y):
         """Return a number, and y."""
@@ -122,7 +122,7 @@ def run(lengths=LENGTHS, **rounds):
 
 
 def row_of(figures, what, mixer):
-    """Return one mixer's figures, beginning with the shortest length."""
+    """Return one mixer's figures, starting with the shortest length."""
     return [f for f in figures if (f["what"], f["mixer"]) == (what, mixer)]
 
 
@@ -183,7 +183,7 @@ def verdicts(figures):
 
 
 def table(figures):
-    """Return times and memory: a row a length."""
+    """Return times and memory: one row per length."""
     heads = [f"{NAMES[m]}: layer, ms | mixer, ms | layer, MiB" for m in MIXERS]
     lines = [
         f"| length | batch | {' | '.join(heads)} |",
@@ -228,7 +228,7 @@ def growth_table(growth):
 
 
 def plot(figures):
-    """Draw time and memory over the length into benchmarks/results/lengths.png."""
+    """Plot time and memory against the length in benchmarks/results/lengths.png."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,11 +1,11 @@
-"""Change the package in one small place, run the tests that come there: does one fail?
+"""Change the package in one small place, run the tests that reach it: does one fail?
 
-A change that no test notices (a survivor) is a number, an option or a check that could become wrong
-without a word, or changes nothing that counts. Somebody has to read it: verdicts stand in
-`benchmarks/mutants_read.toml`, and the table has them.
+A change that no test notices (a survivor) either shows a number, an option or a check that could
+silently become wrong, or it changes nothing that matters. Somebody has to read it: verdicts are in
+`benchmarks/mutants_read.toml`, and the table shows them.
 
-The tests of a change are those that run the changed statement; if none does (constants, what only
-another process runs), those that run its function, or else anything of its file. Fast ones first.
+The tests of a change are those that run the changed statement; if none does (constants, code that
+only another process runs), those that run its function, or else any of its file. Fast ones first.
 """
 
 import argparse
@@ -33,7 +33,7 @@ READ = ROOT / "benchmarks" / "mutants_read.toml"
 VERDICTS = ("equivalent", "speed only", "message only", "gap", "noticed elsewhere")
 
 IGNORED = ("test_house.py", "test_imports.py", "test_documents.py", "test_import_time.py")
-"""Tests of the source's form, which fail for changes that mean nothing."""
+"""Tests of the form of the source, which fail for meaningless changes."""
 
 PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "benchmarks.mutants_plugin")
 PYTEST = ("-m", "pytest", "-q", *PLUGINS)
@@ -44,8 +44,8 @@ def run(arguments):
     parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description=__doc__)
     parser.add_argument("--sample", type=int, default=200, help="changes to try (200)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
-    parser.add_argument("--processes", type=int, default=2, help="changes at a time (2)")
-    parser.add_argument("--minutes", type=float, default=60, help="begin no change after this (60)")
+    parser.add_argument("--processes", type=int, default=2, help="changes to try at a time (2)")
+    parser.add_argument("--minutes", type=float, default=60, help="start no change after this (60)")
     work = Path(tempfile.gettempdir()) / "npformer-mutants"
     parser.add_argument("--work", type=Path, default=work, help=f"what is known so far ({work})")
     options = parser.parse_args(arguments)
@@ -90,7 +90,7 @@ def _digest():
 
 
 def _copy(tree):
-    """Make a copy of the repository, as git sees it, in which changes can be tried."""
+    """Copy the repository's files, as git lists them, to try changes in the copy."""
     shutil.rmtree(tree, ignore_errors=True)
     listed = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "-z"]
     for name in subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split(
@@ -103,7 +103,7 @@ def _copy(tree):
 
 
 def _pytest(tree, wishes, *options, with_coverage=(), limit=3600.0):
-    """Run tests in a copy; return the exit status, None if time ran out, and what was printed."""
+    """Run tests in a copy; return the exit status (None if time ran out) and the output."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(wishes, file)
         file.flush()
@@ -121,7 +121,7 @@ def _pytest(tree, wishes, *options, with_coverage=(), limit=3600.0):
             printed, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             return None, ""
-        finally:  # also what tests have started
+        finally:  # also processes that tests have started
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -142,14 +142,14 @@ class Tests:
         self.data.read()
         self.tree = Path(json.loads(notes.read_text())["tree"])
         self.seconds = json.loads(notes.read_text())["seconds"]
-        for tree in trees:  # or every change would seem to be noticed
+        for tree in trees:  # otherwise every change would seem to be noticed
             fast = sorted(self.seconds, key=self.seconds.get)[:100]
             status, printed = _pytest(tree, {"only": fast}, *_files(fast))
             if status != 0:
                 raise SystemExit(f"tests fail without a change:\n{printed}")
 
     def _record(self, trees, work, data, notes):
-        """Run all tests once, each process a part of them in the first tree."""
+        """Run all tests once in the first tree, each process a part of them."""
         print("running all tests once, to see what each of them runs", flush=True)
         ignored = [f"--ignore=tests/{name}" for name in IGNORED]
 
@@ -174,7 +174,7 @@ class Tests:
         notes.write_text(json.dumps({"tree": str(trees[0]), "seconds": seconds}))
 
     def of(self, mutation):
-        """Return the tests that may notice a change, fast ones first, and why these."""
+        """Return the tests that may notice a change, fast ones first, and how they were chosen."""
         by_line = self.data.contexts_by_lineno(str(self.tree / mutation.file))
         ways = {
             "statement": mutation.lines,
@@ -197,7 +197,7 @@ def _files(tests):
 
 
 def _try(tree, mutation: Mutation, source, tests, work):
-    """Return what the tests say of a change; a result is kept for the next run."""
+    """Return the tests' result for a change; results are kept for the next run."""
     kept = work / f"{hashlib.sha256(mutation.name.encode()).hexdigest()[:16]}.json"
     if kept.exists():
         return json.loads(kept.read_text())
@@ -235,7 +235,7 @@ def _try(tree, mutation: Mutation, source, tests, work):
 
 
 def _verdicts():
-    """Return what was said of survivors: {name of the change: (verdict, why)}."""
+    """Return the verdicts on survivors: {name of the change: (verdict, why)}."""
     if not READ.exists():
         return {}
     found = {}

@@ -1,6 +1,6 @@
-"""A plugin of pytest for `python -m benchmarks mutants`: which tests run, and how each one goes.
+"""A pytest plugin for `python -m benchmarks mutants`: which tests run, and their outcomes.
 
-The environment variable NPFORMER_MUTANTS names a JSON file of wishes: "shard": [k, n] runs one of
+The environment variable NPFORMER_MUTANTS names a JSON file of settings: "shard": [k, n] runs one of
 n parts of all tests, "only" some tests, in the order given, and "record" is a file for the outcome
 and duration of each.
 """
@@ -18,7 +18,7 @@ DONE: dict[str, dict] = {}
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Keep the tests that were asked for."""
+    """Keep only the requested tests."""
     kept = items[:]
     if "shard" in WISHES:
         part, parts = WISHES["shard"]
@@ -34,14 +34,14 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
-    """Tell coverage which test runs."""
+    """Tell coverage which test is running."""
     if (measuring := coverage.Coverage.current()) is not None:
         measuring.switch_context(item.nodeid)
     return (yield)
 
 
 def pytest_runtest_logreport(report):
-    """Note how a test went: setup, call and teardown."""
+    """Record the outcome of a test's setup, call and teardown."""
     test = DONE.setdefault(report.nodeid, {"passed": False, "seconds": 0.0})
     test["seconds"] += report.duration
     if report.when == "call":
@@ -51,6 +51,6 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_sessionfinish():
-    """Write the notes."""
+    """Write the record."""
     if "record" in WISHES:
         Path(WISHES["record"]).write_text(json.dumps(DONE))

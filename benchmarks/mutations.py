@@ -1,6 +1,6 @@
-"""Small changes of the package's source, by the operators of mutmut, and a sample of them.
+"""Small changes to the package's source, by mutmut's operators, and a sample of them.
 
-mutmut's operators are used as a library, without its way of running them: it puts the variants of a
+mutmut is used only as a library of operators. Its own runner puts the variants of a
 function behind a wrapper, and so leaves out constants of modules and classes, decorated methods
 and defaults that are tuples.
 """
@@ -16,10 +16,10 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
 LEFT_OUT = ("npformer/museum/", "npformer/engine/gpu/")
-"""Bugs that are meant, and kernels that only a GPU runs."""
+"""Intentional bugs, and kernels that only a GPU runs."""
 
 HARMLESS = (cst.Annotation, cst.Decorator, cst.Import, cst.ImportFrom, cst.Raise, cst.Assert)
-"""Parts that are left as they are: types, and the words of errors, which tests match elsewhere."""
+"""Parts that are not changed: types, and the texts of errors, which other tests match."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Mutation:
     """A change at one place."""
 
     file: str  # from the root of the repository
-    function: str  # dotted name of what holds it; "" at the level of the module
+    function: str  # dotted name of the enclosing function or class; "" at module level
     was: str
     now: str
-    occurrence: int  # among equal changes in one function
+    occurrence: int  # its number among equal changes in one function
     lines: range = field(compare=False)  # of the statement
     of_function: range = field(compare=False)
     node: cst.CSTNode = field(compare=False, repr=False)
@@ -38,12 +38,12 @@ class Mutation:
 
     @property
     def name(self) -> str:
-        """Say what is changed, without line numbers: other changes of the file leave it alone."""
+        """A name without line numbers, so that edits elsewhere in the file keep it."""
         counted = f" #{self.occurrence}" if self.occurrence else ""
         return f"{self.file}, {self.function or 'module'}: {self.was} -> {self.now}{counted}"
 
     def rank(self, seed: int) -> str:
-        """Return what the sample is sorted by."""
+        """Return the sample's sort key."""
         return hashlib.sha256(f"{seed} {self.name}".encode()).hexdigest()
 
 
@@ -103,7 +103,7 @@ def _is_list_of_names(node: cst.CSTNode) -> bool:
 
 
 def _is_check(node: cst.CSTNode) -> bool:
-    """Whether a call is of `len` or `isinstance`: without an argument, any test sees it."""
+    """Whether a node calls `len` or `isinstance`: any test notices a missing argument."""
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Name)
@@ -120,10 +120,10 @@ def mutations_of(root: Path, file: str) -> tuple[cst.Module, list[Mutation]]:
 
 
 def sample(root: Path, size: int, seed: int) -> list[tuple[Mutation, str]]:
-    """Return mutations, at most one of a statement, each with the source of its changed file.
+    """Return mutations, at most one per statement, each with the source of its changed file.
 
-    Each has a rank that depends only on the seed and on itself, so that a sample stays the same
-    where the package does.
+    The rank of each depends only on the seed and on itself, so that a sample stays the same
+    where the package stays the same.
     """
     files = sorted(path.relative_to(root).as_posix() for path in root.glob("npformer/**/*.py"))
     everything = {f: mutations_of(root, f) for f in files if not f.startswith(LEFT_OUT)}
@@ -148,7 +148,7 @@ def sample(root: Path, size: int, seed: int) -> list[tuple[Mutation, str]]:
 
 
 def _is_a_change(before: str, after: str) -> bool:
-    """Whether Python can compile the changed source, and it means something else."""
+    """Whether Python can compile the changed source, and its meaning has changed."""
     try:
         return ast.dump(ast.parse(before)) != ast.dump(ast.parse(after))
     except SyntaxError:

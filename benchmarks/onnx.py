@@ -1,4 +1,4 @@
-"""onnxruntime's time beside ours: the same model, the same batch, in turn."""
+"""onnxruntime's time compared with ours: the same model, the same batch, in turn."""
 
 import tempfile
 from pathlib import Path
@@ -19,7 +19,7 @@ SECONDS = 6.0
 
 
 def turns(mixer, batch, folder):
-    """Return {name: turn} of both, for a model with this mixer."""
+    """Return {name: turn} for both sides, for a model with this mixer."""
     config = nf.EncoderConfig(**SIZES, mixer=mixer, padding="per_length")
     model = nf.SequenceClassifier(config, CLASSES, vocab_size=VOCABULARY, seed=0)
     path = Path(folder) / "model.onnx"

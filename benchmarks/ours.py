@@ -35,7 +35,7 @@ class Ours:
             config, workloads.CLASSES, vocab_size=workloads.VOCABULARY, pooling="mean", seed=0
         )
         self.optimizer = nf.Adam(self.model.parameters(), lr=workloads.LEARNING_RATE)
-        # As in `fit`. By default, a process that another process started makes no copies.
+        # As in `fit`. By default, a process started by another process makes no copies.
         self.team = Team(self.model, workers="auto", processes=COPIES)
         self.generator = np.random.default_rng(0)
         self.data_set = workloads.data_set(w) if case.kind == "predict" else None

@@ -1,4 +1,4 @@
-"""Texts of different lengths: batches by length against all the padding, and against PyTorch."""
+"""Texts of different lengths: batches by length, compared with full padding and with PyTorch."""
 
 import json
 import statistics
@@ -19,7 +19,7 @@ SIZES = {
     "small": {"d_model": 128, "n_layers": 2, "n_heads": 4, "d_ff": 512},
     "larger": {"d_model": 256, "n_layers": 4, "n_heads": 8, "d_ff": 1024},
 }
-"""What a step takes whatever its length, such as Adam's update, weighs more in the small model."""
+"""Costs that do not depend on length, such as Adam's update, weigh more in the small model."""
 
 CASES = (
     ("attention", "small"),
@@ -41,7 +41,7 @@ def questions():
 
 
 def epoch_of_npformer(mixer, size, batches):
-    """Return the seconds of an epoch of `fit`, the second one of a model."""
+    """Return the seconds of a model's second epoch of `fit`."""
     config = nf.EncoderConfig(**SIZES[size], max_len=LONGEST, mixer=mixer, padding="per_length")
     model = nf.SequenceClassifier(config, 2, vocab_size=VOCABULARY, seed=0)
     history = nf.fit(
@@ -91,10 +91,10 @@ def epoch_of_pytorch(size):
 
 
 def run():
-    """Take turns, round by round, each in a process of its own."""
+    """Measure in turn, round by round, each in its own process."""
     candidates = [(*case, way) for case in CASES for way in ("by_length", "shuffled")]
     candidates += [("PyTorch", size, "by_length") for size in SIZES]
-    candidates.sort(key=lambda each: list(SIZES).index(each[1]))  # beside those of their size
+    candidates.sort(key=lambda each: list(SIZES).index(each[1]))  # next to those of their size
     seconds = {each: [] for each in candidates}
     for _ in range(ROUNDS):
         for each in candidates:

@@ -1,6 +1,6 @@
 """The time of small kernels in a training step, and of the functional pairs that they replace.
 
-`kernels` leaves one thing out and times whole steps. That is too coarse for gains of a few per cent
+`kernels` leaves one feature out and times whole steps, too coarse for gains of a few per cent
 on a shared machine. Here only the function itself is timed, within steps.
 """
 
@@ -78,7 +78,7 @@ def timed_on(clock, name, plain):
 
 
 class Training:
-    """One worker's half of a batch, and the update after it."""
+    """One worker's half of a batch, and the update that follows."""
 
     def __init__(self, w):
         self.model = w.model("fourier", dropout=0.1)

@@ -1,6 +1,6 @@
 """PyTorch's side: the same models as npformer's, with each mixer written in several ways.
 
-Which way is fastest depends on the sizes, so each case measures all of them, and npformer is
+Which way is fastest depends on the sizes, so each case measures all of them and npformer is
 compared with the best. All are post-norm, with dropout where npformer has it: on the
 embeddings and on sublayers' outputs, except after the Fourier transform, and not inside attention.
 """
@@ -138,7 +138,7 @@ class Synthesizer(nn.Module):
 
 
 class SynthesizerAsAttention(Synthesizer):
-    """The same, written as attention: the keys are W2's columns, b2 is an additive mask."""
+    """The same as attention: the keys are W2's columns, b2 is an additive mask."""
 
     def average(self, hidden, value):
         key = self.W2.mT.expand(len(hidden), -1, -1, -1)
@@ -362,7 +362,7 @@ def predict_all(step, batches):
 
 
 def make_step(case, model, optimizer, compiled=False):
-    """Return the function that a case times."""
+    """Return the function to time for a case."""
     if case.kind == "train":
         return training_step(case, model, optimizer, compiled)
     return prediction_step(case, model, compiled)

@@ -1,7 +1,7 @@
 """The page of `npformer play`: how fast it answers while a run trains, and what it costs.
 
-A script stands in for the page, which on the same cores would measure itself: it listens to the
-events, and asks. The run is digits with two layers of 64.
+A script replaces the page, which on the same cores would measure itself: it listens to the
+events, and asks questions. The run is digits with two layers of d_model 64.
 """
 
 import http.client
@@ -47,7 +47,7 @@ work.train(callbacks=[Clock()], checkpoint=sys.argv[2], every=5, progress=False,
 
 
 class Page:
-    """A server, and a client in the page's place."""
+    """A server, and a client in place of the page."""
 
     def __init__(self, folder):
         folder.mkdir()
@@ -133,7 +133,7 @@ def _times(page, folder):
 
 
 def _answers(page):
-    """Return how fast questions are answered while a run trains, and a weight while it pauses."""
+    """Return answer times: of questions while a run trains, and of a weight while it pauses."""
     page.begin(epochs=1000)
     page.wait_for("running")
     taken = []
@@ -156,7 +156,7 @@ def _answers(page):
 
 
 def _cpu(pid):
-    """Return the seconds of a core that a process has used, without those of its children."""
+    """Return the CPU seconds that a process has used, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

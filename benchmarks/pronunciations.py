@@ -1,7 +1,7 @@
-"""Words to phones: how many unseen words each side writes right, running freely.
+"""Words to phones: how many unseen words each side writes correctly, running freely.
 
 FILE is a table of words and phones, such as the CMU Pronouncing Dictionary as CSV, with columns
-"word" and "phones", phones with spaces between. It is not in this repository. Both sides begin with
+"word" and "phones", phones separated by spaces. It is not in this repository. Both sides start with
 the same weights and take the same batches, without dropout.
 """
 
@@ -23,7 +23,7 @@ SIZES = 128, 3, 4, 512
 
 BATCH, STEPS, SEEDS, WARM_UP = 128, 1500, 3, 400
 HELD_OUT = 0.05
-"""The share of words that nobody trains on, with all their pronunciations."""
+"""The share of words held out, with all their pronunciations."""
 
 FIRST = 3
 """The first number of a letter or a phone: 0 is padding, 1 the beginning, 2 the end."""
@@ -33,7 +33,7 @@ TURN, AT_ONCE = 50, 500
 
 @dataclass(frozen=True)
 class Recipe(Training):
-    """A training on some pairs, as rows of numbers that end in padding."""
+    """A training on pairs, given as rows of numbers that end in padding."""
 
     source: np.ndarray
     target: np.ndarray
@@ -46,12 +46,12 @@ class Recipe(Training):
 
     @property
     def schedule(self):
-        """Return warm-up, then a cosine to a hundredth."""
+        """Return the factor: a warm-up, then a cosine to a hundredth."""
         return f"cosine(total={self.steps}, warmup={min(WARM_UP, self.steps - 1)}, final=0.01)"
 
     @property
     def max_len(self):
-        """Positions of either side."""
+        """Positions on either side."""
         return max(self.source.shape[1], self.target.shape[1])
 
     def model(self):
@@ -74,7 +74,7 @@ class Recipe(Training):
         return {"sizes": SIZES, "max_len": self.max_len, "vocabs": self.vocabs, **of_both}
 
     def batches(self):
-        """Yield batches of pairs in a new order each epoch, without columns of padding alone."""
+        """Yield batches of pairs in a new order each epoch, without columns of only padding."""
         rng = np.random.default_rng(self.seed)
         while True:
             order = rng.permutation(len(self.source))
@@ -84,7 +84,7 @@ class Recipe(Training):
 
 
 def shortened(ids):
-    """Return rows without the columns that hold nothing but padding."""
+    """Return rows without the columns that hold only padding."""
     return np.ascontiguousarray(ids[:, : (ids != 0).sum(axis=1).max()])
 
 
@@ -98,7 +98,7 @@ def pairs(file):
 
 
 def numbers(symbols):
-    """Return a number for each different symbol, in order."""
+    """Return a number for each distinct symbol, in order."""
     return {symbol: FIRST + i for i, symbol in enumerate(sorted(set(symbols)))}
 
 
@@ -111,13 +111,13 @@ def padded(rows):
 
 
 def right(written, allowed):
-    """Return the share of words whose phones are one of those allowed, up to the end."""
+    """Return the share of words written, up to the end token, as one of their pronunciations."""
     ends = [tuple([*row, 2][: [*row, 2].index(2)]) for row in written]
     return float(np.mean([row in of_word for row, of_word in zip(ends, allowed, strict=True)]))
 
 
 class Words:
-    """A dictionary in two parts, to train on and to test, as numbers."""
+    """A dictionary split into a training part and a test part, as numbers."""
 
     def __init__(self, file, seed=0):
         found = pairs(file)
@@ -137,7 +137,7 @@ class Words:
 
 
 def of_seed(words, seed, steps, threads=None):
-    """Train both sides once; return what they write right."""
+    """Train both sides once; return the shares that they write correctly."""
     recipe = Recipe(words.source, words.target, words.vocabs, steps, seed)
     longest = words.target.shape[1] - 1
     with both(recipe, threads) as sides:
@@ -153,7 +153,7 @@ def of_seed(words, seed, steps, threads=None):
 
 
 def run(options):
-    """Train both with some seeds, and write the table."""
+    """Train both with several seeds, and write the table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks pronunciations",
         description=__doc__,
@@ -162,7 +162,7 @@ def run(options):
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--steps", type=int, default=STEPS, help="with fewer, nothing is written")
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N")
-    parser.add_argument("--threads", type=int, help="of each side; all cores if left out")
+    parser.add_argument("--threads", type=int, help="for each side; default: all cores")
     chosen = parser.parse_args(options)
     if not Path(chosen.file).is_file():
         parser.error(f"there is no file {chosen.file}; expected a table of words and phones")
@@ -175,14 +175,14 @@ def run(options):
         print(f"seed {seed}: {figures[f'seed {seed}']}", flush=True)
     print(table(figures))
     if chosen.steps < STEPS or chosen.seeds < SEEDS:
-        print("Not written: only a run of all steps and seeds is.")
+        print("Not written: only a run with all steps and seeds is.")
         return
     on = versions() | ({"threads": chosen.threads} if chosen.threads else {})
     write("pronunciations", figures, f"{table(figures)}\n\n{HOW}", **on)
 
 
 def table(figures):
-    """Return a row for each seed, and one for their mean."""
+    """Return a row for each seed, and one for the mean."""
     lines = ["| exactly right | npformer | PyTorch |", "|---|---:|---:|"]
     rows = list(figures.values())
     mean = {who: statistics.mean(row[who] for row in rows) for who in rows[0]}

@@ -1,4 +1,4 @@
-"""The runs behind docs/questions/: each part takes at most some minutes on one core."""
+"""The runs behind docs/questions/: each part takes at most a few minutes on one core."""
 
 import argparse
 import importlib.util
@@ -32,18 +32,18 @@ PARTS = {
     "costs": gpts.costs,
     **{f"fourier {task}": partial(fourier.settings, task) for task in fourier.OF_TASK},
 }
-"""What is run. Parts with the same first word make one table."""
+"""The parts to run. Parts with the same first word make one table."""
 
 ABOUT = {
     "layouts": "a linear map with features last and first",
     "ablation": "all tasks, three mixers, with and without a feed-forward network",
-    "collapse": "how fast tokens become equal over depth",
+    "collapse": "how fast tokens become equal with depth",
     "memories": "which rows of digits activate hidden units most",
-    "lookup": "looking up values of few and of many keys",
+    "lookup": "looking up the values of few and of many keys",
     "steps": "the time of a training step with three mixers",
     "causal": "Fourier mixing, causal mixers and causal attention on two tasks",
     "gpt": "mixers that do not look ahead, on three tasks and on plays",
-    "costs": "their times of a step and of a token, and the bytes of their states",
+    "costs": "their times for a step and for a token, and the bytes of their states",
     "fourier": "Fourier mixing and attention, one setting changed at a time",
 }
 
@@ -60,11 +60,11 @@ TABLES = {
     "questions costs": gpts.costs_table,
     "questions fourier": fourier.settings_table,
 }
-"""What makes a table of figures, by the name of its place in a page."""
+"""The functions that make tables from figures, by the name of the table's place in a page."""
 
 
 def run(words):
-    """Run the parts that are asked for; write their figures, tables and pictures."""
+    """Run the requested parts; write their figures, tables and pictures."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks questions",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -81,7 +81,7 @@ def run(words):
     if not chosen:
         parser.error(f"no part {options.only!r}; expected some of {', '.join(PARTS)}")
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1" and not options.show:
-        parser.error("set OPENBLAS_NUM_THREADS=1 before: everything here is timed on one core")
+        parser.error("set OPENBLAS_NUM_THREADS=1 first: everything here is timed on one core")
     for name in [] if options.show else chosen:
         began = time.perf_counter()
         found = PARTS[name](lambda figure: print(figure, flush=True))
@@ -89,7 +89,7 @@ def run(words):
         if name == "layouts" and importlib.util.find_spec("torch"):
             on["torch"] = version("torch")
         minutes = round((time.perf_counter() - began) / 60, 1)
-        figures = measured()  # only now: another process may have written its part meanwhile
+        figures = measured()  # read now: another process may have written its part meanwhile
         figures[name] = {"machine": on, "minutes": minutes, "figures": found}
         in_order = {part: figures[part] for part in PARTS if part in figures}
         FILE.write_text(json.dumps(in_order, indent=1) + "\n")
@@ -97,7 +97,7 @@ def run(words):
 
 
 def measured():
-    """Return what the results hold, by part."""
+    """Return the stored results, by part."""
     return json.loads(FILE.read_text()) if FILE.is_file() else {}
 
 
@@ -115,7 +115,7 @@ def together(figures):
 
 
 def write(figures):
-    """Write all tables, into the results and into the pages that have a place for them."""
+    """Write all tables to the results and to the pages that have a place for them."""
     on = {name.split()[0]: part["machine"] for name, part in figures.items()}
     found = together(figures)
     texts = {}

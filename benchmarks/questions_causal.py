@@ -1,4 +1,4 @@
-"""Can a Fourier transform be used in a GPT? Two tasks in which a token sees earlier ones only."""
+"""Can a Fourier transform be used in a GPT? Two tasks in which a token sees only earlier ones."""
 
 import math
 from pathlib import Path
@@ -26,7 +26,7 @@ TESTED, PREFIXES = 256, (10, 17, 24, 31)
 
 
 def text():
-    """Return windows of the package's source, each with the character that follows each one."""
+    """Return windows of the package's source, and for each character the one that follows it."""
     files = sorted(Path(nf.__file__).parent.rglob("*.py"))
     parts = {
         "train": "".join(f.read_text("utf-8") for k, f in enumerate(files) if k % 10),

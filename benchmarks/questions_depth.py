@@ -9,7 +9,7 @@ LENGTH, D_MODEL, HEADS, DEPTH = 32, 64, 4, 24
 SEEDS = range(5)
 SHOWN = (1, 2, 4, 8, 16, 24)
 
-# What a layer is: is there a feed-forward network, a residual connection, a norm after the sum?
+# Has a layer a feed-forward network, a residual connection, a norm after the sum?
 VARIANTS = {
     "attention alone": (False, False, False),
     "+ feed-forward": (True, False, False),
@@ -55,7 +55,7 @@ def collapse(say):
 
 
 def collapse_table(found):
-    """Return a row for each variant, a column for some depths."""
+    """Return a row for each variant, and columns for some depths."""
     lines = [
         f"| layers | {' | '.join(map(str, SHOWN))} |",
         f"|---|{'---:|' * len(SHOWN)}",

@@ -1,4 +1,4 @@
-"""What Fourier mixing is sensitive to: one setting at a time, on two real sets of data."""
+"""What Fourier mixing is sensitive to: one setting at a time, on two real data sets."""
 
 from typing import Any
 
@@ -38,10 +38,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "`lr=3e-4`": {"lr": 3e-4},
     "`lr=1e-2`": {"lr": 1e-2},
 }
-"""Each with all other settings as above."""
+"""In each, all other settings are as above."""
 
 ONLY = {
-    "scale_embeddings": "sentences",  # of vectors, the first layer decides the size
+    "scale_embeddings": "sentences",  # for vectors, the first layer determines the size
     "scale": "vowels",
 }
 OF_FOURIER = ("mixer", "padding")  # attention skips padding, and averages
@@ -73,7 +73,7 @@ def accuracy(task, mixer, changes, seed):
 
 
 def settings(task, say):
-    """Return test accuracies of a task, of both mixers, with each of the changes."""
+    """Return the test accuracies of both mixers on a task, with each of the changes."""
     found = []
     for name, changes in CHANGES.items():
         if any(ONLY.get(setting, task) != task for setting in changes):

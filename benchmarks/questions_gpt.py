@@ -1,4 +1,4 @@
-"""What takes the place of attention in a GPT: tasks, a text, times, and what has to be kept."""
+"""Replacements for attention in a GPT: tasks, a text, times, and the size of states."""
 
 import gzip
 import statistics
@@ -30,7 +30,7 @@ NEW, VOCAB = 64, 65
 
 
 def gpt(name, say):
-    """Return what a mixer, or one for each layer, makes of tasks and of a text."""
+    """Return the results of a mixer, or of one for each layer, on tasks and on a text."""
     mixer = tuple(name.split(",")) if "," in name else name
     found = {"model": name, **{task: _accuracy(task, mixer) for task in TASKS}, **_text(mixer)}
     say(found)
@@ -46,7 +46,7 @@ def _accuracy(task, mixer):
 
 
 def plays():
-    """Return the plays that come with the package: what is trained on, and the last tenth."""
+    """Return the plays that come with the package: the training part, and the last tenth."""
     place = resources.files("npformer.data").joinpath("shakespeare.txt.gz")
     text = gzip.decompress(place.read_bytes()).decode()
     cut = len(text) * 9 // 10
@@ -54,7 +54,7 @@ def plays():
 
 
 def _text(mixer):
-    """Return the loss of the plays."""
+    """Return the loss on the plays."""
     train, test = plays()
     writer = nf.TextWriter(_sizes(mixer), seed=0)
     writer.fit(train[:TOKENS], epochs=1, workers=1, progress=False)
@@ -85,7 +85,7 @@ def gpt_table(found):
 
 
 def costs(say):
-    """Return times of a step and of a token, beside attention's, and bytes of a state."""
+    """Return times of a step and of a token, relative to attention's, and bytes of a state."""
     models = {}
     for name in MODELS:
         config = nf.EncoderConfig(

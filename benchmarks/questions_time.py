@@ -78,7 +78,7 @@ def layouts(say):
 
 
 def _maps(length):
-    """Return the same map, width -> 4 width, of the same numbers in several ways."""
+    """Return the same map, width -> 4 width, of the same numbers, written in several ways."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((BATCH, length, WIDTH), dtype="float32")
     W = rng.standard_normal((WIDTH, 4 * WIDTH), dtype="float32") * WIDTH**-0.5
@@ -132,7 +132,7 @@ def _torch_maps(x, x_first, W_first):
 
 
 def layouts_table(found):
-    """Return a row for each way, a column for each length."""
+    """Return a row for each way, and a column for each length."""
     heads = " | ".join(f"{entry['length']} positions" for entry in found)
     lines = [f"| time / features last | {heads} |", f"|---|{'---:|' * len(found)}"]
     for name in found[0]["relative"]:

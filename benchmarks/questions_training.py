@@ -1,12 +1,12 @@
-"""Trainings for the questions: with and without a feed-forward network, with few and many keys."""
+"""Trainings for the questions: with or without a feed-forward network, with few or many keys."""
 
 import numpy as np
 
 import npformer as nf
 from npformer.tools.recipes import RECIPES, SMALL, TRAINING
 
-EPOCHS = 4  # of generated tasks: enough for those that are learned at all
-SEEDS = (0, 1, 2)  # of digits, whose test set has 360 images; the others' have 2048 sequences
+EPOCHS = 4  # for generated tasks: enough for those that are learned at all
+SEEDS = (0, 1, 2)  # for digits, whose test set has 360 images; the others have 2048 sequences
 MIXERS = ("attention", "fourier", "identity")
 
 
@@ -21,7 +21,7 @@ def fitted(model, dataset, seed, **training):
 
 
 def trained(task, seed, **changes):
-    """Return a model of a recipe, trained, and its data."""
+    """Return a recipe's trained model, and its data."""
     recipe = RECIPES[task]
     dataset = recipe.load(recipe.splits[0], seed)
     training = dict(recipe.training)
@@ -113,7 +113,7 @@ def lookup_table(found):
 
 # Feed-forward layers as memories ----------------------------------------------------------------
 
-TOP = 20  # tokens of which a unit's activation is largest
+TOP = 20  # tokens for which a unit's activation is largest
 SHOWN = 6
 
 

@@ -1,4 +1,4 @@
-"""Two ranks with a core each against two workers in one process: `fit` on M and X."""
+"""Two ranks with a core each, compared with two workers in one process: `fit` on M and X."""
 
 import json
 import shutil
@@ -19,11 +19,11 @@ from npformer.distributed import world
 BATCHES, ROUNDS = {"M": 4, "X": 3}, 5
 
 EXCHANGED, LAYERS = 16 << 20, 8
-"""Numbers that are exchanged beside products, and in how many pieces."""
+"""How many numbers are exchanged during products, and in how many pieces."""
 
 
 def seconds_of_a_step(mixer, size):
-    """Return how long a step of `fit` takes: that of the second epoch of a model."""
+    """Return how long a step of `fit` takes in a model's second epoch."""
     w, n = WORKLOADS[size], BATCHES[size]
     rng = np.random.default_rng(0)
     x = rng.integers(0, VOCABULARY, (n * w.batch, w.length))
@@ -50,9 +50,9 @@ def seconds_of_a_step(mixer, size):
 
 
 def overlapped():
-    """Return how long exchange and products take side by side, as a part of one after the other.
+    """Return the time of exchange and products at once, as a share of one after the other.
 
-    The exchange is in pieces, each begun after some products, as if after a layer's backward pass.
+    The exchange is in pieces, each started after some products, as after a layer's backward pass.
     """
     from mpi4py import MPI
 
@@ -91,7 +91,7 @@ def overlapped():
 
 
 def mpiexec():
-    """Return the launcher beside this Python, or that on the PATH."""
+    """Return the launcher next to this Python, or the one on the PATH."""
     beside = Path(sys.executable).with_name("mpiexec")
     return str(beside) if beside.exists() else shutil.which("mpiexec")
 
@@ -110,7 +110,7 @@ def figure(by_ranks, *case):
 
 
 def run():
-    """Take turns, round by round, each in processes of its own."""
+    """Measure in turn, round by round, each in its own processes."""
     if mpiexec() is None:
         raise SystemExit("there is no mpiexec; install one: python -m pip install 'npformer[mpi]'")
     cases = [(mixer, size) for size in BATCHES for mixer in MIXERS]

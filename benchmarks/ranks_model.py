@@ -1,4 +1,4 @@
-"""When do several ranks pay? 2 to 1,024 of them over three networks, simulated."""
+"""When do several ranks pay off? 2 to 1,024 of them over three networks, simulated."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from benchmarks.results_files import RESULTS, write
 
 FILE = RESULTS / "ranks-model.json"
 LOOKED_AT = (16, 128, 1024)
-"""Numbers of ranks whose steps are taken apart."""
+"""Numbers of ranks whose steps are analysed."""
 REMEDIED = (64, 1024)
 LAYOUTS = (64, 1024)
 
@@ -25,7 +25,7 @@ def run(words):
         nargs="?",
         const="all",
         choices=("all", "exchanges"),
-        help="measure this machine first, or exchanges alone (two minutes)",
+        help="measure this machine first, or only exchanges (two minutes)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the noise (default: 0)")
     chosen = parser.parse_args(words)
@@ -34,7 +34,7 @@ def run(words):
         if chosen.measure == "exchanges":
             before = json.loads(FILE.read_text())["figures"]["measured"]
         measured = json.loads(json.dumps(measure(before)))
-        FILE.write_text(json.dumps({"figures": {"measured": measured}}))  # until all is there
+        FILE.write_text(json.dumps({"figures": {"measured": measured}}))  # until everything is done
     measured = json.loads(FILE.read_text())["figures"]["measured"]
     figures = simulate(Predictions(measured, chosen.seed))
     blocks = {
@@ -86,7 +86,7 @@ def simulate(predictions):
 
 
 def rounded(values, skip=None):
-    """Return the same with four digits, which is more than a simulation knows."""
+    """Return the same with four digits, more than a simulation can know."""
     if isinstance(values, dict):
         return {k: v if k == skip else rounded(v) for k, v in values.items()}
     if isinstance(values, list | tuple):

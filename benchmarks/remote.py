@@ -1,4 +1,4 @@
-"""Objects in processes of their own, so that compared libraries share nothing.
+"""Objects in separate processes, so that compared libraries share nothing.
 
 In one process, both would use the same memory allocator, whose speed depends on what was freed
 before, and their threads would compete for cores. Users of npformer have no PyTorch in the process.

@@ -42,7 +42,7 @@ def machine():
 
 
 def commit():
-    """Return the commit that is measured, and whether the package was changed since, if known."""
+    """Return the measured commit, and whether the package was changed since, if known."""
     git = ["git", "-C", str(ROOT)]
     try:
         found = subprocess.run(
@@ -58,20 +58,20 @@ COMMIT = commit()  # at the start, because the code may change during a long run
 
 
 def write(name, figures, table, blocks=None, **more):
-    """Write the figures and their table; put the table where README and docs have a place for it.
+    """Write the figures and their table, also into README and docs where they have a place for it.
 
     Parameters
     ----------
     name : str
         Name of the benchmark.
     figures : list or dict
-        For the JSON file.
+        The contents of the JSON file.
     table : str
         Markdown.
     blocks : dict of str to str, optional
         Named parts of the table, for pages that show only those.
     **more
-        What else the figures depend on, such as ``torch="2.6"``.
+        Other things the figures depend on, such as ``torch="2.6"``.
     """
     RESULTS.mkdir(exist_ok=True)
     on = machine() | more
@@ -86,7 +86,7 @@ def write(name, figures, table, blocks=None, **more):
 
 
 def source_of(name, on):
-    """Return a sentence on where figures are from; `on` is what `machine` returned, and more."""
+    """Return a sentence on where figures come from; `on` is the result of `machine`, and more."""
     versions = f"Python {on['python']}, NumPy {on['numpy']}"
     if "torch" in on:
         versions += f", PyTorch {on['torch']}"
@@ -100,7 +100,7 @@ def source_of(name, on):
 
 
 def show(block, text):
-    """Replace what stands between ``<!-- begin BLOCK: ... -->`` and ``<!-- end BLOCK -->``."""
+    """Replace the text between ``<!-- begin BLOCK: ... -->`` and ``<!-- end BLOCK -->``."""
     between = re.compile(
         rf"(<!-- begin {re.escape(block)}:[^>]*-->\n).*?(<!-- end {re.escape(block)} -->)",
         re.DOTALL,

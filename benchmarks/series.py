@@ -1,4 +1,4 @@
-"""Series in, labels out: SeriesClassifier as it comes, with each mixer, against simple models."""
+"""Labels of series: untuned SeriesClassifier with each mixer, compared with simple models."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def run():
     figures = {"majority class": [baselines.majority(classes, y_train, y_test).accuracy]}
     linear = baselines.linear(classes, (series, y_train), (others, y_test))
     if linear is None:
-        raise SystemExit("install scikit-learn: logistic regression is compared")
+        raise SystemExit("install scikit-learn: the comparison needs its logistic regression")
     figures["logistic regression, padded with 0"] = [linear.accuracy]
     for mixer in MIXERS:
         name = f"SeriesClassifier, {mixer}"

@@ -1,7 +1,7 @@
-"""nanoGPT's recipe for a CPU, in npformer and in PyTorch: the same weights and batches, in turn.
+"""nanoGPT's recipe for a CPU, in npformer and PyTorch: the same weights and batches, in turn.
 
 FILE is a text, plain or .gz: the plays of Shakespeare that char-rnn and nanoGPT train on, 1,115,394
-characters, which nanoGPT's data/shakespeare_char/prepare.py downloads. This repository has it not.
+characters, which nanoGPT's data/shakespeare_char/prepare.py downloads. It is not included here.
 """
 
 import argparse
@@ -24,18 +24,18 @@ SIZES = 128, 4, 4, 512
 
 LENGTH, BATCH, STEPS, WARM_UP = 64, 12, 2000, 100
 TRAINED = 0.9
-"""The first part of the text is trained on; the rest is never seen before the end."""
+"""The share of the text, from its start, to train on; the rest is used only at the end."""
 
 TURN = 20
-"""Steps of one side before those of the other."""
+"""Steps of one side before the other side's turn."""
 
 LOSS_APART, RATIO = 0.02, 1.05
-"""By how many nats the loss may be worse than PyTorch's, and how much longer a step may take."""
+"""How many nats worse than PyTorch's the loss may be, and how much longer a step may take."""
 
 
 @dataclass(frozen=True)
 class Recipe(Training):
-    """A training on some characters, as numbers."""
+    """A training on characters, given as numbers."""
 
     ids: np.ndarray
     vocab: int
@@ -47,7 +47,7 @@ class Recipe(Training):
 
     @property
     def schedule(self):
-        """Return warm-up, then a cosine to a tenth."""
+        """Return the factor: a warm-up, then a cosine to a tenth."""
         return f"cosine(total={self.steps}, warmup={min(WARM_UP, self.steps - 1)}, final=0.1)"
 
     def model(self):
@@ -72,7 +72,7 @@ class Recipe(Training):
         return {"sizes": SIZES, "max_len": LENGTH, "vocab": self.vocab, "learned": True}
 
     def batches(self):
-        """Yield windows that begin anywhere, and the same one character later."""
+        """Yield windows that start anywhere, and the same windows shifted by one character."""
         rng = np.random.default_rng(self.seed)
         while True:
             starts = rng.integers(0, len(self.ids) - LENGTH, BATCH)
@@ -81,7 +81,7 @@ class Recipe(Training):
 
 
 def read(file):
-    """Return a text as numbers, and how many different characters it has."""
+    """Return a text as numbers, and its number of distinct characters."""
     path = Path(file)
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     characters, ids = np.unique(list(raw.decode()), return_inverse=True)
@@ -89,13 +89,13 @@ def read(file):
 
 
 def windows(ids):
-    """Return windows that do not overlap, of a whole text but for its end, and what follows."""
+    """Return a text's windows without overlap, less a partial one, and their next characters."""
     n = (len(ids) - 1) // LENGTH
     return (ids[i : i + n * LENGTH].reshape(n, LENGTH) for i in (0, 1))
 
 
 def run(words):
-    """Train both, and write what they reach and how long a step takes."""
+    """Train both, and write the losses that they reach and how long a step takes."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks shakespeare",
         description=__doc__,
@@ -103,7 +103,7 @@ def run(words):
     )
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--steps", type=int, default=STEPS, help="with fewer, nothing is written")
-    parser.add_argument("--threads", type=int, help="of each side; nothing is written")
+    parser.add_argument("--threads", type=int, help="for each side; nothing is written")
     chosen = parser.parse_args(words)
     if not Path(chosen.file).is_file():
         parser.error(
@@ -129,7 +129,7 @@ def run(words):
         }
     print(figures)
     if chosen.threads or chosen.steps < STEPS:
-        print("Not written: only a run of all steps, on all cores, is.")
+        print("Not written: only a run with all steps, on all cores, is.")
         return
     write("shakespeare", figures, f"{table(figures)}\n\n{verdict(figures)}\n\n{HOW}", **versions())
 

@@ -1,4 +1,4 @@
-"""EncoderClassifier as it comes, beside scikit-learn's own classifiers, on some small data sets."""
+"""Untuned EncoderClassifier, compared with scikit-learn's classifiers, on small data sets."""
 
 import time
 import warnings
@@ -21,7 +21,7 @@ SEEDS = (0, 1)
 
 
 def table(name):
-    """Return a table of scikit-learn, and what a linear model wants to have done to it."""
+    """Return a table from scikit-learn, and the preprocessing that a linear model needs."""
     x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     return x, y, StandardScaler()
 
@@ -38,7 +38,7 @@ def _flat(x):
 
 
 def order(n):
-    """Return ids (n, 8): which of two marks comes first, among other tokens?"""
+    """Return ids (n, 8) and labels: which of two marks comes first, among other tokens?"""
     rng = np.random.default_rng(0)
     x, y = rng.integers(2, 30, (n, 8)), rng.integers(0, 2, n)
     places = np.sort(np.argsort(rng.random((n, 8)), axis=1)[:, :2], axis=1)
@@ -75,7 +75,7 @@ SETS = {
 
 
 def measure(name):
-    """Return accuracy and CPU seconds of each classifier, a value for each seed."""
+    """Return accuracy and CPU seconds of each classifier, one value for each seed."""
     load, n_train, seeds = SETS[name]
     x, y, prepare = load()
     found = {"logistic": [], "mlp": [], "encoder": []}

@@ -1,4 +1,4 @@
-"""Texts without tuning: `TextClassifier` as it is, against counting words and pairs of words."""
+"""Texts: untuned `TextClassifier`, compared with counting words and pairs of words."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ NAMES = MAJORITY, LOGISTIC, SVC, ALONE, USUAL
 
 
 def run(words):
-    """Measure some files, and write them beside those that were measured before."""
+    """Measure some files, and add them to those that were measured before."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks texts", description=__doc__)
     parser.add_argument("files", nargs="*", metavar="FILE", help="a table: CSV, TSV, JSON lines")
     parser.add_argument("--text", default="text", metavar="COLUMN")
@@ -57,7 +57,7 @@ def run(words):
 
 
 def measured():
-    """Return what stands in the file of results."""
+    """Return the contents of the results file."""
     return json.loads(FILE.read_text())["figures"] if FILE.is_file() else {}
 
 
@@ -71,12 +71,12 @@ def save(figures):
 
 
 def name_of_set(file):
-    """Return a file's name without what says its kind."""
+    """Return a file's name without its extensions."""
     return Path(file).name.partition(".")[0]
 
 
 def different(file, text, label):
-    """Return the texts and labels of a table without empty texts, each text once."""
+    """Return a table's texts and labels, without empty or repeated texts."""
     rows = read_table(file)
     first = {}
     for words, name in zip(rows.texts(text), rows.texts(label), strict=True):
@@ -95,7 +95,7 @@ def parts(texts, labels, seed):
 
 
 def scores(name, seed, names, train, test):
-    """Return what one of `NAMES` reaches on one core, and (right, confidence) of its answers."""
+    """Return the scores of one of `NAMES` on one core, and (right, confidence) of its answers."""
     began = time.process_time()
     predict = prepared(name, seed, names, train)
     trained = time.process_time()
@@ -201,7 +201,7 @@ def cell(of_set, name):
 
 
 def verdicts(figures):
-    """Return a line for each set: by how much the better way to count is worse, split by split."""
+    """Return a line for each set: the gain over the better way of counting, split by split."""
     lines = []
     for key, of_set in figures.items():
         better = max((LOGISTIC, SVC), key=lambda name: values(of_set, name).mean())

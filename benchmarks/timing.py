@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 TURN = 0.1
-"""The least seconds that a candidate's turn should last; small models take several steps in it."""
+"""The minimum seconds of a candidate's turn; small models take several steps in it."""
 
 
 def timed(step, n):
     """Run a step n times and return the seconds per step.
 
-    A turn of several steps begins with one that is not timed. It fills the caches and wakes threads
+    A turn of several steps starts with an untimed one. It fills the caches and wakes threads
     that slept during the turn of another candidate, as in the middle of a training.
     """
     if n > 1:
@@ -41,7 +41,7 @@ def interleave(turns, seconds, least=5, most=25, warm_up=3):
     Parameters
     ----------
     turns : dict of str to callable
-        ``turn(n)`` runs n steps and returns the seconds per step. Candidates take turns, so that a
+        ``turn(n)`` runs n steps and returns the seconds per step. Candidates take turns, so that
         drift of the machine affects all of them.
     seconds : float
         For all rounds together, unless `least` takes longer.
@@ -81,19 +81,19 @@ def ratio(ours, theirs):
 
 
 def significant(x):
-    """Return x to four digits: more are noise."""
+    """Return x rounded to four digits: more are noise."""
     return float(f"{x:.4g}")
 
 
 class Others:
-    """The share of all cores' time that other programs took meanwhile, which makes figures wrong.
+    """The share of all cores' time that other programs took meanwhile, which distorts figures.
 
     Threads that wait for each other at every step lose far more time than that share.
 
     Parameters
     ----------
     *pids : int
-        Processes that belong to the measurement, as this one and all their children do.
+        Processes that belong to the measurement, as do this one and all their children.
 
     Attributes
     ----------

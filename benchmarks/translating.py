@@ -1,7 +1,7 @@
-"""Training steps of `EncoderDecoder` beside torch.nn.Transformer: the same weights, in turn.
+"""Training steps of `EncoderDecoder` and torch.nn.Transformer: the same weights, in turn.
 
-PyTorch is the eager one, with the faster of its two ways to compute Adam. `--only` selects cases by
-the words of their names.
+PyTorch runs eagerly, with the faster of its two ways to compute Adam. `--only` selects cases by
+words in their names.
 """
 
 import argparse
@@ -23,7 +23,7 @@ VOCAB, BATCHES = 1000, 4
 
 @dataclass(frozen=True)
 class Case(Training):
-    """A model of sources and targets of some length, and its batch."""
+    """A model for sources and targets of some length, and its batch."""
 
     d_model: int
     layers: int
@@ -39,7 +39,7 @@ class Case(Training):
 
     @property
     def name(self):
-        """What `--only` and the table call it."""
+        """The name for `--only` and the table."""
         words = f"d{self.d_model} layers{self.layers} {self.source}-{self.target} x{self.batch}"
         more = {"tied": self.tied, "padded": self.padded, f"dropout{self.dropout:g}": self.dropout}
         return " ".join((words, self.norm, *(word for word, true in more.items() if true)))
@@ -77,16 +77,16 @@ class Case(Training):
         }
 
     def batches(self):
-        """Return an iterator over some batches again and again."""
+        """Return an endless iterator over a few batches."""
         rng = np.random.default_rng(0)
         return itertools.cycle([self._batch(rng) for _ in range(BATCHES)])
 
     def _batch(self, rng):
         source = rng.integers(3, VOCAB, (self.batch, self.source))
-        # One more token, because the last one is only predicted, and the first one only read.
+        # One more token, because the last one is only predicted and the first one only read.
         target = rng.integers(3, VOCAB, (self.batch, self.target + 1))
         target[:, 0] = 1
-        if self.padded:  # lengths from a half to the whole
+        if self.padded:  # lengths from half to full
             for ids in (source, target):
                 whole = ids.shape[1]
                 ends = rng.integers(whole // 2, whole + 1, len(ids))
@@ -119,7 +119,7 @@ def run(words):
     parser = argparse.ArgumentParser(prog="python -m benchmarks translating", description=__doc__)
     add_options(parser)
     parser.add_argument("--seconds", type=float, default=6.0, help="for each case")
-    parser.add_argument("--threads", type=int, help="of each side; nothing is written")
+    parser.add_argument("--threads", type=int, help="for each side; nothing is written")
     chosen = parser.parse_args(words)
     everything = {
         case.name: partial(compare, case, chosen.seconds, chosen.threads) for case in CASES
@@ -135,7 +135,7 @@ def run(words):
 
 
 def in_short(figure):
-    """Return a line on one case."""
+    """Return a line about one case."""
     ours, theirs = (figure["ms"][who]["median"] for who in ("npformer", "PyTorch"))
     return (
         f"{ours:.4g} ms, {figure['ratio']['of_medians']:.2f} of PyTorch's {theirs:.4g} ms "
@@ -144,7 +144,7 @@ def in_short(figure):
 
 
 def verdict(figures):
-    """Return a sentence on all ratios."""
+    """Return a sentence about all ratios."""
     ratios = [each["ratio"]["of_medians"] for each in figures.values()]
     return (
         f"npformer / PyTorch, {len(ratios)} training steps: median "

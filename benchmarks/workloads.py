@@ -1,6 +1,6 @@
 """What is measured: workloads, cases, batches of data, and the work in a training step.
 
-Nothing here imports npformer or PyTorch, so that a process which measures one never loads the
+Nothing here imports npformer or PyTorch, so that a process that measures one never loads the
 other.
 """
 
@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 
 HEADS, VOCABULARY, CLASSES = 4, 1000, 10
 LEARNING_RATE = 1e-4
-KERAS_EPSILON = 1e-7  # of Adam in `ffn`, whose original is written in Keras
-BATCHES = 4  # several in turn, because a model that has learned its only batch has tiny gradients
-THREADS = (  # for both sides; npformer's workers="auto" takes as many
+KERAS_EPSILON = 1e-7  # Adam's in `ffn`, whose original is written in Keras
+BATCHES = 4  # several in turn: a model that has learned its only batch has tiny gradients
+THREADS = (  # for both sides; npformer's workers="auto" uses the same number
     len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 )
 
@@ -37,14 +37,14 @@ M = Workload("M", 32, 128, 256, 1024, 4)
 X = Workload("X", 16, 512, 256, 1024, 2)
 L = Workload("L", 4, 2048, 256, 1024, 2)
 L4096 = Workload("L4096", 2, 4096, 256, 1024, 1)  # attention only
-L8192 = Workload("L8192", 1, 8192, 256, 1024, 1)  # attention only: its memory, and a step
-DATA_SET = {"S": 64, "M": 8, "X": 4, "L": 4, "L4096": 4}  # batches that are predicted at a time
+L8192 = Workload("L8192", 1, 8192, 256, 1024, 1)  # attention only: its memory, and one step
+DATA_SET = {"S": 64, "M": 8, "X": 4, "L": 4, "L4096": 4}  # batches predicted at a time
 WORKLOADS = {workload.name: workload for workload in (S, M, X, L, L4096, L8192)}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model and what it does: kind "train" is a whole step, kind "predict" gives labels."""
+    """A model and its task: kind "train" is a whole step, kind "predict" gives labels."""
 
     kind: str
     workload: Workload
@@ -70,7 +70,7 @@ def batches(workload):
 
 
 def data_set(workload):
-    """Return the x of several batches, one after another, to predict in one call."""
+    """Return the x of several batches, concatenated, to predict in one call."""
     import numpy as np
 
     found = [x for x, _ in batches(workload)]
@@ -87,10 +87,10 @@ def vectors(batch, length, width):
 
 
 def matrix_flops(case):
-    """Return the operations of a step's matrix products, 2 m n k for each.
+    """Return the number of operations in a step's matrix products, 2 m n k for each.
 
-    The count is of the mathematics, not of an implementation: weights that a backward pass computes
-    again count once, Fourier transforms not at all.
+    It counts the mathematics, not an implementation: weights that a backward pass recomputes
+    count once, Fourier transforms not at all.
     """
     w = case.workload
     tokens = w.batch * w.length
@@ -103,5 +103,5 @@ def matrix_flops(case):
     }[case.mixer]
     feed_forward = 2 * 2 * tokens * w.d_model * w.d_ff
     forward = w.layers * (mixing + feed_forward) + 2 * w.batch * w.d_model * CLASSES
-    # The backward pass has two products of the same size, one for each factor.
+    # The backward pass has two products of the same size for each, one per factor.
     return 3 * forward if case.kind == "train" else forward

@@ -1,8 +1,8 @@
-"""Models that write, beside PyTorch: generated tokens, copying and reversing.
+"""Models that write, compared with PyTorch: generated tokens, copying and reversing.
 
-Training steps are in `translating` and `shakespeare`. PyTorch is the eager one. Its generation
-has a cache of its own, preallocated, under `inference_mode`, with one and with two threads, of
-which the better counts.
+Training steps are in `translating` and `shakespeare`. PyTorch runs eagerly. Its generation
+has a preallocated cache, under `inference_mode`, and is tried with one thread and with two, of
+which the faster counts.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def config_of(sizes, max_len, **changes):
 
 
 def tokens(rounds):
-    """Return ours / theirs of a generated token, with a cache; and what the cache gains."""
+    """Return ours / theirs for a generated token, with a cache, and what the cache gains."""
     import torch
 
     from benchmarks.decoders_peers import GPT
@@ -84,16 +84,16 @@ def pairs_of(task, n, seed):
 
 
 def right(written, target):
-    """Return the share of targets that were written exactly, up to the end."""
+    """Return the share of targets that were written exactly, up to the end token."""
     wanted = [[t for t in row[1:].tolist() if t > 2] for row in target]
     ends = [[*row, 2][: [*row, 2].index(2)] for row in written]
     return float(np.mean([one == other for one, other in zip(ends, wanted, strict=True)]))
 
 
 def tasks():
-    """Return the share of unseen sequences written right, and ours / theirs of the time, by task.
+    """Return, by task, the share of unseen sequences written right, and ours / theirs for time.
 
-    Each has an entry for each seed. Both sides begin with the same weights.
+    Each has an entry for each seed. Both sides start with the same weights.
     """
     import torch
 
@@ -106,7 +106,7 @@ def tasks():
 
 
 def one_training(task, seed):
-    """Train both sides on a task, and return what they write right and the ratio of their times."""
+    """Train both sides on a task; return the shares written right and the ratio of their times."""
     import torch
 
     from benchmarks.decoders_peers import Translator
@@ -154,7 +154,7 @@ def one_training(task, seed):
 def run(options):
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks writing", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="of each generation")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of each generation")
     chosen = parser.parse_args(options)
     figures = {"tokens": tokens(chosen.rounds)}
     print(figures, flush=True)

@@ -1,4 +1,4 @@
-"""Wrong and right layers, by people who did not write gradcheck: what it finds, and what not."""
+"""Wrong and right layers, by people who did not write gradcheck: what it finds and misses."""
 
 import time
 from importlib import import_module
@@ -53,7 +53,7 @@ def run():
 
 
 def raised(row):
-    """Return by which error, if not by a report."""
+    """Return the error by which a layer was found, if it was not a report."""
     return f" ({row['outcome']})" if row["outcome"].startswith("raised") else ""
 
 

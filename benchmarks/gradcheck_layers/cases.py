@@ -1,4 +1,4 @@
-"""What a case is: a layer, the inputs that its author checks it with, and the expected verdict."""
+"""A case: a layer, the inputs with which its author checks it, and the expected verdict."""
 
 import inspect
 import warnings
@@ -16,14 +16,14 @@ CASES = []
 
 @dataclass(frozen=True)
 class Setting:
-    """The inputs of a check and its options; a tuple stands for normal numbers of that shape."""
+    """The inputs and options of a check; a tuple stands for normal numbers of that shape."""
 
     inputs: tuple
     options: dict = field(default_factory=dict)
     moved: bool = True  # parameters, from their initial values, as the documentation advises
     settings: dict = field(default_factory=dict)  # arguments of the layer
-    step: float = 1e-4  # of our own differences
-    floor: float = 1e-30  # of the size that their errors are relative to
+    step: float = 1e-4  # for our own differences
+    floor: float = 1e-30  # for the size that their errors are relative to
 
     def arrays(self, seed=0):
         """Return fresh inputs."""
@@ -37,7 +37,7 @@ def at(*inputs, moved=True, settings=None, step=1e-4, floor=1e-30, **options):
 
 
 def normal(*shape, scale=1.0, seed=0):
-    """Return normal numbers for inputs that are not of the usual size."""
+    """Return normal numbers for inputs of an unusual size."""
     return scale * np.random.default_rng(seed).normal(size=shape)
 
 
@@ -48,12 +48,12 @@ class Case:
     Attributes
     ----------
     given : Setting
-        What its author checks it with.
+        The author's check.
     shows : Setting or function
-        For a wrong layer, where the mistake shows: central differences of our own disagree, or the
-        function returns True. For a right layer at a corner, a function that says that it is right.
+        For a wrong layer, where the mistake shows: our own central differences disagree, or the
+        function returns True. For a right layer at a corner, a function that confirms it.
     elsewhere : bool
-        Whether that function uses the layer in another way than its author does in the check.
+        Whether that function uses the layer differently from its author's check.
     passes : bool
         The expected verdict of gradcheck. Not equal to `right` for a miss or a false alarm.
     """
@@ -88,7 +88,7 @@ class Case:
         return made
 
     def gradcheck(self):
-        """Return the verdict, and what was said if it is not a pass."""
+        """Return the verdict, and the message unless it is a pass."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -97,18 +97,18 @@ class Case:
             marks = ("<-- wrong", "rule broken")
             said = [line for line in str(error).splitlines() if any(m in line for m in marks)]
             return "failed", "; ".join(" ".join(line.split()) for line in said)
-        except Exception as error:  # a user sees it, too, so it is a verdict
+        except Exception as error:  # a user would see it, so it is a verdict
             return f"raised {type(error).__name__}", str(error)
         return "passed", ""
 
 
 def wrong(*inputs, shows=None, elsewhere=False, missed=False, **options):
-    """Register a wrong layer: with `missed`, gradcheck passes it."""
+    """Register a wrong layer; `missed` means that gradcheck passes it."""
     return _register(False, at(*inputs, **options), shows, missed, elsewhere)
 
 
 def right(*inputs, shows=None, false_alarm=False, **options):
-    """Register a right layer: with `false_alarm`, gradcheck does not pass it."""
+    """Register a right layer; `false_alarm` means that gradcheck does not pass it."""
     return _register(True, at(*inputs, **options), shows, not false_alarm)
 
 

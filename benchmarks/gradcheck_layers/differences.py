@@ -1,4 +1,4 @@
-"""Central differences written for these layers alone, so that gradcheck is not its own judge."""
+"""Central differences written only for these layers, so that gradcheck is not its own judge."""
 
 import inspect
 from copy import deepcopy
@@ -8,14 +8,14 @@ import numpy as np
 import npformer as nf
 
 WRONG = 1.5e-7
-"""A relative error above this one is a mistake."""
+"""A relative error above this is a mistake."""
 
 RIGHT = 1e-7
-"""A relative error below this one is that of the differences."""
+"""A relative error below this comes from the differences."""
 
 
 def apply(target, arrays, options, gradients=None):
-    """Return y and a function dy -> gradients, by name, of one forward pass."""
+    """Run a forward pass; return y, and a function from dy to the gradients by name."""
     options = deepcopy(options)  # a wrong layer may change a mask
     if not isinstance(target, nf.Layer):
         forward, backward = target
@@ -83,7 +83,7 @@ def largest_error(case, setting):
 
 
 def slope(loss, tensor, index, step):
-    """Return the derivative by one entry, to the fourth order."""
+    """Return the derivative with respect to one entry, to fourth order."""
     before = tensor[index]
     values = []
     for k in (1, -1, 2, -2):
@@ -94,7 +94,7 @@ def slope(loss, tensor, index, step):
 
 
 def complex_disagrees(case):
-    """Whether the complex step differs from dx by more than 1e-9: exact, for small mistakes."""
+    """Whether the complex step, exact enough for small mistakes, is more than 1e-9 from dx."""
     layer, (x,) = case.build(), case.given.arrays()
     y, back = apply(layer, [x], {})
     v = np.random.default_rng(7).normal(size=y.shape)
@@ -107,7 +107,7 @@ def complex_disagrees(case):
 
 
 def between_the_slopes(case):
-    """Whether dx lies between the slopes on both sides of a corner, along entries and 1, .., 1."""
+    """Whether dx lies between the slopes at both sides of a corner, along entries and 1, .., 1."""
     layer, (x,) = case.build(), case.given.arrays()
     y, back = apply(layer, [x], {})
     dx = back(np.ones_like(y))["input 0"]
@@ -120,7 +120,7 @@ def between_the_slopes(case):
 
 
 def is_wrong(case, setting=None):
-    """Return whether the mistake shows somewhere, or with these inputs."""
+    """Return whether the mistake shows, either anywhere or with these inputs."""
     if callable(case.shows):
         return bool(case.shows(case))
     with np.errstate(all="ignore"):
@@ -128,12 +128,12 @@ def is_wrong(case, setting=None):
 
 
 def reached(case):
-    """Return whether the mistake shows with the inputs that the author checks with."""
+    """Return whether the mistake shows with the inputs of the author's check."""
     return not case.elsewhere and is_wrong(case, case.given)
 
 
 def is_right(case):
-    """Return whether a right layer is."""
+    """Return whether a right layer is indeed right."""
     if callable(case.shows):
         return bool(case.shows(case))
     return largest_error(case, case.given) < RIGHT

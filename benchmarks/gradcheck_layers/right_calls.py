@@ -1,4 +1,4 @@
-"""Right layers with memory, randomness and refusals of an unusual kind."""
+"""Right layers with unusual memory, randomness and refusals."""
 
 import copy
 

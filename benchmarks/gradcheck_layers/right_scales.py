@@ -1,4 +1,4 @@
-"""Right layers whose numbers are huge, tiny, both at once, or come out of long computations."""
+"""Right layers whose numbers are huge, tiny, both, or results of long computations."""
 
 import numpy as np
 

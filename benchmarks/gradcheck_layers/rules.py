@@ -1,4 +1,4 @@
-"""Where a mistake shows that is no wrong number: what is changed, kept, or wrong in float32."""
+"""Where mistakes show that are not wrong numbers: what is changed, kept, or wrong in float32."""
 
 import copy
 
@@ -9,7 +9,7 @@ from benchmarks.gradcheck_layers.differences import apply
 
 
 def start(case, dtype="float64", seed=0):
-    """Return the layer, its inputs, y and the backward pass."""
+    """Return the layer, its inputs, y and a function that runs the backward pass."""
     layer, arrays = case.build(dtype=dtype), case.given.arrays(seed)
     arrays = [x.astype(dtype) if x.dtype == float else x for x in arrays]
     y, back = apply(layer, arrays, case.given.options)
@@ -39,12 +39,12 @@ def changes_dy(case, order="C"):
 
 
 def changes_dy_in_fortran_order(case):
-    """Whether it does so for a dy in Fortran order alone."""
+    """Whether backward changes its dy only if that is in Fortran order."""
     return not changes_dy(case) and changes_dy(case, "F")
 
 
 def depends_on_layout(case):
-    """Whether another layout of dy gives other gradients."""
+    """Whether another memory layout of dy gives other gradients."""
     _, _, y, back = start(case)
     one, two = back(some(y)), start(case)[3](some(y, "F"))
     return not equal(one, two)
@@ -56,7 +56,7 @@ def changes_x(case):
 
 
 def changes_mask(case):
-    """Whether forward changes the mask in the context, which the next layers get, too."""
+    """Whether forward changes the mask in the context, which later layers also get."""
     context = nf.Context(mask=case.given.options["mask"].copy())
     before = context.mask.copy()
     case.build().forward(*case.given.arrays(), context)
@@ -75,7 +75,7 @@ def changes_parameters(case):
 
 
 def second_forward_spoils(case):
-    """Whether a second forward pass changes what the first one's backward pass says."""
+    """Whether a second forward pass changes the gradients of the first one's backward pass."""
     layer, _, y, back = start(case)
     other = case.given.arrays(seed=9)
     alone = start(case)[3](some(y))
@@ -104,7 +104,7 @@ def second_backward_differs(case):
 
 
 def overwrites_gradients(case):
-    """Whether a gradient that is there already is lost."""
+    """Whether a gradient that was already there is lost."""
     _, _, y, back = start(case)
     once = back(some(y))
     layer, arrays, _, _ = start(case)
@@ -122,7 +122,7 @@ def forward_differs(case):
 
 
 def frozen_fails(case):
-    """Whether backward raises, or says something else about x, once parameters are frozen."""
+    """Whether backward raises an error, or gives another dx, once parameters are frozen."""
     layer, arrays, y, back = start(case)
     expected = back(some(y))["input 0"]
     layer.freeze("*")
@@ -146,7 +146,7 @@ def float32_differs(case, arrays=None):
 
 
 def broken(case):
-    """Return which rules a layer breaks, of those that every layer keeps."""
+    """Return which of the rules for all layers a layer breaks."""
     rules = [changes_dy, changes_dy_in_fortran_order, depends_on_layout, changes_x]
     rules += [second_forward_spoils, second_backward_differs, results_are_overwritten]
     rules += [forward_differs]

@@ -1,4 +1,4 @@
-"""Wrong on a branch that few inputs take: limits, ties, zeros, and gradients that are stopped."""
+"""Wrong on a branch that few inputs take: limits, ties, zeros, and stopped gradients."""
 
 import numpy as np
 

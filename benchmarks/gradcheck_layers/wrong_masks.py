@@ -1,4 +1,4 @@
-"""Masks, token types and two inputs: heeded going forward and not, or otherwise, going back."""
+"""Masks, token types and two inputs: ignored or used differently going back."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What is kept between calls, changed in place, overwritten, or true of one layout alone."""
+"""Arrays kept between calls, changed in place, overwritten, or right for only one layout."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Dropout, noise and recomputation; what is wrong in training alone."""
+"""Dropout, noise and recomputation; mistakes that occur only in training."""
 
 import copy
 

@@ -1,12 +1,12 @@
-"""The model in closed form: the time of an exchange, and of a step of training.
+"""The model in closed form: the time of an exchange, and of a training step.
 
-With n ranks, a vector of B bytes, latency a, b seconds a byte on the link and c seconds to add a
+With n ranks, a vector of B bytes, latency a, b seconds per byte on the link and c seconds to add a
 byte (Thakur, Rabenseifner and Gropp, 2005)::
 
     ring      2 (n - 1) a  +  2 (n - 1) / n B b  +  (n - 1) / n B c
     halving   2 log2(n) a  +  the same
 
-and a step with T seconds of forward and backward pass, U of the optimizer, meetings of m each::
+and a step with T seconds for forward and backward pass, U for the optimizer, m for each meeting::
 
     T  +  3 m  +  3 log2(n) a  +  all-reduce  +  U        m = call + log2(n) a
 
@@ -19,7 +19,7 @@ import math
 from benchmarks.network.schedules import LONG
 
 MEETINGS, HOPS = 3, 6
-"""Of a step: meetings, and messages on their way in sequence, for each doubling of the ranks."""
+"""In a step: meetings, and sequential messages for each doubling of the ranks."""
 
 
 def ring(cluster, size):
@@ -37,7 +37,7 @@ def halving(cluster, size):
 
 
 def mpich(cluster, size):
-    """Return the seconds of the schedule that MPICH takes for this size."""
+    """Return the seconds of the schedule that MPICH uses for this size."""
     return (halving if size < LONG else ring)(cluster, size)
 
 
@@ -45,7 +45,7 @@ def two_levels(cluster, size):
     """Return the seconds of an all-reduce within machines, between them, and within again."""
     k, m, link, memory = cluster.on_machine, cluster.machines, cluster.link, cluster.memory
     inside = (k - 1) / k * size
-    between = (m - 1) / m * size  # of all ranks of a machine, which share its link
+    between = (m - 1) / m * size  # for all ranks of a machine, which share its link
     seconds = 2 * math.log2(m) * link.latency + 2 * between * link.per_byte
     seconds += between / k * cluster.add
     if k > 1:
@@ -62,7 +62,7 @@ FORMULAS = {
 
 
 def step(cluster, size, compute, update, schedule="as MPICH does", shard_moments=False):
-    """Return the seconds of a step, one rank on each machine, nobody slower than another."""
+    """Return the seconds of a step, one rank on each machine, all equally fast."""
     n = cluster.ranks
     if n == 1:
         return compute + update

@@ -1,6 +1,6 @@
-"""What the model needs of this machine: steps on one core, and exchanges through shared memory.
+"""What the model needs from this machine: steps on one core, exchanges through shared memory.
 
-Other programs may be running: steps are measured in seconds of the processor, and of all tries the
+Other programs may be running, so steps are measured in CPU seconds, and of all tries the
 fastest counts.
 """
 
@@ -25,17 +25,17 @@ HEADS = {"BERT": 12}
 VOCABULARIES = {"BERT": 30522}
 BATCHES = {"S": (1, 4, 16, 32), "M": (1, 4, 16, 32), "X": (1, 4, 16), "BERT": (1, 4)}
 SECONDS = {"S": 2.0, "M": 5.0, "X": 6.0, "BERT": 9.0}
-"""For each batch size of a model; at least two steps."""
+"""Seconds for each batch size of a model; at least two steps."""
 
 FITTED = 1 << 18
-"""Numbers in the vector from which bandwidth and sums are taken: 1 MB, because the shards of many
-ranks are small."""
+"""Numbers in the vector that bandwidth and sums are measured with: 1 MB, because many ranks have
+small shards."""
 
 RUNS = 4
-"""Of the exchanges, each by processes of its own, whose memory may lie better or worse."""
+"""Runs of the exchanges, each by new processes, whose memory may be placed better or worse."""
 
 VECTORS = (1, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
-"""Numbers in the vectors on which the formula is compared with two ranks."""
+"""Numbers in the vectors for which the formula is compared with two ranks."""
 
 
 def fastest(call, seconds, clock=time.perf_counter, least=2):
@@ -50,7 +50,7 @@ def fastest(call, seconds, clock=time.perf_counter, least=2):
 
 
 def steps(name):
-    """Return bytes and seconds of a model's steps, on one core."""
+    """Return the bytes and seconds of a model's steps on one core."""
     from npformer.engine.team import Team
 
     w = SIZES[name]
@@ -83,7 +83,7 @@ def steps(name):
 
 
 def pieces(model):
-    """Return the bytes of the gradients of each part, in the order of the backward pass."""
+    """Return the bytes of each part's gradients, in the order of the backward pass."""
     sizes = {}
     for name, value in model.parameters().items():
         words = name.split(".")
@@ -100,7 +100,7 @@ def pieces(model):
 
 
 def exchanges():
-    """Return the seconds of exchanges between two ranks of this machine, run by each of them."""
+    """Return the seconds of exchanges between two ranks of this machine; both of them call this."""
     from mpi4py import MPI
 
     from npformer.distributed import world
@@ -133,7 +133,7 @@ def exchanges():
 
 
 def memory(runs):
-    """Return what messages cost within a machine, from several runs of `exchanges`.
+    """Return the cost of messages within a machine, from several runs of `exchanges`.
 
     Bandwidth and sums are those of the exchanges themselves, with the copies that MPI and npformer
     make: an all-gather moves half of a vector, a reduce-scatter moves and adds as much.
@@ -155,7 +155,7 @@ def memory(runs):
 
 
 def measure(before=None):
-    """Return all that is measured, each in processes of its own; `before`: keep its models."""
+    """Return all measurements, each from its own processes; `before`: keep its models."""
     from benchmarks.ranks import mpiexec
 
     if mpiexec() is None:
@@ -172,7 +172,7 @@ def measure(before=None):
 
 
 def answer(words):
-    """Return what a command prints, as JSON; it gets one thread of BLAS."""
+    """Return a command's output, which is JSON; the command gets one BLAS thread."""
     done = subprocess.run(
         words,
         cwd=ROOT,

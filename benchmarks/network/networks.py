@@ -1,4 +1,4 @@
-"""What a message costs: on three networks, as published, and within one machine, as measured."""
+"""The cost of a message: on three networks, as published, and within a machine, as measured."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ class Link:
     latency: float
     """Seconds for an empty message, one way, between two programs."""
     bandwidth: float
-    """Bytes a second, one way."""
+    """Bytes per second, one way."""
     source: str = ""
 
     @property
@@ -22,17 +22,17 @@ class Link:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Ranks, a number of them on each machine, in the order of machines."""
+    """Ranks, the same number on each machine, in the order of machines."""
 
     ranks: int
     link: Link
-    """Between machines. The ranks of a machine share it."""
+    """The link between machines, which the ranks of a machine share."""
     on_machine: int = 1
-    """Ranks of a machine."""
+    """Ranks on a machine."""
     memory: Link | None = None
-    """Between the ranks of a machine."""
+    """The link between the ranks of a machine."""
     add: float = 0.0
-    """Seconds to add a byte of one vector to another."""
+    """Seconds per byte to add one vector to another."""
     call: float = 0.0
     """Seconds of Python and MPI in each meeting, whatever the link."""
 
@@ -54,7 +54,7 @@ class Cluster:
         return self.ranks // self.on_machine
 
     def without_latency(self):
-        """Return the same with messages that take no time but for their bytes."""
+        """Return the same with messages whose only cost is their bytes."""
         return replace(self, link=replace(self.link, latency=0.0), call=0.0)
 
     def without_bytes(self):

@@ -1,4 +1,4 @@
-"""What the simulator says of ranks that train together."""
+"""What the simulator predicts for ranks that train together."""
 
 from dataclasses import replace
 
@@ -11,20 +11,20 @@ from benchmarks.network.simulator import QUIET, USUAL, Simulation, Work, seconds
 RANKS = tuple(1 << k for k in range(11))
 CORES = (1, 16)
 GLOBAL_BATCH = 1024
-"""Samples of a step in strong scaling: the 1,024 ranks have one each."""
+"""Samples in a step in strong scaling: one for each of 1,024 ranks."""
 STEPS, COMPARED, RANK_STEPS = 16, 6, 1024
-"""At least so many steps are simulated, fewer where the same noise is compared with itself, and so
-many of single ranks, of which few are slow."""
+"""The minimum of simulated steps, fewer where two runs share the same noise; and the minimum of
+steps of single ranks, few of which are slow."""
 FORWARD = 1 / 3
-"""Of a step: its matrix products are a third of all. Gradients come after it."""
+"""The forward pass's share of a step: a third of all matrix products. Gradients come after it."""
 ENOUGH = 0.8
-"""An efficiency that one may be content with."""
+"""An efficiency that is good enough."""
 MACHINE = 16
-"""Ranks of a machine, where several share one."""
+"""Ranks on a machine, where several share one."""
 
 
 class Predictions:
-    """Times of steps, simulated from what was measured.
+    """Times of steps, simulated from measurements.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Predictions:
         self.memory = Link("shared memory", memory["latency"], memory["bandwidth"])
 
     def compute(self, size, batch, cores=1):
-        """Return the seconds of forward and backward pass; cores share them without a loss."""
+        """Return the seconds of forward and backward pass; cores share them without loss."""
         times = {int(b): t for b, t in self.measured["models"][size]["compute"].items()}
         batches = sorted(times)
         if batch > batches[-1]:  # in parts of the largest
@@ -56,11 +56,11 @@ class Predictions:
         )
 
     def work(self, size, batch, cores, in_pieces=False):
-        """Return what each rank does in a step with so many samples a rank."""
+        """Return the work of each rank in a step with this many samples per rank."""
         model = self.measured["models"][size]
         parts = model["pieces"]
         pieces = ((1.0, float(sum(parts))),)
-        if in_pieces:  # blocks take the time; what lies above them is ready at once
+        if in_pieces:  # blocks take all the time; what is above them is ready at once
             blocks = len(parts) - 2
             ready = [FORWARD + (1 - FORWARD) * k / blocks for k in range(blocks + 1)]
             pieces = tuple(zip([*ready, 1.0], map(float, parts), strict=True))
@@ -83,7 +83,7 @@ class Predictions:
         return seconds(cluster, work, schedule, noise, self.seed, steps)
 
     def efficiency(self, scaling, size, cores, link):
-        """Return by how much n ranks come near to n times the speed of one."""
+        """Return the efficiency: the speed of n ranks as a share of n times the speed of one."""
         cases = [self.case(scaling, size, cores, link, n) for n in RANKS]
         taken = [self.seconds(*case, steps=STEPS) for case in cases]
         whole = RANKS if scaling == "strong" else (1,) * len(RANKS)
@@ -98,7 +98,7 @@ class Predictions:
         return taken[0] / taken[1] / (RANKS[-1] if scaling == "strong" else 1)
 
     def efficiencies(self):
-        """Return all of them, by scaling, size, cores and network; `undisturbed` comes last."""
+        """Return efficiencies by scaling, size, cores and network; `undisturbed` comes last."""
         return {
             scaling: {
                 size: {
@@ -117,7 +117,7 @@ class Predictions:
         }
 
     def losses(self, scaling, size, cores, link, n):
-        """Return which part of a step would be saved if one thing cost nothing."""
+        """Return the share of a step that would be saved if one thing cost nothing."""
         cluster, work = self.case(scaling, size, cores, link, n)
         whole = self.seconds(cluster, work)
         alone = replace(work, meets=False)
@@ -130,14 +130,14 @@ class Predictions:
             - self.seconds(replace(cluster, link=replace(link, bandwidth=float("inf"))), work),
             "sums": whole - self.seconds(replace(cluster, add=0.0), work),
         }
-        if scaling == "strong":  # what a single rank pays as well, but for a larger batch
+        if scaling == "strong":  # a single rank pays this too, but for a larger batch
             batch = self.batch_of_rank(scaling, size, n)
             free["update"] = work.update * (1 - 1 / n)
             free["small batch"] = self.overhead(size, batch, cores)
         return {name: max(0.0, saved / whole) for name, saved in free.items()}
 
     def breaks(self, efficiencies):
-        """Return where the efficiency falls below `ENOUGH`, and what costs most there."""
+        """Return where the efficiency falls below `ENOUGH`, and the largest cost there."""
         found = {}
         for scaling, sizes in efficiencies.items():
             for size, by_cores in sizes.items():
@@ -155,7 +155,7 @@ class Predictions:
         return found
 
     def remedies(self, size, link, n, cores):
-        """Return the time of a step with each remedy, as a part of the time without, weak."""
+        """Return a step's time with each remedy, as a share of that without, in weak scaling."""
         batch = self.batch_of_rank("weak", size, n)
         cluster, work = self.case("weak", size, cores, link, n)
         in_pieces = self.work(size, batch, cores, in_pieces=True)

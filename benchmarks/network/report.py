@@ -19,12 +19,12 @@ def row(*cells):
 
 
 def rule(text, numbers):
-    """Return the line below the heads of a table."""
+    """Return the line below the header of a table."""
     return f"|{'---|' * text}{'---:|' * numbers}"
 
 
 def inputs(measured):
-    """Return what was measured here, and what was published."""
+    """Return the inputs: measured here, and published."""
     lines = [
         row(
             "model",
@@ -84,7 +84,7 @@ def compared(measured):
 
 
 def efficiency(efficiencies, scaling):
-    """Return the efficiencies of one way to scale: of 1 core, and of 16, in per cent."""
+    """Return the efficiencies of one kind of scaling, with 1 core and with 16, in per cent."""
     lines = [row("model, Gbit/s", *(f"{n:,}" for n in RANKS[1:]), "quiet")]
     lines.append(rule(1, len(RANKS)))
     for size, by_cores in efficiencies[scaling].items():
@@ -122,7 +122,7 @@ def scaling(measured, efficiencies):
 
 
 def breaks(found, losses):
-    """Return where it breaks first, and what a step loses there."""
+    """Return the tables of what breaks first, and of what a step loses."""
     heads = [SHORT[link.name] for link in NETWORKS]
     lines = [
         f"{SIMULATED} The number of ranks at which the efficiency falls below "
@@ -153,7 +153,7 @@ def breaks(found, losses):
 
 
 def remedies(found, n_ranks):
-    """Return what each remedy gains."""
+    """Return the gain of each remedy."""
     lines = [
         f"{SIMULATED} Time of a step with a remedy, divided by its time without: weak scaling, "
         f"{CORES[1]} cores a rank.",
@@ -183,7 +183,7 @@ def remedies(found, n_ranks):
 
 
 def layouts(found):
-    """Return how long exchanges take where ranks share machines."""
+    """Return how long exchanges take if ranks share machines."""
     schedules = list(next(iter(found.values())))
     lines = [
         f"{SIMULATED} An all-reduce in ms, {MACHINE} ranks on each machine:",
@@ -199,7 +199,7 @@ def layouts(found):
 
 
 def plot(efficiencies, path):
-    """Draw efficiencies over the number of ranks."""
+    """Plot efficiencies against the number of ranks."""
     import matplotlib as mpl
 
     mpl.use("Agg")

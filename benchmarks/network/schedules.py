@@ -9,22 +9,22 @@ from typing import NamedTuple
 import numpy as np
 
 LONG = 1 << 19
-"""Bytes from which on MPICH takes the schedules for long vectors (Thakur et al., 2005)."""
+"""Bytes from which on MPICH uses the schedules for long vectors (Thakur et al., 2005)."""
 
 
 class Round(NamedTuple):
     """One message from each rank to another."""
 
     to: np.ndarray
-    """The rank to which each rank sends; each rank stands there once."""
+    """The rank to which each rank sends; each rank occurs once."""
     size: float
     """Bytes of a message."""
     adds: bool = False
-    """Whether a rank adds what comes to what it has."""
+    """Whether a rank adds what it receives to what it has."""
 
 
 def meeting(n):
-    """Yield the rounds of a small all-reduce: each rank hears of all after log2 n of them."""
+    """Yield the rounds of a small all-reduce: after log2 n of them each rank has heard from all."""
     ranks, apart = np.arange(n), 1
     while apart < n:
         yield Round(ranks ^ apart, 0.0)
@@ -49,14 +49,14 @@ def doubling(n, size):
 
 
 def pairwise(n, size):
-    """Yield a reduce-scatter in n - 1 rounds: each shard goes to the rank to which it belongs."""
+    """Yield a reduce-scatter in n - 1 rounds: each shard goes to the rank that owns it."""
     ranks = np.arange(n)
     for apart in range(1, n):
         yield Round((ranks + apart) % n, size / n, adds=True)
 
 
 def ring(n, size, adds=False):
-    """Yield n - 1 rounds in which a shard goes to the next rank: to be added, or to be kept."""
+    """Yield n - 1 rounds in which a shard goes to the next rank, to be added or kept."""
     to = (np.arange(n) + 1) % n
     for _ in range(n - 1):
         yield Round(to, size / n, adds)
@@ -75,7 +75,7 @@ def all_reduce_halving(cluster, size):
 
 
 def all_reduce_mpich(cluster, size):
-    """Yield what MPICH's Reduce_scatter and Allgatherv do for this size."""
+    """Yield the rounds of MPICH's Reduce_scatter and Allgatherv for this size."""
     if size < LONG:
         yield from all_reduce_halving(cluster, size)
         return
@@ -86,8 +86,8 @@ def all_reduce_mpich(cluster, size):
 def all_reduce_two_levels(cluster, size):
     """Yield sums within machines, then between them, then copies within machines.
 
-    Each rank of a machine has a shard of the machine's sum, and exchanges that with the ranks of
-    the same place on other machines.
+    Each rank of a machine has a shard of the machine's sum, and exchanges it with the ranks in
+    the same position on other machines.
     """
     n, k = cluster.ranks, cluster.on_machine
     ranks = np.arange(n)

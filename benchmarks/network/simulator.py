@@ -1,7 +1,7 @@
 """The simulator: when each rank has computed, met the others, exchanged and updated.
 
-Each rank has a clock. A message leaves when its sender is ready and the link is free, and is there
-``latency + bytes / bandwidth`` later; a rank goes on to its next message when it has sent and
+Each rank has a clock. A message leaves when its sender is ready and the link is free, and arrives
+``latency + bytes / bandwidth`` later; a rank continues with its next message when it has sent and
 received. The messages of a machine's ranks follow each other on its link, round by round, within
 a round in the order in which they are ready.
 """
@@ -14,7 +14,7 @@ from scipy.stats import binom
 from benchmarks.network.schedules import SCHEDULES, doubling, halving, meeting
 
 SPIN, PAUSE = 0.002, 0.0002
-"""As in `npformer/distributed/mpi.py`: a rank that has waited for long asks only now and then."""
+"""As in `npformer/distributed/mpi.py`: a rank that has waited for a while polls less often."""
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,16 @@ class Noise:
     """How the computing times of ranks differ from step to step."""
 
     sigma: float = 0.0
-    """Of the logarithm: most of the time is noise of this size."""
+    """The standard deviation of the logarithm of times: usual noise is of this size."""
     slow: float = 0.0
-    """Probability that something else holds up a rank in a step."""
+    """The probability that something else delays a rank in a step."""
     factor: float = 1.0
-    """How much longer it then takes."""
+    """The factor by which it then takes longer."""
 
     def draw(self, rng, steps, n):
-        """Return by how much longer than usual each rank takes in each step.
+        """Return the factor by which each rank takes longer than usual in each step.
 
-        How many are slow is drawn in strata, so that the mean over few steps is near that over
+        The number of slow ranks is stratified, so that the mean over few steps is near that over
         many.
         """
         found = rng.lognormal(0.0, self.sigma, (steps, n))
@@ -56,7 +56,7 @@ class Work:
     update: float
     """Seconds of the optimizer, on all parameters."""
     pieces: tuple[tuple[float, float], ...]
-    """What is summed: after which share of `compute` it is ready, and its bytes."""
+    """The pieces to sum: after which share of `compute` each is ready, and its bytes."""
     shard_moments: bool = False
     meets: bool = True
     """Whether ranks meet before they exchange, as npformer's do."""
@@ -98,7 +98,7 @@ class Simulation:
         return float(clock.max()) / steps
 
     def step(self, clock, factors):
-        """Return the clocks after a step in which computing takes so many times as long."""
+        """Return the clocks after a step whose computing takes the given factors longer."""
         cluster, work = self.cluster, self.work
         n = cluster.ranks
         update = work.update / n if work.shard_moments else work.update
@@ -106,7 +106,7 @@ class Simulation:
         if n == 1:
             return clock + taken + update
         if work.meets:
-            clock = self.run(doubling(n, 0.0), self.meet(clock))  # shall we stop?
+            clock = self.run(doubling(n, 0.0), self.meet(clock))  # to agree whether to stop
         done = clock + taken
         sent = clock + work.pieces[0][0] * taken
         if len(work.pieces) == 1:
@@ -128,7 +128,7 @@ class Simulation:
         return self.run(doubling(n, 0.0), clock)
 
     def meet(self, clock):
-        """Return the clocks after a meeting. Who has waited for long notices it a little late."""
+        """Return the clocks after a meeting. A rank that waited long notices it a little late."""
         if not self.work.meets:
             return clock
         came = clock + self.cluster.call
