@@ -99,7 +99,7 @@ class Ours:
 
 @contextmanager
 def both(training, threads=None):
-    """Lend both sides, with the same weights; `threads` is how many each has, if not all cores."""
+    """Yield both sides, with the same weights; `threads` is for each side, default: all cores."""
     with (
         Remote("benchmarks.decoders", "Ours", training, threads) as ours,
         Remote("benchmarks.decoders_peers", "Theirs", training, threads or cores()) as theirs,
