@@ -24,14 +24,14 @@ BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
     "core": 1640,
-    "data": 1106,
+    "data": 1152,
     "distributed": 336,
-    "engine": 3294,
+    "engine": 3296,
     "exercises": 3413,
     "functional": 1049,
     "generation": 211,
     "inspection": 483,
-    "interop": 2257,
+    "interop": 2267,
     "layers": 564,
     "losses": 177,
     "mixers": 924,
@@ -44,16 +44,16 @@ BUDGET: dict[str, int] = {
     "reporting": 975,
     "sklearn": 647,
     "storage": 678,
-    "text": 515,
+    "text": 518,
     "text_encoder": 59,
     "tools": 2816,
     "trainable": 693,
-    "training": 1158,
+    "training": 1160,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_246
+IN_ALL = 30_309
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

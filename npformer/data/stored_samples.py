@@ -20,6 +20,7 @@ from npformer.core.bar import bar
 from npformer.core.inputs import Sequences, as_given
 from npformer.core.telling import saying
 from npformer.data.batch import Batch
+from npformer.data.read_ahead import ReadAhead
 from npformer.data.samples import Samples, in_words
 from npformer.data.stored import is_stored, read
 from npformer.data.user_arrays import read_inputs
@@ -84,6 +85,7 @@ class StoredSamples(Samples):
         self._model, self._loss = model, loss
         self._ranks = ranks or Communicator()
         self._rows: np.ndarray | None = None  # of the samples of a `subset`
+        self._reader = ReadAhead()  # also that of subsets: one read at a time
         self._at_once = rows_at_once(model, inputs)
         self.padded_lengths = tuple(each.length for each in inputs)
         of_tokens, weights = model.targets_of is not None, sample_weight
@@ -120,9 +122,11 @@ class StoredSamples(Samples):
 
     def of_rows(self, rows: Any) -> Batch:
         """Return some samples, read and checked: a slice, or an array of row numbers."""
-        if self._rows is not None:
-            rows = self._rows[rows]
-        return self._with_masks(self._checked(*self._read(rows)))
+        return self._reader.get(self._of_rows, rows)
+
+    def expect(self, rows: np.ndarray) -> None:
+        """Say which samples `of_rows` will be asked for next, so that a thread may read them."""
+        self._reader.expect(self._of_rows, rows)
 
     def subset(self, rows: np.ndarray) -> StoredSamples:
         """Return some of the samples, which stay where they are."""
@@ -213,6 +217,11 @@ class StoredSamples(Samples):
     def _joined(self, own: list[Any], none: np.ndarray) -> np.ndarray:
         """Return numbers of all samples, from those of this rank's pieces, if it has any."""
         return self._ranks.concatenate(np.concatenate([none, *own]).astype(none.dtype))
+
+    def _of_rows(self, rows: Any) -> Batch:
+        if self._rows is not None:
+            rows = self._rows[rows]
+        return self._with_masks(self._checked(*self._read(rows)))
 
     def _read(self, rows: Any) -> tuple[tuple[Sequences, ...], Any, Any]:
         """Return rows of inputs, targets and weights."""

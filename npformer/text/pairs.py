@@ -11,7 +11,8 @@ def frequent_pairs(
     vocab_size: int,
     *,
     single: Iterable[int] = (),
-    most: int = 50_000,
+    any_text: int = 50_000,
+    most: int = 150_000,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs of tokens that most texts have, and how much each token or pair counts.
 
@@ -22,8 +23,10 @@ def frequent_pairs(
     vocab_size : int
     single : iterable of int
         Ids that are in no pair, such as those of parts of words.
+    any_text : int
+        So many pairs are kept, however few texts have them.
     most : int
-        How many pairs are kept at most.
+        So many are kept if at least two texts have each of the further ones.
 
     Returns
     -------
@@ -43,7 +46,9 @@ def frequent_pairs(
         of_tokens[np.unique(text)] += 1
         together = ~(alone[text[:-1]] | alone[text[1:]])
         of_pairs.update(set((text[:-1] * vocab_size + text[1:])[together].tolist()))
-    kept = sorted(sorted(of_pairs, key=lambda pair: (-of_pairs[pair], pair))[:most])
+    ordered = sorted(of_pairs, key=lambda pair: (-of_pairs[pair], pair))
+    further = (pair for pair in ordered[any_text:most] if of_pairs[pair] > 1)
+    kept = sorted([*ordered[:any_text], *further])
     pairs = np.array(kept, dtype="int64")
     counts = np.concatenate([of_tokens, [of_pairs[pair] for pair in kept]])
     idf = np.where(counts > 0, np.log((1.0 + n_texts) / (1.0 + counts)) + 1.0, 0.0)

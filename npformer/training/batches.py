@@ -60,19 +60,21 @@ class Batches:
 
     def pick(self, k: int, model: Model, snapshot: Snapshot, feed: Feed | None) -> Picked:
         """Return this rank's part of batch k, counted from 0: read, cut and uploaded."""
-        assert self.order is not None, "an epoch has begun"
-        rows = self.order[k * self.batch_size : (k + 1) * self.batch_size]
-        rows, part, at_least = self._own(rows, snapshot)
+        rows, part, at_least = self._own(k, snapshot)
         backend = snapshot.backend  # asked once: it takes time
         with explained_memory_error(backend, len(rows)):
             batch = self.task.samples.of_rows(rows)
+            if k + 1 < len(self):
+                self.task.samples.expect(self._own(k + 1, snapshot)[0])
             if self.way != "shuffled":
                 batch = batch.cut(at_least)
             batch = model.upload(batch, backend, feed, loss=self.task.loss)
         return Picked(rows, batch, part, snapshot)
 
-    def _own(self, rows: np.ndarray, snapshot: Snapshot) -> tuple[np.ndarray, Part, Any]:
-        """Return this rank's rows of a batch, their place in it, and to what length to cut them."""
+    def _own(self, k: int, snapshot: Snapshot) -> tuple[np.ndarray, Part, Any]:
+        """Return this rank's rows of batch k, their place in it, and to what length to cut them."""
+        assert self.order is not None, "an epoch has begun"
+        rows = self.order[k * self.batch_size : (k + 1) * self.batch_size]
         if self._counts is None:
             return rows, WHOLE, 1
         own: slice = self.ranks.shard(len(rows))

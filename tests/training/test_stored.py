@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.core.inputs import Sequences
-from npformer.data import sharded, stored_samples
+from npformer.data import read_ahead, sharded, stored_samples
 from npformer.data.stored import ShardedArray
 
 N, LENGTH, VOCABULARY, CLASSES = 97, 9, 30, 3
@@ -14,6 +14,7 @@ N, LENGTH, VOCABULARY, CLASSES = 97, 9, 30, 3
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setattr(stored_samples, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(read_ahead, "WORTH", 0.0)  # a thread reads each next batch
 
 
 def samples(labels="sequence", vectors=False, n=N, seed=0):

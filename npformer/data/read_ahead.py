@@ -1,0 +1,58 @@
+"""ReadAhead: a thread reads the next samples while the last ones are computed with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from npformer.data.batch import Batch
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+Read = Callable[[Any], Batch]
+"""Reads some rows: a slice, or an array of row numbers."""
+
+WORTH = 0.002
+"""Seconds of a read from which on a thread does the next one: files that lie in the memory of the
+system are read faster, and then the thread would only take a core from those who compute."""
+
+
+class ReadAhead:
+    """Reads samples from files, one read at a time, and those that are expected beforehand."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0  # of the latest read
+        self._thread: ThreadPoolExecutor | None = None  # ends with this object
+        self._expected: tuple[Read, np.ndarray, Future[Batch]] | None = None
+
+    def get(self, read: Read, rows: Any) -> Batch:
+        """Return what `read` returns for some rows, or what it has returned to `expect`."""
+        expected, self._expected = self._expected, None
+        if expected is not None:
+            its_read, its_rows, reading = expected
+            reading.exception()  # waits
+            if its_read == read and np.array_equal(its_rows, rows):
+                return reading.result()
+        return self._timed(read, rows)
+
+    def expect(self, read: Read, rows: np.ndarray) -> None:
+        """Begin to read rows that `get` will be asked for next, if the latest read took long."""
+        if self._seconds < WORTH:
+            return
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor  # imports logging: slow
+
+            self._thread = ThreadPoolExecutor(1, "npformer-reader")
+        run = copy_context().run  # with NumPy's error settings
+        self._expected = read, rows, self._thread.submit(run, self._timed, read, rows)
+
+    def _timed(self, read: Read, rows: Any) -> Batch:
+        began = time.perf_counter()
+        batch = read(rows)
+        self._seconds = time.perf_counter() - began
+        return batch

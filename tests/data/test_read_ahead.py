@@ -1,0 +1,100 @@
+"""Reading ahead: the right samples, each read once, by a thread if reading takes long."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from npformer.data import read_ahead
+from npformer.data.read_ahead import ReadAhead
+
+
+class Files:
+    """Stands for files: notes which rows were read, and by which thread."""
+
+    def __init__(self, seconds=0.0):
+        self.seconds, self.reads = seconds, []
+
+    def read(self, rows):
+        self.reads.append((np.arange(20)[rows].tolist(), threading.current_thread().name))
+        time.sleep(self.seconds)
+        return np.arange(20)[rows] * 2
+
+
+@pytest.fixture
+def always(monkeypatch):
+    monkeypatch.setattr(read_ahead, "WORTH", 0.0)
+
+
+def in_thread(name):
+    return name.startswith("npformer-reader")
+
+
+def test_what_is_expected_is_read_once_by_a_thread(always):
+    files, reader = Files(), ReadAhead()
+    batches = np.arange(20).reshape(5, 4)
+    for k, rows in enumerate(batches):
+        np.testing.assert_array_equal(reader.get(files.read, rows.copy()), 2 * rows)
+        if k < 4:
+            reader.expect(files.read, batches[k + 1])
+    assert [rows for rows, _ in files.reads] == batches.tolist()
+    assert [in_thread(name) for _, name in files.reads] == [False, True, True, True, True]
+
+
+def test_other_rows_than_expected(always):
+    files, reader = Files(), ReadAhead()
+    reader.expect(files.read, np.arange(3))
+    np.testing.assert_array_equal(reader.get(files.read, np.arange(4)), 2 * np.arange(4))
+    np.testing.assert_array_equal(reader.get(files.read, slice(2, 5)), [4, 6, 8])
+    others = Files()
+    reader.expect(files.read, np.arange(3))
+    reader.get(others.read, np.arange(3))
+    assert len(others.reads) == 1  # the same rows, and other files
+
+
+def test_one_read_at_a_time(always):
+    files, reader = Files(0.05), ReadAhead()
+    reader.expect(files.read, np.arange(3))
+    began = time.perf_counter()
+    reader.get(files.read, slice(0, 1))
+    assert time.perf_counter() - began >= 0.1 - 0.01  # the thread's read ends first
+
+
+def test_fast_files_need_no_thread(monkeypatch):
+    monkeypatch.setattr(read_ahead, "WORTH", 60.0)  # however busy the machine is
+    files, reader = Files(), ReadAhead()
+    reader.get(files.read, slice(0, 4))
+    reader.expect(files.read, np.arange(4, 8))
+    reader.get(files.read, np.arange(4, 8))
+    assert not any(in_thread(name) for _, name in files.reads)
+
+
+def test_slow_files_are_read_while_others_compute():
+    files, reader = Files(0.01), ReadAhead()
+    for k in range(6):
+        reader.get(files.read, np.arange(k, k + 2))
+        reader.expect(files.read, np.arange(k + 1, k + 3))
+    reader.get(files.read, np.arange(6, 8))
+    assert [in_thread(name) for _, name in files.reads] == [False] + 6 * [True]
+
+
+def test_an_error_of_the_thread_reaches_who_asks(always):
+    def fail(rows):
+        raise ValueError("the file has changed")
+
+    reader = ReadAhead()
+    reader.expect(fail, np.arange(3))
+    with pytest.raises(ValueError, match="has changed"):
+        reader.get(fail, np.arange(3))
+
+
+def test_numpy_s_error_settings_are_those_of_who_asks(always):
+    reader = ReadAhead()
+
+    def divide(rows):
+        return np.ones(1) / np.zeros(1)
+
+    with np.errstate(divide="ignore"):
+        reader.expect(divide, np.arange(3))
+        assert np.isinf(reader.get(divide, np.arange(3)))
