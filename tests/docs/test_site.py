@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("sphinx", reason="the site's extra: docs")
 pytest.importorskip("furo", reason="the site's extra: docs")
 pytest.importorskip("myst_parser", reason="the site's extra: docs")
+pytest.importorskip("ziamath", reason="the site's extra: docs")  # whose import warns on Python 3.11
 
 from sphinx.application import Sphinx
 
