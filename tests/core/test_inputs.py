@@ -70,9 +70,9 @@ def test_a_layer_says_which_pass_it_lacks():
     class Half(nf.TwoInputLayer):
         pass
 
-    with pytest.raises(NotImplementedError, match="Half does not say how to go forward"):
+    with pytest.raises(NotImplementedError, match="Half does not define forward"):
         Half()(A, B)
-    with pytest.raises(NotImplementedError, match="Half does not say how to go backward"):
+    with pytest.raises(NotImplementedError, match="Half does not define backward"):
         Half().backward(A, None, nf.Gradients(Half()))
 
 
