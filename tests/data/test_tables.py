@@ -60,7 +60,7 @@ def test_parquet(tmp_path):
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     assert columns(read_table(tmp_path / "a.parquet")) == EXPECTED
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match=r"b\.parquet is no Parquet file"):
+    with pytest.raises(ValueError, match=r"b\.parquet is not a Parquet file"):
         read_table(tmp_path / "b.parquet")
 
 
@@ -117,7 +117,7 @@ def test_a_field_of_ten_million_letters(tmp_path):
         ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
         ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
         ("a.csv", 'text,label\n"a,c\n', "a quotation mark that opens in line 2 is never closed"),
-        ("a.jsonl", '{"text": 1}\n{', "line 2 is no JSON"),
+        ("a.jsonl", '{"text": 1}\n{', "line 2 is not JSON"),
         ("a.jsonl", "[1]\n", "line 1 is a list; expected an object"),
         ("a.txt", "text", r"ends in '\.txt'; expected \.csv"),
     ],
