@@ -113,7 +113,7 @@ def test_a_field_of_ten_million_letters(tmp_path):
         ("a.csv", "\n1,2\n", "has no heading"),
         ("a.xlsx", "PK", "In Excel or LibreOffice: save as CSV UTF-8"),
         ("a.csv", "text,label\n", "has no rows"),
-        ("a.csv", "text,text\na,b\n", "several columns 'text'"),
+        ("a.csv", "text,text\na,b\n", "several columns named 'text'"),
         ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
         ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
         ("a.csv", 'text,label\n"a,c\n', "a quotation mark that opens in line 2 is never closed"),
@@ -134,7 +134,7 @@ def test_files_that_are_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="is a folder"):
         read_table(tmp_path / "b.csv")
     (tmp_path / "c.csv.gz").write_bytes(b"text")
-    with pytest.raises(ValueError, match=r"no complete \.gz file"):
+    with pytest.raises(ValueError, match=r"not a complete \.gz file"):
         read_table(tmp_path / "c.csv.gz")
 
 

@@ -166,7 +166,7 @@ def test_constants_stay_constants(small_model):
 @pytest.mark.parametrize(
     ("patterns", "error", "message"),
     [
-        (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' fits none .* Near it: enc"),
+        (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' matches none .* Near it: enc"),
         (("encoder.blocks.0",), ValueError, r"Did you mean 'encoder.blocks.0.\*'\?"),
         (("embed.*", "layers.*"), ValueError, r"'layers.\*' matches none of the parameters; exp"),
         (("zzz",), ValueError, r"There are embed, encoder, classify"),
