@@ -136,7 +136,7 @@ def _of_tokens(side: str, mask: Any, padding: Any, types: Any) -> dict[str, Any]
         checks.instance(f"{side}padding", padding, Padding)
     if mask is None:
         padding = None
-    elif mask is not _NOT_GIVEN:  # `replace` passes a mask beside the old padding
+    elif mask is not _NOT_GIVEN:  # `replace` passes a mask along with the old padding
         backend_of(**{f"{side}mask": mask})
         checks.mask(f"{side}mask", mask, ("batch", "length"))
         padding = Padding(mask)

@@ -90,7 +90,7 @@ class Registry(dict[str, Any], Generic[Item]):
     def register(self, name: str, builder: Any = None) -> Any:
         """Add a builder under a name and return it. Without `builder` this is a decorator.
 
-        What builders are called with stands beside each table; options come as keywords. A
+        What builders are called with is documented beside each table; options come as keywords. A
         definition that is run again, as in a notebook cell, replaces the earlier one.
         """
         if not isinstance(name, str) or not name.isidentifier():

@@ -21,7 +21,7 @@ class State:
     """What is kept of the tokens so far, for a batch of sequences.
 
     A state never changes: more tokens make a new one. Both may share memory, in which the new
-    tokens stand behind the old ones; if two continue from one state, the second works on a copy.
+    tokens follow the old ones; if two continue from one state, the second works on a copy.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class State:
         return None if seen is None else _moved(seen, like)
 
     def mask(self, like: Array) -> Array | None:
-        """Return which tokens so far are no padding, (batch, length); None: all."""
+        """Return which tokens so far are not padding, (batch, length); None: all."""
         if isinstance(self.stop, int):
             return None
         return _moved(np.arange(self.longest) < self.stop[:, None], like)
@@ -138,7 +138,7 @@ class State:
         return State(arrays, self.begin, self.stop)
 
     def _after(self, n: int, context: Context) -> tuple[Any, np.ndarray | None]:
-        """Return `stop` after n tokens, and which of them are no padding; None: all."""
+        """Return `stop` after n tokens, and which of them are not padding; None: all."""
         if context.mask is None:
             return self.stop + n, None
         kept = to_numpy(context.mask)

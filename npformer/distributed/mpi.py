@@ -193,7 +193,7 @@ class MPICommunicator(Communicator):
             raise RuntimeError(
                 f"ranks call different methods of their communicator: this one {call}, and another "
                 f"one {other}; expected the same calls in the same order. Let all ranks make "
-                "the calls that involve all: state.optimizer.state() does, with shard_moments"
+                "the calls that need all, such as state.optimizer.state() with shard_moments"
             )
 
     def _tell(self) -> int:

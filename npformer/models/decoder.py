@@ -1,4 +1,4 @@
-"""The decoder: blocks that also read a memory, which an encoder made of another sequence."""
+"""The decoder: blocks that also read a memory, which an encoder made from another sequence."""
 
 from dataclasses import replace
 from functools import partial
