@@ -96,9 +96,7 @@ def of_table(
     roles = {id, time, label} - {None}
     names = [n for n in table.columns if n not in roles] if features is None else list(features)
     if not names:
-        raise ValueError(
-            f"{table.path} has no feature columns besides {sorted(map(str, roles))}"
-        )
+        raise ValueError(f"{table.path} has no feature columns besides {sorted(map(str, roles))}")
     values = np.stack([_numbers(table, name) for name in names], axis=1)
     _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype="int64")

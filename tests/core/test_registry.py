@@ -259,7 +259,7 @@ def test_a_builder_of_functions_returns_one(table, monkeypatch):
 
 def test_a_builder_that_does_not_take_what_its_table_gives_is_named(monkeypatch):
     monkeypatch.setitem(FFNS, "mine", lambda d_model, d_ff: ReLU())
-    with pytest.raises(TypeError, match=r"'mine' is built by .* passes: d_model, d_ff, activation, "):
+    with pytest.raises(TypeError, match=r"'mine' is built by .* passes: d_model, d_ff, act"):
         nf.EncoderBlock(nf.EncoderConfig(ffn="mine"), seed=0)
 
 
