@@ -149,7 +149,7 @@ def test_abstract_methods_of_others_count_too(shapes):
         @abc.abstractmethod
         def area(self): ...
 
-    with pytest.raises(TypeError, match="the class Abstract, which has no area"):
+    with pytest.raises(TypeError, match="the class Abstract, which lacks area"):
         shapes.register("abstract", Abstract)
 
 
