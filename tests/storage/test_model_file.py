@@ -144,7 +144,7 @@ def test_a_file_without_checksums_is_refused(saved):
     refused(saved, "is damaged: a checksum is missing")
     with pytest.raises(nf.CheckpointError, match="a checksum is missing"):
         nf.read_notes(saved)
-    with pytest.warns(nf.CheckpointWarning, match="a checksum is missing; it was loaded all"):
+    with pytest.warns(nf.CheckpointWarning, match="a checksum is missing; it was loaded anyway"):
         nf.load(saved, force=True)
 
 
