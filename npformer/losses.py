@@ -32,7 +32,7 @@ class Measured:
         return max(self.n, 1) if self.weight is None else self.weight or 1.0
 
     def __add__(self, other: Self) -> Self:
-        """Return the loss of the data of both."""
+        """Return the loss of both together."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         sums: list[Any] = [None if one is None else one + two for one, two in pairs]
         return type(self)(*sums)
@@ -51,7 +51,7 @@ class Loss(ABC):
         y : array
             Targets, checked and on the backend of the outputs.
         weights : array, shape (batch,), or (batch, length) without pooling
-            Of the targets in the mean. A loss that can weigh takes this third argument.
+            Those of the targets in the mean. A loss that can weigh them takes this third argument.
         """
 
     @abstractmethod
@@ -101,12 +101,12 @@ class Loss(ABC):
     ) -> Measured:
         """Return the loss of a whole data set, given as NumPy arrays."""
         if weights is None:
-            mean = float(self.forward(outputs, y)[0])  # first, for it checks y
+            mean = float(self.forward(outputs, y)[0])  # first, because it checks y
             n = int(self.counts(y).sum())
             return Measured(mean * n, None, n)
         n = int(self.counts(y).sum())
         given, weight = [outputs, y, weights], float(self.counts(y, weights).sum())
-        mean = float(self.forward(*given)[0]) if weight else 0.0  # of nothing, it is NaN
+        mean = float(self.forward(*given)[0]) if weight else 0.0  # it is NaN without targets
         return Measured(mean * weight, None, n, weight)
 
     def probabilities(self, outputs: Array) -> np.ndarray:
@@ -140,7 +140,7 @@ class Classification(Loss):
             self.class_weight = tuple(checks.weights("class_weight", class_weight).tolist())
 
     def class_weights(self, like: Array) -> Array | None:
-        """Return `class_weight` as an array of the dtype and backend of another; None without."""
+        """Return `class_weight` as an array of the dtype and backend of another; None if unset."""
         given = self.class_weight
         return None if given is None else array_module(like).asarray(given, dtype=like.dtype)
 
@@ -203,7 +203,7 @@ class Classification(Loss):
 
 
 class SoftmaxCrossEntropy(Classification):
-    """One logit a class: see `functional.softmax_cross_entropy`."""
+    """One logit per class: see `functional.softmax_cross_entropy`."""
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
         classes = None if self.class_weight is None else self.class_weights(outputs)

@@ -286,9 +286,9 @@ WRONG = [
     lambda: L.Positions(4, 3, seed=0)(f64(1, 2, 3)),  # a float64 input for float32 positions
     "TypeError: x has dtype float64 and table has dtype float32 ... x.astype('float32')",
     lambda: L.Linear(4, 3, seed=None),
-    "TypeError: seed is None ... whole number from 0 or a numpy.random.Generator",
+    "TypeError: seed is None ... whole number of at least 0 or a numpy.random.Generator",
     lambda: L.Linear(4, 3, seed=-1),
-    "TypeError: seed is -1 ... from 0",
+    "TypeError: seed is -1 ... of at least 0",
     lambda: L.Linear(4, 3),
     "TypeError: ... seed",
     lambda: L.Linear(0, 3, seed=0),
@@ -543,7 +543,7 @@ WRONG = [
     lambda: step(model=tokens(dropout=0.1)),  # dropout without a seed
     "ValueError: ... needs a random generator ... got none ... loss_and_gradients(..., seed=0)",
     lambda: step(seed="zero"),
-    "TypeError: seed is 'zero' ... whole number from 0",
+    "TypeError: seed is 'zero' ... whole number of at least 0",
     lambda: step(workers=0),
     "ValueError: workers is 0 ... at least 1 ... 'auto'",
     lambda: step(workers="all"),

@@ -1,4 +1,4 @@
-"""What all else builds on: arrays of NumPy or CuPy, parameters, gradients, layers, contexts."""
+"""The foundation: arrays of NumPy or CuPy, parameters, gradients, layers, contexts."""
 
 from npformer.core import checks, constants, initializers
 from npformer.core.arrays import (

@@ -20,14 +20,14 @@ from npformer.core.cupy_backend import load_cupy
 
 
 def _numpy_erf(x: Array) -> Array:
-    from scipy.special import erf  # imported late, for it takes longer than NumPy itself
+    from scipy.special import erf  # imported late: it takes longer than NumPy itself
 
     return erf(x)
 
 
 def _numpy_fft() -> Module:
-    # From 1.18 on, SciPy's transforms have threads of their own, idle here, which it ends and
-    # starts again around each fork. Once in thousands of forks it waited for one of them for ever.
+    # Since 1.18, SciPy's transforms have threads of their own, idle here, which it stops and
+    # restarts around each fork. Once in thousands of forks it waited forever for one of them.
     os.environ.setdefault("DUCC0_NUM_THREADS", "1")
     import scipy.fft  # three times as fast as numpy.fft on two axes, and it keeps float32
 
@@ -42,7 +42,7 @@ def own_cores() -> set[int]:
 
 
 def cores() -> int:
-    """Return how many cores this thread may use, if those who share them take their part."""
+    """Return how many cores this thread may use, or its share of them if processes share them."""
     return max(1, len(own_cores()) // _sharing)
 
 
@@ -72,7 +72,7 @@ _loaders: dict[str, Callable[[], Backend]] = {"cupy": load_cupy}
 
 
 def register(backend: Backend) -> None:
-    """Make an array library known under its name, or replace the one of that name."""
+    """Register an array library under its name, in place of any other of that name."""
     _backends[backend.name] = backend
 
 
@@ -144,7 +144,7 @@ def backend_of(**arrays: Array) -> Backend:
                 f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
                 "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
             )
-    assert owner is not None, "backend_of was asked about no array"
+    assert owner is not None, "backend_of was given no array"
     return owner
 
 
@@ -158,7 +158,7 @@ def array_module(x: Array) -> Module:
 def asarray(x: Any, backend: str = "numpy") -> Array:
     """Return `x`, a list or an array of any backend, on the backend ``"numpy"`` or ``"cupy"``.
 
-    An array that is already there is returned itself.
+    An array that is already there is returned as it is.
     """
     if type(x) is np.ndarray and backend == "numpy":
         return x

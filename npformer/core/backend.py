@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 Array: TypeAlias = Any
-"""An array of any backend. NumPy's and CuPy's arrays have no common base class, so this only tells
+"""An array of any backend. NumPy's and CuPy's arrays share no base class, so this only informs
 the reader. Functions check their arrays when they are called."""
 
 Module: TypeAlias = Any
@@ -15,7 +15,7 @@ Module: TypeAlias = Any
 
 
 class BackendUnavailableError(RuntimeError):
-    """The backend that was asked for cannot run on this machine."""
+    """The requested backend cannot run on this machine."""
 
 
 class Feed(Protocol):
@@ -33,7 +33,7 @@ class Feed(Protocol):
 
 @dataclass(frozen=True)
 class Link:
-    """What joins this process's device to those of other processes."""
+    """What connects this process's device to those of other processes."""
 
     nccl: Module  # cupy.cuda.nccl, whose `available` is False without the library
     stream: Callable[[], int]  # a pointer to the stream on which work is launched now
@@ -51,11 +51,11 @@ class Backend:
     download: Callable[[Array], np.ndarray]  # to a NumPy array
     erf: Callable[[Array], Array]  # elementwise
     fft: Callable[[], Module]  # returns the module with fft, fft2 and rfft
-    add_at: Callable[[Array, Array, Array], None]  # as numpy.add.at
+    add_at: Callable[[Array, Array, Array], None]  # like numpy.add.at
     device: Callable[[], str]  # returns where the arrays live, in words
-    number: Callable[[], int] = int  # which of the devices is in use, counted from 0
+    number: Callable[[], int] = int  # which device is in use, counted from 0
     details: Callable[[], list[tuple[str, str]]] = list  # about the device: (what, found)
     feed: Callable[[], Feed] | None = None  # None if arrays need no upload
-    free_memory: Callable[[], None] = lambda: None  # gives unused memory back
+    free_memory: Callable[[], None] = lambda: None  # releases unused memory
     link: Callable[[], Link] | None = None  # None if arrays of several processes meet on the host
     set_tf32: Callable[[bool], None] | None = None  # ValueError if the device has no TF32

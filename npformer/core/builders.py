@@ -1,4 +1,4 @@
-"""Builders, which are the classes and functions of a registry: which are refused, and why."""
+"""Builders, the classes and functions of a registry: which are refused, and why."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -18,8 +18,8 @@ def builder_problem(name: str, builder: Any, makes: type | None, method: str) ->
     if not is_class and makes is not None and isinstance(builder, makes):
         kind = type(builder).__name__
         return (
-            f"is an object, of the class {kind}; expected the class or a function that makes one, "
-            f"for each model has its own: register({name!r}, {kind})"
+            f"is an object of the class {kind}; expected the class or a function that makes one, "
+            f"because each model has its own: register({name!r}, {kind})"
         )
     if not callable(builder):
         return f"{it_is}; expected a class or a function to call"
@@ -38,7 +38,7 @@ def builder_problem(name: str, builder: Any, makes: type | None, method: str) ->
     attributes = ((name, getattr(builder, name, None)) for name in dir(builder))
     left_out = [name for name, a in attributes if getattr(a, "__isabstractmethod__", False)]
     if left_out:
-        return f"{it_is}, which has no {', '.join(left_out)}; expected all that {wanted} asks for"
+        return f"{it_is}, which lacks {', '.join(left_out)}; expected all that {wanted} requires"
     return ""
 
 
@@ -53,7 +53,7 @@ def call_problem(
     """Return why ``build(*arguments, **keywords, **options)`` cannot be called; "" if it can.
 
     All builders of a table get `arguments` and `keywords`, which `gets` describes in words; `name`
-    and `options` are what the user wrote. Errors inside `build` are no concern of this function.
+    and `options` are what the user wrote. Errors inside `build` are not looked for here.
     """
     try:
         signature = inspect.signature(build)
@@ -83,8 +83,8 @@ def call_problem(
             f"are called with {gets}.)"
         )
     return (
-        f"is built by {build!r}, which takes {signature}; expected a builder that takes what this "
-        f"table's are called with: {gets}"
+        f"is built by {build!r}, which takes {signature}; expected a builder that takes what "
+        f"this table passes: {gets}"
     )
 
 
@@ -118,7 +118,7 @@ def described(value: Any) -> str:
         return f"the class {value.__name__}"
     if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
         return repr(value)
-    if inspect.isroutine(value) and not isinstance(value, partial):  # both, since Python 3.14
+    if inspect.isroutine(value) and not isinstance(value, partial):  # a partial is, since 3.14
         return f"the function {value.__name__}"
     return f"a {type(value).__name__}"
 

@@ -21,7 +21,7 @@ FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
 _USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
 MOST_LAYERS = 1 << 16
-"""Each layer of an encoder is an object; with more of them, building it would seem to hang."""
+"""Each layer of an encoder is an object; with more of them, building one would seem to hang."""
 
 _complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
 
@@ -42,7 +42,7 @@ def floating(**arrays: Array) -> Module:
     The keywords are what the user calls the arrays.
     """
     kinds = {(type(x), getattr(x, "dtype", None)) for x in arrays.values()}
-    if len(kinds) == 1 and kinds <= _USUAL:  # a short way for the usual case
+    if len(kinds) == 1 and kinds <= _USUAL:  # a shortcut for the usual case
         return np
     backend = backend_of(**arrays)
     first, dtype = "", None
@@ -68,7 +68,7 @@ def floating(**arrays: Array) -> Module:
 def gradient(dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "") -> Module:
     """Check that a gradient has the shape of what the forward pass returned; return its module.
 
-    It may be wider or narrower: a layer of a user's may compute in float64.
+    Its dtype may be wider or narrower: a user's layer may compute in float64.
     """
     if type(dy) is np.ndarray and dy.shape == like and dy.dtype.char in _FLOAT_CODES:
         return np  # the usual case
@@ -201,7 +201,7 @@ def weights(name: str, value: Any) -> np.ndarray:
     """Return weights as float64 on the host: finite numbers of at least 0."""
     try:
         given = np.asarray(value)
-    except (TypeError, ValueError):  # of several lengths, or on another device
+    except (TypeError, ValueError):  # rows of several lengths, or on another device
         given = np.zeros(())
     if given.ndim == 0 or given.dtype.kind not in "iuf":
         raise TypeError(f"{name} is a {type(value).__name__}; expected numbers, one for each entry")
@@ -217,7 +217,7 @@ def weights(name: str, value: Any) -> np.ndarray:
 
 
 def _float(value: object) -> float:
-    """Return a number as a float; NaN, which no bound holds, for anything else and for a bool."""
+    """Return a number as a float; for anything else, a bool too, NaN, which fits no bounds."""
     if type(value) is float:
         return value  # the usual case
     if not isinstance(value, Real) or isinstance(value, bool):
@@ -258,7 +258,7 @@ def has_tokens(name: str, x: Array) -> None:
 
 
 def filled(name: str, x: Array, why: str) -> None:
-    """Check that no axis but those of the batch has the size 0; `why` is a sentence."""
+    """Check that neither of the last two axes has size 0; `why` is a sentence."""
     if 0 in x.shape[-2:]:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected no axis of size 0. {why}")
 
@@ -279,7 +279,7 @@ def on_host_or(name: str, x: Array, model: Any) -> None:
     if owner != "numpy" and owner != (home := model.backend):
         raise TypeError(
             f"{name} is a {owner} array and the model is on {home}; expected a host array, "
-            f"which is uploaded, or one of the model's backend. Move the model: "
+            f"which is uploaded, or one on the model's backend. Move the model: "
             f"model.to({owner!r}), or the array: npformer.to_numpy({name})"
         )
 

@@ -6,8 +6,8 @@ import numpy as np
 def sinusoids(length: int, d_model: int, *, halves: bool = False) -> np.ndarray:
     """Return sinusoidal positions, shape (length, d_model) (Vaswani et al., 2017, section 3.5).
 
-    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same. `halves`: the
-    sines stand before the cosines, and not in turn with them.
+    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same. `halves`: all
+    sines come before the cosines, instead of alternating with them.
     """
     position = np.arange(length)[:, None]
     pair = np.arange(0, d_model, 2)

@@ -1,4 +1,4 @@
-"""Context: what belongs to one call instead of a layer."""
+"""Context: what belongs to one call and not to a layer."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -13,9 +13,9 @@ _NOT_GIVEN: Any = object()
 
 @dataclass(frozen=True, init=False)
 class Context:
-    """What belongs to one call instead of a layer. `dataclasses.replace` makes a changed copy.
+    """What belongs to one call and not to a layer. `dataclasses.replace` makes a changed copy.
 
-    Of a layer with two inputs, the second is called the memory, after the encoder's output that the
+    The second input of a layer with two is called the memory, after the encoder's output that the
     cross-attention of a decoder reads.
 
     Parameters
@@ -24,8 +24,8 @@ class Context:
         Whether dropout acts.
     generator : numpy.random.Generator, optional
         Draws the masks of dropout. Needed only if something is random. In a training step of
-        npformer dropout's masks belong to the samples, whoever computes them. What a layer draws
-        from the generator by itself is different in each part of the batch.
+        npformer each sample has its own dropout masks, whichever part of the batch it is in. What
+        a layer itself draws from the generator is different in each part of the batch.
     mask : bool array, shape (batch, length), optional
         Padding: True = keep. None keeps every token.
     types : int array, shape (batch, length), optional
@@ -35,13 +35,13 @@ class Context:
     padding : Padding, optional
         Instead of `mask`. All layers of the call then share the lengths that it finds.
     memory_mask, memory_types, memory_padding : optional
-        The same of a second input, of which the length may be another.
+        The same for a second input, whose length may differ.
     """
 
     training: bool
     generator: Any
     keep: bool
-    padding: Padding | None = None  # these four stay with the class unless they are given
+    padding: Padding | None = None  # these four are set on the object only if given
     types: Array | None = None
     memory_padding: Padding | None = None
     memory_types: Array | None = None
@@ -91,7 +91,7 @@ class Context:
         return replace(self, padding=None, types=None, memory_padding=None, memory_types=None)
 
     def of_memory(self) -> Self:
-        """Return the context for layers that act on the memory alone, such as an encoder of it.
+        """Return the context for layers that act on the memory alone, such as its encoder.
 
         To them the memory is the first input, and there is no second.
         """
@@ -114,10 +114,10 @@ class Context:
         )
 
     def dropout_generator(self, shared: bool = False) -> Any:
-        """Return the generator while training, and None at evaluation.
+        """Return the generator in training, None at evaluation.
 
         With `shared`, it draws the same for all parts of the batch: a mask of weights, for example.
-        Raises ValueError if there is none while training.
+        Raises ValueError if there is none in training.
         """
         if not self.training:
             return None
@@ -131,12 +131,12 @@ class Context:
 
 
 def _of_tokens(side: str, mask: Any, padding: Any, types: Any) -> dict[str, Any]:
-    """Return padding and types of one input, checked. `side` is how its names begin."""
+    """Return padding and types of one input, checked. `side` is the prefix of its names."""
     if padding is not None:
         checks.instance(f"{side}padding", padding, Padding)
     if mask is None:
         padding = None
-    elif mask is not _NOT_GIVEN:  # `replace` gives a mask besides the old padding
+    elif mask is not _NOT_GIVEN:  # `replace` passes a mask along with the old padding
         backend_of(**{f"{side}mask": mask})
         checks.mask(f"{side}mask", mask, ("batch", "length"))
         padding = Padding(mask)

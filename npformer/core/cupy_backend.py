@@ -1,4 +1,4 @@
-"""The backend of CuPy, which is imported here only, when it is first asked for."""
+"""The backend of CuPy, which is imported only here, when it is first asked for."""
 
 import os
 from typing import Any
@@ -12,13 +12,13 @@ LOCAL_RANKS = (
     "MV2_COMM_WORLD_LOCAL_RANK",
     "SLURM_LOCALID",
 )
-"""What launchers set in the environment: the number of a rank among those of its machine."""
+"""Variables that launchers set: the number of a rank among those on its machine."""
 
 
 def load_cupy() -> Backend:
     """Return the backend; BackendUnavailableError says which part of CUDA or CuPy is missing.
 
-    Of several ranks on a machine, each takes a GPU of its own, as long as there is one.
+    Of several ranks on a machine, each takes a GPU of its own if there are enough.
     """
     install = (
         'python -m pip install "npformer[cuda13]"  (or "npformer[cuda12]" for a CUDA 12 driver)'
@@ -81,7 +81,7 @@ def load_cupy() -> Backend:
 
 
 def _choose_device(cupy: Module, devices: int) -> None:
-    """Use the GPU of this rank's number among those that are visible, unless one was chosen.
+    """Use the visible GPU with this rank's number, unless one has been chosen.
 
     A launcher may also show each rank a GPU of its own, by CUDA_VISIBLE_DEVICES: that is number 0.
     """
@@ -141,7 +141,7 @@ def _set_tf32(cupy: Module, on: bool) -> None:
     if on and properties["major"] < 8:
         raise ValueError(
             f"precision is 'tf32' and {properties['name'].decode()} has compute capability "
-            f"{properties['major']}.{properties['minor']}; expected 8.0 or later, which have TF32. "
+            f"{properties['major']}.{properties['minor']}; expected 8.0 or later, which has TF32. "
             "Use precision='float32'"
         )
     cublas = cupy.cuda.cublas

@@ -1,4 +1,4 @@
-"""Masks of a part of a batch of which padding was cut: where their entries are in the batch's.
+"""Dropout masks for a part of a batch, cut shorter: where they lie in those of the batch.
 
 A part may have shorter samples than the whole batch. Its dropout is still that of the whole batch,
 so a mask is drawn as large as it would be there, and its first entries along each axis are kept.
@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 
 class Cut(NamedTuple):
-    """Samples of a part have `lengths` tokens in each input, and `wholes` in the batch: padding.
+    """Samples have `lengths` tokens in the part, and with padding `wholes` in the batch.
 
-    An axis of a mask is that of an input's tokens if it has this length. So nothing else that is
-    dropped from may have it, and it is not 1.
+    Both have a number for each input. An axis of a mask counts as an input's tokens if it has that
+    length. So no other axis that dropout acts on may have it, and it is not 1.
     """
 
     lengths: tuple[int, ...]
     wholes: tuple[int, ...]
 
     def undone(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return a shape, (samples, rows of a sample, ...), as it is in the batch."""
+        """Return a shape, (samples, rows of a sample, ...), as it would be in the whole batch."""
         whole_of = dict(zip(self.lengths, self.wholes, strict=True))
         return shape[0], *(whole_of.get(size, size) for size in shape[1:])
 
@@ -28,7 +28,7 @@ class Cut(NamedTuple):
 def by_sample(shape: tuple[int, ...], n_samples: int) -> tuple[int, ...]:
     """Return a shape as (samples, rows of a sample, ...).
 
-    Rows that are not as many for each sample belong to none: (1, rows, ...).
+    If samples do not have equally many rows, the rows belong to none: (1, rows, ...).
     """
     rows, *rest = shape or (1,)
     n = 1 if rows % n_samples else n_samples

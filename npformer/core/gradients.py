@@ -16,7 +16,7 @@ from npformer.core.parameters import Parameter, Parameters
 
 
 class HasParameters(Protocol):
-    """A layer, as far as gradients need to know it."""
+    """What gradients need to know of a layer."""
 
     def trainable(self) -> dict[str, Parameter]:
         """Return the parameters that are trained, by name."""
@@ -32,7 +32,7 @@ class Gradients(Mapping[str, Array]):
     ----------
     layer : Layer or Parameters
     zeros : callable, optional
-        ``zeros(size, dtype)`` makes the buffer `flat`, in place of the function of the backend. All
+        ``zeros(size, dtype)`` makes the buffer `flat`, in place of the backend's zeros. All
         gradients are views of it, laid out like the parameters.
     """
 
@@ -59,8 +59,8 @@ class Gradients(Mapping[str, Array]):
     def copy(self) -> Gradients:
         """Return a copy with a buffer of its own, for the same parameters.
 
-        `copy.deepcopy` copies the parameters too: with a model, in one call, it returns gradients
-        for the copy of the model.
+        `copy.deepcopy` copies the parameters too. Copied in one call with a model, gradients belong
+        to the copy of the model.
         """
         other = copy.copy(self)
         other.flat = self.flat.copy()
@@ -68,7 +68,7 @@ class Gradients(Mapping[str, Array]):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copied or unpickled views would not be views.
+        # Views that were copied or unpickled would not be views any more.
         return {**self.__dict__, "_views": None, "_by_identity": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -93,8 +93,8 @@ class Gradients(Mapping[str, Array]):
         except KeyError:
             raise KeyError(
                 f"these gradients have no place for a parameter of shape {parameter.shape}: they "
-                "were made for another layer. Make them with Gradients(layer), for the layer, or "
-                "the model around it, that you call backward on"
+                "were made for another layer. Make them with Gradients(layer), of the layer, or "
+                "of the model around it, that you call backward on"
             ) from None
 
     def parts_in(self, part: slice) -> dict[str, Array]:

@@ -1,6 +1,6 @@
 """Initial values. A seed gives the same model on every backend and, up to rounding, in every dtype.
 
-That is because values are drawn on the CPU in float64, and then rounded and moved.
+Values are drawn on the CPU in float64, then rounded and moved.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def generator(seed: Seed) -> np.random.Generator:
         return seed
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise TypeError(
-            f"seed is {seed!r}; expected a whole number from 0 or a numpy.random.Generator"
+            f"seed is {seed!r}; expected a whole number of at least 0 or a numpy.random.Generator"
         )
     return np.random.default_rng(int(seed))
 
@@ -37,7 +37,7 @@ def generator(seed: Seed) -> np.random.Generator:
 def undrawn(at_most: int = 2**62) -> np.random.Generator:
     """Return a generator for a model whose weights are loaded later: `draw` returns zeros.
 
-    After `at_most` of them it raises ValueError: a file may state any size.
+    After `at_most` of them it raises ValueError, because a file may state any size.
     """
     rng = _undrawn_type()(np.random.PCG64(0))
     rng.left = at_most
@@ -68,15 +68,14 @@ def draw(
         drawn = initializer(rng, shape)
         if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "fiu":
             kind = drawn.dtype if isinstance(drawn, np.ndarray) else type(drawn).__name__
-            raise TypeError(f"the initializer gave {kind}; expected a NumPy array of numbers")
+            raise TypeError(f"the initializer returned {kind}; expected a NumPy array of numbers")
         return _fitting(drawn, shape).astype(dtype)
 
 
 def _fitting(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if values.shape != tuple(shape):
         raise ValueError(
-            f"the initializer gave values of shape {values.shape}; expected {tuple(shape)}, which "
-            "was asked for"
+            f"the initializer returned values of shape {values.shape}; expected {tuple(shape)}"
         )
     return values
 
@@ -85,7 +84,7 @@ def xavier_uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarr
     """U(-a, a) with a = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
 
     This keeps the variance of activations and gradients about the same from layer to layer. The
-    last two axes are (in, out). An axis before them, the kernel of a convolution, multiplies both.
+    last two axes are (in, out). An axis before them, as in a convolution's kernel, multiplies both.
     """
     bound = math.sqrt(6.0 / _fans(shape))
     return rng.uniform(-bound, bound, shape)
@@ -116,7 +115,7 @@ def normal(std: float = 0.02) -> Initializer:
 
 
 def per_head(initializer: Initializer) -> Initializer:
-    """Draw the matrix of each attention head, one along the first axis, separately."""
+    """Draw the matrix of each attention head separately; heads are the first axis."""
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         return np.stack([initializer(rng, shape[1:]) for _ in range(shape[0])])
@@ -140,14 +139,14 @@ def constant(value: float) -> Initializer:
 
 
 def harmonics(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Give pi n to entry n of the last axis: the frequencies of S4D-Lin (Gu et al., 2022)."""
+    """Entry n of the last axis is pi n: the frequencies of S4D-Lin (Gu et al., 2022)."""
     return np.broadcast_to(math.pi * np.arange(shape[-1]), shape)
 
 
 def decaying(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """N(0, a^2j) for row j, scaled so that the squares of a column sum to 1 on average.
 
-    The columns decay at rates of their own, a, over 1 to as many rows as there are.
+    Each column has its own a = exp(-1 / s), with s from 1 up to the number of rows.
     """
     rows, columns = shape
     decay = np.exp(-np.arange(rows)[:, None] / np.geomspace(1.0, max(rows, 2), columns))

@@ -1,6 +1,6 @@
 """Inputs of layers and models: one, or two.
 
-Users give x, mask and types as an array each, or for two inputs as tuples with an entry for each.
+Users give x, mask and types as one array each, or for two inputs as tuples with one entry each.
 Inside they are a tuple of `Sequences`. A layer with two inputs has the passes::
 
     y, cache = layer.forward(a, b, context)
@@ -59,7 +59,7 @@ class Sequences:
         return Sequences(self.x[rows], padding, None if self.types is None else self.types[rows])
 
     def cut(self, length: int) -> Sequences:
-        """Return the first tokens of each sample, on the host; without padding all are needed."""
+        """Return the first tokens of each sample, on the host; without padding, all of them."""
         if self.padding is None or length >= self.length:
             return self
         types = None if self.types is None else self.types[:, :length]
@@ -79,16 +79,16 @@ class TwoInputLayer(Layer):
         self, a: Array, b: Array, context: Context
     ) -> tuple[Array, Any]:
         """Return the result and what `backward` needs."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how to go forward")
+        raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     def backward(
         self, dy: Array, cache: Any, gradients: Gradients
     ) -> tuple[Array | None, Array | None]:
         """Add the gradients of the parameters to `gradients` and return (da, db).
 
-        Either of the two is None if its input has no gradient, as token ids.
+        Either is None if its input has no gradient, like token ids.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how to go backward")
+        raise NotImplementedError(f"{type(self).__name__} does not define backward")
 
     def __call__(  # type: ignore[override]
         self, a: Array, b: Array, mask: tuple[Array | None, Array | None] | None = None
@@ -99,7 +99,7 @@ class TwoInputLayer(Layer):
 
 
 def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
-    """Return the inputs of a layer from a user's arrays, which are not looked at."""
+    """Return the inputs of a layer from a user's arrays, which are not checked."""
     n, several = layer.n_inputs, []
     for name, value in (("x", x), ("mask", mask), ("types", types)):
         entries = value if isinstance(value, tuple) else (value,)
@@ -116,7 +116,7 @@ def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tupl
             if n == 2:
                 expected = "a tuple of 2"
                 why = f"{kind} has two inputs, a and b: {name}=(that of a, that of b)"
-            raise TypeError(f"{name} is {what}; expected {expected}, for {why}")
+            raise TypeError(f"{name} is {what}; expected {expected}, because {why}")
         several.append(entries)
     return tuple(
         Sequences(x, None if mask is None else Padding(mask), of_tokens)

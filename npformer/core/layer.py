@@ -46,15 +46,15 @@ class Layer:
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the result and what `backward` needs."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how to go forward")
+        raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         """Add the gradients of the parameters to `gradients` and return dx.
 
         dy and dx are the gradients of the loss with respect to y and x. dx is None if x has no
-        gradient, as token ids, or if y does not depend on x.
+        gradient, like token ids, or if y does not depend on x.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how to go backward")
+        raise NotImplementedError(f"{type(self).__name__} does not define backward")
 
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
         """Return the result at evaluation. In `mask`, shape (batch, length), True = keep."""
@@ -77,7 +77,7 @@ class Layer:
                         yield f"{name}.{i}", item
 
     def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
-        """Yield this layer and all inside it with their dotted names; shared ones repeatedly."""
+        """Yield this layer and all inside it with their dotted names; shared ones each time."""
         yield prefix, self
         for name, child in self.children():
             if isinstance(child, Layer):
@@ -105,16 +105,16 @@ class Layer:
         return sum(parameter.size for parameter in self.trainable().values())
 
     def freeze(self, *patterns: str) -> Self:
-        """Take parameters out of the training, and return the layer.
+        """Take parameters out of training, and return the layer.
 
         They keep their values and have no gradients; `unfreeze` takes them back. Make the optimizer
-        afterwards: ``model.parameters()`` no longer holds them. A file of the model remembers it.
+        afterwards: ``model.parameters()`` no longer holds them. A saved model remembers it.
 
         Parameters
         ----------
         *patterns : str
-            Of dotted names, as in `fnmatch`: "embed.*", "encoder.blocks.0.*". One that no name fits
-            raises ValueError.
+            Patterns of dotted names, as in `fnmatch`: "embed.*", "encoder.blocks.0.*". One that
+            matches no name raises ValueError.
 
         Examples
         --------
@@ -123,7 +123,7 @@ class Layer:
         return self._set_trainable(patterns, self.named_parameters(), False)
 
     def unfreeze(self, *patterns: str) -> Self:
-        """Undo `freeze`; what is a constant, such as a table of sinusoids, stays one."""
+        """Undo `freeze`; constants, such as a table of sinusoids, stay constant."""
         named = {n: p for n, p in self.named_parameters().items() if not p.constant}
         return self._set_trainable(patterns, named, True)
 
@@ -137,7 +137,7 @@ class Layer:
         return self.flatten()
 
     def frozen(self) -> dict[str, Parameter]:
-        """Return the parameters that `freeze` took out of the training."""
+        """Return the parameters that `freeze` took out of training."""
         named = self.named_parameters()
         return {n: p for n, p in named.items() if not (p.trainable or p.constant)}
 
@@ -146,7 +146,7 @@ class Layer:
     def flatten(self) -> Self:
         """Make all trained parameters views of one flat buffer, and return the layer.
 
-        The optimizer then makes one update, workers one sum, and `to` one copy. The outermost layer
+        The optimizer then needs one update, workers one sum, and `to` one copy. The outermost layer
         calls this at the end of its ``__init__``. All parameters must have the same dtype. Frozen
         ones get a buffer of their own.
         """
@@ -210,7 +210,7 @@ class Layer:
 
 
 KEPT: Any = vars(Layer)["_npformer_kept"]
-"""The slot for the engine, past any ``__getattr__`` or ``__setattr__`` of a subclass."""
+"""The slot for the engine, which bypasses any ``__getattr__`` or ``__setattr__`` of a subclass."""
 
 
 def _release_kept(layer: Layer) -> None:

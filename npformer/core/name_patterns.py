@@ -1,4 +1,4 @@
-"""Which names fit patterns such as ``"encoder.blocks.0.*"``."""
+"""Which names match patterns such as ``"encoder.blocks.0.*"``."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -8,10 +8,10 @@ from npformer.core.builders import described
 
 
 def matching(patterns: Sequence[str], names: Iterable[str], what: str) -> list[str]:
-    """Return the names that fit a pattern, in order; ValueError for a pattern that none fits.
+    """Return the names that match a pattern, in order; ValueError for a pattern that none matches.
 
-    Patterns are those of `fnmatch`: * stands for any letters, dots too, ? for one, [01] for one of
-    these. `what` is named, in the plural: "parameters".
+    Patterns are those of `fnmatch`: * stands for any characters, dots too, ? for one, [01] for one
+    of these. `what` says what the names are, in the plural: "parameters".
     """
     names = list(names)
     if not patterns:
@@ -21,7 +21,7 @@ def matching(patterns: Sequence[str], names: Iterable[str], what: str) -> list[s
             raise TypeError(f"a pattern is {described(pattern)}; expected a text: 'embed.*'")
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(
-                f"the pattern {pattern!r} fits none of the {what}; expected a name, or one with "
+                f"the pattern {pattern!r} matches none of the {what}; expected a name, or one with "
                 f"*.{_hint(pattern, names)}"
             )
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]

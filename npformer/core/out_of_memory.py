@@ -71,6 +71,6 @@ def enough_memory(what: str, shape: tuple[int, ...]) -> Iterator[None]:
         yield
     except MemoryError:
         raise MemoryError(
-            f"{what} would have shape {shape} and take {gib:.3g} GiB, which this machine has not; "
+            f"{what} would have shape {shape} and take {gib:.3g} GiB, more than this machine has; "
             "expected smaller sizes"
         ) from None

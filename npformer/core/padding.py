@@ -13,8 +13,8 @@ class Padding:
     """The padding of a batch of sequences, from a mask of shape (batch, length): True = keep.
 
     The mask is on the backend of the sequences. If it came from the host, `on_host` is the same
-    mask there, and finding lengths needs no copy. `hidden` says that somebody has set the sequences
-    to 0 at padding, which may hold NaN, so that nobody needs to do so again.
+    mask there, and finding lengths needs no copy. `hidden` says that the sequences have been set
+    to 0 at padding, which may hold NaN, so that nothing needs to do so again.
     """
 
     def __init__(self, mask: Array, on_host: Array | None = None, hidden: bool = False) -> None:

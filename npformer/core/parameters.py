@@ -133,9 +133,9 @@ class Parameters(Mapping[str, Array]):
         return {n: flat[at : at + p.size].reshape(p.shape) for (n, p), at in placed}
 
     def overlaps(self, part: slice) -> Iterator[tuple[str, slice, slice]]:
-        """Yield each parameter with entries in a part of a buffer: its name, its entries, where.
+        """Yield each parameter with entries in a part of a buffer: its name and two slices.
 
-        The first slice is of the parameter's own entries, the second of those of the part.
+        The first selects these entries from the parameter, the second from the part.
         """
         for (name, p), at in zip(self.named.items(), self.offsets, strict=True):
             first, last = max(at, part.start), min(at + p.size, part.stop)

@@ -1,7 +1,7 @@
 """Random numbers of a training step, which may be computed in parts.
 
-A step draws one key. From it, everyone who computes a part of the batch makes the masks of the
-part's own samples, so these do not depend on who computes what.
+A step draws one key. From it, whoever computes a part of the batch makes the masks of that part's
+samples, so these do not depend on who computes what.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 would repeat the low bits of PCG64's state."""
 
 SKIPPED = 1 << 13
-"""Bytes in a row from which on to jump ahead takes less time than to draw and drop them."""
+"""From this many bytes in a row on, jumping ahead takes less time than drawing and dropping."""
 
 
 def step_key(generator: Any) -> Any:
-    """Return what `part_generator` takes: a number that the generator draws, always one a step.
+    """Return what `part_generator` takes: a number that the generator draws, exactly one a step.
 
-    A generator of a device makes its own key if it has a method `step_key`, else it is the key.
+    A device's generator makes its own key if it has a method `step_key`; else it is the key.
     """
     if is_numpy_generator(generator):
         return int(generator.integers(1 << 63))
@@ -36,7 +36,7 @@ def step_key(generator: Any) -> Any:
 def part_generator(key: Any, first: int, n_samples: int, cut: Cut | None = None) -> Any:
     """Return the generator of a part of a step: `n_samples` samples of the batch from `first` on.
 
-    Dropout draws from it what it draws for these samples in the whole batch, also for those tokens
+    Dropout draws from it what it draws for these samples in the whole batch, also for the tokens
     that are left if padding was `cut`. All other draws differ from part to part.
     """
     if not isinstance(key, int):
@@ -69,8 +69,8 @@ def _type() -> Any:
         def mask_bytes(self, shape: tuple[int, ...]) -> tuple[float, np.ndarray]:
             """Return a number from [0, 1) for the whole batch, and a byte for each entry of a mask.
 
-            The part's samples have as many rows each; else the rows are those of all parts. A row
-            begins with a word of its own.
+            The rows belong to the part's samples if these have equally many, else to all parts. A
+            row begins with a new word.
             """
             part = by_sample(shape, self.n_samples)
             whole = part if self.cut is None else self.cut.undone(part)
@@ -96,9 +96,9 @@ def _type() -> Any:
         def _some(
             self, rows: int, words: int, entries: int, whole: tuple[int, ...], part: tuple[int, ...]
         ) -> np.ndarray:
-            """Return the bytes of rows without those that are easily skipped.
+            """Return the bytes of rows without those that are easy to skip.
 
-            The first axis that was cut divides a row into blocks, of which the first bytes count.
+            The first axis that was cut divides a row into blocks, whose first bytes count.
             """
             axis = next(i for i in range(len(whole)) if whole[i] != part[i])
             blocks, after = math.prod(whole[2:axis]), math.prod(whole[axis + 1 :])

@@ -8,7 +8,7 @@ from npformer.core.arrays import backends, get_backend
 PRECISIONS = ("float32", "tf32")
 
 _in_this_thread = threading.local()  # its attributes are backends: what was set for each
-_set_last: dict[str, str] = {}  # the same, by whichever thread was last
+_set_last: dict[str, str] = {}  # the same, by whichever thread set it last
 
 
 def precision(backend: str) -> str:
@@ -55,14 +55,14 @@ class use_precision(AbstractContextManager["use_precision"]):
         if not isinstance(wanted, str) or wanted not in PRECISIONS:
             raise ValueError(
                 f"precision is {wanted!r}; expected 'float32' or 'tf32'. npformer has no "
-                "float16 and no bfloat16: 'tf32' is the fast way on a GPU, with weights in float32"
+                "float16 or bfloat16: 'tf32' is the fast choice on a GPU, with weights in float32"
             )
         if wanted == precision(backend) == _set_last.get(backend, "float32"):
             return
         set_tf32 = get_backend(backend).set_tf32
         if set_tf32 is None:
             raise ValueError(
-                f"precision is 'tf32' and the backend is {backend!r}; expected 'float32', for TF32 "
+                f"precision is 'tf32' and the backend is {backend!r}; expected 'float32', as TF32 "
                 "is a format of NVIDIA's GPUs. Move the model there, model.to('cupy'), or leave "
                 "the precision as it is"
             )

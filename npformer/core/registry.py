@@ -25,7 +25,7 @@ from npformer.core.checks import did_you_mean
 from npformer.core.specs import parse_spec
 
 PLUGIN_FILE = "__npformer_plugin__"
-"""The attribute that holds the name of the file, in a module read from a plugin's file."""
+"""In a module read from a plugin file: the attribute that holds the name of the file."""
 
 Item = TypeVar("Item")
 Builder = TypeVar("Builder", bound=Callable[..., Any])
@@ -90,8 +90,8 @@ class Registry(dict[str, Any], Generic[Item]):
     def register(self, name: str, builder: Any = None) -> Any:
         """Add a builder under a name and return it. Without `builder` this is a decorator.
 
-        What builders are called with stands beside each table; options come as keywords. A
-        definition that is run again, as in the cell of a notebook, replaces the earlier one.
+        What builders are called with is documented beside each table; options come as keywords. A
+        definition that is run again, as in a notebook cell, replaces the earlier one.
         """
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(
@@ -105,8 +105,8 @@ class Registry(dict[str, Any], Generic[Item]):
         known = self.get(name)
         if known is not None and not same_definition(known, builder):
             raise ValueError(
-                f"the {self.kind} {name!r} is registered already, as {known!r}; expected a name "
-                f"that is free. Choose another, or take the old one out: del {self.table}[{name!r}]"
+                f"the {self.kind} {name!r} is already registered, as {known!r}; expected a free "
+                f"name. Choose another, or remove the old one: del {self.table}[{name!r}]"
             )
         self[name] = builder
         return builder
@@ -127,8 +127,8 @@ class Registry(dict[str, Any], Generic[Item]):
             hint = did_you_mean(name, self) or "."
             own = name if isinstance(name, str) and name.isidentifier() else self._example()
             raise ValueError(
-                f"{what} is {name!r}; expected one of {words}{hint} One of your own has to be "
-                f"registered first: {self.table}.register({own!r}, ...)"
+                f"{what} is {name!r}; expected one of {words}{hint} Register your own first: "
+                f"{self.table}.register({own!r}, ...)"
             )
         return name, options
 
@@ -154,7 +154,7 @@ class Registry(dict[str, Any], Generic[Item]):
         return made
 
     def filled(self, spec: str, **values: Any) -> str:
-        """Return a spec with those values added that its builder takes and it does not set itself.
+        """Return a spec with those `values` added that its builder takes and it does not set.
 
         Examples
         --------

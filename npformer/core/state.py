@@ -1,4 +1,4 @@
-"""State: what a causal mixer keeps of the tokens so far, to go on with those that follow."""
+"""State: what a causal mixer keeps of the tokens so far, to continue with those that follow."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ are the last axis but one."""
 class State:
     """What is kept of the tokens so far, for a batch of sequences.
 
-    A state never changes: what follows tokens is a new one. Both may share memory, in which the new
-    tokens stand behind the old ones; if two go on from one state, the second works on a copy.
+    A state never changes: more tokens make a new one. Both may share memory, in which the new
+    tokens follow the old ones; if two continue from one state, the second works on a copy.
 
     Attributes
     ----------
     begin, stop : int or int array, shape (batch,)
-        The position of the newest tokens' first, and of what will follow the last. A number if it
+        The position of the first of the newest tokens, and the one after the last. A number if it
         is the same in all rows.
     """
 
@@ -45,7 +45,7 @@ class State:
 
     @classmethod
     def empty(cls, kept: Kept, batch: int, like: Array) -> Self:
-        """Return the state before the first token, on the backend and of the dtype of an array."""
+        """Return the state before the first token, with the backend and dtype of an array."""
         zeros = array_module(like).zeros
         arrays = {name: zeros((batch, *shape), like.dtype) for name, shape in kept.items()}
         return cls(arrays)
@@ -86,7 +86,7 @@ class State:
         return None if seen is None else _moved(seen, like)
 
     def mask(self, like: Array) -> Array | None:
-        """Return which tokens so far are no padding, (batch, length); None: all."""
+        """Return which tokens so far are not padding, (batch, length); None: all."""
         if isinstance(self.stop, int):
             return None
         return _moved(np.arange(self.longest) < self.stop[:, None], like)
@@ -96,8 +96,8 @@ class State:
     ) -> State:
         """Return the state after n more tokens, or fewer in rows that end in padding.
 
-        `new` is what is kept of each of them, under the names of what is kept; `instead` are other
-        arrays in place of those of a name, where what is kept does not grow.
+        `new` holds what is kept of each of them, by name; `instead` holds arrays that replace
+        those of the same name, for what does not grow with the tokens.
         """
         stop, kept = self._after(n, context)
         arrays, newest = self._arrays, self._newest
@@ -120,7 +120,7 @@ class State:
         return State(arrays, self.stop, stop, newest)
 
     def of_rows(self, rows: Any) -> State:
-        """Return the state of some rows, in memory of its own: a search goes on from the best.
+        """Return the state of some rows, in memory of its own: a search continues from the best.
 
         If these are all rows in their order, that is the state itself.
         """
@@ -138,7 +138,7 @@ class State:
         return State(arrays, self.begin, self.stop)
 
     def _after(self, n: int, context: Context) -> tuple[Any, np.ndarray | None]:
-        """Return `stop` after n tokens, and which of them are no padding; None: all."""
+        """Return `stop` after n tokens, and which of them are not padding; None: all."""
         if context.mask is None:
             return self.stop + n, None
         kept = to_numpy(context.mask)
@@ -177,10 +177,10 @@ def bytes_of(kept: Kept, itemsize: int) -> int:
 
 
 def positions(begin: Any, n: int, table: Array, axis: int = 0) -> Any:
-    """Return the positions of n tokens, of which the first stands at `begin`, in a table's axis.
+    """Return the positions of n tokens, the first at `begin`, in a table's axis.
 
     `begin` is a number, or one for each row, (batch,). The result is a slice, or for several rows
-    an array (batch, n). Padding that would stand behind the end of the table is at its end.
+    an array (batch, n). Padding past the end of the table gets its last position.
     """
     if isinstance(begin, int):
         return slice(begin, begin + n)

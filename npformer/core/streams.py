@@ -1,4 +1,4 @@
-"""A stream for messages that are no reason to fail."""
+"""A stream for messages that may be lost."""
 
 from typing import Any, TextIO
 

@@ -1,4 +1,4 @@
-"""Warnings that are said once, and errors that say where."""
+"""Warnings that are given once, and errors that say where."""
 
 import warnings
 from collections.abc import Iterator

@@ -20,7 +20,7 @@ class Batch:
     y: Array | None = None  # targets, as the loss takes them
     weights: Array | None = None  # of the targets in the mean: (batch,) or (batch, length)
     counts: Array | None = None  # how much each sample counts in it: NumPy array, (batch,)
-    targets_of: int | None = None  # the input whose tokens have a target each; None: samples have
+    targets_of: int | None = None  # the input whose tokens each have a target; None: samples do
 
     def __len__(self) -> int:
         rows: Any = self.inputs[0].x if self.inputs else self.y
@@ -46,7 +46,7 @@ class Batch:
     def cut(self, at_least: Any = 1) -> Batch:
         """Return a batch on the host without the tokens that are padding in all samples.
 
-        So many tokens are kept `at_least`: a number, or one for each input.
+        At least `at_least` tokens are kept: one number, or one for each input.
         """
         if not len(self) or all(each.padding is None for each in self.inputs):
             return self
@@ -64,7 +64,7 @@ class Batch:
         return loss.counts(self.y) if self.weights is None else loss.counts(self.y, self.weights)
 
     def targets(self) -> tuple[Any, ...]:
-        """Return what a loss takes beside the outputs: y, and the weights if there are any."""
+        """Return what a loss takes besides the outputs: y, and the weights if there are any."""
         return (self.y,) if self.weights is None else (self.y, self.weights)
 
     def arrays(self) -> tuple[Array, ...]:

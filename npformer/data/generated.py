@@ -1,7 +1,7 @@
-"""Generated tasks, on which mixers differ. A seed gives the same data on every machine.
+"""Generated tasks that tell mixers apart. A seed gives the same data on every machine.
 
 ``seed`` is a whole number or a NumPy generator, and ``train`` the number of training samples.
-Further 512 samples are for validation and 2048 for testing.
+Another 512 samples are for validation and 2048 for testing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _dataset(
     vocab_size: int,
     n_classes: int,
 ) -> Dataset:
-    """Return data that `draw` draws from sizes that have been checked; `length` is for errors."""
+    """Return what `draw` draws, after its sizes were checked; `length` is for errors."""
     train = checks.positive("train", train)
     checks.whole("the number of token ids", vocab_size, at_least=1)
     rng = initializers.generator(seed)

@@ -27,8 +27,8 @@ def held_out_rows(
     Parameters
     ----------
     strata : array, shape (n,), or None
-        A class of each sample: as many of each are held out as its share is, up to one sample, and
-        at least one of each is left. None: any samples.
+        The class of each sample. Each is held out in proportion to its size, to within one sample,
+        and keeps at least one sample to train on. None: any samples.
     counts : array, shape (n,)
         How much each sample counts in the loss.
     share : float
@@ -62,7 +62,7 @@ def held_out_rows(
 def chosen_by_class(
     order: np.ndarray, inverse: np.ndarray, sizes: np.ndarray, held: int
 ) -> np.ndarray:
-    """Return the first rows in an order that are held out: of each class, as its share is.
+    """Return the rows held out, the first in an order: each class in proportion to its size.
 
     `inverse` is the number of each row's class, and `sizes` how many rows the classes have.
     """

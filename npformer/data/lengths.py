@@ -17,7 +17,7 @@ from npformer.data.batch import Batch
 
 WINDOW = 32
 """Batches among which samples are sorted in training: enough for little padding, and few enough
-that the batches of an epoch are not those of the next."""
+that batches differ from epoch to epoch."""
 
 
 def shuffled_by_length(
@@ -48,7 +48,7 @@ class LongestFirst:
     by_length : bool
         Whether to sort samples and to cut padding, if there is any and all is on the host.
     tokens : int, optional
-        The most tokens of a batch, padding included, unless it has one sample; None: no limit.
+        The most tokens in a batch, padding included, unless it has one sample; None: no limit.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LongestFirst:
         return sorted_
 
     def _at_once(self, longest: int) -> int:
-        """Return how many samples a batch has that begins with this one."""
+        """Return the size of a batch that begins with this sample."""
         if self._tokens is None:
             return self._size
         length = self._batch.n_tokens if self._order is None else self._lengths[longest].sum()

@@ -11,7 +11,7 @@ from npformer.core import Seed, checks, initializers
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 LONGEST = 20
-"""Letters of a text to reverse or to sort; there is at least one."""
+"""Most letters of a text to reverse or to sort; there is at least one."""
 
 DIGITS = 3
 """Most digits of a number to add."""
@@ -32,8 +32,8 @@ def pairs(name: str, n: int, seed: Seed = 0) -> tuple[list[str], list[str]]:
     ----------
     name : {"reversal", "sort", "add"}
         "reversal": 1 to 20 letters, and the same backwards. "sort": the same in the order of the
-        alphabet. "add": two numbers of 1 to 3 digits, such as "17+8", and their sum as one
-        writes it by hand, from the last digit on: "52". So a carry is known when it is needed.
+        alphabet. "add": two numbers of 1 to 3 digits, such as "17+8", and their sum as written by
+        hand, from the last digit on: "52". So a carry is known when it is needed.
     n : int
     seed : int or Generator
     """

@@ -1,4 +1,4 @@
-"""RawData: labelled samples as they come, in two parts."""
+"""RawData: raw labelled samples, in two parts."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,6 +1,6 @@
 """All samples of a training or an evaluation, in memory; `stored_samples` has those in files.
 
-Both answer the same questions, so nobody who asks has to know which of the two they are.
+Both have the same interface, so callers need not know which of the two they have.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Samples:
         """Say which samples `of_rows` will be asked for next: in memory nothing has to be done."""
 
     def subset(self, rows: np.ndarray) -> Samples:
-        """Return some of the samples, as all there are."""
+        """Return some of the samples, as if they were all."""
         return Samples(self._batch.of_rows(rows), self.notes)
 
     def pieces(self, rows: slice) -> Iterator[tuple[int, Batch]]:
@@ -67,16 +67,16 @@ class Samples:
         return self._batch.lengths() if padded else None
 
     def counts_for(self, loss: Loss) -> np.ndarray:
-        """Return how much each sample counts in the mean loss, (n,). All ranks ask for it."""
+        """Return how much each sample counts in the mean loss, (n,). All ranks must call it."""
         return np.asarray(self._batch.counts_for(loss))
 
     def sum_of(self, numbers: Callable[[Batch], np.ndarray]) -> np.ndarray:
-        """Return the sum over all samples of some numbers. All ranks ask for it."""
+        """Return the sum over all samples of some numbers. All ranks must call it."""
         return numbers(self._batch)
 
     @cached_property
     def in_short(self) -> str:
-        """Shapes, and a digest of all samples: other samples, or another order, have another."""
+        """Shapes, and a digest of all samples: other samples or another order change it."""
         batch, found = self._batch, hashlib.sha256()
         arrays = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
         for array in (*arrays, *batch.targets()):

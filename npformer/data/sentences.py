@@ -14,7 +14,7 @@ from npformer.data.raw_data import RawData
 
 
 def sentences(seed: Seed = 0, *, test: float = 0.2, repeated: bool = False) -> RawData:
-    """Return sentences from reviews of products, films and restaurants, and what they say.
+    """Return sentences from reviews of products, films and restaurants, and their sentiment.
 
     Labels are "negative" and "positive". The sites are Amazon, IMDb and Yelp.
 
@@ -23,10 +23,10 @@ def sentences(seed: Seed = 0, *, test: float = 0.2, repeated: bool = False) -> R
     seed : int or Generator
         Decides which sentences are for testing.
     test : float
-        Their share, between 0 and 1, the same of each label.
+        Their share, between 0 and 1, the same for each label.
     repeated : bool
-        Whether sentences that occur before are kept; there are 18. One that is in both parts would
-        make the test easier than it is.
+        Whether repeated sentences are kept; there are 18. One that is in both parts would make the
+        test too easy.
     """
     from importlib import resources  # here, because it is slow to import
 

@@ -60,8 +60,8 @@ def read_series(
         ``lengths``, how many steps each series has; or with ``x``, (series, steps, features), and
         perhaps ``lengths``. Either may have ``labels``, one for each series.
     id, time, label : str, optional
-        Columns of a table: which series a row belongs to, which is needed; by what its rows are
-        sorted, otherwise they stay in order; and the label, the same in all rows of a series.
+        Columns of a table: the series that a row belongs to, which is required; the time by which
+        its rows are sorted, otherwise they stay in order; and the label, the same in each series.
     features : list of str, optional
         Columns of the features; None: all others, which must hold numbers.
     """
@@ -96,9 +96,7 @@ def of_table(
     roles = {id, time, label} - {None}
     names = [n for n in table.columns if n not in roles] if features is None else list(features)
     if not names:
-        raise ValueError(
-            f"{table.path} has no columns of features beside {sorted(map(str, roles))}"
-        )
+        raise ValueError(f"{table.path} has no feature columns besides {sorted(map(str, roles))}")
     values = np.stack([_numbers(table, name) for name in names], axis=1)
     _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype="int64")
@@ -135,7 +133,7 @@ def _numbers(table: Table, name: str) -> np.ndarray:
         what = "nothing" if value is None or value == "" else repr(value)
         advice = "Fill the gap, remove the row, or leave the column out"
         if isinstance(value, str) and np.isfinite(_number(value.replace(",", ".", 1))):
-            advice = f"With a decimal comma? Write {value.replace(',', '.', 1)}"
+            advice = f"A decimal comma? Write {value.replace(',', '.', 1)}"
         raise ValueError(
             f"{table.path}: {table.place(row)} has {what} in the column {name!r}; expected a "
             f"number in every row. {advice}"
@@ -152,14 +150,14 @@ def _number(value: Any) -> float:
 
 CLOCK = r"\d\d:\d\d(:\d\d(\.\d+)?)?"
 DATE_OR_TIME = re.compile(rf"(\d{{4}}-\d\d(-\d\d([T ]{CLOCK})?)?|{CLOCK})(Z|[+-]\d\d:?\d\d)?")
-"""As in ISO 8601, from the largest unit to the smallest: such words sort as they are."""
+"""As in ISO 8601, from the largest unit to the smallest: such text sorts by time."""
 
 NUMBERED = re.compile(r"(\D*)(\d+)(\D*)")
-"""A single whole number with the same words around it."""
+"""One whole number, and the text around it."""
 
 
 def _times(table: Table, name: str) -> np.ndarray:
-    """Return what rows are sorted by: numbers, dates, or words that sort as they are."""
+    """Return what rows are sorted by: numbers, dates, or text that sorts by time."""
     column = table.column(name)
     for i, value in enumerate(column):
         if value is None or value != value or not str(value).strip():
@@ -184,7 +182,7 @@ def _times(table: Table, name: str) -> np.ndarray:
     if wrong is not None:
         raise ValueError(
             f"{table.path}: {table.place(wrong)} has the time {words[wrong]!r} in the column "
-            f"{name!r}, and {table.place(0)} {words[0]!r}: such words do not sort as times do. "
+            f"{name!r}, and {table.place(0)} {words[0]!r}: such text does not sort by time. "
             "Expected numbers, or dates and times of one form, such as 2024-02-01, "
             "2024-02-01T09:30 or 09:30"
         )
@@ -216,8 +214,8 @@ def _of_arrays(path: Path) -> SeriesData:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except Exception as error:  # NumPy's reader may stumble upon anything
-        raise ValueError(f"{path} is no .npz file of plain arrays: {error}") from None
+    except Exception as error:  # NumPy's reader may raise anything
+        raise ValueError(f"{path} is not a .npz file of plain arrays: {error}") from None
     if unknown := sorted(set(arrays) - {"values", "x", "lengths", "labels"}):
         raise ValueError(f"{path} has an array {unknown[0]!r}; expected {LAYOUTS}, and labels")
     if ("values" in arrays) == ("x" in arrays) or ("values" in arrays and "lengths" not in arrays):
@@ -257,7 +255,7 @@ def _parted(path: Path, arrays: dict[str, np.ndarray], lengths: np.ndarray | Non
         if (lengths < 1).any() or lengths.sum() != len(values):
             raise ValueError(
                 f"{path}: lengths add up to {lengths.sum()}, and values has {len(values)} rows; "
-                "expected as many, and each at least 1"
+                "expected the same number, and each at least 1"
             )
         return np.split(values, np.cumsum(lengths)[:-1])
     if lengths is None:

@@ -16,14 +16,14 @@ import numpy as np
 from npformer.core import described
 
 AT_ONCE = 64
-"""Files of an array that are open at a time: a process may have few, and an array many."""
+"""Files of an array that are open at a time: a process may open few, an array may have many."""
 
 
 class ShardedArray:
     """An array whose rows lie in several .npy files, one after the other.
 
     ``array[rows]`` reads rows, a slice or numbers, and returns a NumPy array; ``array[:, 1:]``
-    reads nothing, and returns one with these columns alone. `sharded` makes one.
+    reads nothing, and returns one with only these columns. `sharded` makes one.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class ShardedArray:
         return other
 
     def _file(self, k: int) -> np.ndarray:
-        """Return a file's rows, memory-mapped; the file that was used longest ago is closed."""
+        """Return a file's rows, memory-mapped; the least recently used one is closed."""
         if k not in self._open:
             mapped = _mapped(self.files[k])
             before = int(self._stops[k - 1]) if k else 0
@@ -143,14 +143,14 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     Parameters
     ----------
     files : str, or list of paths
-        A pattern as in `glob.glob`, whose files are put in the order of their names, in which
-        numbers count as such: x-2 before x-10. Or the files themselves, in the order given. All
-        have the same dtype and the same shape but for the number of rows.
+        A pattern as in `glob.glob`, whose files are sorted by name, with numbers by value: x-2
+        before x-10. Or the files themselves, in the order given. All have the same dtype and the
+        same shape but for the number of rows.
 
     Raises
     ------
     FileNotFoundError
-        No file fits the pattern, or one of the list does not exist.
+        No file matches the pattern, or one of the list does not exist.
     ValueError
         A file is not a .npy file, or its rows have another shape or dtype than those of the first.
     """
@@ -159,7 +159,7 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
         found = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - pathlib takes no absolute pattern
         if not found:
             raise FileNotFoundError(
-                f"no file fits {pattern!r}; expected .npy files. The pattern counts from "
+                f"no file matches {pattern!r}; expected .npy files. The pattern is relative to "
                 f"{Path.cwd()}"
             )
         return ShardedArray(sorted(found, key=_by_number))
@@ -184,7 +184,7 @@ def read(array: Any, rows: Any) -> np.ndarray:
 
 
 def _by_number(path: Path) -> list[Any]:
-    """Return what a file is sorted by: its name, in which numbers count as such."""
+    """Return what a file is sorted by: its name, with numbers by value."""
     parts = re.split(r"(\d+)", str(path))
     return [int(part) if k % 2 else part for k, part in enumerate(parts)]
 

@@ -1,7 +1,7 @@
 """Samples that stay in files: read a batch at a time, and looked at once, in pieces.
 
-What is kept of each sample is a few numbers: its length, its place in the order, its weight in the
-loss, its target if it has one alone. All else is read when a batch needs it.
+A few numbers are kept of each sample: its length, its place in the order, its weight in the loss,
+and its target if it has just one. Everything else is read when a batch needs it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_AT_ONCE = 4096
 """The most samples that are read at a time."""
 
 SOON = 3.0
-"""Seconds after which a bar shows how many samples have been looked at."""
+"""Seconds after which a bar shows how many samples have been checked."""
 
 
 def rows_at_once(model: Any, inputs: tuple[Sequences, ...]) -> int:
@@ -57,19 +57,19 @@ class StoredSamples(Samples):
     """Samples with targets that stay in files.
 
     All of them are checked when this is made, each rank its part; what is read later is checked
-    again, for the files may have changed.
+    again, because the files may have changed.
 
     Parameters
     ----------
     model : Model
     inputs : tuple of Sequences
     y : array
-        Some of all these arrays in files.
+        At least one of all these arrays is in files.
     loss : Loss
     sample_weight : array, optional
     ranks : Communicator
     progress : bool
-        Whether a bar is shown while all samples are looked at, if that takes long.
+        Whether to show a bar while all samples are checked, if that takes long.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class StoredSamples(Samples):
 
     @property
     def y(self) -> np.ndarray | None:
-        """The targets of all samples, if each has one: they are in memory then."""
+        """The targets of all samples, in memory, if each has one; else None."""
         return None if self._targets is None else self._targets.y
 
     def of_rows(self, rows: Any) -> Batch:
@@ -146,7 +146,7 @@ class StoredSamples(Samples):
             yield start, self.of_rows(slice(start, min(start + self._at_once, rows.stop)))
 
     def counts_for(self, loss: Loss) -> np.ndarray:
-        """Return how much each sample counts in the mean loss, (n,). All ranks ask for it."""
+        """Return how much each sample counts in the mean loss, (n,). All ranks must call it."""
         if loss is not self._loss:  # classes have weights now
             self._loss = loss
             if self._targets is not None:
@@ -157,7 +157,7 @@ class StoredSamples(Samples):
         return self._counts
 
     def sum_of(self, numbers: Callable[[Batch], np.ndarray]) -> np.ndarray:
-        """Return the sum over all samples of some numbers. All ranks ask for it."""
+        """Return the sum over all samples of some numbers. All ranks must call it."""
         if self._targets is not None:
             return numbers(self._targets)
         own = [numbers(self.of_rows(piece)) for piece in self._own_pieces()]
@@ -166,7 +166,7 @@ class StoredSamples(Samples):
         return total
 
     def _look(self, shown: Any) -> None:
-        """Read and check all samples, each rank its part, and note what is asked for later."""
+        """Read and check all samples, each rank its part, and note what is needed later."""
         lengths, counts, digests, padded, note = [], [], [], [], None
         for piece in self._own_pieces():
             given = self._read(piece)
@@ -194,7 +194,7 @@ class StoredSamples(Samples):
         self.in_short = in_words(len(self), self._inputs, found)
 
     def _own_pieces(self) -> list[slice]:
-        """Return the rows that this rank looks at: pieces that do not depend on who shares them."""
+        """Return the rows that this rank checks: pieces independent of the number of ranks."""
         n = len(self)
         starts = range(0, n, self._at_once)[self._ranks.shard(-(-n // self._at_once))]
         return [slice(start, min(start + self._at_once, n)) for start in starts]
@@ -205,7 +205,7 @@ class StoredSamples(Samples):
         return [None if a is None else (a.shape, np.dtype(a.dtype).str) for a in arrays]
 
     def _check_alike(self) -> None:
-        """Check that all ranks have arrays of the same shapes, or their parts would not fit."""
+        """Check that all ranks have arrays of the same shapes, because each reads its own part."""
         for rank, heads in enumerate(of_ranks := self._ranks.gather(self._heads())):
             if heads != of_ranks[0]:
                 raise ValueError(
@@ -237,7 +237,7 @@ class StoredSamples(Samples):
         return found
 
     def _with_masks(self, batch: Batch) -> Batch:
-        """Return samples with a mask for each input, if any of all samples has one."""
+        """Return samples with a mask for each input that has padding in any of all samples."""
         inputs = [
             replace(each, padding=Padding(np.ones(each.x.shape[:2], dtype=bool)))
             if padded and each.padding is None

@@ -24,7 +24,7 @@ SUFFIXES = {
     ".ndjson": "json",
     ".parquet": "parquet",
 }
-"""What the end of a file's name says; ``.gz`` may follow those of text files."""
+"""The kind of a file by its suffix; ``.gz`` may follow that of a text file."""
 
 
 class Table:
@@ -35,7 +35,7 @@ class Table:
     path : Path
         For messages.
     columns : dict of str to list
-        Equally long.
+        All equally long.
     lines : list of int, optional
         The line of the file in which each row begins; None if the file has no lines.
     """
@@ -48,7 +48,7 @@ class Table:
         self.lines = lines
 
     def place(self, row: int) -> str:
-        """Return where a row stands, for messages: its line, which an editor shows."""
+        """Return where a row is, for messages: its line, as an editor shows it."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Table:
         return len(next(iter(self.columns.values()), []))
 
     def column(self, name: str) -> list[Any]:
-        """Return a column; if there is none of the name, ValueError lists those that there are."""
+        """Return a column; for an unknown name, ValueError lists the known ones."""
         if name not in self.columns:
             hint = checks.did_you_mean(name, self.columns)
             raise ValueError(
@@ -67,7 +67,7 @@ class Table:
     def texts(self, name: str, missing: str | None = None) -> list[str]:
         """Return a column of strings; numbers are written out.
 
-        `missing` stands for what is missing, which is an error if it is None.
+        `missing` replaces missing values, which are an error if it is None.
         """
         found = list(self.column(name))
         for i, value in enumerate(found):
@@ -83,7 +83,7 @@ class Table:
 
 
 def kind_of(path: Path) -> str | None:
-    """Return "csv", "json" or "parquet" by the end of a file's name; None for any other."""
+    """Return "csv", "json" or "parquet" by a file's suffix; None for any other."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
@@ -96,8 +96,8 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     Parameters
     ----------
     path : str or path
-        CSV with a heading (comma, semicolon or tab between fields), TSV, JSON lines (one object a
-        line), each also with ``.gz``; or Parquet, if pandas or pyarrow is there. "-" is CSV from
+        CSV with a heading (comma, semicolon or tab between fields), TSV, JSON lines (one object per
+        line), each also with ``.gz``; or Parquet, with pandas or pyarrow. "-" is CSV from
         standard input.
     encoding : str
         Of text files. A byte order mark of UTF-8 is skipped.
@@ -129,7 +129,7 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
 
 @contextmanager
 def _opened(path: Path, encoding: str) -> Iterator[IO[str]]:
-    """Open a text file; an error of its encoding says where it is and what to try."""
+    """Open a text file; an encoding error says where it is and what to try."""
     try:
         with _binary(path) as raw, io.TextIOWrapper(raw, _with_mark(encoding), newline="") as file:
             yield file
@@ -145,7 +145,7 @@ def _opened(path: Path, encoding: str) -> Iterator[IO[str]]:
             f"its encoding: {likely}, on the command line --encoding"
         ) from None
     except (gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path} is no complete .gz file: {error}") from None
+        raise ValueError(f"{path} is not a complete .gz file: {error}") from None
 
 
 def _binary(path: Path) -> Any:
@@ -157,7 +157,7 @@ def _with_mark(encoding: str) -> str:
 
 
 def _place_of(path: Path, encoding: str) -> str:
-    """Return the first line that is not in an encoding."""
+    """Return the first line that is not in an encoding, in words."""
     with _binary(path) as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -168,7 +168,7 @@ def _place_of(path: Path, encoding: str) -> str:
 
 
 def _of_csv(path: Path, file: IO[str]) -> Table:
-    # A field may hold a whole book; the limit is of the module, so it is put back.
+    # A field may hold a whole book; the limit is the module's, so it is restored.
     limit = csv.field_size_limit(2**31 - 1)
     try:
         first = file.readline()
@@ -191,8 +191,8 @@ def _of_csv(path: Path, file: IO[str]) -> Table:
             if len(row) != len(names):
                 raise ValueError(
                     f"{path}: line {begun} has {len(row)} fields and the heading "
-                    f"{len(names)}; expected as many. Put fields that hold a {delimiter!r} or a "
-                    "line break in double quotes"
+                    f"{len(names)}; expected the same number. Put fields that hold a {delimiter!r} "
+                    "or a line break in double quotes"
                 )
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
@@ -225,7 +225,7 @@ def _of_json(path: Path, file: IO[str]) -> Table:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise ValueError(f"{path}: line {number} is no JSON: {error}") from None
+            raise ValueError(f"{path}: line {number} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise ValueError(
                 f"{path}: line {number} is a {type(row).__name__}; expected an object such as "
@@ -252,7 +252,7 @@ def _of_parquet(path: Path) -> Table:
             "python -m pip install pyarrow"
         ) from error
     except Exception as error:  # a damaged file may raise anything of pyarrow's
-        raise ValueError(f"{path} is no Parquet file: {error}") from None
+        raise ValueError(f"{path} is not a Parquet file: {error}") from None
     try:
         frame = pandas.read_parquet(path)
     except ImportError:  # pandas has no reader of its own
@@ -272,7 +272,7 @@ def _checked(table: Table) -> Table:
 def _check_names(path: Path, names: Sequence[str]) -> None:
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
-        raise ValueError(f"{path} has several columns {twice[0]!r}; expected different names")
+        raise ValueError(f"{path} has several columns named {twice[0]!r}; expected different names")
 
 
 def _listed(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""A user's arrays: on the host or in files, one for each input, and of as many samples."""
+"""A user's arrays: on the host or in files, one for each input, with equally many samples."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -61,10 +61,10 @@ def _check(name: str, array: Any, n: int | None) -> None:
     if not isinstance(array, np.ndarray | ShardedArray):
         raise TypeError(
             f"{name} is a {type(array).__name__}; expected a NumPy array, in memory or "
-            "memory-mapped, or what npformer.data.sharded returns. numpy.asarray makes one of "
-            "lists, npformer.to_numpy of arrays on a GPU: batches are uploaded one by one"
+            "memory-mapped, or what npformer.data.sharded returns. numpy.asarray makes one from "
+            "lists, npformer.to_numpy from arrays on a GPU: batches are uploaded one by one"
         )
     if array.ndim == 0:
         raise ValueError(f"{name} is a single number; expected one entry per sample")
     if n is not None and len(array) != n:
-        raise ValueError(f"{name} has {len(array)} samples and x has {n}; expected as many")
+        raise ValueError(f"{name} has {len(array)} samples and x has {n}; expected the same number")

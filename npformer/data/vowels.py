@@ -14,7 +14,7 @@ def vowels(dtype: str = "float64") -> RawData:
 
     Nine men said the Japanese vowels a and e one after the other. A step is a frame of 25.6 ms, and
     its features are the coefficients of a linear prediction. The parts are those of Kudo et al.
-    (1999): 270 series to train on, 30 of each speaker, and 370 of other occasions for testing.
+    (1999): 270 series to train on, 30 of each speaker, and 370 from other occasions for testing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Weights of samples, as a user gives them, made into weights of targets."""
+"""A user's weights of samples, turned into weights of targets."""
 
 from typing import Any
 

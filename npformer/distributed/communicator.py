@@ -1,4 +1,4 @@
-"""Communicator: what the ranks of a training tell each other. This base class is one rank alone."""
+"""Communicator: what the ranks of a training tell each other. This base class is a single rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class RankFailed(SystemExit):
-    """Another rank has failed, which says why; if nobody catches this, the process ends quietly.
+    """Another rank has failed and says why; if nobody catches this, the process ends quietly.
 
     Attributes
     ----------
@@ -31,14 +31,14 @@ class RankFailed(SystemExit):
 
 
 class Communicator:
-    """The ranks that train a model together. This class itself is one rank alone.
+    """The ranks that train a model together. This class itself is a single rank.
 
     All ranks have to call the same methods in the same order.
 
     Attributes
     ----------
     rank, size : int
-        The number of this rank, from 0 on, and how many there are.
+        The number of this rank, counted from 0, and how many there are.
     local_rank, local_size : int
         The same among the ranks of this machine.
     """
@@ -84,7 +84,7 @@ class Communicator:
         """Fill a vector: each rank gives its `shard` of it."""
 
     def join_shards(self, x: Array, n: int) -> Array | None:
-        """Return the vector of n entries whose `shard` each rank gives: a copy, to rank 0 alone."""
+        """Return the vector of n entries whose `shard` each rank gives: a copy, on rank 0 only."""
         return np.array(to_numpy(x))
 
     def concatenate(self, x: np.ndarray) -> np.ndarray:
@@ -95,6 +95,6 @@ class Communicator:
     def guard(self) -> Iterator[Self]:
         """Tell the other ranks of an error in the body, so that none waits for this one.
 
-        They raise `RankFailed` then. If several ranks fail, the lowest of them raises its error.
+        They then raise `RankFailed`. If several ranks fail, the lowest of them raises its error.
         """
         yield self

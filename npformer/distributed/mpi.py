@@ -1,8 +1,8 @@
-"""Ranks that are MPI's: `Communicator` by mpi4py.
+"""MPI's ranks: a `Communicator` by mpi4py.
 
-Each exchange begins with a meeting. A rank that waits there for the others asks again and again, so
-it can take a signal meanwhile; and a rank that has failed comes to say so, and leaves with all
-others. What follows a meeting takes no longer than moving the data.
+Each exchange begins with a meeting. A rank that waits there for the others polls, so it can handle
+signals meanwhile; a rank that has failed says so there, and all leave together. What follows a
+meeting takes no longer than moving the data.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from npformer.distributed.communicator import Communicator, RankFailed, Value
 from npformer.distributed.nccl import NCCL, connect
 
 SPIN = 0.002
-"""Seconds for which a waiting rank asks without a pause, except to let other processes run."""
+"""Seconds for which a waiting rank polls without a pause, except to let other processes run."""
 
 PAUSE = 0.0002
-"""Seconds between two questions of a rank that has waited for longer."""
+"""Seconds between two polls of a rank that has waited for longer."""
 
 PATIENCE = 5.0
-"""Seconds for which a rank that has failed waits for the others, before it ends them."""
+"""Seconds for which a rank that has failed waits for the others before it ends them."""
 
 
 CALLS = (
@@ -43,7 +43,7 @@ CALLS = (
     "all_gather",
     "join_shards",
 )
-"""What ranks meet for: if not all come for the same, none of them does it."""
+"""What ranks meet for: unless all come for the same, none of them does it."""
 
 
 class MPICommunicator(Communicator):
@@ -71,7 +71,7 @@ class MPICommunicator(Communicator):
         local.Free()
         for library in ThreadpoolController().select(user_api="blas").lib_controllers:
             library.set_num_threads(min(library.num_threads, cores()))  # never more than was set
-        self._told: BaseException | None = None  # of which the others know, in a guard within this
+        self._told: BaseException | None = None  # what an inner guard has told the others
 
     def agree(self, *values: float) -> np.ndarray:
         self._meet("agree")
@@ -192,14 +192,14 @@ class MPICommunicator(Communicator):
             other = CALLS[last if own == first else first]
             raise RuntimeError(
                 f"ranks call different methods of their communicator: this one {call}, and another "
-                f"one {other}; expected the same calls in the same order. Let all ranks do what "
-                "asks them all: state.optimizer.state() does, with shard_moments"
+                f"one {other}; expected the same calls in the same order. Let all ranks make "
+                "the calls that need all, such as state.optimizer.state() with shard_moments"
             )
 
     def _tell(self) -> int:
         """Come to the next meeting as a rank that has failed; return the first rank that has."""
         met = self._meeting(self.rank, PATIENCE)
-        if met is None:  # the others compute for long, or never meet again
+        if met is None:  # the others compute for a long time, or never meet again
             atexit.register(self._comm.Abort, 1)  # MPI's own end would wait for them
             return self.rank
         return met[0]
@@ -207,7 +207,7 @@ class MPICommunicator(Communicator):
     def _meeting(self, failed: int, patience: float, call: int = 0) -> tuple[int, int, int] | None:
         """Return the smallest `failed` of all ranks, and their smallest and largest `call`.
 
-        None if they do not come in some seconds.
+        None if they do not come within `patience` seconds.
         """
         own, least = np.array([failed, call, -call]), np.empty(3, dtype=int)
         request = self._comm.Iallreduce(own, least, self._mpi.MIN)

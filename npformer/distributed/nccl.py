@@ -17,7 +17,7 @@ SLOWER = "gradients go through the memory of the host, which is slower"
 class NCCL:
     """The GPUs of the ranks, one for each, joined by NVIDIA's library.
 
-    All its work is launched on the current stream, in turn with what computes the arrays, and the
+    All its work is launched on the current stream, in order with what computes the arrays, and the
     host does not wait for it. Arrays are contiguous.
 
     Parameters
@@ -36,8 +36,8 @@ class NCCL:
     def reduce_scatter(self, x: Array, shards: list[slice]) -> None:
         """Replace each rank's shard of a vector by the sum; the rest is undefined afterwards.
 
-        ncclReduceScatter knows shards of one size only. A group of reductions, each to the rank
-        whose shard it is, knows any; NCCL runs them at the same time.
+        ncclReduceScatter takes shards of one size only. A group of reductions, each to the rank
+        that owns the shard, takes any; NCCL runs them at the same time.
         """
         nccl = self._link.nccl
         dtype = getattr(nccl, f"NCCL_{x.dtype.name.upper()}")
@@ -75,7 +75,7 @@ class NCCL:
 def connect(backend: Backend, ranks: Communicator) -> NCCL | None:
     """Join the devices of all ranks; None, with a warning, if that is not possible.
 
-    All ranks call it together, each when its own device is chosen.
+    All ranks call it together, each after choosing its own device.
     """
     link = None if backend.link is None else backend.link()
     own = None
@@ -92,7 +92,7 @@ def connect(backend: Backend, ranks: Communicator) -> NCCL | None:
 
 
 def _problem(of_ranks: list[Any]) -> str:
-    """Return why the devices of ranks cannot be joined; "" if they can, or are none."""
+    """Return why the devices of ranks cannot be joined; "" if they can, or if there are none."""
     if any(found is None for found in of_ranks):
         return ""
     without = [str(rank) for rank, (available, _) in enumerate(of_ranks) if not available]

@@ -1,4 +1,4 @@
-"""Parts of a batch whose samples have different lengths: as long to compute as each other."""
+"""Parts of a batch whose samples differ in length, which take equally long to compute."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from npformer.core import checks
 def parts_by_tokens(lengths: np.ndarray, n: int) -> list[slice]:
     """Return n parts of a batch, of neighbours, of which the largest is as small as possible.
 
-    A part's size is its number of samples times the longest length among them, for each sample is
-    padded up to that. No part is empty if there are as many samples.
+    A part's size is its number of samples times the longest length among them, because each sample
+    is padded up to that. No part is empty if there are at least n samples.
 
     Parameters
     ----------
     lengths : int array, shape (batch,)
-        Tokens of each sample, at least 1. It is fast if neighbours often have the same length, as
+        Tokens of each sample, at least 1. This is fast if neighbours often have the same length, as
         in batches by length.
     n : int
     """
@@ -36,7 +36,7 @@ def parts_by_tokens(lengths: np.ndarray, n: int) -> list[slice]:
     stops, start, parts = _stops(runs, most, n), 0, []
     stops += [len(lengths)] * (n - len(stops))
     for k, stop in enumerate(stops):
-        stop = max(start, min(stop, len(lengths) - (n - 1 - k)))  # a sample for each that follows
+        stop = max(start, min(stop, len(lengths) - (n - 1 - k)))  # leave one for each later part
         parts.append(slice(start, stop))
         start = stop
     return parts

@@ -10,10 +10,10 @@ from npformer.core import described
 from npformer.distributed.communicator import Communicator
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-"""What launchers set in the environment: the number of ranks."""
+"""Variables that launchers set to the number of ranks."""
 
 RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
-"""What they set, at least one of them, if the number of ranks is not in the environment."""
+"""Variables of which they set at least one if they do not state the number of ranks."""
 
 
 def launched_ranks() -> int | None:

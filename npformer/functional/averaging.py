@@ -32,11 +32,11 @@ def average(
     causal : bool
         Query i sees only keys 0 to begin + i.
     begin : int
-        The token that the first query belongs to. It is 0 where queries and keys are of the same
-        tokens; where the keys of n earlier tokens were kept, it is n.
+        The position of the first query: 0 if queries and keys are of the same tokens, n if the keys
+        of n earlier tokens were kept.
     rate, generator
-        As in `dropout`, of the weights of each sample. The rest are scaled, so a row still sums to
-        1 on average (Vaswani et al. drop what comes after; BERT and PyTorch have both).
+        As in `dropout`, for the weights of each sample. Those kept are scaled, so a row still sums
+        to 1 on average (Vaswani et al. drop what comes after; BERT and PyTorch do both).
 
     Returns
     -------
@@ -51,7 +51,7 @@ def average(
         queries, keys = visible(allowed)
         used = only(keys, value)
     if rate != 0.0:
-        if generator is not None:  # samples that share their weights drop their own
+        if generator is not None:  # samples that share weights drop their own
             kept = array_module(scores).broadcast_to(weights, (*leading, *scores.shape[-2:]))
         kept, dropout_cache = dropout(kept, rate, generator)
     y = kept @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
@@ -103,7 +103,7 @@ def averaging_weights(
 def check_average(scores: Array, value: Array, mask: Array | None) -> tuple[int, ...]:
     """Check that there is a value for each column of scores; return the axes before the last two.
 
-    They are those of the result, for scores or values may be broadcast.
+    These are the result's, because scores or values may be broadcast.
     """
     checks.floating(scores=scores, value=value)
     same: tuple[int, ...] = scores.shape[:-2]

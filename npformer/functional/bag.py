@@ -9,8 +9,8 @@ from npformer.functional.embedding import check_ids
 def bag(ids: Array, weights: Array, table: Array) -> tuple[Array, Any]:
     """y = sum_k weights_k table[ids_k].
 
-    It is a linear map of a vector with a place for each row of the table, in which nearly all
-    numbers are 0: only the others are given (Joulin et al., 2017, "Bag of tricks for efficient text
+    This is a linear map of a vector with an entry for each row of the table, of which nearly all
+    are 0: only the others are given (Joulin et al., 2017, "Bag of tricks for efficient text
     classification").
 
     Parameters
@@ -18,7 +18,7 @@ def bag(ids: Array, weights: Array, table: Array) -> tuple[Array, Any]:
     ids : int array, shape (batch, n)
         From 0 to n_rows - 1. Other ids are refused on the host, but not on a GPU.
     weights : array, shape (batch, n)
-        An id with the weight 0 counts for nothing: rows with fewer ids are filled up so.
+        An id with weight 0 counts for nothing, and so fills up rows with fewer ids.
     table : array, shape (n_rows, n_outputs)
 
     Returns
@@ -39,7 +39,7 @@ def bag_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     """dweights_k = table[ids_k] dy, and dtable[ids_k] += weights_k dy. Ids have no gradient.
 
     For one sample y = A table, where row A has weights_k at the place ids_k. So dtable = A^T dy: a
-    row that several samples use gets a sum, and all that none of them uses get 0.
+    row that several samples use gets a sum, and rows that none of them uses get 0.
     """
     ids, weights, rows, table_shape = cache
     xp = checks.gradient(dy, (ids.shape[0], table_shape[1]))

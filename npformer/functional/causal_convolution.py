@@ -1,4 +1,4 @@
-"""Causal convolutions, feature by feature: y_t is made of x_0 to x_t and of nothing later."""
+"""Causal convolutions, feature by feature: y_t depends on x_0 to x_t and on nothing later."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ def causal_convolution(x: Array, kernel: Array) -> tuple[Array, Any]:
     ----------
     x : array, shape (..., length, d_model)
     kernel : array, shape (max_len, d_model)
-        k_j weighs what is j tokens back. The first `length` rows are used.
+        k_j weighs the token j places back. The first `length` rows are used.
 
     Notes
     -----
     A product of transforms is a convolution on a circle: it would add the end of x to the beginning
-    of y. With as many zeros behind both, the circle is long enough, and what is behind the first
-    `length` entries is cut off. It takes O(length log length) steps, where the sum takes length^2.
+    of y. With as many zeros after both, the circle is long enough, and only the first `length`
+    entries are kept. This takes O(length log length) steps, where the sum takes length^2.
     """
     length = check_convolution(x, kernel)
     fft, n = fft_module(x), 2 * length
@@ -54,7 +54,7 @@ def short_convolution(x: Array, kernel: Array) -> tuple[Array, Any]:
     ----------
     x : array, shape (..., length, d_model)
     kernel : array, shape (size, d_model)
-        What lies before the first token is 0.
+        What comes before the first token is 0.
     """
     checks.floating(x=x, kernel=kernel)
     checks.shape("x", x, (None, "length", "d_model"))
@@ -83,7 +83,7 @@ def check_convolution(x: Array, kernel: Array) -> int:
     """Return the length of x after checking that the kernel is long enough."""
     checks.floating(x=x, kernel=kernel)
     checks.shape("x", x, (None, "length", "d_model"))
-    checks.filled("x", x, "There is no transform of nothing")
+    checks.filled("x", x, "An empty array has no transform")
     checks.shape("kernel", kernel, ("max_len", x.shape[-1]), "One kernel for each feature")
     if x.shape[-2] > len(kernel):
         raise ValueError(

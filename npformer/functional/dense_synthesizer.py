@@ -28,7 +28,7 @@ def dense_scores(
     W2 : array, shape (d_hidden, max_len), or (heads, d_hidden / heads, max_len)
     b2 : array, shape (max_len,), or (heads, max_len)
     columns : int
-        Only the first so many of the max_len columns are used.
+        How many of the max_len columns are used, from the first on.
 
     Returns
     -------

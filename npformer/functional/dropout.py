@@ -20,7 +20,7 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
     generator : numpy.random.Generator, or CuPy's
         Draws m. None means evaluation: y = x, whatever the rate. With a NumPy generator and a CuPy
         array, m is drawn on the host, so the same seed gives the same run on every backend. The
-        generator of a part of a training step takes the first axis for that of the samples.
+        generator of a part of a training step takes the first axis to be the samples.
 
     Notes
     -----
@@ -31,7 +31,7 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
         return x, None
-    rate = float(rate)  # a NumPy number would make float64 of float32
+    rate = float(rate)  # a NumPy number would turn float32 into float64
     keep = draw_kept(x.shape, rate, generator)
     if is_array(keep):
         keep = like(keep, x)
@@ -93,7 +93,7 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
 
     NumPy draws a random byte for each entry and compares it with a threshold, which takes a fifth
     of the time of uniform numbers. The threshold should be 256 rate, usually not a whole number. So
-    each call rounds it up or down at random, such that the expected probability is exactly `rate`.
+    each call rounds it up or down at random, so that the expected probability is exactly `rate`.
     """
     if not hasattr(generator, "random"):
         raise TypeError(

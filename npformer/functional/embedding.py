@@ -27,7 +27,7 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
 
     y_t = sum_r H_tr table_r, where H_tr is 1 if r is the id of token t and else 0. So y = H table
     is a linear map, and dtable = H^T dy: row r is the sum of dy_t over all tokens t with the id r.
-    H is never made. ``dtable[ids] += dy`` would keep only one of several dy_t for the same row.
+    H is never built. ``dtable[ids] += dy`` would keep only one of several dy_t for the same row.
     """
     ids, table_shape = cache
     xp = checks.gradient(dy, (*ids.shape, table_shape[1]))

@@ -31,7 +31,7 @@ def factorized_dense_scores(
     V1, c1, V2, c2
         The map G with b columns, likewise.
     columns : int
-        Only the first so many of the a * b scores are used.
+        How many of the a * b scores are used, from the first on.
 
     Returns
     -------

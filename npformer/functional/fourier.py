@@ -15,7 +15,7 @@ def fourier_mixing(x: Array) -> tuple[Array, Any]:
     """
     checks.floating(x=x)
     checks.shape("x", x, (None, "length", "d_model"))
-    checks.filled("x", x, "There is no transform of nothing")
+    checks.filled("x", x, "An empty array has no transform")
     # F = C - iS for each of the two axes, with its matrices of cosines C and of sines S:
     # (C - iS) x (C - iS) = C x C - iC x S - iS x C + i^2 S x S
     #                     = (C x C - S x S) - i (C x S + S x C), and y = C x C - S x S.

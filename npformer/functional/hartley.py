@@ -14,7 +14,7 @@ def hartley_mixing(x: Array) -> tuple[Array, Any]:
     """
     checks.floating(x=x)
     checks.shape("x", x, (None, "length", "d_model"))
-    checks.filled("x", x, "There is no transform of nothing")
+    checks.filled("x", x, "An empty array has no transform")
     # With cosines C and sines S of each axis, as in `fourier_mixing`:
     # y = C x C - S x S + C x S + S x C. Each entry of y is a sum over x times cos t + sin t, where
     # t is the sum of the two axes' angles. Applied twice, the transform gives length * d_model * x,
@@ -26,7 +26,7 @@ def hartley_mixing(x: Array) -> tuple[Array, Any]:
 def hartley_mixing_backward(dy: Array, cache: Any) -> Array:
     """dx = Re(F dy) - Im(F dy): the forward map, which is its own transpose.
 
-    Back through y = C x S comes dx = C^T dy S^T, as in `fourier_mixing_backward`: each side keeps
+    For y = C x S it is dx = C^T dy S^T, as in `fourier_mixing_backward`: each side keeps
     its own matrix.
     """
     # y = C x C - S x S + C x S + S x C, and C^T = C, S^T = S as in `fourier_mixing_backward`: each

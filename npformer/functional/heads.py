@@ -10,7 +10,7 @@ def split_heads(x: Array, n_heads: int) -> Array:
     if type(n_heads) is not int or n_heads < 1 or d_model % n_heads:
         n_heads = checks.positive("n_heads", n_heads)
         raise ValueError(
-            f"x has {d_model} features and n_heads is {n_heads}; expected heads that divide them"
+            f"x has {d_model} features and n_heads is {n_heads}; expected n_heads to divide them"
         )
     return x.reshape(batch, length, n_heads, d_model // n_heads).transpose(0, 2, 1, 3)
 
@@ -36,6 +36,6 @@ def check_heads(d_model: int, n_heads: int) -> None:
     if d_model % n_heads:
         fitting = ", ".join(str(n) for n in range(1, d_model + 1) if d_model % n == 0)
         raise ValueError(
-            f"n_heads is {n_heads} and d_model is {d_model}; expected heads that divide d_model, "
-            f"for each head gets d_model / n_heads features. These do: {fitting}"
+            f"n_heads is {n_heads} and d_model is {d_model}; expected n_heads to divide d_model, "
+            f"because each head gets d_model / n_heads features. These do: {fitting}"
         )

@@ -20,8 +20,8 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     # The variance is divided by d, not d - 1. It is computed from x - mean, because E[x^2] - E[x]^2
     # loses all digits in float32 if the mean is large.
     centred = x - x.mean(axis=-1, keepdims=True)  # [..., d]
-    # All of them still hold the rounding of a large mean: at 10,000 some 1e-3 in float32. Their own
-    # mean is small and takes it out: a constant row becomes exact zeros.
+    # All of them still carry the rounding of a large mean: about 1e-3 in float32 at 10,000. Their
+    # own mean is small and takes it out: a constant row becomes exact zeros.
     centred = centred - centred.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
     inverse_std = 1.0 / array_module(x).sqrt(variance + float(eps))  # [..., 1]
@@ -39,7 +39,7 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     The derivatives by x_i are:
 
         of the mean  1 / d
-        of var       (2 / d) (x_i - mean), for differences from the mean add up to 0
+        of var       (2 / d) (x_i - mean), as differences from the mean add up to 0
         of s         (1 / 2s) (2 / d) (x_i - mean) = n_i / d
         of n_j       ([i = j] - 1 / d) / s - (x_j - mean) / s^2 n_i / d
                      = ([i = j] - 1 / d - n_i n_j / d) / s.

@@ -49,7 +49,7 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
 
 def check_linear(x: Array, W: Array, b: Array | None) -> None:
-    """Check that a linear map fits what it is given."""
+    """Check that a linear map fits its input."""
     checks.floating(x=x, W=W, b=W if b is None else b)
     if W.ndim != 2 or x.shape[-1:] != W.shape[:-1] or (b is not None and b.shape != W.shape[1:]):
         checks.shape("W", W, ("d_in", "d_out"))

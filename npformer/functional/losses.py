@@ -92,8 +92,8 @@ def binary_cross_entropy_with_logits(
     weights : array, same shape, optional
         s, at least 0. The mean is then sum_i s_i loss_i / sum_i s_i.
     class_weights : array, shape (2,), optional
-        w, at least 0: t becomes w_1 t, and 1 - t becomes w_0 (1 - t). A target counts as often as
-        its class weighs, which is 1 above 0.5, as in `softmax_cross_entropy`.
+        w, at least 0: t becomes w_1 t, and 1 - t becomes w_0 (1 - t). A target counts as much as
+        its class weighs, and the class is 1 above 0.5, as in `softmax_cross_entropy`.
     """
     xp = checks.floating(logits=logits, targets=targets)
     checks.shape("targets", targets, logits.shape, "One target for each logit")
@@ -208,5 +208,5 @@ def _checked_weights(
 
 
 def _positive(xp: Any, total: Array) -> Array:
-    """Return the sum of weights, or 1 if it is 0: there is nothing to divide then."""
+    """Return the sum of weights, or 1 if it is 0: then there is nothing to divide."""
     return xp.where(total > 0.0, total, 1.0).astype(total.dtype)

@@ -16,7 +16,7 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
         The axis along which y sums to 1.
     mask : bool array, broadcastable to x, optional
         True = keep. Other entries get exactly 0, and so does their gradient, whatever x and dy hold
-        there. Nothing that is kept, or -inf everywhere, along the axis means 0 everywhere.
+        there. If nothing along the axis is kept, or all is -inf, y is 0 there.
     """
     xp = checks.floating(x=x)
     if axis != -1 or x.ndim == 0:

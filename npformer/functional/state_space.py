@@ -13,18 +13,18 @@ def state_space_kernel(
 ) -> tuple[Array, Any]:
     """k_j = 2 Re sum_n C_n (e^{z_n} - 1) / A_n e^{j z_n}, with z_n = Delta A_n.
 
-    It is what h_t = e^{Delta A} h_{t-1} + (e^{Delta A} - 1) / A u_t, y_t = 2 Re sum_n C_n h_{tn},
-    the differential equation h' = A h + u held constant for a step (zero-order hold), makes of an
-    impulse: y is the convolution of k with u. A_n = -exp(log_decay) + i frequency has a negative
-    real part, so the state decays. The numbers n stand for themselves and for their conjugates,
-    which is why there is 2 Re.
+    It is the impulse response of h_t = e^{Delta A} h_{t-1} + (e^{Delta A} - 1) / A u_t,
+    y_t = 2 Re sum_n C_n h_{tn}, the differential equation h' = A h + u with u held constant for a
+    step (zero-order hold): y is the convolution of k with u. A_n = -exp(log_decay) + i frequency
+    has a negative real part, so the state decays. Each number n stands for itself and for its
+    conjugate, hence 2 Re.
 
     Parameters
     ----------
     log_step : array, shape (d_model,)
         log Delta: the time between two tokens.
     log_decay, frequency : arrays, shape (d_model, n_states)
-        Of the complex numbers A.
+        They make the complex numbers A.
     C : array, shape (2, d_model, n_states)
         The real and the imaginary parts of C.
     length : int
@@ -35,8 +35,8 @@ def state_space_kernel(
 
     Notes
     -----
-    All is written with real numbers, for so are parameters, optimizers and files. A complex
-    number w stands as two arrays, its real and its imaginary part.
+    Everything is written with real numbers, as are parameters, optimizers and files. A complex
+    number w is two arrays, its real and its imaginary part.
     """
     length = checks.whole("length", length, at_least=0)
     w, e, parts = _weights(log_step, log_decay, frequency, C)

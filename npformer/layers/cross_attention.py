@@ -1,4 +1,4 @@
-"""Cross-attention (Vaswani et al., 2017, section 3.2.3): tokens that take from other tokens."""
+"""Cross-attention (Vaswani et al., 2017, section 3.2.3): tokens that attend to another sequence."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from npformer.layers.pooling import finite_at_padding
 class CrossAttention(TwoInputLayer):
     """y = concat(head_1, ..., head_h) W_O, head_i = attention(x W_Q^i, m W_K^i, m W_V^i).
 
-    The queries are of the tokens of x, in a decoder the target; keys and values are of the tokens
-    of m, the memory, in a decoder what the encoder made of the source::
+    The queries come from the tokens of x, in a decoder the target; keys and values come from those
+    of m, the memory, in a decoder the encoder's output for the source::
 
         y, cache = layer.forward(x, memory, context)
         dx, dmemory = layer.backward(dy, cache, gradients)
 
-    A token of x whose whole memory is padding takes nothing: its heads are 0, and their gradients.
+    A token of x whose whole memory is padding takes nothing: its heads and their gradients are 0.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class CrossAttention(TwoInputLayer):
         if attention_dropout > 0.0 and not self.keeps_weights:
             raise ValueError(
                 f"attention_dropout is {attention_dropout} and the weights are computed again; "
-                "expected 0, or CrossAttention, for what was dropped has to be kept"
+                "expected 0, or CrossAttention, because what was dropped has to be kept"
             )
         d_memory = d_model if d_memory is None else checks.positive("d_memory", d_memory)
         made: dict[str, Any] = {
@@ -108,9 +108,9 @@ class CrossAttention(TwoInputLayer):
         return heads, (scores_cache, average_cache)
 
     def read(self, memory: Array, context: Context) -> State:
-        """Return keys and values of a memory, and which of its tokens are no padding.
+        """Return keys and values of a memory, and which of its tokens are not padding.
 
-        For `look`: the tokens of a target come one after the other, and the memory stays.
+        For `look`: the tokens of a target come one at a time, and the memory stays the same.
         """
         of_memory = context.of_memory()
         memory = finite_at_padding(memory, of_memory.padding)
@@ -146,8 +146,8 @@ class BlockwiseCrossAttention(CrossAttention):
     """`CrossAttention` that takes some queries at a time, and computes their weights twice.
 
     It gives the same numbers with more work, in memory that grows with the lengths instead of their
-    product: see `functional.blockwise_attention`. There is no dropout of weights, for those that
-    were dropped would have to be kept.
+    product: see `functional.blockwise_attention`. There is no dropout of weights, because those
+    that were dropped would have to be kept.
     """
 
     keeps_weights = False

@@ -73,7 +73,7 @@ class TiedOutput(Layer):
     ----------
     embedding : Embedding
     bias : bool
-        Whether there is b, (vocab_size,), 0 at first.
+        Whether to add b, (vocab_size,), which is 0 at first.
 
     Attributes
     ----------
@@ -110,8 +110,8 @@ class Positions(Layer):
     max_len, d_model : int
         Length of the longest sequence, and features of a token.
     kind : {"sinusoidal", "sinusoidal_halves", "learned"}
-        Sinusoids of Vaswani et al. (2017), sines and cosines in turn or in halves, or a table that
-        is trained.
+        Sinusoids of Vaswani et al. (2017), sines and cosines alternating or in halves, or a table
+        that is trained.
     std : float
         A learned table is drawn from N(0, std^2). Its entries should be about as large as those of
         x: positions that are much smaller than the tokens are learned late or never.
@@ -155,14 +155,14 @@ class Positions(Layer):
         return dy
 
     def behind(self, x: Array, begin: Any) -> Array:
-        """Return y for tokens that follow others: the first stands at position `begin`.
+        """Return y for tokens that follow others: the first is at position `begin`.
 
-        `begin` is a number, or one for each row, (batch,).
+        `begin` is one number, or one for each row, (batch,).
         """
         table, n = self.table.value, self.length_of(x)
         if isinstance(begin, int) and begin + n > len(table):
             raise ValueError(
-                f"x has {n} tokens behind {begin} others; expected at most {len(table)} together, "
+                f"x has {n} tokens after {begin} others; expected at most {len(table)} in all, "
                 "which is the model's max_len"
             )
         return x + table[positions(begin, n, table)]

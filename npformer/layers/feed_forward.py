@@ -86,5 +86,5 @@ FFNS: Registry[Layer] = Registry(
     gets="d_model, d_ff, activation, seed=, dtype=, initializer= and their options",
 )
 """What ``EncoderConfig(ffn=...)`` takes. Builders get d_model, d_ff, the activation's name and, as
-keywords, seed, dtype and the initializer's name; also dropout, if the configuration has some. They
+keywords, seed, dtype and the initializer's name; also dropout, if the configuration sets it. They
 return a layer that keeps the shape, or a `NoFeedForward`."""

@@ -8,8 +8,8 @@ from npformer.core import Array, Context, Gradients, Layer, checks
 class TimeDistributed(Layer):
     """y[:, t] = layer(x[:, t]) for every t, with the same weights.
 
-    Time steps become part of the batch, and are taken apart again afterwards. Around a `Linear`
-    this changes nothing, for it treats all leading axes as rows: a dense layer over a sequence, a
+    Time steps become part of the batch, and are separated again afterwards. Around a `Linear`
+    this changes nothing, as it treats all leading axes as rows: a dense layer over a sequence, a
     time-distributed one and a convolution with kernel size 1 are the same map.
 
     Parameters

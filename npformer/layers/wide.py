@@ -16,15 +16,15 @@ from npformer.core import (
 from npformer.functional.embedding import check_ids
 
 SCALE = 20.0
-"""Weights of a sequence have this norm: a step of Adam moves y as far as it moves what a network
-beside it says."""
+"""The weights of a sequence have this norm. With it a step of Adam moves y as far as the output of
+a network beside it."""
 
 
 class Wide(Layer):
     """y = sum_k v_k weight_k + bias over the tokens, and known pairs of neighbours, of a sequence.
 
     This is the wide part of Cheng et al. (2016), "Wide & deep learning for recommender systems":
-    what it knows of a pair of words, it need not compose. v is TF-IDF: (1 + log n_k) idf_k for what
+    it knows pairs of words and need not compose them. v is TF-IDF: (1 + log n_k) idf_k for what
     occurs n_k times, divided by the norm of all of them, times `SCALE`.
 
     Parameters
@@ -35,9 +35,9 @@ class Wide(Layer):
     ----------
     pairs : Parameter, shape (n_pairs, 2)
         The ids of the pairs, in order. Not trained, and whole numbers: ids below 2^24 are exact
-        also in float32. No pair is known before `learn`.
+        even in float32. No pair is known before `learn`.
     idf : Parameter, shape (vocab_size + n_pairs,)
-        How much a token or a pair counts, of which most texts have few. Not trained.
+        How much a token or a pair counts: the fewer texts have it, the more. Not trained.
     weight : Parameter, shape (vocab_size + n_pairs, n_outputs)
         0 at first.
     bias : Parameter, shape (n_outputs,)
@@ -59,7 +59,7 @@ class Wide(Layer):
         self.bias = constant(initializers.zeros, n_outputs, trainable=True)
 
     def learn(self, pairs: Array, idf: Array) -> None:
-        """Take over which pairs are known, sorted, and how much each token and pair counts."""
+        """Set which pairs are known, sorted, and how much each token and pair counts."""
         self.pairs.value[...] = pairs
         self.idf.value[...] = idf
 
@@ -77,7 +77,7 @@ class Wide(Layer):
     def weighted(self, x: Array, mask: Array | None) -> tuple[Array, Array]:
         """Return the ids of tokens and pairs, (batch, 2 length - 1), and their weights.
 
-        What occurs several times has its weight in equal parts; what is not known has 0.
+        What occurs several times has its weight split evenly; what is unknown has 0.
         """
         xp = array_module(x)
         check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
@@ -90,7 +90,7 @@ class Wide(Layer):
         rows = xp.arange(len(x))[:, None] * size
         keys = rows + xp.where(kept, ids, size - 1)
         n = self._counts(keys.reshape(-1)).reshape(ids.shape).astype(self.weight.dtype)
-        v = xp.where(kept, self.idf.value[ids] * (1.0 + xp.log(n)) / n, 0.0)  # n of them, for each
+        v = xp.where(kept, self.idf.value[ids] * (1.0 + xp.log(n)) / n, 0.0)  # in n equal parts
         norm = xp.sqrt((n * v * v).sum(axis=1, keepdims=True))
         return ids, SCALE * v / xp.where(norm > 0.0, norm, 1.0)
 

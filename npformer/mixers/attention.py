@@ -140,7 +140,7 @@ class BlockwiseAttention(Attention):
         if self.attention_dropout > 0.0:
             raise ValueError(
                 f"attention_dropout is {self.attention_dropout} and memory is 'blocks'; expected "
-                "0, or memory='stored', for what was dropped has to be kept"
+                "0, or memory='stored', because what was dropped has to be kept"
             )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:

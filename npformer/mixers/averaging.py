@@ -29,7 +29,7 @@ from npformer.mixers.mixer import Mixer, MixerSettings
 
 
 class Scores(Layer):
-    """Scores of the tokens for each other, which a softmax turns into weights.
+    """Scores of tokens for one another, which a softmax turns into weights.
 
     (batch, length, d_model) -> (batch, heads, length, length). Scores that do not depend on x are
     (heads, length, length), and their `backward` returns None.
@@ -46,7 +46,7 @@ class Scores(Layer):
         return {}
 
     def keep(self, x: Array, context: Context) -> dict[str, Array]:
-        """Return what is kept of tokens that follow, by the names of `kept`."""
+        """Return what is kept of further tokens, by the names of `kept`."""
         return {}
 
     def rows(self, x: Array, state: State, context: Context) -> Array:
@@ -54,7 +54,7 @@ class Scores(Layer):
 
         (batch, heads, n, length), or (heads, n, length) if they are the same in all rows.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how to go on")
+        raise NotImplementedError(f"{type(self).__name__} does not define rows")
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""

@@ -58,7 +58,7 @@ class DenseScores(Scores):
 class FactorizedDenseScores(Scores):
     """S_i = F(x_i) tiled times G(x_i) repeated: two short rows make one of max_len entries.
 
-    F gives a numbers and G gives b numbers for each token. Both are about the root of max_len.
+    F gives a numbers and G gives b numbers for each token. a and b are about sqrt(max_len).
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class FactorizedDenseScores(Scores):
     ) -> None:
         max_len = checks.positive("max_len", max_len)  # NumPy's small integers would overflow
         drawn = initializer, initializers.generator(seed), dtype
-        a = math.isqrt(max_len - 1) + 1  # the root of max_len, rounded up
+        a = math.isqrt(max_len - 1) + 1  # the square root of max_len, rounded up
         b = -(-max_len // a)
         self.W1, self.b1, self.W2, self.b2 = _network(d_model, n_heads, a, *drawn)
         self.V1, self.c1, self.V2, self.c2 = _network(d_model, n_heads, b, *drawn)

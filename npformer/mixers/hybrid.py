@@ -31,9 +31,9 @@ def hybrid(
 
     Notes
     -----
-    There are always n_attention layers with attention, as the paper says. Its published code has
-    every (n_layers // n_attention)-th one in "mixed", which are more if the division has a rest:
-    3 for 5 layers and n_attention=2, where this has the first 2 of them.
+    There are always n_attention layers with attention, as the paper says. For "mixed", its
+    published code takes every (n_layers // n_attention)-th one, which are more if the division has
+    a remainder: 3 for 5 layers and n_attention=2, where this takes the first 2 of them.
 
     Examples
     --------

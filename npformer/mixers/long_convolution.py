@@ -18,8 +18,8 @@ class GatedConvolution(Mixer):
     """y = (x0 s) W_O, s = k * z + D z, z = x1 v, (x0, x1, v) = short(x W + b): Hyena of order 2.
 
     The convolution of z with k is as long as the sequence, feature by feature, and is computed by a
-    Fourier transform; D z is what it has of the token itself. The products x1 v and x0 s are gates:
-    with them, what is taken from a token depends on the tokens. Tokens never see later ones.
+    Fourier transform; D z adds the token itself. The products x1 v and x0 s are gates: they make
+    what is taken from a token depend on the tokens. Tokens never see later ones.
     Padding is set to 0 before any token is seen by another.
 
     Parameters
@@ -36,8 +36,8 @@ class GatedConvolution(Mixer):
     short : Parameter, shape (3, 3 * d_model)
         The kernels of the short convolution.
     kernel : Parameter, shape (max_len, d_model)
-        k: row j weighs what is j tokens back. It is drawn so that it decays, each feature at a rate
-        of its own, and that s has the variance of z.
+        k: row j weighs the token j places back. It is drawn so that it decays, each feature at its
+        own rate, and so that s has the variance of z.
     skip : Parameter, shape (d_model,)
         D.
     """
@@ -140,7 +140,7 @@ def _thirds(x: Array) -> tuple[Array, Array, Array]:
 
 
 def _newest(p: Array, mask: Array | None) -> Array:
-    """Return the last tokens of each row that are no padding; `p` begins with earlier ones."""
+    """Return the last tokens of each row that are not padding; `p` begins with earlier ones."""
     if mask is None:
         return p[:, 1 - SHORT :]
     xp = array_module(p)

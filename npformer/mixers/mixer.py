@@ -54,7 +54,7 @@ class Mixer(Layer):
 
     ``context.mask`` is False for padding. A mixer gives padding no weight at all, or refuses the
     mask unless a setting says how to treat padding. There x and dy may hold NaN, unless the
-    `Padding` says that others have seen to it.
+    `Padding` says that it is hidden.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Mixer(Layer):
     def kept(self, length: int, d_model: int) -> Kept:
         """Return names and shapes of what a state keeps of one sequence of up to `length` tokens.
 
-        A mixer that does not say how to go on keeps its inputs, and computes them all anew.
+        A mixer without its own `prefill` keeps its inputs, and computes everything anew.
         """
         return {"x": (length, d_model)}
 
@@ -84,10 +84,10 @@ class Mixer(Layer):
         return State.empty(self.kept(length, like.shape[-1]), batch, like)
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        """Return what the mixer makes of tokens that follow those of a state, and the new state.
+        """Return what the mixer makes of the tokens after those of a state, and the new state.
 
-        With an empty state this is `forward` at evaluation. Rows may end in padding: they go on
-        from their last token.
+        With an empty state this is `forward` at evaluation. Rows may end in padding: they continue
+        from their last kept token.
 
         Parameters
         ----------
@@ -98,8 +98,8 @@ class Mixer(Layer):
         n = x.shape[1]
         tell_once(
             self,
-            f"{type(self).__name__} does not say how it goes on from earlier tokens, so each token "
-            "computes all of them anew. Define kept and prefill (docs/writing.md)",
+            f"{type(self).__name__} does not define how to continue from earlier tokens, so each "
+            "token computes all of them anew. Define kept and prefill (docs/writing.md)",
         )
         state = state.followed(n, context, x=x)
         y, _ = self.forward(state.so_far("x"), Context(mask=state.mask(x), keep=False))

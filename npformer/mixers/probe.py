@@ -6,7 +6,7 @@ from npformer.core import Context, initializers
 from npformer.mixers.mixer import Mixer
 
 LENGTH = 6
-"""Tokens of the probe, or as many as the mixer takes."""
+"""Tokens of the probe, or fewer if the mixer takes fewer."""
 
 ROUNDING = {"float32": 1e-4, "float64": 1e-10}
 """What a transform may change by rounding, for features of about 1."""

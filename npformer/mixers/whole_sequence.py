@@ -1,4 +1,4 @@
-"""What mixers have in common that see all positions at once and cannot skip padding."""
+"""What those mixers share that see all positions at once and cannot skip padding."""
 
 from abc import abstractmethod
 from typing import Any, Self
@@ -70,9 +70,9 @@ class WholeSequenceMixer(Mixer):
 
 
 def refuse_causal(settings: MixerSettings, name: str) -> None:
-    """Raise ValueError if tokens may see earlier ones only."""
+    """Raise ValueError if tokens may see only earlier ones."""
     if settings.causal:
         raise ValueError(
-            f"causal=True with mixer {name!r}; expected False, for it sees all of a sequence at "
-            "once. Use 'attention' or a synthesizer"
+            f"causal=True with mixer {name!r}; expected False, because it sees all of a sequence "
+            "at once. Use 'attention' or a synthesizer"
         )

@@ -28,8 +28,8 @@ def post_norm_backward(
 
     The derivative of s_j = x_j + f_j(x) with respect to x_i is [i = j] plus that of f_j. Multiplied
     by the gradient of s_j and summed over j, the first gives the gradient of s itself, which goes
-    around the sublayer, and the second what the sublayer's backward pass makes of it. Above the sum
-    is the norm.
+    around the sublayer, and the second what the sublayer's backward pass makes of it. The norm
+    comes after the sum, so its backward pass comes first.
     """
     sublayer_cache, dropout_cache, norm_cache = cache
     dsum = norm.backward(dz, norm_cache, gradients)
@@ -40,7 +40,7 @@ def post_norm_backward(
 def pre_norm(
     sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
 ) -> tuple[Array, Any]:
-    """z = x + dropout(sublayer(norm(x))): the norm is applied to what the sublayer takes."""
+    """z = x + dropout(sublayer(norm(x))): the norm is applied to the sublayer's input."""
     n, norm_cache = norm.forward(x, context)
     y, sublayer_cache = sublayer.forward(n, context)
     dropped, dropout_cache = dropout.forward(y, context)
@@ -86,10 +86,10 @@ class Residual(NamedTuple):
 
 
 class Continued:
-    """A mixer that goes on from a state: in a call of a block, a layer of one input.
+    """A mixer that continues from a state, as a layer with one input for a call of a block.
 
-    So the residual connections are the same two functions. The new state is in `state` after the
-    forward pass.
+    That way the residual connections are the same two functions. The new state is in `state` after
+    the forward pass.
     """
 
     def __init__(self, mixer: Mixer, state: State) -> None:
@@ -108,7 +108,7 @@ class EncoderBlock(Layer):
     ``config.norm`` chooses between `post_norm` (Vaswani et al., 2017) and `pre_norm`. With
     ``config.ffn="none"`` the block is its mixer alone: the residual connection and the norm of the
     second sublayer go with the network. What would remain of them, norm(x + 0), is a second norm of
-    what is normed already (post-norm), or x and a norm that nothing reads (pre-norm).
+    what is normalised already (post-norm), or x and a norm that nothing reads (pre-norm).
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class EncoderBlock(Layer):
         return self.mixer.start(batch, length, self.mixer_norm.gamma.value)
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
-        """Return y at evaluation for tokens that follow those of a state; and the new state.
+        """Return y at evaluation for the tokens after those of a state, and the new state.
 
         See `Mixer.prefill`.
         """

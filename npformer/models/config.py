@@ -41,8 +41,8 @@ class EncoderConfig:
     mixer : str or sequence of str
         A name in `MIXERS`, or one name for each layer.
     activation : str
-        Of the feed-forward network, a name in `ACTIVATIONS`: "relu", "gelu", "gelu_tanh",
-        "silu", "tanh".
+        Activation of the feed-forward network, a name in `ACTIVATIONS`: "relu", "gelu",
+        "gelu_tanh", "silu", "tanh".
     norm : {"post", "pre"}
         "post": x = norm(x + sublayer(x)), as in the paper. "pre": x = x + sublayer(norm(x)), and
         another norm at the end; deep encoders are easier to train that way.
@@ -62,7 +62,7 @@ class EncoderConfig:
         numbers; or "none", for blocks that are a mixer alone.
     positions : {"sinusoidal", "sinusoidal_halves", "learned", "none"}
         What is added to the embeddings. "sinusoidal_halves": all sines, then all cosines, as in
-        Marian, and not in turn as in Vaswani et al. (2017).
+        Marian, instead of alternating as in Vaswani et al. (2017).
     scale_embeddings : bool
         Whether token embeddings are multiplied by sqrt(d_model), as in Vaswani et al. (2017).
     share_layers : bool
@@ -166,7 +166,7 @@ class EncoderConfig:
         if self.share_layers and len(set(names)) > 1:
             raise ValueError(
                 f"share_layers=True with mixers {', '.join(names)}; expected one mixer for all "
-                "layers, for they are one and the same block"
+                "layers, because they are one and the same block"
             )
 
     def mixers(self) -> tuple[str, ...]:

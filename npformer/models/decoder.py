@@ -1,4 +1,4 @@
-"""The decoder: blocks that also read a memory, which an encoder made of another sequence."""
+"""The decoder: blocks that also read a memory, which an encoder made from another sequence."""
 
 from dataclasses import replace
 from functools import partial
@@ -17,10 +17,10 @@ from npformer.models.encoder import Encoder
 
 
 class Reading:
-    """Cross-attention to one memory: in a call of a block, a layer of one input.
+    """Cross-attention to one memory, as a layer with one input for a call of a block.
 
-    So the residual connections of all sublayers are the same two functions. The gradient of the
-    memory is in `dmemory` after the backward pass.
+    That way the residual connections of all sublayers are the same two functions. The gradient of
+    the memory is in `dmemory` after the backward pass.
     """
 
     def __init__(self, attention: CrossAttention, memory: Array | None = None) -> None:
@@ -39,7 +39,7 @@ class Reading:
 
 
 class Looking:
-    """Cross-attention to a memory whose keys and values are kept: a layer of one input."""
+    """Cross-attention to a memory whose keys and values are kept: a layer with one input."""
 
     def __init__(self, attention: CrossAttention, memory: State) -> None:
         self.attention = attention
@@ -59,7 +59,7 @@ class DecoderBlock(EncoderBlock):
         x = norm(x + dropout(cross_attention(x, memory)))
         x = norm(x + dropout(feed_forward(x)))
 
-    Pre-norm moves each norm to what its sublayer takes, as in `EncoderBlock`; the memory has the
+    Pre-norm moves each norm to its sublayer's input, as in `EncoderBlock`; the memory has the
     norm at the end of its encoder.
 
     Parameters
@@ -113,7 +113,7 @@ class DecoderBlock(EncoderBlock):
         return dx, reading.dmemory
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, States]:
-        """As `EncoderBlock.prefill`; a state is that of the mixer, and what is read of a memory."""
+        """As `EncoderBlock.prefill`; a state is the mixer's, and what is kept of the memory."""
         of_mixer, memory = state
         going = Continued(self.mixer, of_mixer)
         halves = self.halves(Looking(self.cross_attention, memory), going)
@@ -130,8 +130,8 @@ class DecoderBlock(EncoderBlock):
 class Decoder(Encoder):
     """A stack of blocks: (batch, length, d_model) and a memory to the first shape.
 
-    The memory is (batch, memory_length, d_memory). What x, the memory and dy hold at padding, NaN
-    too, changes nothing.
+    The memory is (batch, memory_length, d_memory). What x, the memory and dy hold at padding, even
+    NaN, changes nothing.
 
     Parameters
     ----------
@@ -204,10 +204,10 @@ class Decoder(Encoder):
 
 
 def check_causal(config: EncoderConfig) -> None:
-    """Check that a configuration is of a model that writes one token after the other."""
+    """Check that a configuration is for a model that writes one token at a time."""
     checks.instance("config", config, EncoderConfig)
     if not config.causal:
         raise ValueError(
-            "config.causal is False; expected True, for what comes later must not be seen. Write "
+            "config.causal is False; expected True, because later tokens must not be seen. Write "
             "dataclasses.replace(config, causal=True)"
         )

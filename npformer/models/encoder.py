@@ -16,7 +16,7 @@ from npformer.models.config import EncoderConfig
 class Encoder(Layer):
     """A stack of blocks: (batch, length, d_model) to the same shape, with 0 at padding.
 
-    What x and dy hold at padding, NaN too, changes nothing.
+    What x and dy hold at padding, even NaN, changes nothing.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Encoder(Layer):
         return States(block.start(batch, length) for block in self.blocks)
 
     def prefill(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
-        """Return y at evaluation for tokens that follow those of a state; and the new state.
+        """Return y at evaluation for the tokens after those of a state, and the new state.
 
         See `Mixer.prefill`.
         """

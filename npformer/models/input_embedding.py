@@ -59,7 +59,7 @@ class InputEmbedding(Layer):
         self._dtype = dtype
         self.max_len = config.max_len
         self.n_token_types = config.n_token_types
-        # Scaled embeddings have variance 1, others 0.02^2. What is added to them has the same.
+        # Scaled embeddings have variance 1, others 0.02^2. What is added has the same.
         scaled = config.scale_embeddings and vocab_size is not None
         self.tokens: Embedding | Linear
         if vocab_size is not None:
@@ -86,7 +86,7 @@ class InputEmbedding(Layer):
         self.dropout = Dropout(config.dropout)
 
     def chain(self) -> list[Layer]:
-        """Return the layers that there are, in the order in which they act."""
+        """Return the layers in use, in the order in which they act."""
         added = self.tokens, self.token_dropout, self.positions, self.types
         some = *added, self.norm, self.projection
         return [*(part for part in some if part is not None), self.dropout]
@@ -101,9 +101,9 @@ class InputEmbedding(Layer):
         return without_padding(backward_chain(self.chain(), dy, caches, gradients), hidden)
 
     def prefill(self, x: Array, begin: Any, context: Context) -> Array:
-        """Return y at evaluation for tokens that follow others: the first stands at `begin`.
+        """Return y at evaluation for tokens that follow others: the first is at `begin`.
 
-        `begin` is a number, or one for each row, (batch,).
+        `begin` is one number, or one for each row, (batch,).
         """
         for layer in self.chain():
             if layer is self.positions:

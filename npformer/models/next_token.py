@@ -101,7 +101,7 @@ class NextToken(Layer):
 
 
 def last_kept(x: Array, context: Context) -> Array:
-    """Return the last token of each row that is no padding, (batch, 1, d_model)."""
+    """Return the last token of each row that is not padding, (batch, 1, d_model)."""
     if context.mask is None:
         return x[:, -1:]
     xp = array_module(x)
@@ -112,7 +112,7 @@ def last_kept(x: Array, context: Context) -> Array:
 def output_of(
     embed: InputEmbedding, vocab_size: int, tied: bool, seed: Seed, dtype: str, bias: bool = False
 ) -> TiedOutput | Linear:
-    """Return the layer that turns features into logits: of its own, or tied to an embedding."""
+    """Return the layer that turns features into logits, by its own table or an embedding's."""
     if tied:
         return TiedOutput(embed.tokens, bias)  # type: ignore[arg-type]
     d_model: int = embed.tokens.weight.shape[1]

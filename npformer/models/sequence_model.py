@@ -112,7 +112,7 @@ def _checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:
         )
     if padding_id >= vocab_size:
         raise ValueError(
-            f"padding_id is {padding_id}; expected a token id from 0 to {vocab_size - 1}, for "
+            f"padding_id is {padding_id}; expected a token id from 0 to {vocab_size - 1}, because "
             f"vocab_size is {vocab_size}"
         )
     return padding_id
@@ -133,6 +133,6 @@ def _check_classes(n_classes: int, output: str, pooling: str, loss: Loss) -> Non
         )
     if pooling == "none":
         raise ValueError(
-            f"output is {output!r} and pooling is 'none'; expected one answer a sequence for a "
-            "single logit. Use output='softmax' for an answer a token"
+            f"output is {output!r} and pooling is 'none'; expected one answer per sequence for a "
+            "single logit. Use output='softmax' for one answer per token"
         )

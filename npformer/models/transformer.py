@@ -23,19 +23,19 @@ class Transformer(TwoInputLayer):
     Parameters
     ----------
     config : EncoderConfig
-        Of the encoder.
+        That of the encoder.
     source_vocab, target_vocab : int
         Token ids of each side run from 0 to one less.
     decoder : EncoderConfig or mapping, optional
-        Of the decoder, with ``causal=True``, or what its `to_dict` returned. None: `config` with
-        ``causal=True``.
+        That of the decoder, with ``causal=True``, or what its `to_dict` returned. None: `config`
+        with ``causal=True``.
     tied : bool
         Whether source, target and output share one table, as in the paper (section 3.4).
     output_bias : bool
         Whether a bias is added to the logits of a shared table. An output of its own has one.
     """
 
-    first = "source"  # the name of the embedding that `config` is about
+    first = "source"  # the name of the embedding that `config` belongs to
 
     def __init__(
         self,
@@ -160,6 +160,6 @@ def _check_tables(source: InputEmbedding, target: InputEmbedding) -> None:
     if one != other:
         raise ValueError(
             f"tied is True, source_vocab and d_model are {one[0]} and {one[1]}, target_vocab and "
-            f"the decoder's d_model {other[0]} and {other[1]}; expected the same, for source, "
+            f"the decoder's d_model {other[0]} and {other[1]}; expected the same, because source, "
             "target and output share one table"
         )

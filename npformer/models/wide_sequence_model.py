@@ -26,7 +26,7 @@ class MeanOfAnswers(SoftmaxCrossEntropy):
 
     def log_probabilities(self, outputs: Array) -> Array:
         each = super().log_probabilities(outputs)
-        top = each.max(axis=-2, keepdims=True)  # so that not all of exp are 0
+        top = each.max(axis=-2, keepdims=True)  # so that not every exp is 0
         xp = array_module(each)  # of the host
         return top[..., 0, :] + xp.log(xp.exp(each - top).mean(axis=-2))
 
@@ -34,8 +34,8 @@ class MeanOfAnswers(SoftmaxCrossEntropy):
 class WideSequenceModel(SequenceModel):
     """y = (deep, wide): two answers that are trained together, with a loss for each.
 
-    deep are the logits of a `SequenceModel`, wide those of a `Wide`: a linear map of the tokens and
-    of known pairs of neighbours. Probabilities are the mean of both: `MeanOfAnswers`. Cheng
+    deep holds the logits of a `SequenceModel`, wide those of a `Wide`: a linear map of the tokens
+    and of known pairs of neighbours. Probabilities are the mean of both: `MeanOfAnswers`. Cheng
     et al. (2016), "Wide & deep learning for recommender systems", add the logits instead; but then
     the encoder learns little once the wide part is sure.
 
@@ -46,7 +46,7 @@ class WideSequenceModel(SequenceModel):
     n_pairs : int
         How many pairs are known; `wide.learn` says which.
     **options
-        Of `SequenceModel`: token ids, softmax and one answer for a whole sequence.
+        Those of `SequenceModel`: token ids, softmax and one answer for a whole sequence.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class WideSequenceModel(SequenceModel):
         whole = isinstance(self.pool, Pooling) and not self.pool.per_token
         if self.vocab_size is None or not whole or not isinstance(self.loss, SoftmaxCrossEntropy):
             raise ValueError(
-                "a wide part is given; expected it for token ids, one answer for a whole sequence, "
-                "and output='softmax'. Take a SequenceClassifier"
+                "a wide part is given; expected token ids, one answer for a whole sequence, "
+                "and output='softmax'. Use a SequenceClassifier"
             )
         self.loss = MeanOfAnswers()
         self.wide = Wide(self.vocab_size, n_pairs, n_classes, dtype=options.get("dtype", "float32"))

@@ -1,4 +1,4 @@
-"""Settings of two runs that have to agree, so that one goes on with what the other began."""
+"""Settings of two runs that have to agree, so that one can continue what the other began."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that a training goes on with what it began with.
+    """Check that a training continues with the settings it began with.
 
-    `must` has to be the same; of `may`, a difference is told by a warning, because the numbers then
-    agree up to rounding only. Raises ValueError, which names each difference.
+    `must` has to be the same; a difference in `may` is a warning, because the numbers then agree
+    only up to rounding. Raises ValueError, which names each difference.
     """
     must, may = (_in_words(before[part], now[part]) for part in ("must", "may"))
     common = before["schedule"].keys() & now["schedule"].keys()
@@ -23,7 +23,7 @@ def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             must += [change]
         else:
             warnings.warn(
-                f"{change}: it depends on the number of epochs. Steps from here on take the new "
+                f"{change}: it depends on the number of epochs. From here on steps take the new "
                 "one",
                 stacklevel=2,
             )
@@ -34,7 +34,7 @@ def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         )
     if may:
         warnings.warn(
-            f"{'; '.join(may)}: the training goes on, and equals one that was not stopped up to "
+            f"{'; '.join(may)}: the training goes on, and equals an uninterrupted one up to "
             "rounding, not bit for bit",
             stacklevel=2,
         )

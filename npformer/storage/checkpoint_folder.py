@@ -1,4 +1,4 @@
-"""The folder of a training that can be continued: one file, and a lock while somebody trains."""
+"""The folder of a training that can be continued: one file, and a lock while a training runs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ CHECKPOINT = "checkpoint.safetensors"
 KIND = "Checkpoint"
 
 ARRAY = "npformer.array"
-"""Stands in the values of a checkpoint for an array, with its name."""
+"""Stands for an array in the values of a checkpoint, with its name."""
 
 DTYPES = {np.dtype(code) for code in np.typecodes["AllInteger"] + "?efd"}
-"""Of the arrays that a checkpoint holds."""
+"""Dtypes of the arrays that a checkpoint may hold."""
 
 SECTIONS = {"model", "optimizer", "generators", "history", "progress", "settings", "notes"}
 """What the description of a checkpoint has, besides its format and class."""
@@ -45,7 +45,7 @@ class FolderInUseError(OSError):
 def reserved(folder: Path | None, n_bytes: int = 0) -> Iterator[None]:
     """Make a folder, check that `n_bytes` can be written there, and lock it against other runs.
 
-    None: there is no folder, or it is another rank that writes into it.
+    None: there is no folder, or another rank writes into it.
     What an interrupted write left behind is removed. The lock ends with the process at the latest.
     Raises OSError, which names the folder, if it cannot be written, and `FolderInUseError` if
     another run has locked it.
@@ -91,7 +91,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def understood(folder: Path, *errors: type[Exception]) -> Iterator[None]:
-    """Make such errors, of a body that takes over a checkpoint's sections, a CheckpointError."""
+    """Turn such errors, raised while a checkpoint's sections are restored, into CheckpointError."""
     try:
         yield
     except CheckpointError:
@@ -104,9 +104,9 @@ def understood(folder: Path, *errors: type[Exception]) -> Iterator[None]:
 
 
 def write(folder: Path, sections: Mapping[str, Any]) -> None:
-    """Replace the checkpoint in a folder, at once; an OSError names the file.
+    """Replace the checkpoint in a folder, atomically; an OSError names the file.
 
-    Sections are values for JSON, and arrays among them, at any depth.
+    Sections are values for JSON, with arrays among them at any depth.
     """
     arrays: dict[str, np.ndarray] = {}
     values = {name: _without_arrays(value, name, arrays) for name, value in sections.items()}
@@ -149,7 +149,7 @@ def _with_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 def checkpoint_folder(
     folder: str | os.PathLike[str] | None, every: object, resume: object
 ) -> Path | None:
-    """Return the folder that `fit` was given, after checking what belongs to it."""
+    """Return the folder that `fit` was given, after checking it and its options."""
     checks.positive("every", every)
     checks.flag("resume", resume)
     if folder is None:

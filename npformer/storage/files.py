@@ -11,15 +11,15 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # Windows, which refuses to remove a file that somebody has open
+except ImportError:  # Windows, which refuses to remove a file that is open
     fcntl = None  # type: ignore[assignment]
 
 
 def write_whole(path: Path, *parts: bytes | memoryview) -> None:
-    """Write a file, so that at every moment there is the old one or the new one on the disk.
+    """Write a file, so that at every moment the old one or the new one is on disk.
 
-    Data and folder are forced to disk. What earlier writes of this file left behind when they were
-    interrupted is removed first. An OSError names the file.
+    Data and folder are forced to disk. What earlier, interrupted writes of this file left behind is
+    removed first. An OSError names the file.
     """
     with naming(path), being_written(path) as file:
         for part in parts:
@@ -30,7 +30,7 @@ def write_whole(path: Path, *parts: bytes | memoryview) -> None:
 def being_written(path: Path) -> Iterator[IO[bytes]]:
     """Lend a file that becomes `path` when the body ends; after an error there is no such file.
 
-    It has another name until then, which other processes may use to write into it, too.
+    Until then it has another name, by which other processes may write into it, too.
     """
     with naming(path):
         remove_unfinished(path)
@@ -52,13 +52,13 @@ def being_written(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _begun(path: Path) -> IO[bytes]:
-    """Return a new file beside another one, locked, so that nobody takes it for a leftover."""
+    """Return a new file beside another one, locked, so that no process takes it for a leftover."""
     while True:
         # The name is random because another process may be writing the same file.
         file = path.with_name(f"{path.name}.{token_hex(4)}.part").open("wb")
         if _try_lock(file) and Path(file.name).exists():
             return file
-        file.close()  # somebody has just removed it
+        file.close()  # another process has just removed it
         Path(file.name).unlink(missing_ok=True)
 
 

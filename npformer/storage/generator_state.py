@@ -18,8 +18,8 @@ BITS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 def generator_state(generator: Any) -> dict[str, Any]:
     """Return everything that decides what a generator will draw, and what `spawn` will return.
 
-    `bit_generator.state` alone does not know how many children were spawned: the next ones would be
-    those that exist already.
+    `bit_generator.state` alone does not count the children that were spawned: the next ones would
+    repeat those that exist.
     """
     if not is_numpy_generator(generator):
         return {"device": generator.state()}
@@ -61,7 +61,7 @@ def restore_generator(generator: Any, values: Mapping[str, Any]) -> None:
     if (children := values["children"]) is not None:
         missing = children["n_children_spawned"] - bits.seed_seq.n_children_spawned
         if missing > 0:
-            bits.seed_seq.spawn(missing)  # counts them; there is no other way to
+            bits.seed_seq.spawn(missing)  # the only way to count them
 
 
 def new_generator(values: Mapping[str, Any]) -> np.random.Generator:

@@ -21,7 +21,7 @@ from npformer.storage.files import write_whole
 FORMAT = 1
 
 LONGEST_TEXT = 50_000_000
-"""Letters of a description: half of what safetensors reads as a header, the rest is for its table
+"""Letters of a description: half of what safetensors reads as a header; the rest is for its table
 of tensors."""
 
 HEADER_SUM, DATA_SUM = "header_sha256", "data_sha256"
@@ -44,7 +44,7 @@ class CheckpointError(ValueError):
 
 
 class CheckpointWarning(UserWarning):
-    """A file that was loaded, and whose content is doubtful."""
+    """A file was loaded whose content is doubtful."""
 
 
 def write_model_file(
@@ -60,7 +60,7 @@ def write_model_file(
             f"the description of {path} has {len(text):,} letters; expected at most "
             f"{LONGEST_TEXT:,} with quotes doubled. Shorten the notes"
         )
-    # In memory as in the file: safetensors takes an array's bytes as they lie.
+    # In the same order as in the file: safetensors takes an array's bytes as they are in memory.
     tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     whole = memoryview(to_bytes(tensors))
     begin = 8 + int.from_bytes(whole[:8], "little")
@@ -89,17 +89,17 @@ def read_model_file(
         file.seek(0)
         whole = file.read()
     if data_sum and data_sum != _sha256(memoryview(whole)[begin:]):
-        damage.append(_refused(path, "its tensors do not fit their checksum", force))
+        damage.append(_refused(path, "its tensors do not match their checksum", force))
     with _whole(path):
         tensors = dict(sorted(from_bytes(whole).items()))  # whose order differs each time
     if damage:
-        words = f"{path}: {' and '.join(damage)}; it was loaded all the same"
+        words = f"{path}: {' and '.join(damage)}; it was loaded anyway"
         warnings.warn(words, CheckpointWarning, stacklevel=3)
     return description, tensors
 
 
 def read_description(path: Path, *, force: bool = False) -> dict[str, Any]:
-    """Return a file's description, checked like `read_model_file`, but read no tensors."""
+    """Return a file's description, checked as by `read_model_file`, without its tensors."""
     with _open(path) as file:
         return _read_description(path, file, force)[0]
 
@@ -145,7 +145,7 @@ def _read_description(
     if not {HEADER_SUM, DATA_SUM} <= set(metadata):
         damage.append(_refused(path, "a checksum is missing", force))
     elif not _header_sum_fits(header, metadata[HEADER_SUM]):
-        damage.append(_refused(path, "its header does not fit its checksum", force))
+        damage.append(_refused(path, "its header does not match its checksum", force))
     try:
         description = strict_json(metadata["npformer"])
         version = description["format"]
@@ -163,7 +163,7 @@ def _read_description(
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Put safetensors' errors in words, and NumPy's about what it has no dtype or shape for."""
+    """Turn errors of safetensors, and of NumPy about unknown dtypes or shapes, into ours."""
     from safetensors import SafetensorError
 
     try:
@@ -176,7 +176,7 @@ def _whole(path: Path) -> Iterator[None]:
 
 
 def strict_json(text: str) -> Any:
-    """Return what JSON says; a ValueError says what is wrong, also if a name comes twice."""
+    """Return what JSON says; a ValueError says what is wrong, including a name that is repeated."""
     try:
         return json.loads(text, object_pairs_hook=_once)
     except RecursionError as error:
@@ -197,7 +197,7 @@ def _header_sum_fits(header: bytes, stated: str) -> bool:
 
 
 def _with_sum(header: bytes, old: str, new: str) -> bytes:
-    # These bytes are nowhere else: in a text of JSON there is a backslash before each quote.
+    # These bytes occur nowhere else: inside a JSON text each quote has a backslash before it.
     return header.replace(f'"{HEADER_SUM}":"{old}"'.encode(), f'"{HEADER_SUM}":"{new}"'.encode())
 
 
@@ -212,7 +212,7 @@ def _refused(path: Path, damage: str, force: bool) -> str:
         return damage
     raise CheckpointError(
         f"{path} is damaged: {damage}, so it changed after it was saved. Copy or save it again. To "
-        "load it all the same: nf.load(path, force=True), or --force on the command line"
+        "load it anyway: nf.load(path, force=True), or --force on the command line"
     )
 
 

@@ -124,7 +124,7 @@ def rebuildable(model: Layer) -> dict[str, Any]:
 def model_description(model: Layer) -> dict[str, Any]:
     """Return a model's class, configuration and arguments, and the plugins that they need.
 
-    A model of a user's may have neither; its class and the shapes of its parameters stand for them.
+    A user's model may have neither; its class and the shapes of its parameters stand for them.
     """
     config, arguments = getattr(model, "config", None), getattr(model, "arguments", None)
     if isinstance(config, EncoderConfig):
@@ -180,7 +180,7 @@ def fill(
 def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str, Any]:
     """Return the notes that were saved with a model; raises errors as `load` does.
 
-    Tensors are not read, so damage of theirs does not show; notes have a checksum of their own.
+    Tensors are not read, so damage to them does not show; notes have a checksum of their own.
     """
     path = checks.path("path", path)
     checks.flag("force", force)
@@ -193,7 +193,7 @@ def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str
 def _described(
     path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
 ) -> Any:
-    """Build the model that a description names, if the tensors can be its own."""
+    """Build the model that a description names, if the tensors can belong to it."""
     name = description.get("class")
     if name == "Checkpoint":
         raise CheckpointError(

@@ -37,7 +37,7 @@ def plugin_names(settings: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def missing_names(description: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a file needs and is not registered, such as "the mixer 'mean'": its module."""
+    """Return what a file needs that is not registered, as "the mixer 'mean'": its module."""
     modules: dict[tuple[str, str], str] = {}
     needed: list[tuple[Registry[Any], str]] = []
     unusable = (AttributeError, KeyError, TypeError)  # somebody edited the file

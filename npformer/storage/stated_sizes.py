@@ -18,13 +18,13 @@ FLOOR = 2**16
 """A setting that no tensor shows may have any size up to here."""
 
 MOST_LAYERS = 1000
-"""Of a file with fewer tensors. Shared layers show in one block only, whatever their number."""
+"""What a file with fewer tensors may state. Shared layers show in one block only."""
 
 
 def check_stated(config: Mapping[str, Any], arguments: Mapping[str, Any], tensors: Tensors) -> None:
     """Refuse whole numbers that an `EncoderConfig` could not even check in a short time.
 
-    max_len may be any: the table of positions is compared by `misfit`.
+    max_len may be any number: the table of positions is compared by `misfit`.
     """
     shown = max((n for array in tensors.values() for n in array.shape), default=0)
     numbers = sum(array.size for array in tensors.values())
@@ -40,7 +40,7 @@ def check_stated(config: Mapping[str, Any], arguments: Mapping[str, Any], tensor
 
 
 def misfit(kind: type, config: EncoderConfig, tensors: Tensors) -> str:
-    """Return in which shape a tensor was expected that every such model has; "" if all fit."""
+    """Return how a tensor that every such model has does not fit; "" if all fit."""
     for name, shape in _certain(kind, config):
         if name not in tensors:
             return f"{name} is missing"
@@ -50,7 +50,7 @@ def misfit(kind: type, config: EncoderConfig, tensors: Tensors) -> str:
 
 
 def undrawn_for(tensors: Tensors) -> Any:
-    """Return a seed for a model with these tensors: nothing is drawn, nor is room made for more.
+    """Return a seed for a model with these tensors: nothing is drawn, and memory is bounded.
 
     A layer from a plugin may draw more than it keeps, or draw twice what it then shares.
     """

@@ -14,10 +14,10 @@ from npformer.text.tokenizer import Tokenizer, checked_texts, padded
 
 KINDS = ("word", "wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
-"""What the token of padding is called, where a file does not say so."""
+"""Names of the padding token, for files that do not state it."""
 
 BEGIN, END = "[BEGIN]", "[END]"
-"""What the tokens of a text's beginning and end are called, for models that write."""
+"""Names of the tokens for a text's beginning and end, for models that write."""
 
 
 class LibraryTokenizer(Tokenizer):
@@ -28,7 +28,7 @@ class LibraryTokenizer(Tokenizer):
     library : tokenizers.Tokenizer
         Copied; its own padding and truncation are not used.
     padding : str, optional
-        The token of padding. None: as its file says, or one of the usual names.
+        The padding token. None: the one in its file, or one of the usual names.
     """
 
     def __init__(self, library: Any, *, padding: str | None = None) -> None:
@@ -70,15 +70,15 @@ class LibraryTokenizer(Tokenizer):
         ----------
         texts : iterable of str
         kind : {"word", "wordpiece", "bpe"}
-            "word": whole words. "wordpiece": pieces of words, as BERT has (Schuster and Nakajima,
-            2012). "bpe": pieces of bytes, as RoBERTa has (Sennrich et al., 2016), which know no
-            unknown text.
+            "word": whole words. "wordpiece": pieces of words, as in BERT (Schuster and Nakajima,
+            2012). "bpe": pieces of bytes, as in RoBERTa (Sennrich et al., 2016), to which no text
+            is unknown.
         vocab_size : int
-            Most ids.
+            Maximum number of ids.
         min_count : int
             How often a word, or a pair of pieces, must occur.
         lower : bool
-            Whether texts are brought to lower case.
+            Whether texts are converted to lower case.
         writes : bool
             Whether it is for a model that writes: spaces stay as they are, and there are tokens for
             the beginning and the end of a text. For "bpe".
@@ -135,7 +135,7 @@ class LibraryTokenizer(Tokenizer):
         first, second = checked_texts(texts), checked_texts(others, "others")
         if len(first) != len(second):
             raise ValueError(
-                f"texts has {len(first)} and others {len(second)}; expected one for each"
+                f"texts has {len(first)} and others {len(second)}; expected one other for each text"
             )
         with self._cut_at(max_len), one_thread():
             found = self.library.encode_batch(list(zip(first, second, strict=True)))
@@ -144,7 +144,7 @@ class LibraryTokenizer(Tokenizer):
         return ids, mask, types
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text that some ids are, without special tokens; -1 is none."""
+        """Return the text of some ids, without special tokens; -1 is skipped."""
         return str(self.library.decode([id for id in ids if id >= 0]))
 
     def token(self, id: int) -> str:
@@ -193,7 +193,7 @@ def of_library() -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let the library use one thread: if it has used more, it complains of copies of a process."""
+    """Let the library use one thread: if it has used more, it warns about copies of a process."""
     name = "TOKENIZERS_PARALLELISM"
     before = os.environ.get(name)
     os.environ[name] = "false"

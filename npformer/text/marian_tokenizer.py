@@ -14,7 +14,7 @@ from npformer.text.tokenizer import Tokenizer
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 LANGUAGE = re.compile(">>.+?<<")
-"""What a text may begin with, to say into which language it is translated."""
+"""What a text may begin with: the language to translate it into."""
 
 
 class MarianTokenizer(Tokenizer):
@@ -39,7 +39,7 @@ class MarianTokenizer(Tokenizer):
         self._pieces = {id: piece for piece, id in self.vocabulary.items()}
         for name in ("</s>", "<unk>", "<pad>"):
             if name not in self.vocabulary:
-                raise ValueError(f"the vocabulary has no {name!r}; expected one of Marian")
+                raise ValueError(f"the vocabulary has no {name!r}; expected that of Marian")
         self.unknown_id = self.vocabulary["<unk>"]
         self.end_id = self.vocabulary["</s>"]
         self.padding_id = self.begin_id = self.vocabulary["<pad>"]
@@ -60,7 +60,7 @@ class MarianTokenizer(Tokenizer):
         return 1 + max(self._pieces)
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
-        """Return the ids of a source, and that of its end."""
+        """Return the ids of a source, then that of its end."""
         language = LANGUAGE.match(text)
         pieces = [] if language is None else [language.group()]
         rest = text if language is None else text[language.end() :]
@@ -70,7 +70,7 @@ class MarianTokenizer(Tokenizer):
         return [*ids[: None if max_len is None else max_len - 1], self.vocabulary["</s>"]]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text that some ids of a target are, without special tokens."""
+        """Return the text of some ids of a target, without special tokens."""
         special = self.padding_id, self.end_id, self.unknown_id, -1
         pieces = [self._pieces[id] for id in ids if id not in special]
         return str(self._of_target.decode(pieces))

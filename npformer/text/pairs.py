@@ -1,4 +1,4 @@
-"""Pairs of neighbours in texts, and how much they and single tokens say: TF-IDF's idf."""
+"""Pairs of neighbours in texts, and how much they and single tokens count: TF-IDF's idf."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,17 +24,17 @@ def frequent_pairs(
     single : iterable of int
         Ids that are in no pair, such as those of parts of words.
     any_text : int
-        So many pairs are kept, however few texts have them.
+        How many pairs to keep, however few texts have them.
     most : int
-        So many are kept if at least two texts have each of the further ones.
+        How many pairs to keep at most; beyond `any_text` only pairs that at least two texts have.
 
     Returns
     -------
     pairs : int array, shape (n_pairs, 2)
         Sorted.
     idf : float array, shape (vocab_size + n_pairs,)
-        log((1 + n_texts) / (1 + n_texts with it)) + 1, first of tokens, then of pairs. 0 of a token
-        that no text has.
+        log((1 + n_texts) / (1 + n_texts with it)) + 1, first of tokens, then of pairs. 0 for a
+        token that no text has.
     """
     alone = np.zeros(vocab_size, dtype=bool)
     alone[list(single)] = True

@@ -20,10 +20,10 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     path : str or path
         A folder in Hugging Face's layout, or a file of it: ``tokenizer.json``; ``vocab.txt``, the
         WordPiece of BERT; or ``vocab.json`` beside ``merges.txt``, the byte-level BPE of RoBERTa.
-        For these, ``tokenizer_config.json`` says whether there is lower case and what special
+        For these, ``tokenizer_config.json`` says whether texts become lower case and what special
         tokens are called. Needs the extra ``text``.
     padding : str, optional
-        The token of padding, if the files name none, as those of GPT-2.
+        The padding token, if the files name none, like those of GPT-2.
     """
     path = checks.path("path", path)
     if not path.exists():
@@ -45,13 +45,13 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     except ImportError:
         raise
     except Exception as error:  # the library raises plain Exception
-        raise ValueError(f"{file} is no tokenizer: {error}; expected {FILES}") from error
+        raise ValueError(f"{file} is not a tokenizer: {error}; expected {FILES}") from error
     known = padding is not None and library.token_to_id(padding) is not None
     return LibraryTokenizer(library, padding=padding if known else None)
 
 
 def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
-    """Return the tokenizer of BERT with a vocabulary: one token a line."""
+    """Return the tokenizer of BERT with a vocabulary: one token per line."""
     tk = of_library()
     words = file.read_text("utf-8").splitlines()
     vocabulary = {word: id for id, word in enumerate(words)}
@@ -118,7 +118,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     try:
         settings = json.loads(file.read_text("utf-8"))
     except ValueError as error:
-        raise ValueError(f"{file} is no JSON: {error}. Copy it again, or remove it") from error
+        raise ValueError(f"{file} is not JSON: {error}. Copy it again, or remove it") from error
     return settings if isinstance(settings, dict) else {}
 
 

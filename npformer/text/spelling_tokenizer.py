@@ -18,16 +18,16 @@ LEAST = 2
 class SpellingTokenizer(Tokenizer):
     """A token for each character, and perhaps for frequent words: for models that write.
 
-    The texts of the tokens, one after the other, are the text: case, spaces and line breaks stay. A
-    word that is no token is spelled. Id 0 is padding, ids 1 and 2 stand for the beginning and the
-    end of a text, and id 3 for any character that is no token; the characters follow, then words.
+    The texts of the tokens, joined, are the text: case, spaces and line breaks stay. A word that is
+    not a token is spelled out. Id 0 is padding, ids 1 and 2 stand for the beginning and the end of
+    a text, and id 3 for any character that is not a token; the characters follow, then words.
 
     Parameters
     ----------
     characters : sequence of str
         All that occur.
     words : sequence of str
-        Of at least 2 characters; one with a space before it is another word than without.
+        Each of at least 2 characters; with a space before it, a word is another one.
     """
 
     padding_id, begin_id, end_id, unknown_id = 0, 1, 2, 3
@@ -54,7 +54,7 @@ class SpellingTokenizer(Tokenizer):
         words : bool
             Whether frequent words are tokens. If not, characters alone are.
         vocab_size : int
-            Most ids with words. Characters are never left out.
+            Maximum number of ids, with words. Characters are never left out.
         """
         checks.flag("words", words)
         vocab_size = checks.positive("vocab_size", vocab_size)
@@ -88,7 +88,7 @@ class SpellingTokenizer(Tokenizer):
         return [*pieces, *text[end:]]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text that some ids are; the first four and -1 are none."""
+        """Return the text of some ids; the first four ids and -1 are skipped."""
         return "".join(self._pieces[id] for id in ids if id >= len(self.special))
 
     def token(self, id: int) -> str:

@@ -37,7 +37,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
-        """Return the ids of one text, at most `max_len`, after it was checked."""
+        """Return the ids of one text, at most `max_len`; both have been checked."""
 
     @abstractmethod
     def token(self, id: int) -> str:
@@ -50,14 +50,14 @@ class Tokenizer(ABC):
     def encode(
         self, texts: Iterable[str], max_len: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the token ids of texts, and where they are.
+        """Return the token ids of texts, and their mask.
 
         Parameters
         ----------
         texts : iterable of str
             A text without any token becomes the id of an unknown one, or of padding.
         max_len : int, optional
-            Most tokens of a text; what follows them is cut off. None: all tokens.
+            The most tokens per text; the rest is cut off. None: all tokens.
 
         Returns
         -------
@@ -74,9 +74,9 @@ class Tokenizer(ABC):
         )
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text that some ids are, if the tokenizer can tell."""
+        """Return the text of some ids, if the tokenizer can tell."""
         raise TypeError(
-            f"a {type(self).__name__} does not keep spaces, so no text can be made of its ids; "
+            f"a {type(self).__name__} does not keep spaces, so no text can be made from its ids; "
             f"expected another one, such as {', '.join(WRITING)}"
         )
 

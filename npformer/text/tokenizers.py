@@ -1,4 +1,4 @@
-"""The tokenizers by name, and from what they wrote."""
+"""Tokenizers by name, and from what `Tokenizer.to_dict` returned."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,16 +27,16 @@ def train_tokenizer(name: str, texts: Iterable[str], **settings: Any) -> Tokeniz
 
 
 def writing_tokenizer(name: str, texts: Iterable[str], vocab_size: int = 2_000) -> Tokenizer:
-    """Return a tokenizer whose tokens are the text, for a model that writes.
+    """Return a tokenizer whose tokens keep the whole text, for a model that writes.
 
     Parameters
     ----------
     name : {"char", "word", "bpe"}
-        "char": a token for each character. "word": for each frequent word, too. Both need no
+        "char": a token for each character. "word": for each frequent word, too. Neither needs a
         library. "bpe": for pieces of bytes (extra ``text``).
     texts : iterable of str
     vocab_size : int
-        Most ids of "word" and "bpe".
+        Maximum number of ids of "word" and "bpe".
     """
     checks.choice("tokenizer", name, WRITING)
     if name == "bpe":
@@ -54,6 +54,6 @@ def tokenizer_of(values: Mapping[str, Any]) -> Tokenizer:
     }
     kind = values.get("kind") if isinstance(values, Mapping) else None
     if kind not in kinds:
-        raise ValueError(f"a tokenizer of the kind {kind!r}; expected one of {', '.join(kinds)}")
+        raise ValueError(f"the tokenizer's kind is {kind!r}; expected one of {', '.join(kinds)}")
     tokenizer: Tokenizer = kinds[kind].from_dict(values)
     return tokenizer

@@ -14,7 +14,7 @@ PADDING, UNKNOWN = "[PAD]", "[UNK]"
 # Chinese characters and Japanese kana are written without spaces: each is a token, as in BERT.
 SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 TOKEN = re.compile(rf"[{SINGLE}]|[^\W{SINGLE}]+(?:['\u2019][^\W{SINGLE}]+)*|[^\w\s]")
-"""A character that is a word by itself; a word, also with apostrophes; or another sign."""
+"""A character that is a word by itself; a word, also with apostrophes; or another symbol."""
 
 LEAST = 3
 """How often a part of words must occur: rarer ones take time and say little."""
@@ -28,12 +28,12 @@ class WordTokenizer(Tokenizer):
     Parameters
     ----------
     words : sequence of str
-        The vocabulary, as it is looked up: in Unicode's form NFC, and in lower case if `lower`.
+        The vocabulary, as it is looked up: in Unicode form NFC, and in lower case if `lower`.
     lower : bool
-        Whether texts are brought to lower case.
+        Whether texts are converted to lower case.
     ngrams : int
-        If not 0, the tokens of a text are followed by those parts of so many letters of its words,
-        written ``#part``, that are in the vocabulary: 4 makes ``#<wor #word #ords #rds>`` of
+        If not 0, the tokens of a text are followed by the parts of its words with so many letters,
+        written ``#part``, that are in the vocabulary: 4 makes ``#<wor #word #ords #rds>`` from
         "words". A word that was never seen then has known parts (Bojanowski et al., 2017,
         "Enriching word vectors with subword information").
     """
@@ -66,7 +66,7 @@ class WordTokenizer(Tokenizer):
         ----------
         texts : iterable of str
         vocab_size : int
-            Most ids, with those of padding and of unknown words.
+            Maximum number of ids, including those of padding and unknown words.
         min_count : int
             How often a word must occur; a part at least 3 times.
         lower, ngrams
@@ -126,7 +126,7 @@ def split(text: str, lower: bool = True) -> list[str]:
 
 
 def parts_of(word: str, n: int) -> list[str]:
-    """Return the parts of n letters of a word, whose ends are marked; none of a short word."""
+    """Return the parts of n letters of a word, whose ends are marked; none for a short word."""
     marked = f"<{word}>"
     if len(marked) <= n:
         return []

@@ -48,7 +48,7 @@ def test_one_input_may_be_token_ids():
         (
             (A, B, OF_A),
             TypeError,
-            "mask is a ndarray; expected a tuple of 2, for CrossAttention has",
+            "mask is a ndarray; expected a tuple of 2, because CrossAttention has",
         ),
         (
             (A, B, (OF_A,)),
@@ -70,9 +70,9 @@ def test_a_layer_says_which_pass_it_lacks():
     class Half(nf.TwoInputLayer):
         pass
 
-    with pytest.raises(NotImplementedError, match="Half does not say how to go forward"):
+    with pytest.raises(NotImplementedError, match="Half does not define forward"):
         Half()(A, B)
-    with pytest.raises(NotImplementedError, match="Half does not say how to go backward"):
+    with pytest.raises(NotImplementedError, match="Half does not define backward"):
         Half().backward(A, None, nf.Gradients(Half()))
 
 
@@ -80,7 +80,7 @@ def test_a_layer_with_one_input_takes_no_tuple():
     tanh = L.Tanh()
     (one,) = as_inputs(tanh, A)
     assert (one.x is A, one.padding, one.types) == (True, None, None)
-    message = "mask is a tuple of 2; expected one array, for Tanh has one input.*n_inputs = 2"
+    message = "mask is a tuple of 2; expected one array, because Tanh has one input.*n_inputs = 2"
     with pytest.raises(TypeError, match=message):
         as_inputs(tanh, A, (OF_A, OF_B))
     with pytest.raises(ValueError, match=r"^mask has shape \(2, 3\); expected \(2, 4\)"):

@@ -193,9 +193,9 @@ def test_a_layer_says_which_pass_it_lacks():
     class Half(nf.Layer):
         pass
 
-    with pytest.raises(NotImplementedError, match="Half does not say how to go forward"):
+    with pytest.raises(NotImplementedError, match="Half does not define forward"):
         Half()(np.zeros(1))
-    with pytest.raises(NotImplementedError, match="Half does not say how to go backward"):
+    with pytest.raises(NotImplementedError, match="Half does not define backward"):
         Half().backward(np.zeros(1), None, nf.Gradients(Half()))
 
 

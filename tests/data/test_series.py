@@ -56,7 +56,7 @@ def test_times_are_sorted_as_times(tmp_path, times):
     ("times", "problem"),
     [
         (["1", "", "2"], "line 3 has no 't', by which the rows of a series are sorted"),
-        (["1.2.2024", "10.1.2024"], "line 2 has the time '1.2.2024'.*do not sort as times do"),
+        (["1.2.2024", "10.1.2024"], "line 2 has the time '1.2.2024'.*does not sort by time"),
         (["01.02.2024", "10.01.2024"], "line 2 has the time '01.02.2024'"),
         (["10:00", "9:30"], "line 3 has the time '9:30'.*Expected numbers, or dates"),
         (["2024-01-01", "2024-01-01T09:30"], "line 3 has the time '2024-01-01T09:30'"),
@@ -79,7 +79,7 @@ def test_times_that_do_not_sort(tmp_path, times, problem):
         (
             LONG.replace("5,6", '"0,5",6'),
             {"id": "walk", "label": "gait"},
-            "line 2 has '0,5' in .*With a decimal comma. Write 0.5",
+            "line 2 has '0,5' in .*A decimal comma. Write 0.5",
         ),
         (LONG.replace("5,6", "nan,6"), {"id": "walk", "label": "gait"}, "line 2 has 'nan' in"),
         (
@@ -92,7 +92,7 @@ def test_times_that_do_not_sort(tmp_path, times, problem):
             {"id": "walk", "label": "gait"},
             "line 4 gives series 'b' the label 'fast', and an earlier row 'slow'",
         ),
-        ("id,label\na,b\n", {"id": "id", "label": "label"}, "has no columns of features"),
+        ("id,label\na,b\n", {"id": "id", "label": "label"}, "has no feature columns"),
     ],
 )
 def test_wrong_tables(tmp_path, words, settings, problem):
@@ -140,12 +140,12 @@ def test_wrong_arrays(tmp_path, arrays, problem):
 
 def test_what_is_no_file_of_arrays(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"text")
-    with pytest.raises(ValueError, match=r"no \.npz file of plain arrays"):
+    with pytest.raises(ValueError, match=r"not a \.npz file of plain arrays"):
         read_series(tmp_path / "a.npz")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_series(tmp_path / "b.npz")
     np.savez(tmp_path / "c.npz", values=np.array([None]), lengths=[1])
-    with pytest.raises(ValueError, match=r"no \.npz file of plain arrays"):
+    with pytest.raises(ValueError, match=r"not a \.npz file of plain arrays"):
         read_series(tmp_path / "c.npz")
     with pytest.raises(ValueError, match="id is given, which is for tables"):
         read_series(tmp_path / "c.npz", id="a")

@@ -96,7 +96,7 @@ def test_wrong_rows(whole, rows, error, words):
 @pytest.mark.parametrize(
     ("files", "error", "words"),
     [
-        ("y-*.npy", FileNotFoundError, r"no file fits 'y-\*.npy'; .*The pattern counts from"),
+        ("y-*.npy", FileNotFoundError, r"no file matches 'y-\*.npy'; .*The pattern is relative to"),
         (["x-0.npy", "y.npy"], FileNotFoundError, "y.npy does not exist"),
         ([], ValueError, "files is an empty list"),
         (3, TypeError, "files is 3; expected a pattern"),

@@ -60,7 +60,7 @@ def test_parquet(tmp_path):
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     assert columns(read_table(tmp_path / "a.parquet")) == EXPECTED
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match=r"b\.parquet is no Parquet file"):
+    with pytest.raises(ValueError, match=r"b\.parquet is not a Parquet file"):
         read_table(tmp_path / "b.parquet")
 
 
@@ -113,11 +113,11 @@ def test_a_field_of_ten_million_letters(tmp_path):
         ("a.csv", "\n1,2\n", "has no heading"),
         ("a.xlsx", "PK", "In Excel or LibreOffice: save as CSV UTF-8"),
         ("a.csv", "text,label\n", "has no rows"),
-        ("a.csv", "text,text\na,b\n", "several columns 'text'"),
+        ("a.csv", "text,text\na,b\n", "several columns named 'text'"),
         ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
         ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
         ("a.csv", 'text,label\n"a,c\n', "a quotation mark that opens in line 2 is never closed"),
-        ("a.jsonl", '{"text": 1}\n{', "line 2 is no JSON"),
+        ("a.jsonl", '{"text": 1}\n{', "line 2 is not JSON"),
         ("a.jsonl", "[1]\n", "line 1 is a list; expected an object"),
         ("a.txt", "text", r"ends in '\.txt'; expected \.csv"),
     ],
@@ -134,7 +134,7 @@ def test_files_that_are_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="is a folder"):
         read_table(tmp_path / "b.csv")
     (tmp_path / "c.csv.gz").write_bytes(b"text")
-    with pytest.raises(ValueError, match=r"no complete \.gz file"):
+    with pytest.raises(ValueError, match=r"not a complete \.gz file"):
         read_table(tmp_path / "c.csv.gz")
 
 

@@ -160,7 +160,7 @@ TAKEN = "import npformer\nnpformer.MIXERS.register('fourier', npformer.mixers.Id
         ("mine", "import torchh\n", "importing it raised ModuleNotFoundError: No module named 'to"),
         ("mine.py", "x = = 1\n", "importing it raised SyntaxError: invalid syntax"),
         ("mine", "raise SystemExit(3)\n", "importing it raised SystemExit: 3"),
-        ("mine.py", TAKEN, "ValueError: the mixer 'fourier' is registered already"),
+        ("mine.py", TAKEN, "ValueError: the mixer 'fourier' is already registered"),
     ],
 )
 def test_a_plugin_that_cannot_be_imported_says_why(here, fails, name, text, message):

@@ -133,7 +133,7 @@ def test_a_mistake_is_explained(small_model, spec, error, message):
 
 def test_an_initializer_that_gives_another_shape_is_named(small_model, monkeypatch):
     monkeypatch.setitem(INITIALIZERS, "flat", lambda: lambda rng, shape: rng.random(shape[0]))
-    with pytest.raises(ValueError, match=r"gave values of shape \(8,\); expected \(8, 8\), which"):
+    with pytest.raises(ValueError, match=r"returned values of shape \(8,\); expected \(8, 8\)"):
         small_model(initializer="flat")
 
 

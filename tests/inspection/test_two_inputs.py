@@ -259,7 +259,7 @@ A, B = np.ones((2, 4, 3)), np.ones((2, 3, 3))
 @pytest.mark.parametrize(
     ("x", "mask", "error", "message"),
     [
-        (A, None, TypeError, "x is a ndarray; expected a tuple of 2, for Bilinear has two inputs"),
+        (A, None, TypeError, "x is a ndarray; expected a tuple of 2, because Bilinear"),
         ((A,), None, TypeError, "x is a tuple of 1; expected a tuple of 2"),
         ((A, B, B), None, TypeError, "x is a tuple of 3; expected a tuple of 2"),
         ((A, None), None, TypeError, "b is None; expected an array"),
@@ -281,14 +281,14 @@ def test_wrong_types_are_refused():
 
 
 def test_a_layer_with_one_input_takes_no_tuple(small_model):
-    message = r"{} is a tuple of 2; expected one array, for \w+ has one input"
+    message = r"{} is a tuple of 2; expected one array, because \w+ has one input"
     layer, model = nf.layers.Tanh(), small_model(n_features=3)
     with pytest.raises(TypeError, match=message.format("x")):
         nf.trace(layer, (A, B))
     with pytest.raises(TypeError, match=message.format("mask")):
         nf.trace(layer, A, (OF_A, None))
     with pytest.raises(
-        TypeError, match="x is a tuple of 2; expected one array, for SequenceClassifier has one"
+        TypeError, match="x is a tuple of 2; expected one array, because SequenceCl"
     ):
         nf.trace(model, (A, B))
     with pytest.raises(TypeError, match=message.format("mask")):

@@ -289,7 +289,7 @@ def test_weights_that_do_not_fit_are_refused(changed, error, message):
         ({"add_cross_attention": True}, "add_cross_attention = True; expected False"),
         ({"model_type": "roberta"}, "model_type = 'roberta'; expected 'bert'"),
         ({"embedding_size": 4}, "embedding_size = 4; expected 8"),
-        ({"num_attention_heads": 3}, "n_heads is 3 and d_model is 8; expected heads that divide"),
+        ({"num_attention_heads": 3}, "n_heads is 3 and d_model is 8; expected n_heads to divide"),
         ({"pruned_heads": {0: [1]}}, r"pruned_heads = {0: \[1\]}; expected {}"),
         ({"hidden_size": 0}, "hidden_size is 0; expected a whole number of at least 1"),
         ({"hidden_size": "8"}, "hidden_size is '8'; expected a whole number of at least 1"),

@@ -138,7 +138,7 @@ def test_a_mixer_of_a_user_is_computed_anew(x):
     mixer = Shifted()
     lengths = np.array([3, 1, 2])
     mask = np.arange(3) < lengths[:, None]
-    with pytest.warns(UserWarning, match="Shifted does not say how it goes on") as told:
+    with pytest.warns(UserWarning, match="Shifted does not define how to continue") as told:
         y, state = mixer.prefill(x[:, :3], mixer.start(BATCH, LENGTH, x), nf.Context(mask=mask))
     assert len(told) == 1  # and the step below says nothing
     assert_close(y[mask], np.cumsum(x, axis=1)[:, :3][mask])

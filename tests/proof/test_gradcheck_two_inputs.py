@@ -365,7 +365,7 @@ A, B = np.ones((2, 4, 3)), np.ones((2, 3, 5))
         ([A, B, B], {}, "got 3 inputs; expected two"),
         ([A, B.astype("float32")], {}, "b has dtype float32; expected float64"),
         ([A.tolist(), B], {}, "a is a list; expected an array"),
-        ([A, B], {"mask": OF_A}, "mask is a ndarray; expected a tuple of 2, for Bilinear has two"),
+        ([A, B], {"mask": OF_A}, "mask is a ndarray; expected a tuple of 2, because Bilinear has"),
         ([A, B], {"mask": (OF_A,)}, "mask is a tuple of 1; expected a tuple of 2"),
         ([A, B], {"types": OF_A * 1}, "types is a ndarray; expected a tuple of 2"),
         ([A, B], {"mask": (None, OF_B * 1)}, r"mask\[1\] has dtype int64; expected a boolean"),
@@ -382,5 +382,5 @@ def test_a_layer_with_one_input_takes_no_second_and_no_tuple_of_masks():
     message = "got 2 inputs; expected one, x, for Linear has one input. .* n_inputs = 2"
     with pytest.raises(TypeError, match=message):
         gradcheck(linear, A, A)
-    with pytest.raises(TypeError, match="mask is a tuple of 2; expected one array, for Linear has"):
+    with pytest.raises(TypeError, match="mask is a tuple of 2; expected one array, because Linear"):
         gradcheck(linear, A, mask=(OF_A, OF_B))

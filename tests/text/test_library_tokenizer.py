@@ -80,7 +80,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no"):
         read_tokenizer(tmp_path / "none")
     (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
-    with pytest.raises(ValueError, match="is no tokenizer"):
+    with pytest.raises(ValueError, match="is not a tokenizer"):
         read_tokenizer(tmp_path)
     (tmp_path / "vocab.txt").write_text("a\nb\n", "utf-8")
     with pytest.raises(ValueError, match=r"has no \[UNK\]"):

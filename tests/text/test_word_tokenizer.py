@@ -63,7 +63,7 @@ def test_it_comes_back_from_json():
         (lambda t: t.encode(["a"], max_len=0), ValueError, "max_len is 0"),
         (lambda t: t.tokens([4]), ValueError, "an id is 4"),
         (lambda t: WordTokenizer(["a", "a"]), ValueError, "'a' more than once"),
-        (lambda t: tokenizer_of({"kind": "letters"}), ValueError, "of the kind 'letters'"),
+        (lambda t: tokenizer_of({"kind": "letters"}), ValueError, "kind is 'letters'"),
     ],
 )
 def test_mistakes_are_explained(call, error, words):

@@ -183,12 +183,12 @@ def test_a_micro_batch_reaches_the_training(tmp_path, used):
             "--split nope",
             "--split of task digits is 'nope'; expected one of 'stratified', 'o",
         ),
-        ("--heads 3", "n_heads is 3 and d_model is 16; expected heads that divide d_model"),
+        ("--heads 3", "n_heads is 3 and d_model is 16; expected n_heads to divide d_model"),
         ("--epochs 0", "--epochs is 0; expected a whole number of at least 1"),
         ("--batch-size 0", "--batch-size is 0; expected a whole number of at least 1"),
         ("--layers 0", "n_layers is 0; expected a whole number of at least 1"),
         ("--dropout 1", "dropout is 1.0; expected a number from 0 up to"),
-        ("--seed -1", "seed is -1; expected a whole number from 0"),
+        ("--seed -1", "seed is -1; expected a whole number of at least 0"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_no_folder(tmp_path, fails, words, message):

@@ -159,16 +159,16 @@ def test_constants_stay_constants(small_model):
     assert "embed.positions.table" not in model.unfreeze("*").parameters()
     model.freeze("embed.positions.*")
     assert not model.frozen()
-    with pytest.raises(ValueError, match=r"'embed.positions.\*' fits none of the parameters"):
+    with pytest.raises(ValueError, match=r"'embed.positions.\*' matches none of the parameters"):
         model.unfreeze("embed.positions.*")
 
 
 @pytest.mark.parametrize(
     ("patterns", "error", "message"),
     [
-        (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' fits none .* Near it: enc"),
+        (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' matches none .* Near it: enc"),
         (("encoder.blocks.0",), ValueError, r"Did you mean 'encoder.blocks.0.\*'\?"),
-        (("embed.*", "layers.*"), ValueError, r"'layers.\*' fits none of the parameters; expect"),
+        (("embed.*", "layers.*"), ValueError, r"'layers.\*' matches none of the parameters; exp"),
         (("zzz",), ValueError, r"There are embed, encoder, classify"),
         ((), ValueError, "there is no pattern; expected at least one"),
         ((3,), TypeError, "a pattern is 3; expected a text"),
@@ -233,7 +233,7 @@ def test_a_file_that_freezes_what_is_not_there_is_refused(small_model, tmp_path,
 
     path = tmp_path / "model.safetensors"
     described = checkpoint.model_description
-    for wrong, message in ((["embed.nothing"], "fits none of the parameters"), ("x", "expected a")):
+    for wrong, message in ((["embed.nothing"], "matches none of the param"), ("x", "expected a")):
         monkeypatch.setattr(
             checkpoint, "model_description", lambda m, w=wrong: {**described(m), "frozen": w}
         )
