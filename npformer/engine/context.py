@@ -47,7 +47,7 @@ class EngineContext(Context):
 
 
 def as_engine_context(context: Context) -> EngineContext:
-    """Return an engine's context as it is, and for a plain one an engine's, without workspace."""
+    """Return an engine's context as it is; from a plain one, make one without a workspace."""
     if isinstance(context, EngineContext):
         return context
     return EngineContext(

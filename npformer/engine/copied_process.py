@@ -29,7 +29,7 @@ def serve(
     """Answer requests, in a copy, until the pipe is closed.
 
     `original` is the process that was copied. All signals are blocked until this copy has decided
-    what to do about them; after that, those of `mask`.
+    what to do about them; from then on, only those of `mask` are.
     """
     import traceback
 

@@ -1,6 +1,6 @@
 """Fast layers: each computes what its plain class computes, by a kernel of the arrays' backend.
 
-If there is no kernel for the arrays at hand, the plain class computes. The first lines of each
+If there is no kernel for the arrays, the plain class computes. The first lines of each
 kernel's file say what it gains, and docs/performance.md lists all gains.
 """
 

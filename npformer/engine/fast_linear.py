@@ -26,7 +26,7 @@ from npformer.layers import (
 
 
 def weights_and_biases(*maps: Any, convolutions: bool = False) -> list[Parameter] | None:
-    """Return the parameters of plain linear maps in order; None if a map is none, or has no bias.
+    """Return the parameters of plain linear maps in order; None if one is not plain, or lacks b.
 
     With `convolutions`, convolutions of kernel size 1 are linear maps, too.
     """

@@ -49,7 +49,7 @@ class FastBlock(Fast, EncoderBlock):
         return self._through(x, as_engine_context(context), mixer=going), going.state
 
     def _through(self, x: Array, context: EngineContext, **sublayers: Any) -> Array:
-        """Return x after some sublayers, by their names, and the network, at evaluation.
+        """Return x after some sublayers, by name, and the feed-forward network, at evaluation.
 
         It saves the plain pass's lists of halves and caches, a tenth of a token's time.
         """

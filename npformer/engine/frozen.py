@@ -23,7 +23,7 @@ def has_trained(layer: Layer) -> bool:
 
 
 def above_frozen(twin: Any) -> Any:
-    """Return a model whose backward pass leaves out frozen layers; the twin itself if none can."""
+    """Return a model whose backward pass ends above frozen layers; else the twin itself."""
     known = isinstance(twin, Fast) and isinstance(twin, SequenceModel)
     if not known or has_trained(twin.embed):
         return twin

@@ -87,7 +87,7 @@ def shared_array(size: int, dtype: Any) -> np.ndarray:
         memory = mmap.mmap(-1, max(size * dtype.itemsize, 1))  # anonymous, shared with copies
     except OSError as error:
         raise CannotCopyError(
-            f"there is no memory that copies could share ({error}); processes=False computes in "
+            f"there is no memory to share with copies ({error}); processes=False computes in "
             "threads"
         ) from error
     return np.frombuffer(memory, dtype, size)
@@ -140,8 +140,8 @@ class Copies:
         except BaseException:
             _close(self._pipes, self._processes)
             raise
-        # At exit, multiprocessing runs its finalizers before it waits for its processes. One of
-        # weakref might run too late, after an endless wait, because the copies ignore SIGTERM.
+        # At exit, multiprocessing runs its finalizers before it waits for its processes. Weakref's
+        # might come later, and the wait would never end, because the copies ignore SIGTERM.
         self._closing = multiprocessing.util.Finalize(
             self, _close, args=(self._pipes, self._processes), exitpriority=0
         )
@@ -174,7 +174,7 @@ class Copies:
         patience = min(self._timeout / 4, 1.0)
         idle, before = 0.0, None
         try:
-            while not pipe.poll(patience):  # counted, not timed by a clock: Ctrl-Z stops both
+            while not pipe.poll(patience):  # not by a clock: Ctrl-Z stops both processes
                 used = _processor_time(process.pid)
                 idle = idle + patience if used is not None and used == before else 0.0
                 before = used
@@ -229,7 +229,7 @@ def timeout() -> float:
     if not seconds > 0.0:
         raise ValueError(
             f"{TIMEOUT_VARIABLE} is {text!r}; expected seconds above 0, such as 300, or inf. Unset "
-            f"it in the environment to have {TIMEOUT:g}"
+            f"it in the environment for the default, {TIMEOUT:g}"
         )
     return seconds
 

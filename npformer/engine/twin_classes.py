@@ -11,7 +11,7 @@ from typing import Any
 from npformer.core import KEPT, Layer
 
 FLOATS = "fd"
-"""The dtypes of kernels, float32 and float64, as codes; other arrays need the plain layers."""
+"""The dtypes of kernels, float32 and float64, as codes; other arrays run in the plain layers."""
 
 
 class Saved:
@@ -118,7 +118,7 @@ class Table:
         self._found: dict[tuple[type, bool], type | None] = {}
 
     def add(self, plain: type, fast: type, **first: Any) -> None:
-        """Give layers of exactly one class twins of another.
+        """Give layers of exactly the class `plain` twins of the class `fast`.
 
         `first`: attributes of the twin's class, if the layer's input is data.
         """
@@ -130,7 +130,7 @@ class Table:
     def add_container(
         self, plain: type, *children: str, lists: tuple[str, ...] = (), **first: Any
     ) -> None:
-        """Give layers of this class twins with the same passes and fast layers in them.
+        """Give layers of the class `plain` twins with the same passes and fast layers in them.
 
         `children` are names of layers, `lists` names of lists of layers; `first` as for `add`.
         """

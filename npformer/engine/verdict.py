@@ -1,7 +1,7 @@
 """Which kernels a GPU runs: those that a child process has seen compute what the plain pairs do.
 
-The child is `npformer.proof.device_kernels`: a kernel that writes outside its arrays would spoil
-the device for the process that runs it. The verdict is kept on disk, so it takes time only once.
+The child, `npformer.proof.device_kernels`, is there because a kernel that writes outside its arrays
+would spoil the device for its process. The verdict is kept on disk, so it takes time only once.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
     file = folder() / f"kernels-{code}.json"
     found = None if again else _read(file, about)
     if found is None:
-        print(  # on a new line, for a progress bar may stand on this one
+        print(  # on a new line, because a progress bar may be on this one
             f"\nnpformer checks its kernels on {about.get('GPU', 'the GPU')}, in {dtype}, once; "
             "compiling them may take a minute",
             file=sys.stderr,

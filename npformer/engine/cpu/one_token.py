@@ -27,8 +27,8 @@ def attention_of_one(
 ) -> tuple[Array, State]:
     """Return the heads side by side, (batch, 1, d_model), and the new state.
 
-    With a single token, splitting its features into heads moves nothing. Not the exponentials but
-    the average is divided by their sum: it has fewer numbers.
+    With a single token, splitting its features into heads moves nothing. The division by the sum of
+    the exponentials comes last: the average has fewer numbers than there are exponentials.
     """
     batch, _, d = x.shape
     by_head = batch, n_heads, 1, d // n_heads
