@@ -214,7 +214,7 @@ def fit(
     NonFiniteLossError
         The loss, or a weight after the last step, is NaN or infinite; names step and tensor.
     NonFiniteGradientError
-        A gradient is, though the loss is not; names the parameter. A GPU reports the loss instead.
+        A gradient is, though the loss is not; names the parameter. Not on a GPU: the loss shows it.
     CopyDiedError, BatchTooLargeError
         A worker process ended in the middle of a step, or a batch does not fit into memory.
     OSError, CheckpointError, ValueError
