@@ -76,7 +76,7 @@ class Trace(list[Call]):
         }
 
     def tables(self) -> list[tuple[str, list[tuple[str, ...]]]]:
-        """Return the tables as they are printed: a title, and rows, of which the first is a head."""
+        """Return the tables as they are printed: a title, and rows; the first is a head."""
         return trace_tables(self, self.backward, self.gradients, self.gradient_norms)
 
     def __str__(self) -> str:
