@@ -24,7 +24,7 @@ class Plan(NamedTuple):
     """Cost of the batch on one core."""
 
     def in_words(self, copies: bool) -> str:
-        """Return by whom the batch is computed; `copies`: workers are copies of the process."""
+        """Return who computes the batch; `copies`: workers are copies of the process."""
         if self.threads > 1:
             return f"{self.threads} threads in a call"
         if self.workers == 1:
@@ -45,22 +45,22 @@ class Part(NamedTuple):
 
 
 WHOLE = Part()
-"""A batch that is no part of a larger one."""
+"""A batch that is not part of a larger one."""
 
 
 class Share(NamedTuple):
-    """A worker's share of a training step: everything that the worker has to be told."""
+    """A worker's share of a training step: everything that the worker needs to know."""
 
     batch: Batch
     first: int
     """The batch's first row in that of the step."""
     key: Any
-    """Of the step's random numbers: see `step_key`."""
+    """The key of the step's random numbers: see `step_key`."""
     threads: int
     parts: Sequence[tuple[slice, float]]
     """Rows of `batch` that are computed at a time, and their weight in the loss."""
     cut: Cut | None = None
-    """Padding that the larger batch has and this one has not."""
+    """Padding that the larger batch has and this one does not."""
 
 
 def counts_of(batch: Batch, loss: Loss | None) -> np.ndarray:
@@ -81,10 +81,10 @@ def share_of(
     part: Part = WHOLE,
     masked: bool = True,
 ) -> Share:
-    """Return the share of worker k; `counts` says how much samples count, None: not shared.
+    """Return the share of worker k; `counts` says how much each sample counts, None: not shared.
 
-    If not `masked`, a share in which no token is padding goes without its mask. `part` says where
-    the batch stands in a larger one.
+    Unless `masked`, a share in which no token is padding loses its mask. `part` says where the
+    batch stands in a larger one.
     """
     slices = list(rows_of(k, plan.workers, len(batch), micro_batch))
     if counts is None:
@@ -106,7 +106,7 @@ def share_of(
 def without_full_mask(batch: Batch) -> Batch:
     """Return a batch without its mask if no token is padding, as is common in batches by length.
 
-    Layers need not look at a mask then, which takes a few per cent of a short step.
+    Then layers need not look at a mask, which takes a few per cent of a short step.
     """
     if not any(_has_full_mask(each) for each in batch.inputs):
         return batch

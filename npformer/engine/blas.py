@@ -15,9 +15,9 @@ class OneBlasThread:
     The limit holds for the whole process, and several threads may be inside at the same time: the
     first one to enter sets the limit, and the last one to leave restores the old number.
 
-    A copy of the process that is made inside keeps the limit, for it never leaves. Nothing calls
-    BLAS for that: after a fork, OpenBLAS answers any call by starting its threads, which then wait
-    busily for some hundredths of a second on cores that other processes need.
+    A copy of the process that is made inside keeps the limit, because it never leaves. That takes
+    no call of BLAS: after a fork, OpenBLAS answers any call by starting its threads, which then
+    wait busily for some hundredths of a second on cores that other processes need.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ ONE_BLAS_THREAD = OneBlasThread()
 
 
 def one_blas_thread(backend: str, seconds: float, threads: int) -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread for a batch that costs so many seconds, unless more would help.
+    """Hold BLAS to one thread for a batch that costs `seconds`, unless more threads would help.
 
     A product of two small matrices is over before a second thread has woken up, and on a busy
     machine the first one then waits for it. `threads` that share a call fill the cores themselves.

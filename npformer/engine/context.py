@@ -47,7 +47,7 @@ class EngineContext(Context):
 
 
 def as_engine_context(context: Context) -> EngineContext:
-    """Return an engine's context as it is, and a plain one as one without a workspace."""
+    """Return an engine's context as it is; from a plain one, make one without a workspace."""
     if isinstance(context, EngineContext):
         return context
     return EngineContext(

@@ -29,7 +29,7 @@ def serve(
     """Answer requests, in a copy, until the pipe is closed.
 
     `original` is the process that was copied. All signals are blocked until this copy has decided
-    what to do about them; then those of `mask` are.
+    what to do about them; from then on, only those of `mask` are.
     """
     import traceback
 
@@ -71,15 +71,15 @@ def _end_with(original: int) -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != original:  # it had ended before
+    if os.getppid() != original:  # it has already ended
         os._exit(1)
 
 
 def _leave_signals_to_the_original() -> None:
-    """Ignore what the original handles: it stops its copies itself, after what it does first."""
+    """Ignore signals that the original handles: it stops its copies itself, when it is ready."""
     for number in signal.valid_signals():
         handled = callable(signal.getsignal(number))
-        if number == signal.SIGCHLD:  # to ignore it would take exit codes from `subprocess`
+        if number == signal.SIGCHLD:  # ignoring it would hide exit codes from `subprocess`
             if handled:
                 signal.signal(number, signal.SIG_DFL)
         elif handled or number in MEANT_FOR_THE_ORIGINAL:

@@ -1,4 +1,4 @@
-"""How long a model computes: an estimate, by which `worker_counts` chooses workers."""
+"""An estimate of how long a model computes, from which `worker_counts` chooses workers."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ def cost_of(model: Layer) -> Cost:
 
     Forward and backward passes together take about 6 operations for each parameter and token, and
     in attention and synthesizers 12 for each feature and pair of tokens. Looking up a table costs
-    nothing. Neither do a synthesizer's weights for each head: they are about as wide as the longest
+    nothing. Nor do a synthesizer's weights for each head: they are about as wide as the longest
     sequence is long, so the pairs already include them.
     """
     multiplied, features = 0, 0

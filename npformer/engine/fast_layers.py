@@ -1,6 +1,6 @@
 """Fast layers: each computes what its plain class computes, by a kernel of the arrays' backend.
 
-If there is no kernel for the arrays at hand, the plain class computes. The first lines of each
+If there is no kernel for the arrays, the plain class computes. The first lines of each
 kernel's file say what it gains, and docs/performance.md lists all gains.
 """
 
@@ -26,8 +26,8 @@ from npformer.layers import (
 )
 
 ROWS = 4
-"""If a table has so many rows for each token of a batch, or more, or if there are few numbers, a
-CPU adds the gradient to the rows that occur. Otherwise it makes that of the whole table at once."""
+"""If a table has at least this many rows for each token of a batch, or if there are few numbers, a
+CPU adds gradients only to the rows that occur. Otherwise it computes the whole table's at once."""
 
 
 class FastDropout(Fast, Dropout):

@@ -26,9 +26,9 @@ from npformer.layers import (
 
 
 def weights_and_biases(*maps: Any, convolutions: bool = False) -> list[Parameter] | None:
-    """Return the parameters of plain linear maps in order; None if one is not, or has no bias.
+    """Return the parameters of plain linear maps in order; None if one is not plain, or lacks b.
 
-    With `convolutions`, those of kernel size 1 are linear maps too.
+    With `convolutions`, convolutions of kernel size 1 are linear maps, too.
     """
     found: list[Parameter] = []
     for layer in maps:
@@ -85,7 +85,7 @@ class FastConv1d(ByLinearKernel, Conv1d):
 
 
 class FastTiedOutput(Fast, TiedOutput):
-    """`TiedOutput` by the kernel for `Linear`, with the table turned around."""
+    """`TiedOutput` by the kernel for `Linear`, with the table transposed."""
 
     __slots__ = ()
 
@@ -154,7 +154,7 @@ class FastFeedForward(Fast, PositionwiseFeedForward):
 
 
 NAMES: dict[type, str] = {ReLU: "relu", SiLU: "silu", Tanh: "tanh"}
-"""Of activations without settings, for kernels."""
+"""Kernels' names for activations without settings."""
 
 
 def kernel_of_activation(layer: Any) -> str | None:

@@ -40,7 +40,7 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
 
 
 def fast_loss(loss: Loss, backend: str, context: EngineContext) -> Loss:
-    """Return a loss that computes the same fast; the loss itself if there is none.
+    """Return the fast version of a loss; the loss itself if there is none.
 
     Kernels take memory and threads from `context`.
     """

@@ -49,9 +49,9 @@ class FastBlock(Fast, EncoderBlock):
         return self._through(x, as_engine_context(context), mixer=going), going.state
 
     def _through(self, x: Array, context: EngineContext, **sublayers: Any) -> Array:
-        """Return x behind some sublayers, by their names, and the network, at evaluation.
+        """Return x after some sublayers, by name, and the feed-forward network, at evaluation.
 
-        The lists of halves and caches of the plain pass take a tenth of a token's time.
+        It saves the plain pass's lists of halves and caches, a tenth of a token's time.
         """
         own = self.__dict__
         if "feed_forward" in own:

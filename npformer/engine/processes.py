@@ -1,4 +1,4 @@
-"""Copies of this process that compute beside it.
+"""Copies of this process that compute alongside it.
 
 A thread needs the interpreter's lock between two calls of NumPy. If calls are short, waiting for it
 takes a third of the time. A copy of the whole process has a lock of its own. It takes hundredths of
@@ -33,14 +33,14 @@ PATIENCE = 1.0
 """Seconds that all copies together may take to end by themselves."""
 
 TIMEOUT = 60.0
-"""Seconds that a copy may do nothing while its answer is waited for."""
+"""Seconds that a copy may do nothing while this process waits for its answer."""
 
 TIMEOUT_VARIABLE = "NPFORMER_WORKER_TIMEOUT"
-"""Of the environment: other seconds, or "inf"."""
+"""Environment variable: other seconds, or "inf"."""
 
 
 class CannotCopyError(OSError):
-    """The system makes no more processes: there are too many, or there is no memory."""
+    """The system makes no more processes: there are too many, or too little memory."""
 
 
 class CopyDiedError(RuntimeError):
@@ -48,11 +48,11 @@ class CopyDiedError(RuntimeError):
 
 
 def possible(asked_for: bool = False) -> bool:
-    """Whether this process may be copied.
+    """Return whether this process may be copied.
 
-    Only on Linux: macOS's own libraries do not survive it. Only from the main thread: no other one
-    is copied, and a lock that it holds stays locked in the copy. And only if it is asked for in a
-    process that `multiprocessing` or a pool made, because those are parallel enough.
+    Only on Linux: macOS's own libraries do not survive it. Only from the main thread: others are
+    not copied, and a lock that one holds stays locked in the copy. In a process that
+    `multiprocessing` or a pool made, only on request: those are parallel enough.
     """
     if sys.platform != "linux" or not hasattr(os, "fork"):
         return False
@@ -87,7 +87,7 @@ def shared_array(size: int, dtype: Any) -> np.ndarray:
         memory = mmap.mmap(-1, max(size * dtype.itemsize, 1))  # anonymous, shared with copies
     except OSError as error:
         raise CannotCopyError(
-            f"there is no memory that copies could share ({error}); processes=False computes in "
+            f"there is no memory to share with copies ({error}); processes=False computes in "
             "threads"
         ) from error
     return np.frombuffer(memory, dtype, size)
@@ -99,7 +99,7 @@ class Copies:
     Copy k, counted from 0, calls ``answer(k, request)`` and sends back what that returns or raises;
     both ways by pickle. Copies end with this process at the latest, and with the body of a ``with``
     statement: at once if it raised. Raises `CannotCopyError` if the system makes no more processes,
-    and ValueError if ``NPFORMER_WORKER_TIMEOUT`` is no number of seconds.
+    and ValueError if ``NPFORMER_WORKER_TIMEOUT`` is not a number of seconds.
     """
 
     def __init__(self, n: int, answer: Callable[[int, Any], Any]) -> None:
@@ -123,7 +123,7 @@ class Copies:
                         daemon=True,
                     )
                     with warnings.catch_warnings():
-                        # Since Python 3.12: other threads are not copied. See `possible`.
+                        # Python 3.12 warns that other threads are not copied. See `possible`.
                         warnings.simplefilter("ignore", DeprecationWarning)
                         process.start()
                     self._processes.append(process)
@@ -140,8 +140,8 @@ class Copies:
         except BaseException:
             _close(self._pipes, self._processes)
             raise
-        # At exit, those of multiprocessing run before it waits for its processes; weakref's perhaps
-        # not, and then it would wait for ever, because the copies ignore SIGTERM.
+        # At exit, multiprocessing runs its finalizers before it waits for its processes. Weakref's
+        # might come later, and the wait would never end, because the copies ignore SIGTERM.
         self._closing = multiprocessing.util.Finalize(
             self, _close, args=(self._pipes, self._processes), exitpriority=0
         )
@@ -167,14 +167,14 @@ class Copies:
     def answer(self, k: int) -> Any:
         """Return copy k's answer, or raise what it raised, or `CopyDiedError` if it has ended.
 
-        So does a copy that hangs. It hangs if it uses no processor time at all for as long as
-        `timeout` says: work that is slow, or has to wait for a core, does use some.
+        A copy that hangs raises it, too: it uses no processor time at all for as long as `timeout`
+        says. Work that is slow, or has to wait for a core, does use some.
         """
         pipe, process = self._pipes[k], self._processes[k]
         patience = min(self._timeout / 4, 1.0)
         idle, before = 0.0, None
         try:
-            while not pipe.poll(patience):  # these seconds, and not a clock: Ctrl-Z stops both
+            while not pipe.poll(patience):  # not by a clock: Ctrl-Z stops both processes
                 used = _processor_time(process.pid)
                 idle = idle + patience if used is not None and used == before else 0.0
                 before = used
@@ -197,12 +197,12 @@ class Copies:
 
     def _hung(self, k: int) -> CopyDiedError:
         process = self._processes[k]
-        process.kill()  # also if it is stopped
+        process.kill()  # even if it is stopped
         return CopyDiedError(
             f"worker process {k + 1} of {len(self)} (pid {process.pid}) has used no processor time "
             f"for {self._timeout:g} seconds, and was ended. Something has stopped it (SIGSTOP), or "
             "it waits for a lock that a thread held when it was made: processes=False computes in "
-            f"threads. If it waits for good reason, set {TIMEOUT_VARIABLE} to more seconds in the "
+            f"threads. If it has a reason to wait, set {TIMEOUT_VARIABLE} to more seconds in the "
             "environment"
         )
 
@@ -211,14 +211,14 @@ class Copies:
         process.join(PATIENCE)
         return CopyDiedError(
             f"worker process {k + 1} of {len(self)} ended in the middle of its work (exit code "
-            f"{process.exitcode}; -9 is what the system does when memory runs out). A smaller "
+            f"{process.exitcode}; -9 is how the system ends it when memory runs out). A smaller "
             "batch_size takes less memory, in training also micro_batch; processes=False computes "
             "in threads"
         )
 
 
 def timeout() -> float:
-    """Return how many seconds a copy may do nothing, as the environment has it."""
+    """Return how many seconds a copy may do nothing, as set in the environment."""
     text = os.environ.get(TIMEOUT_VARIABLE)
     if not text:
         return TIMEOUT
@@ -229,7 +229,7 @@ def timeout() -> float:
     if not seconds > 0.0:
         raise ValueError(
             f"{TIMEOUT_VARIABLE} is {text!r}; expected seconds above 0, such as 300, or inf. Unset "
-            f"it in the environment for {TIMEOUT:g}"
+            f"it in the environment for the default, {TIMEOUT:g}"
         )
     return seconds
 
@@ -237,7 +237,7 @@ def timeout() -> float:
 def _pipe(seconds: float) -> tuple[Connection, Connection]:
     """Return both ends of a pipe; the first one raises BlockingIOError if it waits for too long.
 
-    That is, in the middle of a message: before the first byte of an answer, `Copies.answer` waits.
+    This is for waits within a message; for the first byte of an answer, `Copies.answer` waits.
     """
     import socket
     from multiprocessing.connection import Connection
@@ -267,7 +267,7 @@ def _close(pipes: list[Connection], processes: list[BaseProcess], at_once: bool 
             pipe.close()
         for process in processes:
             process.join(max(0.0, until - time.monotonic()))
-    finally:  # also if Ctrl-C ends the waiting
+    finally:  # even if Ctrl-C ends the waiting
         for process in processes:
             if process.is_alive():  # still busy
                 process.kill()
@@ -279,7 +279,7 @@ _processes_on_the_cores = ContextVar("_processes_on_the_cores", default=1)
 
 
 def processes_on_the_cores() -> int:
-    """Return how many processes share the cores: inside of `in_processes` several, else 1."""
+    """Return how many processes share the cores: several inside `in_processes`, else 1."""
     return _processes_on_the_cores.get()
 
 

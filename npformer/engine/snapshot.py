@@ -1,7 +1,7 @@
-"""What is known of a model until it changes, such as its cost and the layout of its gradients.
+"""What is known about a model until it changes, such as its cost and the layout of its gradients.
 
-Finding out takes about as long as a small layer computes. Seeing that nothing has changed takes one
-comparison for each layer.
+Finding it out takes about as long as a small layer computes. Checking that nothing has changed
+takes one comparison for each layer.
 """
 
 from functools import cached_property
@@ -49,8 +49,8 @@ class Snapshot:
         self.constants = [parameter for parameter, trained in self._trainable if not trained]
         self.in_parts = all(map(_in_parts, layers))  # whether threads can share its mixers' calls
         self.observable = all(map(observable, layers))  # by `fits` and the values of `constants`
-        self.needs_masks = any(map(_needs_masks, layers))  # that keep every token, too
-        self.cuts_parts = all(map(_is_own, layers))  # nobody knows what masks others draw
+        self.needs_masks = any(map(_needs_masks, layers))  # even those that keep every token
+        self.cuts_parts = all(map(_is_own, layers))  # a user's layer may draw any masks
 
     @property
     def backend(self) -> str:
@@ -60,9 +60,9 @@ class Snapshot:
     def lengths_of_part(self, longest: Any, whole: Any) -> tuple[int, ...]:
         """Return how many tokens a part of a batch must have in each input.
 
-        Its longest samples have `longest`. In the `whole` batch samples have so many, and dropout's
-        masks are still those of it. Which axis of a mask is that of the tokens, and of which input,
-        must show in its length.
+        Its longest samples have `longest` tokens, those of the whole batch `whole`, and dropout's
+        masks remain those of the whole batch. An axis's length in such a mask must tell whether it
+        is the axis of tokens, and of which input.
         """
         if not self.cuts_parts:
             return tuple(whole)
@@ -159,7 +159,7 @@ def observable(holder: Any) -> bool:
 
 
 def _needs_masks(layer: Layer) -> bool:
-    """Return whether it may matter to a layer that there is a mask which keeps every token.
+    """Return whether a mask that keeps every token may matter to a layer.
 
     A mixer may refuse masks, and a user's layer may look at them.
     """

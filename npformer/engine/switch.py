@@ -9,9 +9,9 @@ class use_kernels:
     Parameters
     ----------
     enabled : bool
-        False: every model runs as it is written, with the pairs of `npformer.functional`, to read
-        and to debug. The numbers agree up to rounding, except that a GPU which draws dropout's
-        masks itself (``fit(masks="device")``) draws others.
+        False: every model runs as it is written, with the pairs of `npformer.functional`, for
+        reading and debugging. The numbers agree up to rounding, except that a GPU that draws
+        dropout's masks itself (``fit(masks="device")``) draws different ones.
 
     Examples
     --------

@@ -61,14 +61,14 @@ class Team:
     workers : int or "auto"
         How many.
     micro_batch : int, optional
-        Samples that a worker computes at a time, which bounds its memory; None: its whole share.
+        Samples that a worker computes at a time, to limit its memory; None: its whole share.
     workspaces : list of Workspace, optional
         Memory that outlives this team, one for each worker; missing ones are added.
     processes : bool or "auto"
         Whether the workers of `step` are copies of this process instead of threads. They are made
         when first needed, and again if anything but the trained weights changes. "auto": if copies
         are possible and every change of the model can be seen. It cannot if a user's layer or loss
-        has an array or a dict, and workers are threads too if a layer sets attributes in each step.
+        has an array or a dict. Workers are threads, too, if a layer sets attributes in each step.
     loss : Loss, optional
         What `step` computes the gradients of; the model's own if not given.
 
@@ -80,7 +80,7 @@ class Team:
     Raises
     ------
     ValueError
-        `processes` is True, and there can be none.
+        `processes` is True, but copies are impossible.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Team:
         The batch is checked and on the model's backend; `snapshot` is the model's, if known. The
         next step overwrites the gradients. Dropout's masks depend on the `generator` alone, which
         draws one number; how the batch is shared changes only the order of sums. `part` says where
-        the batch stands in a larger one: what is returned is its part of the mean loss of that.
+        the batch stands in a larger one: the loss returned is its part of the larger one's mean.
         """
         snapshot = snapshot or snapshot_of(self.model)
         if not (self._insist or (snapshot.observable and observable(self.loss))):
@@ -256,7 +256,7 @@ class Team:
             self._gradients.clear()
         self._layout = snapshot.layout
         while len(self._gradients) < n:
-            # Lent, so that the memory is used again once the caller drops the gradients.
+            # Lent, so that the memory is reused once the caller drops the gradients.
             zeros = self._workspaces[len(self._gradients)].zeros if backend == "numpy" else None
             self._gradients.append(Gradients(snapshot.layout, zeros))
 
@@ -289,7 +289,7 @@ class Team:
 def team_of(
     model: Layer, workers: int | str, micro_batch: int | None = None, loss: Loss | None = None
 ) -> Iterator[Team]:
-    """Lend a `Team` whose workspaces stay with the model, for the next call to use again."""
+    """Lend a `Team` whose workspaces stay with the model, for the next call to reuse."""
     shelf = kept_of(model).workspaces
     try:
         workspaces = shelf.pop()

@@ -50,7 +50,7 @@ class TeamCopies:
             self._copies = Copies(n, answer)
 
     def fit(self, n: int, snapshot: Snapshot, loss: Any) -> bool:
-        """Return whether there are n copies, which know model and loss as they are now."""
+        """Return whether there are n copies that know model and loss as they are now."""
         return (
             len(self._copies) >= n
             and self.snapshot is snapshot

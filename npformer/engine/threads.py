@@ -41,11 +41,11 @@ _in_pool = _InPool()
 def side_by_side(
     compute: Callable[[Part], Result], parts: list[Part], threads: int | None = None
 ) -> list[Result]:
-    """Return [compute(part), ...], each part in a thread of its own, or by so many threads.
+    """Return [compute(part), ...], each part in a thread of its own, or in `threads` threads.
 
     An error reaches the caller once all threads have finished. A thread of a pool computes the
     parts itself, one after another, because it could wait forever for the other threads; so does
-    the caller where the system starts no threads. The results are the same.
+    the caller if the system starts no threads. The results are the same.
     """
     if _in_pool.yes:
         return [compute(part) for part in parts]

@@ -1,4 +1,4 @@
-"""Which class the fast version of a layer has: the table, and what all such classes share.
+"""The classes of the fast versions of layers: the table, and what all such classes share.
 
 A layer's fast version is its twin. The twin's class is a subclass of the layer's class with other
 forward and backward passes. If the layer has children, the twin's class has a `Child` for each,
@@ -11,11 +11,11 @@ from typing import Any
 from npformer.core import KEPT, Layer
 
 FLOATS = "fd"
-"""The dtypes of kernels, float32 and float64, as codes; for other arrays layers run plain."""
+"""The dtypes of kernels, float32 and float64, as codes; other arrays run in the plain layers."""
 
 
 class Saved:
-    """A forward pass's cache if a kernel computed it: what the kernel saved, and its partner."""
+    """A forward pass's cache if a kernel computed it: what it saved, and the backward kernel."""
 
     __slots__ = ("backward", "cache")
 
@@ -25,7 +25,7 @@ class Saved:
 
 
 class Fast:
-    """Base of all classes of twins; it comes before the plain class."""
+    """First base of all classes of twins; the plain class follows."""
 
     __slots__ = ()
     _twins: Any = KEPT  # the `Twins` that it belongs to, outside of __dict__
@@ -60,8 +60,8 @@ class Child:
         for item in value if isinstance(value, list | tuple) else (value,):
             if isinstance(item, Fast):
                 raise TypeError(
-                    f"{self.name} of a twin is set to a twin; expected the layer itself, for both "
-                    "share what they have. Set it in the model"
+                    f"{self.name} of a twin is set to a twin; expected the layer itself, because "
+                    "both share what they have. Set it in the model"
                 )
         twin.__dict__[self.name] = value
 
@@ -74,7 +74,7 @@ class Child:
 
 
 class FirstChild(Child):
-    """A child whose input is the layer's own, if that is data: it needs no gradient."""
+    """A child that gets the layer's own input: if that is data, it needs no gradient."""
 
     def find(self, twins: Any, child: Any) -> Any:
         return twins.of_first(child)
@@ -88,7 +88,7 @@ class Children(Child):
 
 
 class FirstOfChildren(Children):
-    """A list of children, of which the first is as a `FirstChild`."""
+    """A list of children, of which the first is like a `FirstChild`."""
 
     def find(self, twins: Any, child: Any) -> Any:
         found = super().find(twins, child)
@@ -118,7 +118,7 @@ class Table:
         self._found: dict[tuple[type, bool], type | None] = {}
 
     def add(self, plain: type, fast: type, **first: Any) -> None:
-        """Let layers of exactly one class have twins of another.
+        """Give layers of exactly the class `plain` twins of the class `fast`.
 
         `first`: attributes of the twin's class, if the layer's input is data.
         """
@@ -130,7 +130,7 @@ class Table:
     def add_container(
         self, plain: type, *children: str, lists: tuple[str, ...] = (), **first: Any
     ) -> None:
-        """Let layers of this class have twins with the same passes and fast layers in them.
+        """Give layers of the class `plain` twins with the same passes and fast layers in them.
 
         `children` are names of layers, `lists` names of lists of layers; `first` as for `add`.
         """
@@ -151,7 +151,7 @@ class Table:
     def _container(self, kind: type, first: bool) -> type | None:
         """Make a class for twins of a user's subclass of a container, such as `Encoder`.
 
-        Return None if it is no such subclass, or overrides a method of the container.
+        Return None if it is not such a subclass, or overrides a method of the container.
         """
         known = next((base for base in kind.__mro__ if base in self.classes), None)
         if known is None:
@@ -177,7 +177,7 @@ class Table:
 
 
 NOT_ALLOWED = {"__getattribute__", "__getattr__", "__init_subclass__", "__setattr__", "__del__"}
-"""Special methods that would notice a twin. The other special methods have no part in a pass."""
+"""Special methods that would notice a twin. Other special methods play no part in a pass."""
 
 
 def _subclass(name: str, bases: tuple[type, ...], names: Mapping[str, Any]) -> type:

@@ -1,7 +1,7 @@
 """The fast version of a model: its twin.
 
-A twin has a class from `twin_classes` and shares the layer's own ``__dict__``, so it has the same
-parameters and settings at any moment: it runs whatever a user puts into the model.
+A twin has a class from `twin_classes` and shares the layer's own ``__dict__``, so it always has the
+same parameters and settings: it runs whatever a user puts into the model.
 
 If a layer's class is not in the table, the layer runs as written, with everything inside it. A
 subclass of a container in the table (`Encoder`, `Sequential`, `SequenceClassifier`) is a container
@@ -24,7 +24,7 @@ Kernel = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]
 
 
 class Twins:
-    """The twins of all layers of a model, each made when first asked for.
+    """The twins of all layers of a model, each made when first needed.
 
     `kernels` are those of the model's backend, by name, for arrays of `array_type`.
     """
@@ -52,9 +52,9 @@ class Twins:
         """Return the twin of a layer; the layer itself if it has none."""
         made = (self._first if first else self._made).get(id(layer))
         if made is not None:
-            _, kind, twin = made  # with the layer itself, so that no other one gets its id
+            _, kind, twin = made  # the layer is kept, so that no other one gets its id
             if type(layer) is kind:
-                own = layer.__dict__  # `has_own_pass`, without the call: hot
+                own = layer.__dict__  # `has_own_pass` without the call, which runs often
                 if "forward" not in own and "backward" not in own:
                     return twin
         if not isinstance(layer, Layer):
@@ -79,7 +79,7 @@ class Twins:
         return twin  # type: ignore[no-any-return]
 
     def release(self) -> None:
-        """Drop all twins; one that is still in use makes its children's anew."""
+        """Drop all twins; one that is still in use makes those of its children again."""
         self._made.clear()
         self._first.clear()
 

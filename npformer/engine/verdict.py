@@ -1,7 +1,7 @@
 """Which kernels a GPU runs: those that a child process has seen compute what the plain pairs do.
 
-The child is `npformer.proof.device_kernels`. A kernel that writes outside of its arrays would spoil
-the device for the process that runs it. The verdict is kept on disk, so that it costs once.
+The child, `npformer.proof.device_kernels`, is there because a kernel that writes outside its arrays
+would spoil the device for its process. The verdict is kept on disk, so it takes time only once.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ from npformer.core import get_backend, precision
 from npformer.core.cupy_backend import LOCAL_RANKS
 
 CHECK_VARIABLE = "NPFORMER_CHECK_KERNELS"
-"""In the environment: "0" runs all kernels, unchecked."""
+"""Environment variable: "0" runs all kernels unchecked."""
 
 CACHE_VARIABLE = "NPFORMER_CACHE"
-"""In the environment: the folder for verdicts."""
+"""Environment variable: the folder for verdicts."""
 
 TIMEOUT = 300.0
-"""Seconds after which a child hangs; most of them are for compiling."""
+"""Seconds after which a child counts as hanging; most of them are for compiling."""
 
 PROGRAM = ("-P", "-m", "npformer.proof.device_kernels")
 
@@ -43,7 +43,7 @@ _lock = threading.Lock()
 def proven(name: str, char: str) -> bool:
     """Return whether to run a kernel of "cupy" for arrays of a dtype, given as its code.
 
-    The first call for a dtype and a precision may take seconds, and warns of what is left out.
+    The first call for a dtype and a precision may take seconds, and warns if kernels are left out.
     """
     key = DTYPES[char], "float32" if char == "d" else precision("cupy")
     found = _found.get(key)
@@ -66,7 +66,7 @@ def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
     file = folder() / f"kernels-{code}.json"
     found = None if again else _read(file, about)
     if found is None:
-        print(  # on a new line, for a progress bar may stand on this one
+        print(  # on a new line, because a progress bar may be on this one
             f"\nnpformer checks its kernels on {about.get('GPU', 'the GPU')}, in {dtype}, once; "
             "compiling them may take a minute",
             file=sys.stderr,
@@ -77,7 +77,7 @@ def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
 
 
 def in_words(found: Verdict) -> str:
-    """Return which kernels a verdict leaves out, and where that was."""
+    """Return which kernels a verdict leaves out, and on what machine."""
     about = ", ".join(f"{what} {value}" for what, value in found["about"].items())
     left_out = "; ".join(f"{name or 'all'} ({why})" for name, why in found["problems"].items())
     return (
@@ -98,7 +98,7 @@ def digest() -> str:
 
 
 def folder() -> Path:
-    """Return the folder of verdicts, where the platform keeps what can be made again."""
+    """Return the folder of verdicts, in the platform's folder for caches."""
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given)
@@ -107,9 +107,9 @@ def folder() -> Path:
 
 
 def _ask(dtype: str, precision: str) -> Verdict:
-    """Return what a child process found, which says so line by line.
+    """Return what a child process found, which prints it line by line.
 
-    What it did not come to is left out.
+    Kernels that it did not get to are left out.
     """
     end, command = "", [sys.executable, *PROGRAM, dtype, precision]
     environment = os.environ | {
@@ -149,7 +149,7 @@ def _line(text: bytes) -> dict[str, Any]:
         found = json.loads(text)
         if isinstance(found, dict):
             return found
-    return {}  # a library's words
+    return {}  # printed by a library
 
 
 def _read(file: Path, about: dict[str, str]) -> Verdict | None:
@@ -163,7 +163,7 @@ def _read(file: Path, about: dict[str, str]) -> Verdict | None:
 
 
 def _write(file: Path, found: Verdict) -> None:
-    """Put a verdict on disk in one step; without a folder to write to, the next process asks."""
+    """Write a verdict in one step; without a folder to write to, the next process checks again."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(

@@ -18,24 +18,24 @@ from npformer.engine.switch import enabled
 # less time than a step, but its calls are shorter too, so the same numbers serve.
 
 COPY_SECONDS = 0.001
-"""Of a worker that is a copy of this process: it exchanges one message a step."""
+"""For a worker that is a copy of this process: it exchanges one message per step."""
 
 THREAD_SECONDS = 0.0025
-"""Of a worker that is a thread: it waits for the interpreter between two calls."""
+"""For a worker that is a thread: it waits for the interpreter between calls."""
 
 THREAD_TOKENS = 384
-"""Tokens of a worker that is a thread: in a large model, fewer rows make calls too short."""
+"""Least tokens of a worker that is a thread: in a large model, fewer make calls too short."""
 
 PAIR_SECONDS = 0.05
-"""In pairs of tokens, for threads that share calls. Pairs must also be a third of the cost: BLAS
-shares products with weights well, but not exponentials."""
+"""For threads that share calls: the cost of pairs of tokens. It must also be a third of the whole
+cost: BLAS shares products with weights well, but not exponentials."""
 
 COPIES_FROM_SECONDS = 0.15
 """For a prediction that costs less, "auto" makes no copies: making them takes too long."""
 
 COPIES_FROM_TOKENS = 1 << 15
-"""Nor for a prediction of fewer tokens. If those cost as much, the model is large: its calls are
-few and long, and threads hardly wait for the interpreter."""
+"""Nor for a prediction of fewer tokens than this. If so few cost as much, the model is large: its
+calls are few and long, and threads hardly wait for the interpreter."""
 
 
 def check_workers(workers: object) -> None:
@@ -60,10 +60,10 @@ def choose_workers(
     seconds: float,
     processes: bool = False,
 ) -> int:
-    """Return how many workers share a batch: a number as it is, but at most one a sample.
+    """Return how many workers share a batch: the number given, but at most one per sample.
 
     "auto" is one for each core that gets enough to do; copies of the process (`processes`) need
-    less than threads. It is 1 on a GPU, and if other processes share the cores. Raises ValueError
+    less than threads. It is 1 on a GPU, or if other processes share the cores. Raises ValueError
     for anything else, and for more than one worker on a GPU.
     """
     check_workers(workers)
@@ -79,7 +79,7 @@ def choose_workers(
     workers = int(workers)
     if workers > 1 and backend != "numpy":
         raise ValueError(
-            f"workers is {workers} on backend {backend!r}; expected 1, for workers are CPU "
+            f"workers is {workers} on backend {backend!r}; expected 1, because workers are CPU "
             "threads. Use workers='auto' to leave the choice to npformer"
         )
     return max(1, min(workers, samples))
@@ -90,8 +90,8 @@ def choose_threads(
 ) -> int:
     """Return how many threads share the calls of one worker; 1 if workers share the batch instead.
 
-    More than 1 for a few long sequences on many cores, where workers would leave half of the cores
-    idle, or more. `workers` is the largest number of threads, or "auto".
+    More than 1 for a few long sequences on many cores, where workers would leave at least half of
+    the cores idle. `workers` is the largest number of threads, or "auto".
     """
     cost = snapshot.cost
     pairs = samples * length * length * cost.pair
@@ -116,9 +116,9 @@ def wants_copies(asked: bool | str, model_fits: bool) -> bool:
     if asked is True and not possible:
         raise ValueError(
             "processes is True; expected False or 'auto' here. Worker processes are copies of this "
-            "one: made on Linux, by a Python with mmap and pipes, from its main thread, of a model "
-            "on backend 'numpy' whose trained parameters lie in one buffer (flatten), and not in a "
-            "daemonic process of a pool"
+            "one, which need Linux, a Python with mmap and pipes, its main thread, and a model on "
+            "backend 'numpy' whose trained parameters lie in one buffer (flatten); a daemonic "
+            "process of a pool cannot make them"
         )
     return possible and (asked is True or not processes.refused)
 
@@ -126,7 +126,7 @@ def wants_copies(asked: bool | str, model_fits: bool) -> bool:
 def choose_processes(asked: bool | str, model: Layer, samples: int, length: int) -> int:
     """Return how many processes share a prediction; 1 is this one alone, which may use threads.
 
-    True is one for each core, and so is "auto" if copies are possible and worth it. Raises
+    True means one for each core, and so does "auto" if copies are possible and worthwhile. Raises
     ValueError as `wants_copies` does.
     """
     check_processes(asked)

@@ -1,4 +1,4 @@
-"""A pool of memory for NumPy, which is used again from one step to the next.
+"""A pool of memory for NumPy, which is reused from one step to the next.
 
 Getting a large array from the system takes longer than filling it, because each page is mapped and
 cleared first, and unmapped a moment later. CuPy has a pool of its own.

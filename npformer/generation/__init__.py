@@ -1,1 +1,1 @@
-"""What models write: greedy, drawn, or searched with beams, one token after the other."""
+"""What models write, token by token: the likeliest, drawn at random, or by beam search."""

@@ -18,7 +18,7 @@ class Choice:
     Parameters
     ----------
     temperature : float
-        0: the likeliest token, and the first of several. Above 1 all tokens become more alike.
+        0: the likeliest token, the first if there are several. Above 1, tokens become more alike.
     top_k : int, optional
         None: all.
     top_p : float, optional

@@ -1,4 +1,4 @@
-"""Beam search: the sequences of the best scores that a decoder finds, some at a time."""
+"""Beam search: a decoder follows several sequences at a time, to find the best score."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npformer.core import Context, asarray, to_numpy
 from npformer.engine import EngineContext, fast
 
 EXPANDED = 2
-"""Candidates that are looked at, for each beam: half of them may have ended."""
+"""Candidates looked at for each beam: half of them may have ended."""
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -26,23 +26,23 @@ def penalty(n: int, alpha: float) -> float:
 
 
 class Search:
-    """The beams of one source: what is still written, and what has ended.
+    """The beams of one source: the sequences still being written, and those that have ended.
 
     score = log P / ((5 + n) / 6)^alpha for n tokens, the end included. The search is over if the
-    worst of `beams` ended sequences is at least as good as anything that may still come, which is
+    worst of `beams` ended sequences is at least as good as the best that may still come:
     log P / ((5 + max_len) / 6)^alpha of the best beam.
     """
 
     def __init__(self, beams: int, max_len: int, alpha: float, end: int) -> None:
         self.beams, self.max_len, self.alpha, self.end = beams, max_len, alpha, end
         self.tokens: list[list[int]] = [[] for _ in range(beams)]
-        # At first all beams are one and the same: only the first may be continued.
+        # At first all beams are the same: only the first may be continued.
         self.log_p = np.array([0.0] + [-np.inf] * (beams - 1))
         self.ended: list[tuple[float, list[int]]] = []  # scores and tokens, the best first
         self.over = False
 
     def go_on(self, log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Take the best candidates; return which beams they go on from, and their new tokens.
+        """Take the best candidates; return which beams they continue, and their new tokens.
 
         `log_p` has a row of log-probabilities for each beam.
         """
@@ -84,7 +84,7 @@ def searched(
     beams: int,
     alpha: float,
 ) -> list[list[int]]:
-    """Return what a model makes of each source, without the tokens of beginning and end.
+    """Return the target that a model writes for each source, without the begin and end tokens.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def searched(
     padding : int
         A token that is never written: the model would not see it.
     max_len : int
-        At most so many tokens, the end included.
+        At most this many tokens, the end included.
     beams, alpha
         See `Search`. One beam is greedy.
     """

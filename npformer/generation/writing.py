@@ -1,4 +1,4 @@
-"""What a language model writes behind prompts, token by token."""
+"""What a language model writes after prompts, token by token."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from npformer.functional.embedding import check_ids
 from npformer.generation.choosing import Choice, generators_of
 
 NOTHING = -1
-"""What stands behind a stop token."""
+"""What stands after a stop token."""
 
 
 class Window:
-    """The tokens that a model sees of each row, and with a cache its state after them.
+    """The tokens of each row that a model sees, and with a cache its state after them.
 
-    A row that has grown beyond the model's max_len goes on from its last max_len // 2 tokens, at
+    A row that has grown beyond the model's max_len continues from its last max_len // 2 tokens, at
     positions from 0 on.
     """
 
@@ -30,7 +30,7 @@ class Window:
         self._context = EngineContext(keep=False)
         self._rows = [self._cut(row) for row in rows]
         self._longest = max(map(len, self._rows))
-        self._added: list[np.ndarray] = []  # tokens behind these rows, (batch,) each
+        self._added: list[np.ndarray] = []  # tokens after these rows, (batch,) each
         self._states: Any = None
 
     def logits(self) -> np.ndarray:
@@ -81,9 +81,9 @@ def written(
     cache: bool = True,
     stop: Sequence[int] = (),
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield up to n times a token for each row, (batch,), and the logits that it was chosen by.
+    """Yield, up to n times, a token for each row, (batch,), and the logits it was chosen from.
 
-    A row that has written a stop token goes on with `NOTHING`; if all have, this ends.
+    A row that has written a stop token continues with `NOTHING`; once all have, this ends.
     """
     generators = generators_of(seed, len(rows))
     window, going = Window(model, rows, cache), np.ones(len(rows), dtype=bool)
@@ -100,7 +100,7 @@ def written(
 
 
 def prompts(prompt: Any, vocab_size: int) -> tuple[list[np.ndarray], bool]:
-    """Return the rows of a prompt, checked, and whether it is of several rows."""
+    """Return the rows of a prompt, checked, and whether it was given as several rows."""
     if not isinstance(prompt, np.ndarray) and isinstance(prompt, list | tuple):
         several = any(isinstance(row, list | tuple | np.ndarray) for row in prompt)
         rows = [np.asarray(row) for row in prompt] if several else [np.asarray(prompt)]
@@ -118,14 +118,14 @@ def prompts(prompt: Any, vocab_size: int) -> tuple[list[np.ndarray], bool]:
         name = f"prompt[{i}]" if several else "prompt"
         if row.ndim != 1 or len(row) == 0:
             raise ValueError(
-                f"{name} has shape {row.shape}; expected at least one token id, (length,). A text "
-                "may begin with a token that stands for its beginning, such as a line break"
+                f"{name} has shape {row.shape}; expected at least one token id, (length,). To "
+                "begin a text, pass a token that texts begin with, such as a line break"
             )
         check_ids(name, row, vocab_size, f"vocab_size is {vocab_size}")
     return rows, several
 
 
 def stop_tokens(stop: Any, vocab_size: int) -> tuple[int, ...]:
-    """Return stop tokens: of none, of one, or of several."""
+    """Return stop tokens, given as None, as one token or as several."""
     several = () if stop is None else stop if isinstance(stop, list | tuple | set) else (stop,)
     return tuple(checks.whole("stop", one, at_least=0, at_most=vocab_size - 1) for one in several)

@@ -19,7 +19,7 @@ def cached_bytes(caches: Iterable[Any], kept: Any, given: Iterable[Any], layer: 
     caches : iterable
         Those of all calls, in the order in which the calls ended.
     kept : object
-        The outermost layer's cache. What it does not lead to was dropped, and does not count.
+        The outermost layer's cache. What cannot be reached from it was dropped, and does not count.
     given : iterable of array
         The caller's arrays. Their memory may be part of a larger array, which does not count.
     layer : Layer
@@ -48,7 +48,7 @@ def owner(array: Array) -> Array:
 
 
 def arrays_in(cache: Any) -> Iterator[Array]:
-    """Yield the arrays that a cache leads to, through containers, objects and closures."""
+    """Yield the arrays reached from a cache through containers, objects and closures."""
     seen: set[int] = set()
     waiting = [cache]
     while waiting:

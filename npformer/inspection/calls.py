@@ -56,8 +56,8 @@ class BackwardCall:
         That of the forward pass.
     dy, dx : array, tuple, or None
         The gradients of the loss with respect to the layer's output and input: `dx` is a tuple if
-        there are two inputs. It is None if the input has no gradient, as token ids, or if the pass
-        failed inside this layer.
+        there are two inputs. It is None if the input has no gradient, like token ids, or if the
+        pass failed inside this layer.
     """
 
     name: str

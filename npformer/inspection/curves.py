@@ -1,6 +1,6 @@
-"""Curves of trainings: losses on the left, on the right the metric of the validation data.
+"""Curves of trainings: losses on the left, the metric of the validation data on the right.
 
-Without validation data, the learning rate stands on the right.
+Without validation data, the learning rate is on the right.
 """
 
 import io
@@ -60,11 +60,11 @@ def figure_of(
 
 
 SHARES = ("accuracy", "macro_f1", "balanced_accuracy")
-"""Metrics of which 1 is the best."""
+"""Metrics whose best value is 1."""
 
 
 def write_figure(figure: Any, path: Path) -> None:
-    """Write a figure as a whole file or none, of the kind that the name's ending says."""
+    """Write a figure, as a whole file or not at all, in the format of the name's ending."""
     image = io.BytesIO()
     figure.savefig(image, dpi=120, format=path.suffix.lstrip(".") or "png")
     write_whole(path, image.getvalue())
@@ -86,7 +86,7 @@ def _by_epoch(values: list[float]) -> tuple[range, list[float]]:
 
 
 def _marker(history: Any) -> str:
-    """Return a dot for a single epoch, of which there would be no line to see."""
+    """Return a dot for a single epoch, which would show no line."""
     return "o" if len(history.train_loss) == 1 else ""
 
 

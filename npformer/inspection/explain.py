@@ -34,7 +34,7 @@ def explain(
     """Run a model once, at evaluation, and return the matrices of its mixers, from the bottom up.
 
     `layer` is a model, an encoder or a mixer; the arguments are those of `trace`. In the matrices,
-    rows and columns of padding are 0. A mixer that is a `TwoInputLayer`, too, is asked for
+    rows and columns of padding are 0. A mixer that is also a `TwoInputLayer` gets
     ``explain(a, b, context)``.
     """
     return explained(trace(layer, x, mask, types))

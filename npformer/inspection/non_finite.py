@@ -38,7 +38,7 @@ def first_non_finite(
     if found := _first_non_finite_output(of_twins):
         return (
             f"{found}, computed by the engine only: the plain layer gives finite numbers. Train "
-            "inside `with npformer.use_kernels(False):`, and report it"
+            "inside `with npformer.use_kernels(False):`, and report this bug"
         )
     return None
 

@@ -1,4 +1,4 @@
-"""Recorder: makes the layers of a tree note what they are called with, and what they return."""
+"""Recorder: makes the layers of a tree record what they are called with, and what they return."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ NOTE = "This was in "
 
 
 class Recorder:
-    """The calls of all layers of a tree, which records them until `stop`.
+    """Records the calls of all layers of a tree until `stop`.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Recorder:
         self.backward: list[BackwardCall] = []
         self._observed = observed
         self._ended: list[tuple[int, Any]] = []  # (place in `calls`, cache)
-        self._open: list[list[tuple[int, Any]]] = []  # for each layer, those not yet answered
+        self._open: list[list[tuple[int, Any]]] = []  # for each layer, without a backward pass yet
         self._going_back = 0  # how many backward passes are running, each inside another
         self._stopped = False
         places: dict[int, tuple[Layer, list[str]]] = {}
@@ -44,7 +44,7 @@ class Recorder:
             self.calls[place] = replace(self.calls[place], bytes_cached=n_bytes)
 
     def stop(self) -> list[Call]:
-        """Record no more, let go of the caches, and return the calls."""
+        """Stop recording, release the caches, and return the calls."""
         self._stopped = True
         self._ended.clear()
         for open_calls in self._open:
@@ -106,7 +106,7 @@ def _copied(dx: Any) -> Any:
 
 @contextmanager
 def _noting(name: str, part: Layer, what: str, value: Any) -> Iterator[None]:
-    """Add a note to an error, which names the innermost layer that it came through."""
+    """Add a note to an error that names the innermost layer it came through."""
     try:
         yield
     except Exception as error:

@@ -13,7 +13,7 @@ from npformer.inspection.trace_table import label
 def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
     """Return a table of all layers: name, kind, shape of the output, number of own parameters.
 
-    "runs as written" marks layers of which the engine has no fast version, "frozen" those with
+    "runs as written" marks layers for which the engine has no fast twin, "frozen" those with
     parameters that `Layer.freeze` took out of the training. `x` and `mask` are examples of inputs;
     only their shapes and dtypes matter. For a layer with two inputs, both are tuples.
     """

@@ -76,7 +76,7 @@ class Trace(list[Call]):
         }
 
     def tables(self) -> list[tuple[str, list[tuple[str, ...]]]]:
-        """Return the tables as they are printed: a title, and rows of which the first is a head."""
+        """Return the tables as they are printed: a title, and rows; the first is a head."""
         return trace_tables(self, self.backward, self.gradients, self.gradient_norms)
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Trace(list[Call]):
 
     def _notes(self) -> list[str]:
         loss = [] if self.loss is None else [f"loss {self.loss:.4f}"]
-        cached = f"{self.bytes_cached:,} bytes cached: each array once, weights not"
+        cached = f"{self.bytes_cached:,} bytes cached: each array once, no weights"
         return [*loss, cached, "at evaluation: dropout is off"]
 
 
@@ -104,8 +104,8 @@ def trace(
 ) -> Trace:
     """Run a layer once, at evaluation, and return the calls of every layer inside it.
 
-    A layer comes before the layers inside it. Dropout is off. A copy is run, so that other threads
-    may use the layer meanwhile. `x` is on the layer's backend, but a model also takes host arrays.
+    A layer comes before the layers inside it. Dropout is off. A copy is run, so other threads may
+    use the layer meanwhile. `x` is on the layer's backend, but a model also takes host arrays.
 
     Parameters
     ----------
@@ -114,15 +114,15 @@ def trace(
         As in `SequenceClassifier.__call__`. For a layer with two inputs, a tuple with an entry for
         each; an entry of `mask` or `types` may be None.
     dy : array, optional
-        The gradient of a loss with respect to the output, of its shape. A backward pass follows
-        that starts from it. For a layer with several outputs, a tuple.
+        The gradient of a loss with respect to the output, of its shape: a backward pass starts
+        from it. For a layer with several outputs, a tuple.
     labels : array, optional
         Instead of `dy`, for a `SequenceClassifier`: the backward pass starts from the gradient of
         the model's own loss. The shape is that of y in `loss_and_gradients`.
 
     Notes
     -----
-    An error inside a layer passes through; a note under it names the layer.
+    An error inside a layer passes through, with a note that names the layer.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def _targets(layer: Layer, labels: Array, inputs: tuple[Sequences, ...]) -> Arra
     if not hasattr(layer, "loss") or not hasattr(layer, "batch"):
         raise TypeError(
             f"labels are given and layer is a {type(layer).__name__}; expected an "
-            "npformer.Model, which has a loss, such as a SequenceClassifier. For other layers give "
+            "npformer.Model, which has a loss, such as a SequenceClassifier. For other layers pass "
             "dy, the gradient to start from"
         )
     x, mask, types = as_given(inputs)

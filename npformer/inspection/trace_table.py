@@ -1,4 +1,4 @@
-"""What a trace looks like when it is printed: tables, as text and for notebooks."""
+"""How a trace is printed: tables, as text and for notebooks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from npformer.core import Array, to_numpy
 from npformer.inspection.calls import BackwardCall, Call, shapes
 
 NARROWEST = 9
-"""Of a column of numbers, so that rounding errors, such as -1.23e-17, do not change its width."""
+"""Least width of a column of numbers: rounding errors, such as -1.23e-17, then do not widen it."""
 
 Table = tuple[str, list[tuple[str, ...]]]
 """A title, and rows, of which the first is the head. The first two columns are words."""
@@ -54,7 +54,7 @@ def _row(call: Call | BackwardCall, value: Any) -> tuple[str, ...]:
 def mean_and_spread(x: Array, mask: Array | None = None) -> tuple[complex, float]:
     """Return mean and standard deviation of all entries, in float64, without those of padding.
 
-    An array with an entry or a row for each token is one that begins with the axes of the mask.
+    An array has an entry or a row for each token if its first two axes are those of the mask.
     """
     x = to_numpy(x)
     if mask is not None and x.ndim in (2, 3) and x.shape[:2] == mask.shape:
@@ -68,7 +68,7 @@ def mean_and_spread(x: Array, mask: Array | None = None) -> tuple[complex, float
 
 
 def number(value: complex) -> str:
-    """Return a number with three digits; 0 alone has one."""
+    """Return a number with three digits; 0 is "0"."""
     return f"{value:#.3g}".rstrip(".") if value else "0"
 
 

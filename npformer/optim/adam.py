@@ -20,7 +20,7 @@ from npformer.optim.schedules import Schedule, factor_at, schedule_of
 from npformer.optim.weight_decay import checked_patterns, shrink_some
 
 SETTINGS = ("lr", "betas", "eps", "weight_decay", "no_decay")
-"""Of Adam, beside its schedule."""
+"""Adam's settings, besides its schedule."""
 
 VALUES = (*SETTINGS, "steps", "schedule")
 """What `Adam.state` returns besides arrays."""
@@ -50,7 +50,7 @@ def adam_update(
     m *= beta1
     m += (1.0 - beta1) * g
     v *= beta2
-    # As one square: with beta2 = 0.999, float32 holds it up to g = 5e20, and g^2 up to 1e19 only.
+    # Squared with its factor: for beta2 = 0.999, float32 holds g up to 5e20, but g^2 only to 1e19.
     root = math.sqrt(1.0 - beta2) * g
     v += root * root
     theta *= shrink
@@ -66,7 +66,7 @@ class Adam:
         v = beta2 v + (1 - beta2) g^2
         theta = theta - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
 
-    m and v are 0 before the first step, and so too small in the first ones; the two divisions undo
+    m and v start from 0, so they are too small in the first steps; the two divisions correct
     exactly that.
 
     Parameters
@@ -84,7 +84,7 @@ class Adam:
         Independently of the gradient, each step multiplies theta by 1 - lr weight_decay (Loshchilov
         and Hutter, 2019).
     no_decay : sequence of str
-        Patterns such as ``"*.bias"``: parameters whose name fits one have no weight decay.
+        Patterns such as ``"*.bias"``: parameters whose name matches one have no weight decay.
         `NORMS_AND_BIASES` has those that BERT leaves out.
     schedule : callable or str, optional
         A `Schedule`, or a name in `SCHEDULES` with its options: "cosine(total=1000, warmup=100)".
@@ -138,8 +138,8 @@ class Adam:
 
         `gradients` holds one for each parameter, under the same name and of the same shape; if not,
         this raises TypeError or ValueError. A gradient on the host that is NaN, infinite, or too
-        large to be squared raises NonFiniteGradientError, which names it; on a GPU nobody looks,
-        because that would wait. After an error nothing has changed.
+        large to be squared raises NonFiniteGradientError, which names it; on a GPU gradients are
+        not checked, because that would wait. After an error nothing has changed.
         """
         pieces = self._pieces(gradients)
         lr = self.current_lr()
@@ -147,8 +147,8 @@ class Adam:
             raise problem
         self.steps += 1
         beta1, beta2 = self.betas
-        # The step of the docstring, multiplied above and below by root = sqrt(1 - beta2^t), is
-        # size m / (sqrt(v) + eps root).
+        # The step of the docstring, its numerator and denominator times root = sqrt(1 - beta2^t),
+        # is size m / (sqrt(v) + eps root).
         root = math.sqrt(1.0 - beta2**self.steps)
         size, eps = lr * root / (1.0 - beta1**self.steps), self.eps * root
         shrink = 1.0 - lr * self.weight_decay
@@ -165,7 +165,7 @@ class Adam:
         """Return all that `restore` needs: values for JSON, and host arrays by name.
 
         The arrays are copies of m and v of each parameter: ``"m.NAME"`` and ``"v.NAME"``. The
-        schedule is described in words.
+        schedule is given by its repr.
         """
         schedule = re.sub(" at 0x[0-9a-fA-F]+", "", repr(self.schedule))
         of_self = {name: getattr(self, name) for name in VALUES}
@@ -173,10 +173,10 @@ class Adam:
         return {**of_self, **lists, "schedule": schedule}, self._moments.save()
 
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from what `state` returned, for parameters of the same names, shapes and dtypes.
+        """Restore what `state` returned, for parameters of the same names, shapes and dtypes.
 
-        All is set but schedule and no_decay, which stay this optimizer's own: ``values`` only says
-        which they were. ValueError says what does not fit, and nothing has changed then.
+        Everything is set except schedule and no_decay, which stay this optimizer's own: ``values``
+        only says what they were. ValueError says what does not fit; nothing has changed then.
         """
         if not isinstance(values, Mapping) or set(values) != set(VALUES):
             found = [*values] if isinstance(values, Mapping) else described(values)
@@ -204,7 +204,7 @@ class Adam:
 
     def _not_finite(self, pieces: list[tuple[str, Array, Array]]) -> ArithmeticError | None:
         """Return the error if gradients on the host, or what they make of v, are not finite."""
-        # One look: the sum of all squares overflows if one of them does.
+        # One check is enough: the sum of all squares overflows if one of them does.
         if all(math.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
             return None
         beta2 = self.betas[1]

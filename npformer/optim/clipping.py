@@ -44,7 +44,7 @@ def non_finite_gradient(name: str, g: np.ndarray, what: str) -> NonFiniteGradien
 def global_norm(gradients: Mapping[str, Array]) -> Array:
     """Return the square root of the sum of all squares, as an array with no axes.
 
-    It neither overflows nor vanishes because the squares do. It is NaN or infinite if a gradient
+    It neither overflows nor vanishes where the squares would. It is NaN or infinite if a gradient
     is.
     """
     return _norm(_arrays(gradients))
@@ -56,7 +56,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     The direction does not change (Pascanu et al., 2013). Returns the norm before clipping, an array
     with no axes. If it is not finite, this raises NonFiniteGradientError and changes nothing.
 
-    On a GPU the norm stays there, so nothing waits for it, and all gradients become NaN instead.
+    On a GPU nothing waits for the norm: if it is not finite, all gradients become NaN instead.
     """
     checks.number("max_norm", max_norm, above=0.0)
     arrays = _arrays(gradients)
@@ -75,10 +75,10 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
 def clip_over_ranks(
     gradients: Gradients, max_norm: float, ranks: Communicator, *, own_shard: bool
 ) -> None:
-    """Do what `clip_by_global_norm` does if several ranks have the gradients.
+    """Do what `clip_by_global_norm` does, for gradients on several ranks.
 
     Each rank computes the norm of its own shard, and the norm of these norms is the global one. It
-    has the same bits whether gradients are whole on each rank or, with `own_shard`, only there.
+    has the same bits whether each rank has all gradients or, with `own_shard`, only its shard.
     """
     flat = gradients.flat
     own = ranks.shard(flat.size)
@@ -124,7 +124,7 @@ def _norm(arrays: list[Array]) -> Array:
             # Far above the smallest number, so that no square that matters was rounded to 0.
             if info.tiny / info.eps**2 < total < math.inf:
                 return np.sqrt(total)
-        # On a GPU always, because looking at the sum would wait. A power of 2 rounds nothing.
+        # Always on a GPU, because looking at the sum would wait. A power of 2 rounds nothing.
         largest = reduce(xp.maximum, [xp.abs(array).max() for array in filled])
         usual = (largest > 0.0) & (largest < math.inf)
         _, exponent = xp.frexp(xp.where(usual, largest, 1.0))
@@ -145,7 +145,7 @@ def _arrays(gradients: Mapping[str, Array]) -> list[Array]:
 
 
 def check_gradients(gradients: object) -> None:
-    """Check what is called ``gradients`` like `check_arrays`."""
+    """Check ``gradients`` with `check_arrays`."""
     advice = "Pass what loss_and_gradients returns: arrays by name"
     check_arrays("the gradient of", "gradients", gradients, advice)
 
@@ -159,7 +159,7 @@ def check_arrays(each: str, all_of_them: str, named: Any, advice: str) -> None:
     for name, array in described.items():
         checks.floating(**{name: array})
         if isinstance(array, np.generic):
-            raise TypeError(f"{name} is a number of NumPy, {array!r}; expected an array")
+            raise TypeError(f"{name} is a NumPy number, {array!r}; expected an array")
     backend_of(**described)
 
 
@@ -167,5 +167,5 @@ def check_writable(what: str, named: Iterable[tuple[str, Array]]) -> None:
     """Check that arrays may be changed in place."""
     for name, array in named:
         if not getattr(array.flags, "writeable", True):
-            message = "is read-only; expected an array that is changed in place. Pass a copy"
+            message = "is read-only; expected an array to change in place. Pass a copy"
             raise ValueError(f"{what} {name} {message}")

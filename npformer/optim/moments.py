@@ -18,7 +18,7 @@ from npformer.core import (
 )
 
 FLAT = ""
-"""Stands for the flat buffer of all parameters, among their names."""
+"""The name that stands for the flat buffer of all parameters."""
 
 
 def flat_of(named: Mapping[str, Array]) -> Array | None:
@@ -29,7 +29,7 @@ def flat_of(named: Mapping[str, Array]) -> Array | None:
 class Moments:
     """m and v of each parameter, 0 at first, laid out like the parameters and on their backend.
 
-    Both may change while a training pauses: parameters are flattened, or moved to a GPU.
+    Layout and backend may change between steps: parameters are flattened, or moved to a GPU.
     """
 
     def __init__(self, parameters: Mapping[str, Array]) -> None:
@@ -62,7 +62,7 @@ class Moments:
         host = {
             p: (np.array(to_numpy(m)), np.array(to_numpy(v))) for p, (m, v) in self._pairs.items()
         }
-        return self._named(host)  # a buffer comes from a GPU at once
+        return self._named(host)  # a buffer comes from a GPU in one copy
 
     def misfit(self, arrays: Any) -> str:
         """Return why `load` cannot take these arrays; "" if it can."""
@@ -78,7 +78,7 @@ class Moments:
         return ""
 
     def load(self, named: Mapping[str, Array]) -> None:
-        """Put back what `save` returned, bit for bit; 0 if that is nothing."""
+        """Put back what `save` returned, bit for bit; zeros if `named` is empty."""
         self._pairs.clear()
         for place, theta in self.places():
             zeros = array_module(theta).zeros_like
@@ -88,7 +88,7 @@ class Moments:
                 x[...] = asarray(named[name], backend_of(x=x).name)
 
     def _named(self, pairs: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
-        """Return arrays by place as parts of them, under the names that they are saved with."""
+        """Return the parts of arrays at their places, under the names they are saved with."""
         named: dict[str, Array] = {}
         for place, pair in pairs.items():
             for kind, x in zip("mv", pair, strict=True):

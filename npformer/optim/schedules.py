@@ -1,4 +1,4 @@
-"""Schedules: factors for the learning rate, by the number of the step."""
+"""Schedules: a factor for the learning rate of each step."""
 
 import math
 from collections.abc import Callable
@@ -91,7 +91,7 @@ SCHEDULES: Registry[Schedule] = Registry(
     table="npformer.optim.SCHEDULES",
     function="a function of the step that returns a factor",
 )
-"""What ``Adam(schedule=...)`` takes by name. Builders get nothing but their options, and return a
+"""What ``Adam(schedule=...)`` takes by name. Builders get only their options, and return a
 `Schedule`."""
 
 
@@ -103,7 +103,7 @@ def schedule_of(schedule: Schedule | str | None) -> Schedule:
         return SCHEDULES.make(schedule)
     built = [name for name, builder in SCHEDULES.items() if builder is schedule]
     if built or not callable(schedule):
-        given = f"what makes a schedule, {built[0]} itself" if built else repr(schedule)
+        given = f"the builder {built[0]} itself" if built else repr(schedule)
         raise TypeError(
             f"schedule is {given}; expected a function of the step that returns a factor, "
             "such as npformer.optim.cosine(total), or its name: 'cosine(total=1000)'"
@@ -112,9 +112,9 @@ def schedule_of(schedule: Schedule | str | None) -> Schedule:
 
 
 def schedule_for(spec: str, steps: int, warmup: int = 0) -> Schedule:
-    """Return a schedule by its name; it is as long as a training, unless its options say a total.
+    """Return a schedule by its name, as long as a training, unless its options give a total.
 
-    `steps` is how many a training has, and `warmup` in how many the learning rate rises.
+    The training has `steps` steps; the learning rate rises in the first `warmup` of them.
     """
     _, options = SCHEDULES.parse(spec)
     fitting = {} if "total" in options else {"total": steps, "warmup": warmup}
@@ -133,6 +133,6 @@ def factor_at(schedule: Schedule, step: int) -> float:
 
 
 def factors_of(schedule: Schedule, steps: int) -> dict[str, float]:
-    """Return a schedule's factors at some steps of a training of so many."""
+    """Return a schedule's factors at some of the `steps` steps of a training."""
     at = (m * 10**k for k in range(10) for m in (1, 2, 5))
     return {str(step): float(schedule(step)) for step in at if step <= steps}

@@ -1,8 +1,8 @@
 """ShardedAdam: Adam whose moments are shared out over ranks (ZeRO, stage 1).
 
-m and v take twice the memory of the parameters. Here each rank has those of its own shard of the
-flat buffer alone, updates that shard, and gets the rest from the others (Rajbhandari et al., 2020).
-Each entry's update is the same, so the parameters are equal bit for bit with and without it.
+m and v take twice the memory of the parameters. Here each rank keeps only those of its own shard of
+the flat buffer, updates that shard, and gets the rest from the others (Rajbhandari et al., 2020).
+Each entry's update is the same, so the parameters are equal bit for bit with and without sharding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from npformer.optim.moments import FLAT, Moments, flat_of
 
 
 class ShardedMoments(Moments):
-    """m and v of this rank's shard of the flat buffer. No rank ever makes room for all of them."""
+    """m and v of this rank's shard of the flat buffer. A step never makes room for all of them."""
 
     _parameters: Parameters
 
@@ -38,14 +38,14 @@ class ShardedMoments(Moments):
         return {name: x[at] for name, _, at in self._overlaps()}
 
     def save(self) -> dict[str, np.ndarray]:
-        """Return the moments of all ranks, on rank 0 alone; the others get none."""
+        """Return the moments of all ranks, on rank 0 only; the others get none."""
         m, v = (self._ranks.join_shards(x, self._parameters.size) for x in self._pairs[FLAT])
         whole = Moments(self._parameters)
         whole._pairs = {} if m is None else {FLAT: (m, v)}
         return whole._named(whole._pairs)
 
     def load(self, named: Mapping[str, Array]) -> None:
-        """Take what belongs to this rank's shard."""
+        """Load only what belongs to this rank's shard."""
         entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in "mv"}
         at_hand = named.keys() & entries.keys()
         super().load({name: named[name].reshape(-1)[entries[name]] for name in at_hand})
@@ -70,18 +70,18 @@ class LentMoments(Moments):
         if not pairs:
             raise RuntimeError(
                 "this optimizer's moments are shared out over the ranks of a training with "
-                "shard_moments; expected state.optimizer, which has them until its end, when it "
-                "gives them back. After an error there, they are lost: make a new Adam, or restore "
-                "this one from a checkpoint"
+                "shard_moments; expected state.optimizer, which has them until the training ends "
+                "and gives them back. If it ended with an error, they are lost: make a new Adam, "
+                "or restore this one from a checkpoint"
             )
         return super()._named(pairs)
 
 
 class ShardedAdam(Adam):
-    """Adam over several ranks, each of which has the moments of its own shard alone.
+    """Adam over several ranks, each of which keeps only the moments of its own shard.
 
-    All ranks call all methods together. `step` takes gradients of which the own shard is the sum of
-    all ranks', as `Communicator.reduce_scatter` leaves it. `state` returns arrays on rank 0 alone.
+    All ranks call all methods together. `step` takes gradients whose own shard is the sum over all
+    ranks, as `Communicator.reduce_scatter` leaves it. `state` returns arrays on rank 0 only.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class ShardedAdam(Adam):
         if type(optimizer) is not Adam:
             raise TypeError(
                 f"optimizer is a {type(optimizer).__name__}; expected an npformer.Adam itself, "
-                "because a step of its own would not be taken with shard_moments"
+                "because shard_moments does not call the step of a subclass"
             )
         self.__dict__.update(optimizer.__dict__)
         self._ranks, self._taken_from = ranks, optimizer
@@ -113,7 +113,7 @@ class ShardedAdam(Adam):
         vars(self._taken_from).update(taken, _moments=self._moments.gathered())
 
     def step(self, gradients: Mapping[str, Array]) -> None:
-        """Update the own shard of all parameters, and get the other ranks' shards."""
+        """Update this rank's shard of the parameters, and get the other ranks' shards."""
         super().step(gradients)
         self._ranks.all_gather(flat_buffer(self.parameters))
 
@@ -123,7 +123,7 @@ class ShardedAdam(Adam):
         return [(place, theta[own], g[own])]
 
     def _not_finite(self, pieces: list[tuple[str, Array, Array]]) -> ArithmeticError | None:
-        """Return the same error on all ranks, that of the first one which has one."""
+        """Return the same error on all ranks: that of the first rank that has one."""
         ((_, _, g),) = pieces
         if type(g) is not np.ndarray or self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
             return None
@@ -134,7 +134,7 @@ def flat_buffer(parameters: Any) -> Array:
     """Return the buffer of all parameters; ValueError if they do not lie in one."""
     if (flat := flat_of(parameters)) is None:
         raise ValueError(
-            "the parameters do not lie in one buffer, which the ranks would share out; expected "
+            "the parameters do not lie in one buffer, which the ranks could share out; expected "
             "those of model.parameters(), after model.flatten()"
         )
     return flat

@@ -10,24 +10,24 @@ NORMS_AND_BIASES = (
     *("*.bias", "*.b[12]", "*.c[12]", "*.gamma", "*.beta"),
     *("*.skip", "*.log_step", "*.log_decay", "*.frequency"),
 )
-"""Patterns of the names of biases, of the scales and shifts of layer norms, and of the numbers of
-long convolutions and state spaces that are no matrices: 0 is no neutral value of theirs."""
+"""Patterns for the names of biases, of the scales and shifts of layer norms, and of the parameters
+of long convolutions and state spaces that are not matrices: 0 is not a neutral value for them."""
 
 
 def shrink_some(parts: Mapping[str, Array], no_decay: Sequence[str], shrink: float) -> None:
-    """Multiply arrays by `shrink` in place, but not those whose name fits a pattern."""
+    """Multiply arrays by `shrink` in place, except those whose name matches a pattern."""
     for name, part in parts.items():
         if not fits_any(name, no_decay):
             part *= shrink
 
 
 def fits_any(name: str, patterns: Sequence[str]) -> bool:
-    """Return whether a name fits one of some patterns, as in `fnmatch`."""
+    """Return whether a name matches one of some patterns, as in `fnmatch`."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def checked_patterns(patterns: Any, parameters: Mapping[str, Array]) -> tuple[str, ...]:
-    """Return the patterns of ``no_decay``, after checking that parameters fit them."""
+    """Return the patterns of ``no_decay``, after checking that some parameter matches."""
     if isinstance(patterns, str) or not isinstance(patterns, Sequence):
         raise TypeError(
             f"no_decay is {patterns!r}; expected a list of patterns, such as ['*.bias'], or "
@@ -38,7 +38,7 @@ def checked_patterns(patterns: Any, parameters: Mapping[str, Array]) -> tuple[st
     found = tuple(patterns)
     if found and not any(fits_any(name, found) for name in parameters):
         raise ValueError(
-            f"no_decay is {list(found)}, and no parameter fits; expected patterns for names such "
-            f"as {next(iter(parameters))!r}"
+            f"no_decay is {list(found)}, and no parameter matches; expected patterns for names "
+            f"such as {next(iter(parameters))!r}"
         )
     return found

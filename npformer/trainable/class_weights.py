@@ -1,4 +1,4 @@
-"""Weights of classes, as a user gives them, made into a number for each class."""
+"""Class weights: what a user passes, made into a number for each class."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ from npformer.losses import Classification, Loss
 def class_weights(
     class_weight: Any, loss: Loss, n_classes: int, of_labels: Callable[[], np.ndarray]
 ) -> tuple[float, ...]:
-    """Return how much each class weighs.
+    """Return the weight of each class.
 
-    "balanced" makes all classes that occur weigh as much as if they were equally frequent: a class
-    gets n / (number of classes k), for k of n labels, as `of_labels` counts them. A class without
-    labels, and one that a mapping does not name, gets 1.
+    "balanced" weighs all classes that occur as if they were equally frequent: a class with k of n
+    labels gets n / (number of classes k); `of_labels` counts them. A class without labels, and one
+    that a mapping does not name, gets 1.
     """
     if not isinstance(loss, Classification) or not loss.takes_weights:
         raise TypeError(

@@ -23,8 +23,8 @@ class EncoderDecoder(Model, Transformer):
 
     ``model(source, target)`` takes two arrays of token ids, (batch, source_length) and
     (batch, target_length), and returns (batch, target_length, target_vocab): row t holds the logits
-    of token t + 1 of the target. To train it, give whole targets, from their first token, which
-    stands for the beginning, to the last, which stands for the end. The model shifts them itself::
+    of token t + 1 of the target. To train it, pass whole targets, from the token that marks the
+    beginning to the one that marks the end. The model shifts them itself::
 
         model = npformer.EncoderDecoder(config, source_vocab=30, target_vocab=30)
         npformer.fit(model, (source, target))      # target: 1 at the beginning, 2 at the end
@@ -46,8 +46,8 @@ class EncoderDecoder(Model, Transformer):
         The token id that stands for padding, on both sides, where no mask is given. The first token
         of a target is never padding.
     begin_id, end_id : int
-        The token ids that targets begin and end with: `generate` begins with the one, and stops at
-        the other.
+        The token ids that targets begin and end with: `generate` begins with the first, and stops
+        at the second.
     seed : int or numpy.random.Generator
         For the initial weights.
     dtype : {"float32", "float64"}
@@ -100,20 +100,20 @@ class EncoderDecoder(Model, Transformer):
         ----------
         source : int array, shape (batch, length)
         max_len : int
-            At most so many tokens, and at most as many as the decoder has positions for.
+            At most this many tokens, and no more than the decoder has positions for.
         beams : int
             How many sequences are followed at a time. 1: always the likeliest token.
         length_penalty : float
             alpha in score = log P / ((5 + n) / 6)^alpha, for n tokens (Wu et al., 2016). The search
-            is that of tensor2tensor: it looks at 2 * beams candidates, keeps those that have ended
-            apart, and is over if none that may still come could be better than `beams` of them.
+            is that of tensor2tensor: it looks at 2 * beams candidates, sets aside those that have
+            ended, and stops when none still to come could be better than `beams` of these.
         mask : bool array, shape (batch, length), optional
             True = keep. None: what is not `padding_id`.
 
         Returns
         -------
         targets : list of list of int
-            Without the tokens of beginning and end.
+            Without the begin and end tokens.
         """
         max_len = checks.positive("max_len", max_len)
         beams = checks.positive("beams", beams)
@@ -134,7 +134,7 @@ class EncoderDecoder(Model, Transformer):
         )
 
     def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
-        """Return ((source, target up to its last token), target from its second token)."""
+        """Return ((source, target without its last token), target without its first token)."""
         if isinstance(x, tuple) or y is None:
             return x, y, mask, types
         if getattr(y, "ndim", 0) != 2 or y.shape[1] < 2:
@@ -159,7 +159,7 @@ class EncoderDecoder(Model, Transformer):
         loss: Loss | None = None,
         sample_weight: Any = None,
     ) -> Batch:
-        """Return checked samples; what follows padding, and padding, is not learned."""
+        """Return checked samples; padding, and what follows padding, is not learned."""
         x, y, mask, types = self.arranged(x, y, mask, types)
         if isinstance(x, tuple) and len(x) == 2 and is_array(y) and y.shape == x[1].shape:
             of_source, of_target = (None, None) if mask is None else mask
@@ -170,7 +170,7 @@ class EncoderDecoder(Model, Transformer):
         return super().check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
-        """Check ids on both sides, and make the masks of those that came without."""
+        """Check ids on both sides, and make masks for sides without one."""
         sides = zip(inputs, (self.source, self.target), strict=True)
         for each, embed in sides:
             embed.check(each.x, each.mask)
@@ -183,14 +183,14 @@ class EncoderDecoder(Model, Transformer):
         return source, target
 
     def _kept(self, ids: Array) -> Array:
-        """Return which tokens of targets are no padding: the first one never is."""
+        """Return which tokens of targets are not padding; the first one never is padding."""
         kept = ids != self.padding_id
         kept[:, :1] = True
         return kept
 
 
 def _masked(each: Sequences, mask: Array) -> Sequences:
-    """Return an input with a mask, if there is any padding. Looking at a GPU would wait for it."""
+    """Return an input with a mask, if there is any padding. On a GPU, looking would wait."""
     whole = isinstance(mask, np.ndarray) and mask.all()
     return each if whole else replace(each, padding=Padding(mask))
 

@@ -16,7 +16,7 @@ from npformer.trainable.model import Model
 
 
 class LanguageModel(Model, NextToken):
-    """A model of the next token: logits = output(encoder(embed(x))), which does not look ahead.
+    """A model of the next token, which does not look ahead: logits = output(encoder(embed(x))).
 
     ``model(ids)`` takes (batch, length) and returns (batch, length, vocab_size): row t holds the
     logits of token t + 1. To train it, y is x shifted by one::
@@ -68,39 +68,39 @@ class LanguageModel(Model, NextToken):
         stop: Any = None,
         probabilities: bool = False,
     ) -> Any:
-        """Return the n tokens that the model writes behind a prompt.
+        """Return the n tokens that the model writes after a prompt.
 
-        Row i draws from (seed, i), and sees its own prompt alone, so rows that are added behind
-        change nothing in it. Beyond max_len tokens a row goes on from its last max_len // 2.
+        Row i draws from (seed, i) and sees only its own prompt, so more rows after it do not change
+        it. Beyond max_len tokens a row continues from its last max_len // 2.
 
         Parameters
         ----------
         prompt : int array, shape (length,) or (batch, length), or list of rows of any lengths
             At least one token for each row.
         n : int
-            How many tokens follow.
+            How many tokens to write.
         temperature : float
-            By which logits are divided. 0: always the likeliest token.
+            Divides the logits. 0: always the likeliest token.
         top_k : int, optional
-            Only so many of the likeliest tokens may be drawn.
+            Only this many of the likeliest tokens may be drawn.
         top_p : float, optional
-            Only the likeliest tokens may be drawn whose probabilities sum to `top_p`: the fewest.
+            Only the likeliest tokens may be drawn: as few as have probabilities that sum to this.
         seed : int
         cache : bool
-            Whether what was computed of earlier tokens is kept; `state_bytes` says how much that
-            takes. If not, all is computed anew for each token.
+            Whether to keep what was computed for earlier tokens; `state_bytes` tells how much
+            memory that takes. If not, everything is computed again for each token.
         stop : int or list of int, optional
             Tokens at which a row ends.
         probabilities : bool
-            Whether to return the probability of each token, too: in the model, so before
+            Whether to return the model's probability of each token, too: the one before
             temperature, `top_k` and `top_p`.
 
         Returns
         -------
         tokens : int array, shape (n,), or (batch, n) for several prompts
-            -1 behind a stop token.
+            -1 after a stop token.
         probabilities : float64 array of that shape
-            Only if asked for. 0 behind a stop token.
+            Only if requested. 0 after a stop token.
         """
         n = checks.positive("n", n)
         checks.flag("probabilities", probabilities)

@@ -23,8 +23,8 @@ def accuracy(found: Measured) -> float:
 def macro_f1(by_class: np.ndarray) -> float:
     """Return the mean over classes of F1 = 2 right / (labels + predictions).
 
-    The rows of `by_class` are right answers, labels and predictions, (3, n_classes). Classes that
-    are neither label nor prediction are left out.
+    The rows of `by_class` are right answers, labels and predictions, (3, n_classes). Classes with
+    neither labels nor predictions are left out.
     """
     right, labels, predictions = by_class
     occurs = labels + predictions > 0.0
@@ -43,8 +43,8 @@ FIGURES: dict[str, Callable[[Measured], float]] = {
     "macro_f1": lambda found: _of_classes(macro_f1, found),
     "balanced_accuracy": lambda found: _of_classes(balanced_accuracy, found),
 }
-"""What is reported of classes, beside the loss. "accuracy" may be named without classes, too: the
-loss decides then."""
+"""What is reported for classes, besides the loss. "accuracy" may be named without classes, too:
+then the loss decides."""
 
 
 def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
@@ -76,10 +76,10 @@ def name_of(metric: Metric) -> str:
 def own_metric(
     metric: Callable[[np.ndarray, np.ndarray], float], loss: Loss, outputs: np.ndarray, y: Any
 ) -> float:
-    """Return a metric of the user's, of all targets that there are.
+    """Return the value of a user's metric over all targets.
 
-    It gets y, (n,), and probabilities, (n, n_classes); for a loss without classes, targets and
-    outputs as they are.
+    The metric gets y, (n,), and probabilities, (n, n_classes); for a loss without classes, targets
+    and outputs as they are.
     """
     y = np.asarray(y)
     if isinstance(loss, Classification):

@@ -1,4 +1,4 @@
-"""Model: a layer that can be trained. `npformer.fit` takes any, and knows nothing else of it."""
+"""Model: a layer that can be trained. `npformer.fit` takes any, and knows nothing more about it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Model(Trainable):
     """A layer that can be trained: it says what its inputs, targets, loss and figures are.
 
     A subclass has the passes of a `Layer`, calls ``self.flatten()`` at the end of its ``__init__``,
-    and sets what differs of the attributes below. It may override the methods under "What a model
-    says". docs/extending/model.md has three examples.
+    and sets those of the attributes below that differ. It may override the methods under "What a
+    model says". docs/extending/model.md has three examples.
 
-    Inputs, masks and token types are an array, or for a model with two inputs a tuple with one for
+    Inputs, masks and token types are arrays, or for a model with two inputs tuples with one for
     each. Such a model has ``forward(a, b, context)``, and its ``backward`` returns two gradients.
     ``context.padding`` belongs to the first input, ``context.memory_padding`` to the second.
 
@@ -52,11 +52,11 @@ class Model(Trainable):
         How many classes the loss tells apart, or how many numbers each answer has. A loss of
         classes needs it; otherwise None leaves it to the loss.
     targets_of : int or None
-        The input whose tokens have a target each, 0 or 1: targets are (batch, length), as next
-        tokens are. None: there is one target, or one row of targets, for each sample.
+        The input, 0 or 1, whose tokens each have a target: targets are (batch, length), such as
+        next tokens. None: there is one target, or one row of targets, for each sample.
     figures : mapping of str to callable
-        What an evaluation reports beside the loss, and what ``fit(metric=...)`` may name: functions
-        of `npformer.losses.Measured`, the larger the better. Of classes: "accuracy", "macro_f1" and
+        What an evaluation reports besides the loss, and ``fit(metric=...)`` may name: functions of
+        `npformer.losses.Measured`, the larger the better. For classes: "accuracy", "macro_f1" and
         "balanced_accuracy".
     """
 
@@ -68,7 +68,7 @@ class Model(Trainable):
         *x : array
             One for each input, on the host or on the model's backend.
         mask : bool array, shape (batch, length), optional
-            True = keep, False = padding; for two inputs a tuple of them, and so are `types`.
+            True = keep, False = padding. For two inputs, `mask` and `types` are tuples.
         types : int array, shape (batch, length), optional
             Token types.
         """
@@ -95,23 +95,23 @@ class Model(Trainable):
         x, mask, types : array
             As in `__call__`; for two inputs tuples of them.
         y : array
-            Targets. Of classes: labels from 0 to n_classes - 1, (batch,), or (batch, length) if
+            Targets. For classes: labels from 0 to n_classes - 1, (batch,), or (batch, length) if
             tokens have them; -1 marks a token without a label.
         workers : int or "auto"
             CPU threads that share the batch; a few long sequences are shared within each sequence.
         micro_batch : int, optional
-            Samples that are computed at a time, to bound the memory; the gradients are still those
-            of the whole batch. None: each worker's whole share.
+            Samples that are computed at a time, to limit memory; the gradients are still those of
+            the whole batch. None: each worker's whole share.
         label_smoothing : float
             See `softmax_cross_entropy`.
         loss : Loss, optional
-            Used instead of the model's own, see `npformer.losses`; label smoothing is an option
-            of the loss.
-        sample_weight : array, shape (batch,), or also (batch, length) if tokens have targets
+            Used instead of the model's own, see `npformer.losses`; label smoothing is then an
+            option of the loss.
+        sample_weight : array, shape (batch,) or, if tokens have targets, (batch, length)
             Of the samples in the mean, at least 0: sum_i s_i loss_i / sum_i s_i.
         seed : int or numpy.random.Generator, optional
             For dropout; needed if the model has any. The masks are the same however the batch is
-            shared; the gradients then differ in the order of sums alone.
+            shared, so the gradients differ only in the order of sums.
         """
         generator = None if seed is None else initializers.generator(seed)
         given = loss is not None or label_smoothing != 0
@@ -146,7 +146,7 @@ class Model(Trainable):
         Raises
         ------
         ValueError
-            Probabilities are NaN: no class is the most probable.
+            Probabilities are NaN, so no class is the most probable.
         """
         if not isinstance(self.loss, Classification):
             return self.in_batches(to_numpy, x, mask, batch_size, types, processes)
@@ -162,7 +162,7 @@ class Model(Trainable):
         types: Any = None,
         processes: bool | str = "auto",
     ) -> np.ndarray:
-        """Return the probability of each class: the shape of the outputs, on the host.
+        """Return the probability of each class, in the shape of the outputs, on the host.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Model(Trainable):
             2048 tokens at a time, whose results stay in the cache.
         processes : bool or "auto"
             Whether CPU workers are copies of this process or threads, as in `fit`. "auto": copies
-            for many tokens. What a layer of yours stores during a call stays in its copy.
+            for many tokens. What a layer of yours stores during a call stays in the copy.
         """
         return self.in_batches(self.loss.probabilities, x, mask, batch_size, types, processes)
 

@@ -37,7 +37,7 @@ def predict_to_file(
     """Write a model's predictions into a .npy file, in the order of the samples.
 
     Samples are read, and predictions written, a few at a time, so neither has to fit into memory.
-    The file is complete, or it is not there.
+    The file is either complete or not there.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def predict_to_file(
         `npformer.data.sharded`. Mask and types may be None. For two inputs, tuples of them.
     kind : {"probabilities", "labels", "outputs"}
         What is written: the probability of each class, (n, n_classes); the most probable class,
-        (n,); or what the model returns. If tokens have answers there is one for each, so that the
-        shape is (n, length, n_classes), or (n, length).
+        (n,); or what the model returns. If tokens have answers, the shape is
+        (n, length, n_classes), or (n, length).
     batch_size, processes
         As in `Model.predict_probabilities`.
     communicator : Communicator or mpi4py.MPI.Comm, optional

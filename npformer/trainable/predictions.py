@@ -56,7 +56,7 @@ def in_batches(
 
 
 def refuse_samples(wrong: np.ndarray, what: str, start: int = 0) -> None:
-    """Raise ValueError for the first of some samples, counted from `start`, that is wrong."""
+    """Raise ValueError for the first sample, counted from `start`, that is wrong."""
     if wrong.any():
         raise ValueError(
             f"the {what} for sample {start + int(np.argwhere(wrong)[0, 0])} are NaN or infinite; "

@@ -1,4 +1,4 @@
-"""What training asks of a model: its inputs, targets, loss, figures and padding."""
+"""What training needs from a model: its inputs, targets, loss, figures and padding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from npformer.trainable.metrics import FIGURES
 
 
 class _NoLoss:
-    """Stands in a class for the loss that a model has to set: asking for it raises."""
+    """Stands for the loss that a model has to set: reading it raises AttributeError."""
 
     def __get__(self, model: Any, kind: type) -> Any:
         if model is None:
@@ -36,7 +36,7 @@ class _NoLoss:
 
 
 class Trainable(Layer):
-    """What a model says, and what is asked of it. `Model` adds what users call."""
+    """What a model says, and what training calls. `Model` adds what users call."""
 
     loss: Loss = _NoLoss()  # type: ignore[assignment]
     n_classes: int | None = None
@@ -49,7 +49,7 @@ class Trainable(Layer):
         """Return the inputs after checking them: a wrong one raises TypeError or ValueError.
 
         Arrays are on the host or on the model's backend. This checks backends, masks, types and
-        that there are as many samples; a subclass adds what it knows, such as a range of ids.
+        equal numbers of samples; a subclass adds checks of its own, such as the range of ids.
         """
         for k, each in enumerate(inputs):
             which = f"[{k}]" if len(inputs) > 1 else ""
@@ -69,25 +69,25 @@ class Trainable(Layer):
         return inputs
 
     def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
-        """Return a user's data as inputs and targets, on the host or in files, not looked at.
+        """Return a user's data as inputs and targets, on the host or in files, without checks.
 
-        A model overrides this if users give it something else, such as targets that it shifts.
+        A model overrides this if users pass something else, such as targets that it shifts.
         """
         return x, y, mask, types
 
     def check_targets(self, y: Array, answers: tuple[int, ...], loss: Loss) -> None:
-        """Check targets, for as many answers: (batch,), or (batch, length) if tokens have them."""
+        """Check targets; `answers` is (batch,), or (batch, length) if tokens have answers."""
         if self.n_classes is None and isinstance(loss, Classification):
             raise TypeError(
-                f"{type(self).__name__} has no n_classes, and a {type(loss).__name__} tells "
-                "classes apart; expected their number. Set self.n_classes in __init__"
+                f"{type(self).__name__} has no n_classes, which a {type(loss).__name__} needs; "
+                "expected the number of classes. Set self.n_classes in __init__"
             )
         loss.check(y, answers, self.n_classes)  # type: ignore[arg-type]
 
     def skips_padding(self) -> bool:
-        """Return whether the amount of padding changes no output, so that it may be cut.
+        """Return whether padding may be cut, because its amount changes no output.
 
-        It does in a mixer that mixes padding as zeros, and if a pooling needs all of max_len.
+        It may not if a mixer mixes padding as zeros, or a pooling needs all of max_len.
         """
         return not any(
             (isinstance(layer, WholeSequenceMixer) and layer.padding == "zero")
@@ -96,20 +96,20 @@ class Trainable(Layer):
         )
 
     def numbers_returned(self, inputs: tuple[Sequences, ...]) -> int:
-        """Return about how many numbers the outputs for one sample have, to bound the memory."""
+        """Return about how many numbers the outputs for one sample have, to limit memory."""
         tokens = 1 if self.targets_of is None else inputs[self.targets_of].length
         return tokens * (1 if self.n_classes is None else self.loss.n_outputs(self.n_classes))
 
     def note(self, batch: Batch, before: Any = None) -> Any:
-        """Return what `remember` shall know of some of the samples of a training.
+        """Return what `remember` is to know of some samples of a training.
 
-        `before` is what this returned for the samples before them. It is sent between ranks.
+        `before` is what this returned for the samples before them. Ranks exchange the results.
         """
 
     def remember(self, notes: list[Any]) -> None:
-        """Take over what `note` returned, once before a training: a list with one for each rank."""
+        """Receive what `note` returned on each rank; called once, before a training."""
 
-    # What is asked of a model ------------------------------------------------------------------
+    # What training calls -----------------------------------------------------------------------
 
     def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
         """Return the loss to train on: the given one, or the model's own with label smoothing."""
@@ -129,20 +129,20 @@ class Trainable(Layer):
         if label_smoothing:
             raise ValueError(
                 f"label_smoothing is {label_smoothing} and a loss is given; expected one of the "
-                "two. Give it to the loss: SoftmaxCrossEntropy(label_smoothing=0.1)"
+                "two. Pass it to the loss: SoftmaxCrossEntropy(label_smoothing=0.1)"
             )
         if (n := self.n_classes) is not None:
             wants, has = loss.n_outputs(n), self.loss.n_outputs(n)
             if wants != has:
                 raise ValueError(
-                    f"a {type(loss).__name__} of {n} classes wants {wants} outputs "
+                    f"a {type(loss).__name__} of {n} classes needs {wants} outputs "
                     f"and this model has {has}; expected as many. Build the model for it, with "
                     "output=..., or choose a loss that fits"
                 )
         return loss
 
     def loss_with_class_weights(self, loss: Loss, class_weight: Any, samples: Samples) -> Loss:
-        """Return a loss in which classes weigh what `class_weight` says of some samples."""
+        """Return a loss with the class weights that `class_weight` gives for some samples."""
         if (n := self.n_classes) is None:
             raise TypeError(
                 f"class_weight is given and {type(self).__name__} has no n_classes; expected a "
@@ -163,7 +163,7 @@ class Trainable(Layer):
         return weighted
 
     def strata(self, y: Array | None, loss: Loss) -> np.ndarray | None:
-        """Return the class of each sample, if it has one: shares of data are drawn from each."""
+        """Return the class of each sample, if it has one: each gives its share to validation."""
         by_class = isinstance(loss, Classification) and self.targets_of is None and y is not None
         return np.asarray(y) if by_class else None
 
@@ -177,7 +177,7 @@ class Trainable(Layer):
         loss: Loss | None = None,
         sample_weight: Any = None,
     ) -> Batch:
-        """Return checked samples, where they are; arguments as in `loss_and_gradients`."""
+        """Return checked samples, not uploaded; arguments as in `loss_and_gradients`."""
         inputs = self._inputs(x, mask, types)
         if y is None:
             if loss is not None:

@@ -47,7 +47,7 @@ class SequenceClassifier(Model, SequenceModel):
 
     @property
     def targets_of(self) -> int | None:  # type: ignore[override]
-        """0 without pooling, which gives an answer for each token; None with it."""
+        """0 without pooling, when each token has an answer; None with it."""
         return 0 if isinstance(self.pool, Pooling) and self.pool.per_token else None
 
     def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:  # type: ignore[override]
@@ -70,7 +70,7 @@ class SequenceClassifier(Model, SequenceModel):
         return super().__call__(x, mask=mask, types=types)
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
-        """Check ids or vectors, masks and types; make the mask if `padding_id` tells it."""
+        """Check ids or vectors, masks and types; without a mask, make one from `padding_id`."""
         x, mask = inputs[0].x, inputs[0].mask
         self.embed.check(x, mask)
         if mask is None and (self.padding_id is not None or self.expects_mask):
@@ -94,15 +94,15 @@ class SequenceClassifier(Model, SequenceModel):
         return (replace(one, padding=one.padding or Padding(mask)),)
 
     def mask_for(self, x: Array) -> Array | None:
-        """Return the mask of inputs that came without one: what is not `padding_id`. Say so once.
+        """Return a mask for inputs without one: True where x is not `padding_id`. Says so once.
 
-        A mask that is forgotten costs much accuracy and no error.
+        A forgotten mask costs much accuracy, and raises no error.
         """
         if self.padding_id is None:
             tell_once(
                 self,
                 "there is no mask, and the model was trained with masks: padding is taken for "
-                "tokens. Pass mask=..., which is True at every token, also if none is padding",
+                "tokens. Pass mask=..., True at every token, even if there is no padding",
             )
             return None
         mask = x != self.padding_id
@@ -111,12 +111,12 @@ class SequenceClassifier(Model, SequenceModel):
         tell_once(
             self,
             f"there is no mask, so tokens with the id {self.padding_id}, the model's padding_id, "
-            "are taken for padding. Pass mask=... to say so yourself",
+            "are taken for padding. Pass mask=... to decide this yourself",
         )
         return mask
 
     def note(self, batch: Batch, before: Seen | None = None) -> Seen:
-        """Return what samples show of padding: whether there is any, and under which ids."""
+        """Return whether samples have padding, and which ids stand for it and for tokens."""
         seen, each = before or Seen(), batch.inputs[0]
         if each.padding is None:
             return seen
@@ -130,7 +130,7 @@ class SequenceClassifier(Model, SequenceModel):
         return seen
 
     def remember(self, notes: list[Seen]) -> None:
-        """Remember whether there was padding, and its id if there is one that no token has."""
+        """Remember whether there was padding, and its id if it is a single one, of no token."""
         if not any(seen.masked for seen in notes):
             return
         self.expects_mask = True
@@ -158,7 +158,7 @@ class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
 
 @dataclass
 class Seen:
-    """What a look at some samples has found."""
+    """What `SequenceClassifier.note` found in some samples."""
 
     masked: bool = False  # whether any token is padding
     ids: np.ndarray | None = None  # rows: whether padding has an id, and whether a token has it

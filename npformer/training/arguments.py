@@ -1,4 +1,4 @@
-"""What `fit` makes of some of its arguments."""
+"""Checks of `fit`'s arguments, and what they are made into."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from npformer.trainable.metrics import Metric, checked_metric
 from npformer.training.evaluation import Evaluation, checked_data, measure
 
 WAYS = ("by_length", "cut", "shuffled")
-"""In which samples are put into batches."""
+"""The ways in which samples are put into batches."""
 
 
 class Task(NamedTuple):
-    """What is trained: on which samples, by which loss, and what is better."""
+    """What is trained: the samples, the loss, and the metric that chooses the best epoch."""
 
     samples: Samples  # all that were given
     rows: np.ndarray  # those to train on
@@ -65,18 +65,18 @@ def checked_task(
     if class_weight is not None:
         if given:
             raise ValueError(
-                "class_weight and a loss are given; expected one of the two. Give it to the loss: "
+                "class_weight and a loss are given; expected one of the two. Pass it to the loss: "
                 "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
             )
         loss = model.loss_with_class_weights(loss, class_weight, part)
     return Task(samples, rows, part, held_out, of_share, loss, metric)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # it shows in the loss
+@np.errstate(over="ignore", invalid="ignore")  # the loss shows it
 def evaluate_task(
     model: Model, task: Task, batch_size: int, processes: bool | str, ranks: Communicator
 ) -> Evaluation | None:
-    """Evaluate a model on what is held out; None if nothing is."""
+    """Evaluate a model on the samples to validate on; None if there are none."""
     if task.held_out is None:
         return None
     return measure(model, task.held_out, task.loss, batch_size, processes, ranks, task.metric)
@@ -85,7 +85,7 @@ def evaluate_task(
 def checked_numbers(
     given: Mapping[str, int], optional: Mapping[str, int | None], clip_norm: float | None
 ) -> dict[str, int]:
-    """Return whole numbers of at least 1 as Python's: NumPy's small ones would overflow."""
+    """Return whole numbers of at least 1 as Python's ints: small NumPy types would overflow."""
     for name, value in optional.items():
         if value is not None:
             checks.positive(name, value)
@@ -133,7 +133,7 @@ def optimizer_for(model: Model, optimizer: Adam | None, **settings: Any) -> Adam
 
 
 def check_trains(optimizer: Adam, model: Layer) -> None:
-    """Raise ValueError for an optimizer of other arrays than the model's own."""
+    """Raise ValueError unless an optimizer updates the model's own arrays."""
     if not trains(optimizer, model):
         raise ValueError(
             "optimizer's parameters are not this model's; expected exactly the model's own arrays. "
@@ -148,7 +148,7 @@ def trains(optimizer: Adam, model: Layer) -> bool:
 
 
 def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any:
-    """Return the generator of dropout's masks; on a GPU, if asked for, one of the device.
+    """Return the generator of dropout's masks: one on the GPU if `masks` is "device".
 
     It is a child of `rng`, so that the order of the samples does not depend on dropout.
     """
@@ -171,7 +171,7 @@ def way_of_batches(model: Model, samples: Samples, batches: str) -> str:
         )
     if (lengths == samples.padded_lengths).all():
         return "shuffled"
-    if batches == "auto":  # steps of one length each pull a decoder to and fro
+    if batches == "auto":  # batches of a single length pull a decoder back and forth
         return "by_length" if model.n_inputs == 1 else "cut"
     return batches
 

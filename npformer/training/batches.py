@@ -19,7 +19,7 @@ from npformer.training.arguments import Task
 
 
 class Picked(NamedTuple):
-    """What this rank computes of a batch."""
+    """The part of a batch that this rank computes."""
 
     rows: np.ndarray  # the numbers of its samples
     batch: Batch  # on the model's backend
@@ -29,17 +29,17 @@ class Picked(NamedTuple):
 
 @dataclass
 class Batches:
-    """The batches of a training: all samples, which of them to train on, and the loss are a task's.
+    """The batches of a training; `task` has the samples, the rows to train on, and the loss.
 
     Each rank computes a part of each batch.
     """
 
     task: Task
     batch_size: int
-    way: str  # in which samples are put together, one of `WAYS`
+    way: str  # how samples are put together, one of `WAYS`
     shuffle: np.random.Generator  # draws the order of each epoch
     ranks: Communicator
-    order: np.ndarray | None = None  # of the rows in the epoch; None between two epochs
+    order: np.ndarray | None = None  # of the rows in the epoch; None between epochs
 
     def __post_init__(self) -> None:
         several, task = self.ranks.size > 1, self.task
@@ -61,7 +61,7 @@ class Batches:
     def pick(self, k: int, model: Model, snapshot: Snapshot, feed: Feed | None) -> Picked:
         """Return this rank's part of batch k, counted from 0: read, cut and uploaded."""
         rows, part, at_least = self._own(k, snapshot)
-        backend = snapshot.backend  # asked once: it takes time
+        backend = snapshot.backend  # looked up once: it takes time
         with explained_memory_error(backend, len(rows)):
             batch = self.task.samples.of_rows(rows)
             if k + 1 < len(self):

@@ -20,7 +20,7 @@ RESERVED = ("finished", "interrupted", "terminated", "error")
 
 @dataclass
 class Now:
-    """Where a training is: its latest step, whose batch, gradients and loss are there."""
+    """Where a training is, with the batch, the gradients and the loss of its latest step."""
 
     epoch: int = 0
     step_in_epoch: int = 0
@@ -36,7 +36,7 @@ class Now:
 class TrainingState:
     """The state of a training, which `fit` passes to its callbacks, and keeps up to date.
 
-    No attribute can be assigned, but what they hold may be changed, such as ``optimizer.lr``.
+    Attributes cannot be assigned, but what they hold may be changed, such as ``optimizer.lr``.
 
     Attributes
     ----------
@@ -45,24 +45,24 @@ class TrainingState:
     history : History
         Of the epochs so far.
     epochs, n_steps : int
-        The number of epochs asked for, and of steps in an epoch.
+        The number of epochs requested, and of steps in an epoch.
     epoch, step_in_epoch : int
         Counted from 1; 0 before the first.
     step : int
         Counted from 1; continues from the steps that the optimizer has taken before.
     rows : int array or None
-        Indices into the training data of the samples in the step's batch, with several ranks of
-        those that this rank computes. None outside of a step.
+        Indices into the training data of the samples in the step's batch; with several ranks, only
+        of those that this rank computes. None outside a step.
     gradients : Gradients or None
         Of the step: before clipping in `Callback.before_update`, after it in `Callback.after_step`.
-        The next step overwrites them. None outside of a step.
+        The next step overwrites them. None outside a step.
     evaluation, best_epoch : Evaluation and int, or None
         The latest evaluation on the validation data, and the best epoch so far.
     stopping : str or None
         The reason that was given to `stop`.
     rank, n_ranks : int
-        The number of this process among those that train the model together, from 0 on, and how
-        many there are: callbacks run on each of them. 0 and 1 without a communicator.
+        The number of this process, from 0, among those that train the model together, and how many
+        there are: callbacks run on each of them. 0 and 1 without a communicator.
     """
 
     model: Model
@@ -89,7 +89,7 @@ class TrainingState:
 
         Reading it waits for a GPU; `History.train_loss` has the mean of each epoch.
         """
-        if type(loss := self._now.loss) is not float:  # looked at once a step
+        if type(loss := self._now.loss) is not float:  # converted once a step
             loss = self._now.loss = float(to_numpy(loss))
         return loss
 
@@ -98,13 +98,13 @@ class TrainingState:
 
         If that step is the last of its epoch, the epoch is still evaluated and recorded in the
         history; otherwise the epoch is not recorded. The best weights are put back as usual.
-        `reason` is a word for `History.stopped` that `fit` does not use itself; the first counts.
+        `reason` goes into `History.stopped`; `fit`'s own words are refused. The first call counts.
         """
         if not isinstance(reason, str) or not reason or reason in RESERVED:
             error = ValueError if isinstance(reason, str) else TypeError
             raise error(
-                f"reason is {reason!r}; expected a word of your own for history.stopped, such as "
-                f"'time is up': {', '.join(map(repr, RESERVED))} are those of fit"
+                f"reason is {reason!r}; expected a reason of your own for history.stopped, such as "
+                f"'time is up': {', '.join(map(repr, RESERVED))} are reserved for fit"
             )
         if self.stopping is None:
             self._set(stopping=reason)
@@ -121,9 +121,9 @@ class TrainingState:
 class Callback:
     """Base class of callbacks: override the methods that you need.
 
-    `fit` calls each method with the state of the training, for several callbacks in the order of
-    the list. Its own stand in the same list: those that check the loss, write the history, keep the
-    best weights and move the progress bar come before yours, checkpoints and signals after them.
+    `fit` calls each method with the state of the training, on several callbacks in the order of the
+    list. Its own callbacks are in the same list: those that check the loss, write the history, keep
+    the best weights and move the progress bar come before yours, checkpoints and signals after.
 
     A callback may change ``state.optimizer.lr`` and settings of layers, write into
     ``state.model.parameters()``, and end the training with ``state.stop()``. It may not replace,
@@ -135,7 +135,7 @@ class Callback:
         """Called before the first step."""
 
     def before_epoch(self, state: TrainingState) -> None:
-        """Called before the first step of an epoch, but not if a checkpoint is in the middle of it.
+        """Called before the first step of an epoch, but not on resuming in the middle of one.
 
         ``state.epoch`` is the epoch that begins.
         """
@@ -156,19 +156,19 @@ class Callback:
         """Called after the last step, with its weights, unless an error ended the training."""
 
     def on_end(self, state: TrainingState) -> None:
-        """Called at the end, with the best weights put back; ``state.history.stopped`` says why.
+        """Called at the end, after the best weights are put back; see ``state.history.stopped``.
 
         If `on_start` succeeded, this is called after an error or Ctrl-C too: close files here.
         """
 
     def state_dict(self) -> Any:
-        """Return what the callback has to know if the training goes on from a checkpoint.
+        """Return what the callback needs if the training resumes from a checkpoint.
 
-        Plain values, ready for JSON, and NumPy arrays; None if there is nothing.
+        Plain values, ready for JSON, and NumPy arrays; None if it needs nothing.
         """
 
     def load_state_dict(self, state: Any) -> None:
-        """Take over what `state_dict` returned; called before `on_start`."""
+        """Restore what `state_dict` returned; called before `on_start`."""
 
 
 HOOKS = [name for name in vars(Callback) if name.startswith(("on_", "before_", "after_"))]

@@ -1,4 +1,4 @@
-"""Checkpoints of a training: what is written, and how it goes on from there, bit for bit."""
+"""Checkpoints: what is written, and how a training resumes from it, bit for bit."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from npformer.training.history import History
 
 @dataclass
 class Checkpoints(Callback):
-    """Writes the state of a training into a folder, which is locked, every so many epochs.
+    """Writes the state of a training into a locked folder every so many epochs.
 
-    The first rank writes; what it reads, all take over.
+    The first rank writes, and reads for all ranks.
     """
 
     folder: Path
-    every: int  # epochs between two checkpoints
+    every: int  # epochs between checkpoints
     batches: Batches
-    dropout: Any  # the generator of its masks
-    own: Mapping[str, Any]  # callbacks: those of `fit` that have something to remember
+    dropout: Any  # the generator of dropout's masks
+    own: Mapping[str, Any]  # the callbacks of `fit` that have a state to keep
     of_user: list[Callback]
     settings: dict[str, Any]  # what the training was given: `settings_of`
-    _steps_before: dict[str, int] = field(default_factory=dict)  # by whom, in earlier processes
+    _steps_before: dict[str, int] = field(default_factory=dict)  # `History.workers` on resuming
     _written: tuple[int, int, bool] | None = None  # `_position` of the latest checkpoint
 
     def generators(self) -> dict[str, Any]:
@@ -51,9 +51,9 @@ class Checkpoints(Callback):
         return {"shuffle": self.batches.shuffle, "dropout": self.dropout}
 
     def begin(self, state: TrainingState, resume: bool) -> None:
-        """Go on from the checkpoint in the folder, if there is one; it is an error not to want to.
+        """Resume from the checkpoint in the folder, if there is one.
 
-        Raises ValueError if the training is not the one that was begun.
+        Raises ValueError if there is one and `resume` is False, or it is of another training.
         """
         stored = self.batches.ranks.first(folders.read(self.folder) if state.rank == 0 else None)
         if stored is None:
@@ -61,7 +61,7 @@ class Checkpoints(Callback):
         if not resume:
             raise ValueError(
                 f"{self.folder} holds the checkpoint of an earlier training; expected an empty "
-                "folder. Pass resume=True to go on with that training, or name another folder"
+                "folder. Pass resume=True to continue that training, or name another folder"
             )
         with folders.understood(self.folder, KeyError, TypeError, AttributeError):
             self._restore(state, stored)
@@ -69,12 +69,12 @@ class Checkpoints(Callback):
         self._steps_before = dict(state.history.workers)
 
     def after_epoch(self, state: TrainingState) -> None:
-        """Write a checkpoint, if it is time for one."""
+        """Write a checkpoint, if one is due."""
         if state.epoch % self.every == 0:
             self.after_training(state)
 
     def after_training(self, state: TrainingState) -> None:
-        """Write a checkpoint. If that fails, the training goes on all the same: say so."""
+        """Write a checkpoint. If that fails, warn: the training continues all the same."""
         if self._position(state) == self._written:
             return
         stored = self._stored(state)
@@ -82,16 +82,16 @@ class Checkpoints(Callback):
             self._written = self._position(state)
 
     def _write(self, stored: dict[str, Any], state: TrainingState) -> bool:
-        """Write a checkpoint, as the first rank, and say whether that was possible."""
+        """Write a checkpoint, on the first rank, and return whether that succeeded."""
         self._tell_other_workers(state)
         try:
             folders.write(self.folder, stored)
             return True
         except OSError as error:
-            last = "there is none yet" if self._written is None else f"of epoch {self._written[0]}"
+            last = "none" if self._written is None else f"that of epoch {self._written[0]}"
             warnings.warn(
                 f"the checkpoint {error.filename} could not be written ({error.strerror}); the "
-                f"latest: {last}. The training goes on, and the next one is tried as usual",
+                f"latest is {last}. The training continues, and will write the next one as usual",
                 stacklevel=3,
             )
             return False
@@ -104,19 +104,19 @@ class Checkpoints(Callback):
         if before and other:
             self._steps_before = {}
             warnings.warn(
-                f"steps are computed by {' and '.join(other)}, and were by {' and '.join(before)}: "
-                "the training equals one that was not stopped up to rounding, not bit for bit",
+                f"steps are computed by {' and '.join(other)}, before by {' and '.join(before)}: "
+                "the training equals an uninterrupted one up to rounding, not bit for bit",
                 stacklevel=2,
             )
 
     def _position(self, state: TrainingState) -> tuple[int, int, bool]:
-        """Return epoch, step in it, and whether the epoch is over."""
+        """Return the epoch, the step in it, and whether the epoch is over."""
         return state.epoch, state.step_in_epoch, self.batches.order is None
 
     def _stored(self, state: TrainingState) -> dict[str, Any]:
         """Return the whole state of a training between two steps."""
         self.own["losses"].read(state)
-        self.own["losses"].check_weights(state)  # or the training could only fail again
+        self.own["losses"].check_weights(state)  # a resumed training could only fail again
         of_user = [{"class": type(c).__qualname__, "state": c.state_dict()} for c in self.of_user]
         values, moments = state.optimizer.state()
         return {
@@ -143,7 +143,7 @@ class Checkpoints(Callback):
         if progress is None:
             raise CheckpointError(
                 "the checkpoint was written by save_checkpoint and not by fit; expected one of "
-                "fit. Go on with the loop that wrote it: npformer.load_checkpoint"
+                "fit. Continue with the loop that wrote it: npformer.load_checkpoint"
             )
         if state.epochs < progress["epoch"]:
             raise ValueError(
@@ -202,9 +202,9 @@ def settings_of(
     seed: object,
     **may: Any,
 ) -> dict[str, Any]:
-    """Return what a training was given: what `must` be the same later, and what `may` differ.
+    """Return the settings that `must` be the same on resuming, and those that `may` differ.
 
-    `may` adds to the latter.
+    The argument `may` adds to the latter.
     """
     task = batches.task
     description = model_description(model)
@@ -225,7 +225,7 @@ def settings_of(
         **{name: getattr(optimizer, name) for name in SETTINGS},
     }
     return {
-        "must": json.loads(json.dumps(must, default=float)),  # as they will be read
+        "must": json.loads(json.dumps(must, default=float)),  # as they will be read back
         "may": {
             "backend": model.backend,
             **may,
@@ -247,7 +247,7 @@ def _matched(callbacks: list[Callback], stored: list[dict[str, Any]]) -> list[tu
         match = next((c for c in left if type(c).__qualname__ == name), None)
         if match is None:
             raise ValueError(
-                f"callbacks has no further {name}, whose state the checkpoint holds; expected the "
+                f"callbacks lacks a {name}, whose state the checkpoint holds; expected the "
                 "callbacks with which the training began"
             )
         left.remove(match)

@@ -13,7 +13,7 @@ from npformer.training.callbacks import Callback, TrainingState
 class EarlyStopping(Callback):
     """Keeps the weights of the best epoch on the host, and puts them back at the end.
 
-    With `patience`, it stops the training after so many epochs without a better one.
+    With `patience`, it stops the training after that many epochs without a better one.
     """
 
     def __init__(self, patience: int | None, metric: Metric = "accuracy") -> None:
@@ -23,7 +23,7 @@ class EarlyStopping(Callback):
         self._score: tuple[float, float] | None = None
 
     def on_start(self, state: TrainingState) -> None:
-        """Stop at once if the training goes on from a checkpoint where it had been stopped."""
+        """Stop at once if patience had already run out at the checkpoint resumed from."""
         if len(state.history.validation_loss) == state.epoch:  # no epoch is under way
             self._stop_if_too_late(state)
 
@@ -58,6 +58,6 @@ class EarlyStopping(Callback):
         return {"score": self._score, "weights": self.weights}
 
     def load_state_dict(self, state: Any) -> None:
-        """Take over the best score and its weights."""
+        """Restore the best score and its weights."""
         score, self.weights = state["score"], state["weights"]
         self._score = None if score is None else (float(score[0]), float(score[1]))

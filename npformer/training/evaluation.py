@@ -53,7 +53,7 @@ class Evaluation:
     others: Mapping[str, float] = field(default_factory=dict)
 
     def value(self, metric: Metric) -> float:
-        """Return what a metric says; NaN if there are no classes, and it is one of classes."""
+        """Return the value of a metric; NaN for a metric of classes if there are none."""
         name = metric if isinstance(metric, str) else "metric"
         return float(self.others[name] if name in self.others else getattr(self, name))
 
@@ -71,7 +71,7 @@ def evaluate(
     """Return the loss and other figures of a model on labelled data.
 
     `data`, `loss`, `sample_weight` and `communicator` are as in `fit`, `batch_size` and `processes`
-    as in `Model.predict_probabilities`. Weights weigh in the loss and in all metrics.
+    as in `Model.predict_probabilities`. Weights count in the loss and in all metrics.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def measure(
     metric: Metric = "accuracy",
     must_be_numbers: bool = False,
 ) -> Evaluation:
-    """Evaluate a model on data that have been checked, each rank a part of them."""
+    """Evaluate a model on checked data, each rank on its part."""
     own: list[tuple[Measured, Any]] = []
     for start, some in samples.pieces(ranks.shard(len(samples))):
         outputs = in_batches(model, to_numpy, some.inputs, batch_size, processes)
@@ -151,16 +151,16 @@ def checked_data(
             )
         raise ValueError(
             f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
-            "-1, which means that it has none"
+            "-1, which means no label"
         )
     return samples
 
 
 def require_model(model: Model) -> None:
-    """Raise TypeError for other layers."""
+    """Raise TypeError or ValueError for a layer that cannot be trained."""
     kind = type(model).__name__
     advice = (
-        "SequenceClassifier is one, and has a loss. Derive your layer from it "
+        "SequenceClassifier is one, and has a loss. Derive your layer from Model "
         "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
         "npformer.functional, backward, Adam.step"
     )

@@ -61,7 +61,7 @@ def fit(
     class_weight: Any = None,
     batch_size: int = 32,
     batches: str = "auto",
-    # what is better
+    # objective
     label_smoothing: float = 0.0,
     loss: Loss | None = None,
     metric: Metric = "accuracy",
@@ -76,7 +76,7 @@ def fit(
     clip_norm: float | None = None,
     accumulate: int = 1,
     seed: Seed = 0,
-    # who computes
+    # computation
     workers: int | str = "auto",
     processes: bool | str = "auto",
     micro_batch: int | None = None,
@@ -85,7 +85,7 @@ def fit(
     masks: str = "host",
     communicator: Any = None,
     shard_moments: bool = False,
-    # who watches
+    # monitoring
     progress: bool = True,
     callbacks: Sequence[Callback | Function] = (),
     on_interrupt: str = "raise",
@@ -95,57 +95,57 @@ def fit(
 ) -> History:
     """Train a model in place, and keep its best weights.
 
-    A signal (Ctrl-C, SIGTERM) ends the training after the current step, with the best weights put
-    back; a second Ctrl-C does not wait for the end of the step, but the weights are never those of
-    half an update.
+    A signal (Ctrl-C, SIGTERM) ends the training after the current step and puts the best weights
+    back; a second Ctrl-C does not wait for the step to end, but an update of the weights is never
+    left half done.
 
     The arguments come in groups, in this order:
 
     - Data: data, validation, sample_weight, class_weight, batch_size, batches.
-    - What is better: label_smoothing, loss, metric, patience.
+    - Objective: label_smoothing, loss, metric, patience.
     - Steps: epochs, lr, schedule, weight_decay, no_decay, optimizer, clip_norm, accumulate, seed.
-    - Who computes: workers, processes, micro_batch, check_every, precision, masks, communicator,
+    - Computation: workers, processes, micro_batch, check_every, precision, masks, communicator,
       shard_moments.
-    - Who watches: progress, callbacks, on_interrupt, checkpoint, every, resume.
+    - Monitoring: progress, callbacks, on_interrupt, checkpoint, every, resume.
 
     Parameters
     ----------
     model : Model
         Such as a SequenceClassifier, or a layer of your own: docs/extending/model.md.
     data : (x, y), (x, y, mask) or (x, y, mask, types)
-        Host arrays, or arrays in files, memory-mapped or `npformer.data.sharded`, of which a batch
-        is read at a time; mask and types may be None. For a model with two inputs, x, mask and
+        Host arrays, or arrays in files (memory-mapped or `npformer.data.sharded`), which are read
+        a batch at a time; mask and types may be None. For a model with two inputs, x, mask and
         types are tuples with one for each. A `SequenceClassifier` remembers that it was trained
         with a mask, and the token id of padding if there is only one.
     validation : data as above, or float, optional
         Evaluated after each epoch. The model ends with the weights of the epoch that had the best
-        `metric`, and the lowest loss among equals. Without it, the model keeps its last weights. A
-        float is a share of the data, such as 0.1, which is held out: drawn by the seed, in each
-        class the same share, and kept in `History.validation_rows`.
-    sample_weight : array, shape (n,), or also (n, length) if tokens have targets, optional
+        `metric`; among equals, the lowest loss wins. Without it, the model keeps its last weights.
+        A float, such as 0.1, is the share of the data to hold out: the seed draws the same share of
+        each class, and `History.validation_rows` records the rows.
+    sample_weight : array, shape (n,) or, if tokens have targets, (n, length), optional
         s, at least 0: the loss of a batch is sum_i s_i loss_i / sum_i s_i.
     class_weight : "balanced", sequence of float, or mapping of labels to float, optional
-        How much the labels of each class weigh in the loss, as in PyTorch's
-        ``CrossEntropyLoss(weight=...)``; `evaluate` and validation leave it out. "balanced": n /
+        How much the labels of each class count in the loss, as in PyTorch's
+        ``CrossEntropyLoss(weight=...)``; `evaluate` and validation ignore it. "balanced": n /
         (n_classes n_k) for class k with n_k of n labels.
     batch_size : int
         Samples in a step.
     batches : {"auto", "by_length", "cut", "shuffled"}
-        "by_length": samples of similar length go together, and padding is cut to the longest of the
-        batch, which is faster and changes gradients by rounding only. "cut": any samples, cut
-        likewise. "shuffled": any samples, padded as they came. "auto": if there is a mask and the
-        model skips padding, by length for one input and "cut" for two, where steps of one length
-        each slow learning down; else shuffled. Mixers with ``padding="zero"`` and
+        "by_length": samples of similar length share a batch, cut to its longest sample, which is
+        faster and changes gradients only by rounding. "cut": any samples, cut in the same way.
+        "shuffled": any samples, padded as they came. "auto": if there is a mask and the model skips
+        padding, "by_length" for one input and "cut" for two, where batches of a single length slow
+        learning down; otherwise "shuffled". Mixers with ``padding="zero"`` and
         ``pooling="flatten"`` do not skip padding.
     label_smoothing, loss : optional
-        As in `Model.loss_and_gradients`. For a loss without classes there is no
-        accuracy, and the best epoch is the one of the lowest validation loss.
+        As in `Model.loss_and_gradients`. A loss without classes has no accuracy; the best
+        epoch is then the one with the lowest validation loss.
     metric : {"accuracy", "macro_f1", "balanced_accuracy", "loss"} or callable
-        What the best epoch is best by, or another name in `Model.figures`; a function gets y and
+        Chooses the best epoch; other names in `Model.figures` work, too. A function gets y and
         probabilities, (n,) and (n, n_classes) for the n labels of the validation data, and returns
         a number, the larger the better.
     patience : int, optional
-        Stop after so many epochs without a better one; needs validation data.
+        Stop after this many epochs without a better one; needs validation data.
     epochs : int
         Passes over all data.
     lr, schedule, weight_decay, no_decay : optional
@@ -155,41 +155,41 @@ def fit(
     clip_norm : float, optional
         Gradients are scaled so that their global norm is at most this.
     accumulate : int
-        Batches an update: gradients are those of one batch of ``accumulate * batch_size`` samples,
-        computed `batch_size` at a time. Steps, and so the schedule, count updates.
+        Batches per update: gradients are those of one batch of ``accumulate * batch_size`` samples,
+        computed `batch_size` at a time. A step, also of the schedule, is an update.
     seed : int or numpy.random.Generator
         Decides the order of the samples and dropout's masks, whatever the number of workers. Two
         runs with the same seed, model and number of workers (`History.workers`) are equal bit for
-        bit; another number changes the order of sums. (On a GPU with `use_kernels(False)` a run
-        repeats up to rounding, because CuPy adds the gradients of repeated token ids in any order.)
+        bit; another number changes the order of sums. (On a GPU with `use_kernels(False)` they are
+        equal up to rounding: CuPy adds the gradients of repeated token ids in any order.)
     workers : int or "auto"
-        CPU cores that share each batch, or each long sequence. "auto": all of them, if there is
+        CPU cores that share each batch, or each long sequence. "auto": all cores, if there is
         enough to compute.
     processes : bool or "auto"
         Whether workers are copies of this process or threads; the numbers are the same. "auto":
-        copies, on Linux and from the main thread. A lock that another of your threads holds while
+        copies, on Linux and from the main thread. A lock that another of your threads holds when
         they are made stays locked in them: if that matters, pass False. A copy that does nothing
-        for 60 seconds is ended with CopyDiedError; NPFORMER_WORKER_TIMEOUT in the environment sets
-        other seconds.
+        for 60 seconds is ended with CopyDiedError; the environment variable
+        NPFORMER_WORKER_TIMEOUT changes these seconds.
     micro_batch : int, optional
         As in `Model.loss_and_gradients`.
     check_every : int, optional
-        Steps between two checks of the loss, which wait for a GPU. None: 1 on a CPU, 50 on a GPU.
+        Steps between checks of the loss; a check waits for a GPU. None: 1 on a CPU, 50 on a GPU.
     precision : {"float32", "tf32"}, optional
-        How a GPU multiplies float32 arrays during the training, see `use_precision`. None: as set
-        outside.
+        How a GPU multiplies float32 arrays during the training, see `use_precision`. None: leave
+        the precision as it is.
     masks : {"host", "device"}
-        Where dropout's masks are drawn. "host": by NumPy, so that a seed means the same run on
+        Where dropout's masks are drawn. "host": by NumPy, so that a seed gives the same run on
         every backend. "device": on the GPU, which is many times faster for a large model.
     communicator : Communicator or mpi4py.MPI.Comm, optional
-        The ranks that train the model together, each a part of every batch, such as
+        The ranks that train the model together, each on its part of every batch, such as
         ``npformer.distributed.world()``: those that mpiexec started. All call `fit` with the same
         arguments and data, and end with the same weights, bit for bit. The result is that of one
         process, up to the order of sums. Callbacks run on every rank; rank 0 writes checkpoints and
-        the progress bar. If one rank fails, the others raise `RankFailed`.
+        shows the progress bar. If one rank fails, the others raise `RankFailed`.
     shard_moments : bool
-        Each rank has Adam's moments of its own part of the parameters alone (ZeRO, stage 1): the
-        same numbers with less memory. Callbacks see no gradients then.
+        Each rank keeps only Adam's moments of its own part of the parameters (ZeRO, stage 1): the
+        same numbers with less memory. Callbacks then see no gradients.
     progress : bool
         Show a progress bar.
     callbacks : list of Callback or callable
@@ -198,28 +198,28 @@ def fit(
     on_interrupt : {"raise", "return"}
         After Ctrl-C or SIGTERM: raise KeyboardInterrupt or SystemExit, or return.
     checkpoint : str or path, optional
-        A folder for this training alone, which is locked while it runs. The whole state is written
-        there, at the end, after Ctrl-C or SIGTERM, and every so many epochs (`every`): weights,
-        moments of Adam, generators, the place in the data, the history, the best weights, and what
-        callbacks give for it (`Callback.state_dict`).
+        A folder for this training alone, locked while it runs. The whole state is written there at
+        the end, after Ctrl-C or SIGTERM, and every so many epochs (`every`): weights, Adam's
+        moments, generators, the place in the data, the history, the best weights, and what
+        `Callback.state_dict` returns for each callback.
     every : int
-        Epochs between two checkpoints.
+        Epochs between checkpoints.
     resume : bool
-        Go on from the checkpoint in the folder, or begin if there is none. Pass the same model,
-        data and settings again; `epochs` may grow. With the same number of workers the training
-        then equals one that was not stopped, bit for bit; otherwise a warning names the difference.
+        Continue from the checkpoint in the folder, or begin if there is none. Pass the same model,
+        data and settings again; `epochs` may be larger. With the same number of workers the
+        training then equals an uninterrupted one, bit for bit; otherwise a warning says why not.
 
     Raises
     ------
     NonFiniteLossError
-        The loss is NaN or infinite, or a weight after the last step; names the step and the tensor.
+        The loss, or a weight after the last step, is NaN or infinite; names step and tensor.
     NonFiniteGradientError
-        A gradient is, though the loss is not; names the parameter. On a GPU this shows in the loss.
+        A gradient is, though the loss is not; names the parameter. Not on a GPU: the loss shows it.
     CopyDiedError, BatchTooLargeError
         A worker process ended in the middle of a step, or a batch does not fit into memory.
     OSError, CheckpointError, ValueError
-        Before the first step: the folder cannot be written or is in use, its checkpoint is damaged,
-        or it is that of another training. Later, a checkpoint that cannot be written is a warning.
+        Before the first step: the folder cannot be written or is in use, or its checkpoint is
+        damaged or that of another training. Later, failing to write a checkpoint only warns.
     """
     with as_communicator(communicator).guard() as ranks:
         numbers = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
@@ -268,8 +268,8 @@ def fit(
                 checkpoints = Checkpoints(folder, every, drawn, dropout, own, of_user, given())
                 checkpoints.begin(state, resume)
                 watching.append(checkpoints)
-            # A copy evaluates whole batches, if the number of workers is free for it; and
-            # processes=True asks for copies that train.
+            # Copies evaluate whole batches only if workers="auto" leaves their number open;
+            # processes=True demands copies for training alone.
             copies = "auto" if processes and workers == "auto" else False
             at_once = batch_at_evaluation(batch_size, micro_batch)
             evaluate = partial(evaluate_task, model, task, at_once, copies, ranks)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 @dataclass
 class History:
-    """What happened in a training, with one entry for each epoch.
+    """What happened in a training, with one entry per epoch.
 
     Attributes
     ----------
@@ -18,7 +18,7 @@ class History:
         Measured after the epoch. Empty without validation data.
     metric, validation_metric : str, and list of float
         What chose the best epoch, and its values: "accuracy", "macro_f1", "balanced_accuracy",
-        "loss", or the name of a function. The larger the better, but for "loss".
+        "loss", or the name of a function. The larger the better, except for "loss".
     validation_rows : list of int or None
         The rows of the data that were held out by ``fit(validation=0.1)``.
     lr : list of float
@@ -32,7 +32,7 @@ class History:
         Why the training ended: "finished", "patience", "interrupted", or the reason that a callback
         gave. A callback's `on_end` may also see "error".
     workers : dict of str to int
-        How many steps were computed by whom: {"2 processes": 40, "1 worker": 2}. Also "2 threads",
+        Who computed how many steps: {"2 processes": 40, "1 worker": 2}. Also "2 threads",
         and "2 threads in a call" for a few long sequences. Another number of workers changes the
         order of sums, and so the last digits.
     """

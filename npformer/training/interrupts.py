@@ -14,28 +14,28 @@ from npformer.training.callbacks import Callback, TrainingState
 
 
 class Terminated(SystemExit):
-    """SIGTERM or SIGHUP ended a training; if nobody catches it, the process exits quietly.
+    """SIGTERM or SIGHUP ended a training; if nothing catches it, the process exits quietly.
 
-    Its status is what shells report for the signal: 143 for SIGTERM.
+    Its exit status is the one that shells report for the signal: 143 for SIGTERM.
     """
 
 
 class Interrupts(Callback):
-    """Signals wait for the end of a step, or of an epoch with its evaluation, which says so then.
+    """Makes signals wait for the end of a step, or of an epoch with its evaluation.
 
-    A second one does not wait, so that a step which hangs can be left; but an update of the weights
-    is always finished (`held`). Only in the main thread, the only one that signals reach, and only
-    where nobody has installed a handler of their own.
+    A second signal does not wait, so that a step that hangs can be left; but an update of the
+    weights is always finished (`held`). It works in the main thread, the only one that receives
+    signals, and replaces only default handlers.
     """
 
     def __init__(self, ranks: Communicator) -> None:
         self._ranks = ranks
-        self._signum = 0  # of the signal that waits; 0 if none does
+        self._signum = 0  # of the waiting signal; 0 if there is none
         self._held = 0
         self._before: dict[int, Any] = {}
 
     def on_start(self, state: TrainingState) -> None:
-        """Say whether a signal has come, to any rank; a rank's `stop` is made known, too."""
+        """Note whether any rank has received a signal; share one rank's `stop` with all."""
         if self._ranks.size > 1:
             told = self._ranks.agree(self._signum, state.stopping is not None)
             if not self._signum and told[:, 0].any():
@@ -68,7 +68,7 @@ class Interrupts(Callback):
         self._before.clear()
 
     def take(self) -> KeyboardInterrupt | Terminated | None:
-        """Return what a signal that has come raises, once."""
+        """Return the exception for a waiting signal, once."""
         signum, self._signum = self._signum, 0
         if signum == 0:
             return None
@@ -76,7 +76,7 @@ class Interrupts(Callback):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let even a second signal wait until the end of the ``with`` statement."""
+        """Make even a second signal wait until the end of the ``with`` statement."""
         self._held += 1
         try:
             yield
@@ -90,5 +90,5 @@ class Interrupts(Callback):
 
 
 def word_for(stop: BaseException) -> str:
-    """Return what `History.stopped` says of a signal."""
+    """Return the word for a signal in `History.stopped`."""
     return "terminated" if isinstance(stop, Terminated) else "interrupted"

@@ -1,4 +1,4 @@
-"""LossWatch: a training stops with an error, which names the cause, when a loss is not finite."""
+"""LossWatch: when a loss is not finite, the training stops with an error that names the cause."""
 
 import math
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from npformer.training.arguments import Task
 from npformer.training.callbacks import Callback, TrainingState
 
 LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
-"""What stands for a tensor where all are finite."""
+"""Named in place of a tensor if all tensors are finite."""
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -46,7 +46,7 @@ class LossWatch(Callback):
     Attributes
     ----------
     of_epoch : list of float
-        Those that have been read, of the steps of the current epoch.
+        The losses of the current epoch that have been read so far.
     """
 
     task: Task
@@ -56,7 +56,7 @@ class LossWatch(Callback):
     _unread: list[tuple[Array, int, Array]] = field(default_factory=list)
 
     def before_update(self, state: TrainingState) -> None:
-        """Note the loss of a step; check the losses if enough are unread."""
+        """Note the loss of a step; read the losses if enough are unread."""
         self._unread.append((state._now.loss, state.step, state.rows))
         if len(self._unread) >= self.every:
             self.read(state)
@@ -80,7 +80,7 @@ class LossWatch(Callback):
         return list(self.of_epoch)
 
     def load_state_dict(self, state: Any) -> None:
-        """Take over the losses of the epoch."""
+        """Restore the losses of the epoch."""
         self.of_epoch[:] = state
 
     def epoch_mean(self, state: TrainingState) -> float:
@@ -96,7 +96,7 @@ class LossWatch(Callback):
             raise NonFiniteLossError(state.step, wrong, _weights_after(state), "the update")
 
     def read(self, state: TrainingState) -> None:
-        """Read and check all losses so far, into `of_epoch`."""
+        """Read and check all unread losses, into `of_epoch`."""
         if not self._unread:
             return
         first = self._unread[0][0]
@@ -136,7 +136,7 @@ def non_finite_tensor(model: Model, samples: Any) -> str:
     for piece in pieces:
         inputs = samples.of_rows(piece).inputs
         for name, each in zip(names_of(inputs), inputs, strict=True):
-            kept = each.x if each.padding is None else each.x[each.mask]  # or anything
+            kept = each.x if each.padding is None else each.x[each.mask]  # padding may hold NaN
             if kept.dtype.kind == "f" and not np.isfinite(kept).all():
                 return f"the input {name}"
     for piece in pieces:

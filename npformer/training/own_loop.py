@@ -1,4 +1,4 @@
-"""save_checkpoint and load_checkpoint: training loops of your own can be continued too."""
+"""save_checkpoint and load_checkpoint: checkpoints for training loops of your own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from npformer.training.history import History
 
 @dataclass
 class Checkpoint:
-    """A training that can go on.
+    """A training that can be continued.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Checkpoint:
     optimizer : Adam
         Of the model's parameters, with its moments and the number of its steps.
     generators : dict of str to numpy.random.Generator
-        As they were saved. `fit` has "shuffle", for the order of samples, and "dropout", unless
+        As they were saved. `fit` saves "shuffle", for the order of samples, and "dropout", unless
         masks were drawn on the device.
     history : History or None
     notes : dict
@@ -61,15 +61,15 @@ def save_checkpoint(
     history: History | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write everything that a training loop needs to go on, into ``folder/checkpoint.safetensors``.
+    """Write all that a training loop needs to continue into ``folder/checkpoint.safetensors``.
 
-    An earlier checkpoint is replaced at once: after a crash there is the old one or the new one.
+    It replaces an earlier checkpoint whole: a crash leaves either the old one or the new one.
     `fit` does this by itself, with ``checkpoint=folder``.
 
     Parameters
     ----------
     folder : str or path
-        Made if it does not exist.
+        Created if it does not exist.
     model, optimizer
         The model, and the Adam of its parameters.
     generators : mapping of str to numpy.random.Generator, optional
@@ -115,7 +115,7 @@ def load_checkpoint(
     """Return what `save_checkpoint`, or `fit`, wrote into a folder.
 
     The model has the latest weights, on the CPU. A model of your own class is not built from the
-    file: pass one, which gets the weights. Nor is a schedule that was a function of your own.
+    file: pass one, which gets the weights. Pass a schedule that is your own function, too.
 
     Raises
     ------

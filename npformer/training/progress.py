@@ -1,4 +1,4 @@
-"""How far a training has come: the history of its epochs, and a bar on stderr."""
+"""The progress of a training: the history of its epochs, and a bar on stderr."""
 
 import math
 import time
@@ -47,7 +47,7 @@ class Recorder(Callback):
         return time.perf_counter() - self._began
 
     def load_state_dict(self, state: Any) -> None:
-        """Take over how long the epoch has taken, as if it had begun so long ago."""
+        """Restore how long the epoch has taken, as if it had begun that long ago."""
         self._began = time.perf_counter() - float(state)
 
 
@@ -69,7 +69,7 @@ class ProgressBar(Callback):
         self._bar.update(1)
 
     def after_epoch(self, state: TrainingState) -> None:
-        """Show the epoch's training loss, and its validation accuracy or else loss."""
+        """Show the epoch's training loss, and its validation accuracy, or loss if it has none."""
         figures = {"loss": f"{state.history.train_loss[-1]:.4f}"}
         if (found := state.evaluation) is not None:
             shown = found.loss if math.isnan(found.accuracy) else found.accuracy

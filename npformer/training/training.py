@@ -23,7 +23,7 @@ from npformer.training.workers import Workers
 
 @dataclass
 class Training:
-    """What the steps of a training need."""
+    """The loop of a training, and what its steps need."""
 
     state: TrainingState
     batches: Batches
@@ -37,10 +37,10 @@ class Training:
     feed: Feed | None  # uploads batches to a device
 
     def to_the_end(self, contexts: ExitStack) -> BaseException | None:
-        """Run, close the contexts, end all that watch, and return the signal that ended it, if any.
+        """Run, close the contexts, end the watchers, and return the signal that ended it, if any.
 
-        Only those are ended whose `on_start` succeeded. Other ranks would not know of a signal in
-        the middle of a step.
+        Only watchers whose `on_start` succeeded are ended. With several ranks a signal in the
+        middle of a step is raised: the other ranks do not know of it.
         """
         state, stop, started = self.state, None, []
         try:
@@ -67,7 +67,7 @@ class Training:
         return stop
 
     def run(self) -> None:
-        """Take all steps that are left, unless a callback or a signal ends the training."""
+        """Take all remaining steps, unless a callback or a signal ends the training."""
         for _ in self.epochs():
             for batch in self.steps():
                 self.update(batch, *self.workers.step(batch, self.dropout))
@@ -75,15 +75,15 @@ class Training:
         self.call("after_training")
 
     def call(self, hook: str) -> None:
-        """Call one method of all that watch."""
+        """Call one method of all watchers."""
         for each in self.watchers:
             getattr(each, hook)(self.state)
 
     def epochs(self) -> Iterator[int]:
-        """Yield the epochs that are left: first the rest of the one that is under way, if any.
+        """Yield the remaining epochs: first the rest of the unfinished one, if any.
 
-        A callback that stops the training in the last step of an epoch leaves it its evaluation; a
-        signal does not, and the training would go on with it.
+        If a callback stops the training in the last step of an epoch, the epoch is still evaluated;
+        after a signal it is not, and a resumed training begins with that evaluation.
         """
         state, batches, now = self.state, self.batches, self.state._now
         while not now.signal:
@@ -101,21 +101,21 @@ class Training:
             self.call("after_epoch")
 
     def steps(self) -> Iterator[Picked]:
-        """Yield the batches of the epoch that are left; if the model is new, see that it fits."""
+        """Yield the epoch's remaining batches; if the model has changed, check the optimizer."""
         state, checked = self.state, None
         while state.step_in_epoch < state.n_steps and not (state._now.signal or state.stopping):
             snapshot = snapshot_of(state.model)
             if snapshot is not checked and not trains(state.optimizer, state.model):
                 raise ValueError(
                     "the model's parameters are no longer the optimizer's: during the training, a "
-                    "layer was replaced or a parameter frozen. Expected the same until it ends: "
+                    "layer was replaced or a parameter frozen. Expected no change until it ends: "
                     "change the model before fit, or call fit again"
                 )
             checked = snapshot
             yield self.batches.pick(state.step_in_epoch, state.model, snapshot, self.feed)
 
     def update(self, picked: Picked, loss: Array, gradients: Gradients) -> None:
-        """Take a step of the optimizer, and let all watch it."""
+        """Take a step of the optimizer, and call the watchers."""
         state, now, n = self.state, self.state._now, len(picked.rows)
         by, of_steps = self.workers.shared_by, state.history.workers
         of_steps[by] = of_steps.get(by, 0) + 1
@@ -129,7 +129,7 @@ class Training:
                 self.workers.clip(gradients, self.clip_norm)
                 state.optimizer.step(gradients)
             except NonFiniteGradientError:
-                self.losses.read(state)  # if a loss is not finite, that says where it began
+                self.losses.read(state)  # a loss that is not finite says where it began
                 raise
         self.call("after_step")
         now.rows = now.gradients = None

@@ -1,7 +1,7 @@
-"""Workers: all who compute a step, in this process and on other ranks. They add up gradients.
+"""Workers: all that compute a step, in this process and on other ranks, and add up gradients.
 
-A rank is a worker, too. What the workers of a rank have computed is summed first, and then over the
-ranks. For that all have to begin with the same.
+A rank is a worker, too: gradients are summed over the workers of each rank, then over the ranks.
+So all ranks have to begin with the same settings, weights and moments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Workers:
     team : Team
     ranks : Communicator
     sharded : bool
-        Whether each rank needs the sum of its own shard of the gradients alone.
+        Whether each rank needs only the sum of its own shard of the gradients.
     """
 
     def __init__(self, team: Team, ranks: Communicator, sharded: bool) -> None:
@@ -54,7 +54,7 @@ class Workers:
         loss, gradients = self._team.step(batch, generator=generator, snapshot=snapshot, part=part)
         if self._ranks.size == 1:
             return loss, gradients
-        with np.errstate(over="ignore", invalid="ignore"):  # it shows in the loss
+        with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
             loss = loss.astype(gradients.flat.dtype).reshape(1)
             self._ranks.all_reduce(loss)
             add_up = self._ranks.reduce_scatter if self.sharded else self._ranks.all_reduce
@@ -81,9 +81,9 @@ def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
 def begin_together(
     ranks: Communicator, model: Model, optimizer: Adam, settings: Callable[[], dict[str, Any]]
 ) -> None:
-    """Check that all ranks were given the same; give them the weights and moments of rank 0.
+    """Check that all ranks have the same settings; give them the weights and moments of rank 0.
 
-    `settings` returns what a training was given. Raises ValueError, which names what differs.
+    `settings` returns those of the training. Raises ValueError, which names what differs.
     """
     if ranks.size == 1:
         return
@@ -95,19 +95,18 @@ def begin_together(
         for name, value, first in differences(of_ranks[0], theirs):
             raise ValueError(
                 f"{name} is {value!r} on rank {rank}, and {first!r} on rank 0; expected the same "
-                "on all ranks. Each takes its own part of every batch, so none needs a part of "
-                "the data made for it"
+                "on all ranks. Pass all data to each rank: it takes its own part of every batch"
             )
     for parameter in model.named_parameters().values():
         ranks.broadcast(parameter.value)
-    if optimizer.steps:  # as many on each
+    if optimizer.steps:  # the same number on each rank
         optimizer.restore(*ranks.first(optimizer.state() if ranks.rank == 0 else ({}, {})))
 
 
 class SameWeights(Callback):
-    """Sees after each epoch that all ranks have the same weights.
+    """Checks after each epoch that all ranks have the same weights.
 
-    They do unless a callback of the user changes something on one rank and not on the others.
+    They do unless a user's callback changes something on one rank and not on the others.
     """
 
     def __init__(self, ranks: Communicator, of_user: Sequence[Callback]) -> None:
@@ -124,7 +123,7 @@ class SameWeights(Callback):
         raise RuntimeError(
             f"after epoch {state.epoch} the weights on rank {other} are not those on rank 0; "
             "expected the same on all ranks. A callback that changes gradients, weights or the "
-            "learning rate has to do so alike on every rank. The callbacks are "
+            "learning rate has to do the same on every rank. The callbacks are "
             f"{', '.join(type(each).__name__ for each in self._of_user)}"
         )
 
@@ -132,12 +131,12 @@ class SameWeights(Callback):
 def sharded(optimizer: Adam, ranks: Communicator, callbacks: Iterable[Callback]) -> Adam:
     """Return an optimizer whose moments are shared out over ranks; the same one for a single rank.
 
-    Raises ValueError for a callback that would see, or change, gradients which no rank has whole.
+    Raises ValueError for a callback that would see, or change, gradients: no rank has them all.
     """
     for each in callbacks:
         if type(each).before_update is not Callback.before_update:
             raise ValueError(
-                f"shard_moments is True and {described(each)} has before_update, for which no rank "
-                "has the gradients; expected one of the two. Leave shard_moments out"
+                f"shard_moments is True and {described(each)} has before_update, but no rank has "
+                "all gradients; expected one of the two. Leave shard_moments out"
             )
     return optimizer if ranks.size == 1 else ShardedAdam(optimizer, ranks)

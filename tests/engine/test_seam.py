@@ -158,7 +158,7 @@ def test_use_kernels_switches_a_twin_off_that_is_held(monkeypatch):
 
 def test_a_loss_of_other_outputs_is_refused(batch):
     model = make()
-    with pytest.raises(ValueError, match="wants 1 outputs and this model has 3"):
+    with pytest.raises(ValueError, match="needs 1 outputs and this model has 3"):
         model.loss_and_gradients(*batch, loss=nf.losses.BinaryCrossEntropy())
     with pytest.raises(TypeError, match="is the class SoftmaxCrossEntropy; expected a Loss"):
         nf.fit(model, batch, loss=nf.losses.SoftmaxCrossEntropy)

@@ -204,7 +204,7 @@ ONES = np.ones(3)
         ({"parameters": {"w": [1.0]}}, TypeError, "parameter w is a list; expected an array"),
         ({"parameters": {"w": None}}, TypeError, "parameter w is None; expected an array"),
         ({"parameters": {"w": 1.0}}, TypeError, "parameter w is a float; expected an array"),
-        ({"parameters": {"w": np.float32(1)}}, TypeError, "parameter w is a number of NumPy"),
+        ({"parameters": {"w": np.float32(1)}}, TypeError, "parameter w is a NumPy number"),
         ({"parameters": {"w": np.ones(3, int)}}, TypeError, "parameter w has dtype int64"),
         ({"parameters": {"w": np.ones(3, "float16")}}, TypeError, "w has dtype float16"),
         ({"parameters": {"w": np.broadcast_to(ONES, (2, 3))}}, ValueError, "w is read-only"),
@@ -244,7 +244,7 @@ def test_wrong_settings_are_refused_in_words(change, error, message):
             "w has .* dtype float32, expected .*float64",
         ),
         ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"w has shape \(3, 1\) .*expected \(3,\)"),
-        ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a number of NumPy"),
+        ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
     ],
 )
 def test_wrong_gradients_are_refused_in_words_and_change_nothing(gradients, error, message):

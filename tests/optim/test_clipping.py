@@ -120,7 +120,7 @@ WRONG = [
     ),
     ({"w": None}, TypeError, "the gradient of w is None; expected an array"),
     ({"w": 1.0}, TypeError, "the gradient of w is a float; expected an array"),
-    ({"w": np.float64(1.0)}, TypeError, "the gradient of w is a number of NumPy"),
+    ({"w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
     ({"w": np.ones(3, int)}, TypeError, "the gradient of w has dtype int64; expected float32 or"),
     ({"w": np.ones(3, bool)}, TypeError, "the gradient of w has dtype bool"),
     ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
@@ -144,7 +144,7 @@ def test_read_only_gradients_are_measured_and_not_clipped():
     gradients = {"v": np.ones(3), "w": READ_ONLY}
     assert float(global_norm(gradients)) == pytest.approx(6**0.5)
     with pytest.raises(
-        ValueError, match="the gradient of w is read-only; expected an array that is changed"
+        ValueError, match="the gradient of w is read-only; expected an array to change"
     ):
         nf.clip_by_global_norm(gradients, 0.1)
     np.testing.assert_array_equal(gradients["v"], 1.0)

@@ -171,7 +171,7 @@ def test_a_schedule_by_name_is_that_schedule(spec, factor):
         (
             cosine,
             TypeError,
-            "schedule is what makes a schedule, cosine itself; expected a function",
+            "schedule is the builder cosine itself; expected a function",
         ),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_training_goes_on_with_the_same_patterns_only(tmp_path):
     [
         ("*.bias", TypeError, "expected a list of patterns"),
         ([3], TypeError, "a pattern in no_decay is 3"),
-        (["*.biases"], ValueError, "no parameter fits; expected patterns for names such as"),
+        (["*.biases"], ValueError, "no parameter matches; expected patterns for names such as"),
     ],
 )
 def test_wrong_patterns_are_explained(patterns, error, words):

@@ -280,9 +280,9 @@ def test_the_first_reason_counts(make, data):
 @pytest.mark.parametrize(
     ("reason", "error", "message"),
     [
-        (None, TypeError, "reason is None; expected a word"),
-        ("", ValueError, "reason is ''; expected a word of your own"),
-        ("interrupted", ValueError, "reason is 'interrupted'; expected a word of your own"),
+        (None, TypeError, "reason is None; expected a reason"),
+        ("", ValueError, "reason is ''; expected a reason of your own"),
+        ("interrupted", ValueError, "reason is 'interrupted'; expected a reason of your own"),
     ],
 )
 def test_a_reason_is_a_word_of_ones_own(make, data, reason, error, message):

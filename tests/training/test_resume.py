@@ -250,7 +250,7 @@ def test_callbacks_keep_what_they_ask_for(begin):
     counter = Counter()
     begin(nf.Callback(), counter, resume=True)
     assert counter.n == EPOCHS * STEPS
-    with pytest.raises(ValueError, match="callbacks has no further Counter, whose state"):
+    with pytest.raises(ValueError, match="callbacks lacks a Counter, whose state"):
         begin(resume=True)
 
 
@@ -318,7 +318,7 @@ def test_what_changes_only_roundings_is_told(begin):
 
 def test_another_number_of_workers_is_told_and_processes_for_threads_are_not(begin):
     begin(StopAfter(5), workers=2, processes=False)
-    with pytest.warns(UserWarning, match="computed by 1 worker, and were by 2 threads: .* round"):
+    with pytest.warns(UserWarning, match="computed by 1 worker, before by 2 threads: .* rounding"):
         begin(StopAfter(9), workers=1, resume=True)
     begin(StopAfter(10), workers=2, processes=True, resume=True)
 

@@ -27,17 +27,17 @@ LOG_ODDS = (
     -2.66345682e-07,
     3.57304299e-09,
 )
-"""Phi(x) = 1 / (1 + exp(-x P(x^2))), P's coefficients from the constant up.
+"""Phi(x) = 1 / (1 + exp(-x P(x^2))): P's coefficients, the constant first.
 
-The normal distribution function at the price of one vectorised exponential:
+The normal distribution function at the cost of one vectorised exponential:
 log(Phi / (1 - Phi)) / x is a smooth function of x^2, fitted so that the largest error of Phi, and
 of x Phi, is smallest (iteratively reweighted least squares on 20000 points from 0 to 7, weight
-max(1, x / 3); the last digits chosen by trying which round best). The error is 3e-8 in Phi, half a
+max(1, x / 3); the last digits are those found to round best). The error is 3e-8 in Phi, half a
 unit in the last place of float32. x P(x^2) grows without bound, so Phi stays 1 beyond 7.
 """
 
 FEW = 2048
-"""Numbers up to which SciPy's erf takes less time than the polynomial, which is more calls."""
+"""Up to this many numbers SciPy's erf takes less time than the polynomial, which is more calls."""
 
 EXPONENT = [-UNIT * coefficient for coefficient in LOG_ODDS]
 """The coefficients of -P in the units of `EXP`: EXP(x times this polynomial) is e^(-x P(x^2))."""

@@ -1,4 +1,4 @@
-"""The exponentials of scores, a tile at a time, and the weights that they are after division.
+"""The exponentials of scores, a tile at a time, and the weights that division makes of them.
 
 Three ideas, none of which changes what is computed:
 
@@ -7,7 +7,7 @@ Three ideas, none of which changes what is computed:
   score, and takes one pass over short arrays. If the bound is at most `SAFE`, exponentials and
   their row sums are far from both ends of float32, and weights are as exact as with maxima.
   Otherwise row maxima are subtracted as usual.
-- **Exponentials meet nothing but their row sums.** They may be as large or as small as
+- **Exponentials are divided by their row sums first.** They may be as large or as small as
   2^(+-`SAFE`), and values or gradients may be tiny or huge as well: a product of the two could
   overflow or vanish, where the average itself does neither. Weights are at most 1.
 - **2^x instead of e^x** where NumPy has it vectorised; 1 / ln 2 goes into the scale of Q.
@@ -44,10 +44,10 @@ class Exponentials:
     shift : array, shape (batch, heads, length, 1), or None
         Row maxima, if they are needed.
     stored : array, shape (batch, heads, length, length), or None
-        What is kept for the backward pass, if anything: weights where a tile has whole rows, else
+        What is kept for the backward pass, if anything: weights if a tile has whole rows, else
         exponentials, because their sums are known only after the last tile of a row.
     totals : array, shape (batch, heads, length, 1)
-        Row sums of E: in the backward pass of all keys, before that of those that were seen so far.
+        Row sums of E: in the forward pass over the keys so far, in the backward pass over all keys.
     """
 
     stored: Array | None = None

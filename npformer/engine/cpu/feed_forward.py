@@ -39,7 +39,7 @@ def feed_forward(
     def compute(some: slice) -> None:
         np.matmul(rows[some], W1, out=before[some])
         scratch = None
-        with np.errstate(over="ignore"):  # x^12 and e^-u may; x / infinity is 0
+        with np.errstate(over="ignore"):  # x^12 and e^-u may overflow; x / infinity is 0
             for piece in pieces(some, before.shape[1]):
                 z = before[piece]
                 if scratch is None:

@@ -1,6 +1,6 @@
 """y = x W + b with reused memory, and with sums over rows as products.
 
-This makes a training step no faster (`python -m benchmarks parts`). It saves memory: a step
+This does not make a training step faster (`python -m benchmarks parts`). It saves memory: a step
 allocates almost nothing.
 """
 

@@ -1,7 +1,7 @@
 """Softmax cross-entropy, a piece of rows at a time, with sums as products.
 
-The pair keeps log p, and takes its exponential again; here p itself is kept, so that there is one
-exponential, and the backward pass is one product. Without this a training step of an
+The pair keeps log p, and takes its exponential again; here p itself is kept, so one exponential
+is enough, and the backward pass is one product. Without this a training step of an
 `EncoderDecoder` with 1,000 tokens and d 64 takes 15 % longer: the loss alone 2 to 4 times as long.
 """
 

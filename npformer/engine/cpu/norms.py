@@ -21,7 +21,7 @@ def layer_norm(
 ) -> tuple[Array, Any]:
     """`functional.layer_norm`.
 
-    With c = x - mean(x), centred twice as there, and r^2 = |c|^2 + d eps, the normalised row is
+    With c = x - mean(x), centred twice, as there, and r^2 = |c|^2 + d eps, the normalised row is
     sqrt(d) u with u = c / r: one square root for each row, and the factor sqrt(d) goes into gamma.
     """
     return _norm_of_sum(x, None, gamma, beta, eps, context)

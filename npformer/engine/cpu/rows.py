@@ -15,7 +15,7 @@ better, but need more calls, each of which takes the interpreter's lock again.""
 
 
 FEW = 1 << 13
-"""Entries up to which memory need not be lent nor a call divided: a token each of some rows."""
+"""Up to this many entries no memory is lent and no call divided: one token each of some rows."""
 
 
 def map_fits(x: Array, W: Array, b: Array | None) -> bool:
@@ -30,7 +30,7 @@ def map_fits(x: Array, W: Array, b: Array | None) -> bool:
 
 
 def few(x: Array, context: EngineContext) -> bool:
-    """Return whether x is so little, and goes no way back, that calls cost more than computing."""
+    """Return whether calls cost more than computing: x is small, and no backward pass follows."""
     return not context.keep and x.size <= FEW
 
 
@@ -89,7 +89,7 @@ def _exponential() -> tuple[Any, float]:
     """
     try:
         found = np.lib.introspect.opt_func_info(func_name="^exp2$")["exp2"]["ff"]["current"]
-    except (AttributeError, KeyError):  # an older NumPy, or one that does not say
+    except (AttributeError, KeyError):  # an older NumPy, or one that does not tell
         found = "baseline"
     return (np.exp, 1.0) if found.startswith("baseline") else (np.exp2, math.log2(math.e))
 

@@ -49,7 +49,7 @@ class DeviceGenerator:
         return {"seed": self.seed, "n_draws": self.n_draws}
 
     def restore(self, state: Mapping[str, int]) -> None:
-        """Go on where a generator was when it gave its state."""
+        """Continue where a generator was when it returned this state."""
         self.seed, self.n_draws = state["seed"], state["n_draws"]
 
     def step_key(self) -> DeviceGenerator:
@@ -65,7 +65,7 @@ class DeviceGenerator:
 
     @cached_property
     def shared(self) -> DeviceGenerator:
-        """A generator that draws the same in all parts of the step, apart from all others."""
+        """A generator that draws the same in all parts of the step, from numbers of its own."""
         return self._at((self.n_draws >> 32 << 32) + (1 << 31), 0, 1)
 
     def _at(self, n_draws: int, first: int, n_samples: int) -> DeviceGenerator:

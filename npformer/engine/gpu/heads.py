@@ -25,7 +25,7 @@ def rows_to_heads(
     relu: bool = False,
     mask: Array | None = None,
 ) -> list[Array]:
-    """Split rows (batch * length, parts * heads * d_head) into heads, in the orders asked for.
+    """Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class Source:
                     raise ValueError(f"{self.name}.{kernel} got an array that is not C-contiguous")
                 if argument.dtype.kind == "f" and argument.dtype != dtype:
                     raise TypeError(
-                        f"{self.name}.{kernel} got an array of {argument.dtype} beside one of "
+                        f"{self.name}.{kernel} got an array of {argument.dtype} and one of "
                         f"{dtype}; expected one dtype"
                     )
                 given.append(argument)

@@ -11,7 +11,7 @@ extern "C" __global__ void adam_update(
     const real square = v[i] * beta2 + scaled * scaled;
     m[i] = mean;
     v[i] = square;
-    // Infinity would freeze the parameter for good, and nobody would see it.
+    // Infinity would freeze the parameter for good, and nobody would notice.
     const real root = square - square == real(0) ? sqrt(square) : not_a_number();
     theta[i] = theta[i] * shrink - step_size * (mean / (root + eps));
 }

@@ -3,7 +3,7 @@
 // In fixed order: `order` sorts the ids, and equal ids by position, so that each id forms a run. A block
 // sums up RUN sorted positions. A run that lies within the block is finished. Parts of runs that cross
 // its edges go to `edges`, (blocks, 2, width): first the part of a run that began before this block, then
-// the part of a run that begins here and goes on. A second launch adds up these parts in order.
+// the part of a run that begins here and continues. A second launch adds up these parts in order.
 //
 // Ids that are not rows of the table are skipped. The host has checked the ids, but with a wrong one a
 // kernel would write into other memory.

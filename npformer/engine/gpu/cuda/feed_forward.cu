@@ -3,7 +3,7 @@
 // Forward: z = before + bias, hidden = f(z). With `keep`, f'(z) overwrites `before`; otherwise hidden may
 // be `before` itself. ReLU does not keep the derivative: hidden > 0 says the same.
 // Backward: dhidden *= f'(z). Unless `sums` is null, it receives the sums of dhidden over each group of
-// rows, of which the gradient of the bias is made.
+// rows, from which the gradient of the bias is made.
 //
 // One thread per column of a group of rows, so that the bias stays in a register.
 

@@ -18,7 +18,7 @@ extern "C" __global__ void residual_norm(
     }
     const real* values = y ? normalised : x;
     const real mean = block_sum(sum) / real(width);
-    real left = 0;  // of a large mean, after its rounding
+    real left = 0;  // what the rounding of a large mean leaves
     for (index_t i = threadIdx.x; i < width; i += blockDim.x) left += values[row + i] - mean;
     left = block_sum(left) / real(width);
     real squares = 0;  // in another pass: E[x^2] - E[x]^2 loses every digit once the mean is large
