@@ -183,7 +183,7 @@ class SeriesReader(Reader):
 class TextReader(Reader):
     """Texts, as the ids of a tokenizer."""
 
-    reads = "texts become ids and a mask by the tokenizer, cut at max_len"
+    reads = "the tokenizer turns texts into ids and a mask, cut at max_len"
 
     def __init__(self, estimator: Any, dtype: str) -> None:
         super().__init__(estimator, dtype)
