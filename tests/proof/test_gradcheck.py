@@ -291,12 +291,12 @@ class WritesIntoDy(TakesDyForContiguous):
 @pytest.mark.parametrize(
     ("layer", "rules"),
     [
-        (WrongInFloat32(4, 3, seed=0, dtype="float64"), ["in float32 x is 1.0e-02 from"]),
+        (WrongInFloat32(4, 3, seed=0, dtype="float64"), ["in float32 x differs by 1.0e-02 from"]),
         (
             TakesDyForContiguous(),
-            ["for a dy with gaps between its entries, .* another", "for a dy in Fortran's order"],
+            ["for a dy with gaps between its entries, .* another", "for a dy in Fortran order"],
         ),
-        (TakesDyInOrder(), ["for a dy in Fortran's order, the backward pass gives another"]),
+        (TakesDyInOrder(), ["for a dy in Fortran order, the backward pass gives another"]),
         (WritesIntoDy(), ["for a dy that is read-only, the backward pass raises ValueError"]),
     ],
 )
