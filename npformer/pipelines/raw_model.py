@@ -114,7 +114,7 @@ class RawModel(ABC):
         """The training history, or that of the first member of an ensemble."""
         if not self.histories:
             raise NotTrainedError(
-                "there is no history: it is not saved with a model; npformer train writes it apart"
+                "there is no history: a model's file has none. npformer train writes history.json"
             )
         return self.histories[0]
 

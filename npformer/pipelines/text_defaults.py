@@ -50,7 +50,7 @@ HELD_OUT = 0.1
 """The largest share of texts to fit temperatures on. Each member of an ensemble has its own."""
 
 ENOUGH = 300
-"""As many texts suffice: three numbers are fitted, and held-out texts are not learned from."""
+"""This many texts suffice: three numbers are fitted, and held-out texts are not learned from."""
 
 PASSES = 25_000
 """How many texts training sees at least, repeats included; each is seen equally often."""
@@ -75,7 +75,7 @@ def calibration(n_texts: int) -> float:
 def epochs(n_texts: int) -> int:
     """Return how often all texts are seen: the fewer there are, the more often.
 
-    Embeddings start small, and a rare word needs many steps to have a say.
+    Embeddings start small, and a rare word needs many steps to have an effect.
     """
     return min(max(15, math.ceil(PASSES / n_texts)), 100)
 

@@ -113,8 +113,8 @@ def gradcheck(
 
     gradcheck cannot judge what it is not given: other sizes, values, masks and uses. Call it with
     two lengths, one of them odd, and with batches of one and of several samples; with values on
-    each side of a threshold, large and tiny; with parameters that are no longer initial ones, such
-    as zeros or a symmetric matrix; without a mask, and with masks that have holes or keep nothing;
+    each side of a threshold, large and tiny; with parameters other than initial ones, which may be
+    zeros or a symmetric matrix; without a mask, and with masks that have holes or keep nothing;
     with three token types and repeated ids; in training with p other than 0.5. A gradient that is
     wrong by less than `tolerance` passes where there is no complex step.
 

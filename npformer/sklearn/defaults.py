@@ -46,7 +46,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
 
 
 def many(n: int) -> int:
-    """Return n, or just more than one batch if it is smaller: more samples are to come."""
+    """Return n, but always more than one batch: more samples are to come."""
     return max(n, ONE_BATCH + 1)
 
 
