@@ -150,7 +150,7 @@ def mistakes_section(models: Sequence[Looked], called: Called, left_out: list[st
 def _confusions(judged: Judged, called: Called, left_out: list[str]) -> Element | None:
     if judged.predicted is None:
         left_out.append(
-            f"{judged.name}: no accuracy and no confusion matrix, because it predicts numbers, not "
+            f"{judged.name}: no accuracy and no confusion matrix, as it predicts numbers, not "
             "classes"
         )
         return None

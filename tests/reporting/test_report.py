@@ -71,7 +71,7 @@ def test_every_kind_of_model_is_shown(small_model, rng, shown, changes, labels):
     assert loss == f"{expected.loss:.4f}"
     assert accuracy == ("-" if "numbers" in labels else f"{expected.accuracy:.4f}")
     assert parameters == f"{model.n_parameters():,}"
-    assert ("no confusion matrix, because it predicts numbers" in page.text) == ("numbers" in labels)
+    assert ("no confusion matrix, as it predicts numbers" in page.text) == ("numbers" in labels)
     assert len(matrices(page)) == 3 * 2 * 2
     pictures = [a for a in page.of("img") if a["alt"].startswith("x: ")]
     assert bool(pictures) == (features is not None)
