@@ -598,7 +598,7 @@ WRONG = [
     lambda: gradcheck(f64(3), f64(3)),  # an array to check
     "TypeError: target is a ndarray; expected a layer, a function with a backward pass, or a pair",
     lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), bais=f64(4)),
-    "TypeError: linear cannot be called like that ... 'bais' ... fit linear(x: ",
+    "TypeError: linear cannot be called like this ... 'bais' ... fit linear(x: ",
     lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), wrt="x"),
     "TypeError: wrt is 'x'; expected a list",
     lambda: gradcheck(L.ReLU(), f64(2, 3), tolerance=0.0),

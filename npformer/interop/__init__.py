@@ -1,4 +1,4 @@
-"""Weights from elsewhere, and models that leave."""
+"""Reading weights from other libraries, and writing models for other programs."""
 
 from npformer.interop.architectures import ARCHITECTURES
 from npformer.interop.from_pretrained import from_pretrained

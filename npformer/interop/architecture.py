@@ -1,4 +1,4 @@
-"""Architecture: how transformers writes a family of models down, as a table."""
+"""Architecture: how transformers stores a family of models, as a table."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ class Head:
     Attributes
     ----------
     task : str
-        What the names of its classes end in: BertForSequenceClassification; "" if transformers
-        has no class for it.
+        The end of its class names, as in BertForSequenceClassification; "" if transformers has no
+        class for it.
     pooling : str
         The pooling of a `SequenceClassifier` that computes the same.
     layers : mapping of str to str
@@ -32,7 +32,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Architecture:
-    """How transformers writes a family of models down.
+    """How transformers stores a family of models.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Architecture:
     fixed : mapping of str to object
         Our settings that all models of the family have.
     unused : mapping of str to object
-        Our settings that do nothing in the family, and what they are set to.
+        Our settings that have no effect in the family, and their values.
     defaults : mapping of str to object
-        What their keys mean that a config.json leaves out.
+        The values of their keys that a config.json leaves out.
     embedding, block : mapping of str to str
         {our layer: their layer}, of the embedding, and inside a block.
     blocks : str
@@ -57,8 +57,8 @@ class Architecture:
     token_types : bool
         Whether their tokenizer tells the two texts of a pair apart.
     positions_after_padding : bool
-        Whether the first token has the position pad_token_id + 1. The rows before it are used by
-        no token: they are cut off when weights are read, and put back when they are written.
+        Whether the first token has the position pad_token_id + 1. No token uses the rows before
+        it: they are cut off when weights are read, and put back when they are written.
     """
 
     model_type: str
@@ -77,24 +77,24 @@ class Architecture:
     positions_after_padding: bool = False
 
     def class_name(self, head: Head | None = None) -> str:
-        """Return the name of their class: BertModel, or that with a head."""
+        """Return the name of their class: BertModel, or the one with a head."""
         return self.family + ("Model" if head is None else f"For{head.task}")
 
     def head_of(self, hf_config: Mapping[str, Any]) -> Head | None:
-        """Return the head that a configuration says there is, if it is one of `heads`."""
+        """Return the head that a configuration names, if it is one of `heads`."""
         classes = hf_config.get("architectures") or ()
         found = [head for head in self.heads if self.class_name(head) in classes]
         return found[0] if found else None
 
     def unused_positions(self, hf_config: Mapping[str, Any]) -> int:
-        """Return how many rows at the beginning of the table of positions no token uses."""
+        """Return how many rows at the start of the position table no token uses."""
         if not self.positions_after_padding:
             return 0
         padding_id = hf_config.get("pad_token_id")
         return 1 + int(self.defaults["pad_token_id"] if padding_id is None else padding_id)
 
     def names(self, n_layers: int, *, pooler: bool) -> dict[str, str]:
-        """Return {our name: their name} of all parameters of an encoder, in their order."""
+        """Return {our name: their name} of all parameters of an encoder, in order."""
         layers = dict(self.embedding)
         for i in range(n_layers):
             for ours, theirs in self.block.items():
@@ -133,5 +133,5 @@ def _inside(layer: str) -> Iterator[tuple[str, str]]:
 
 
 def transposed(ours: str, array: Any) -> Any:
-    """Transpose the weight of a linear layer, (in, out) <-> (out, in); return the rest as it is."""
+    """Transpose the weight of a linear layer, (in, out) <-> (out, in); leave others as they are."""
     return array.T if array.ndim == 2 and ours not in TABLES else array

@@ -1,4 +1,4 @@
-"""The families of models that npformer reads and writes; another one is another entry here."""
+"""The families of models that npformer reads and writes; to support another, add an entry here."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -169,11 +169,11 @@ ARCHITECTURES = {
 
 
 def architecture_of(hf_config: Mapping[str, Any], where: str = "hf_config") -> Architecture:
-    """Return the family of a configuration; `where` says in errors what holds it."""
+    """Return the family of a configuration; errors name `where` it comes from."""
     kind = hf_config.get("model_type")
     if isinstance(kind, str) and kind in ARCHITECTURES:
         return ARCHITECTURES[kind]
     raise ValueError(
         f"{where} has the model_type {kind!r}, which npformer does not have; expected one of "
-        f"{', '.join(ARCHITECTURES)}. MiniLM and most sentence encoders are of the type bert"
+        f"{', '.join(ARCHITECTURES)}. MiniLM and most sentence encoders have the type bert"
     )

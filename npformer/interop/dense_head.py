@@ -1,7 +1,7 @@
-"""A head on pooled tokens: sentence-transformers has a module for it, and transformers no class.
+"""A head on pooled tokens: sentence-transformers has a module for it, but transformers no class.
 
-The folder's encoder is one that ``transformers.AutoModel`` loads. ``SentenceTransformer(folder)``
-computes the logits, by the modules Transformer, Pooling and Dense.
+``transformers.AutoModel`` loads the folder's encoder. ``SentenceTransformer(folder)`` computes the
+logits, with the modules Transformer, Pooling and Dense.
 """
 
 from collections.abc import Mapping
@@ -49,9 +49,9 @@ def read_dense_head(
     settings = read_json(path / "config.json")
     if settings.get("activation_function") != IDENTITY or not settings.get("bias", True):
         raise ValueError(
-            f"{folder / MODULES} has a Dense that is no head of classes: {path / 'config.json'} "
+            f"{folder / MODULES} has a Dense that is not a classifier: {path / 'config.json'} "
             f"has activation_function = {settings.get('activation_function')!r} and bias = "
-            f"{settings.get('bias', True)}; expected {IDENTITY!r} and True, which npformer has"
+            f"{settings.get('bias', True)}; expected {IDENTITY!r} and True, as npformer has"
         )
     state = read_weights(path, dtype, {})
     arrays = {

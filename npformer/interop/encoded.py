@@ -1,4 +1,4 @@
-"""Many texts through an encoder: batches of similar length, which threads share."""
+"""Running many texts through an encoder: batches of similar length, shared among threads."""
 
 from collections.abc import Callable
 
@@ -15,8 +15,8 @@ from npformer.interop.text_inputs import Inputs
 from npformer.text_encoder import TextEncoder
 
 TOKENS_AT_ONCE = 256
-"""Of a batch on a CPU: with more, the hidden layer of a feed-forward network of BERT's sizes no
-longer fits into the cache when its activation reads it."""
+"""Tokens in a batch on a CPU: with more, the hidden layer of a feed-forward network of BERT's sizes
+no longer fits into the cache when its activation reads it."""
 
 
 def encoded_in_batches(

@@ -1,4 +1,4 @@
-"""Family: how transformers writes a family of models down that write."""
+"""Family: how transformers stores a family of models that write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Place:
     turned : bool
         Whether theirs is (out, in), and ours (in, out).
     part : int or None
-        Theirs holds queries, keys and values side by side, and this is one of the three.
+        Which of the three this is, if theirs holds queries, keys and values side by side.
     """
 
     ours: str
@@ -51,7 +51,7 @@ class Family(ABC):
 
     @abstractmethod
     def model(self, config: Mapping[str, Any], state: Mapping[str, Any], dtype: str) -> Any:
-        """Return a model whose weights are still to be read; ValueError for one there is not."""
+        """Return a model whose weights are still to be read; ValueError if npformer has none."""
 
     @abstractmethod
     def places(self, model: Any) -> Iterator[Place]:
@@ -114,11 +114,11 @@ def norm(ours: str, theirs: str) -> Iterator[Place]:
 
 
 def check_only(config: Mapping[str, Any], only: Mapping[str, Any]) -> None:
-    """Raise ValueError for a setting that npformer has one value of, and the folder another."""
+    """Raise ValueError for a setting whose value is not the only one that npformer supports."""
     for key, value in only.items():
         if config.get(key) is not None and config[key] != value:
             raise ValueError(
-                f"it has {key} = {config[key]!r}; expected {value!r}: npformer has nothing else"
+                f"it has {key} = {config[key]!r}; expected {value!r}, all that npformer supports"
             )
 
 

@@ -18,11 +18,11 @@ OTHER_WEIGHTS = (
 )
 
 FLOATS = ("F64", "F32", "F16", "BF16")
-"""Numbers that weights may have in a file."""
+"""Kinds of numbers that weights may have in a file."""
 
 
 def checked_folder(folder: str | os.PathLike[str]) -> Path:
-    """Return a folder's path after checking that it is one."""
+    """Check that a path is a folder, and return it."""
     path = checks.path("folder", folder)
     if path.is_file():
         raise NotADirectoryError(
@@ -33,7 +33,7 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
         name = str(folder)
         raise FileNotFoundError(
             f"there is no folder {name}; expected one with {CONFIG} and {WEIGHTS}. Nothing is "
-            "downloaded. If this is a model's name on Hugging Face's hub, get its files first, "
+            "downloaded. If this is a model's name on the Hugging Face Hub, download it first, "
             f"with: hf download {name} --local-dir {name.rpartition('/')[2] or 'folder'}. Then "
             "pass that folder"
         )
@@ -41,11 +41,11 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def read_json(path: Path, kind: type = dict) -> Any:
-    """Return the content of a file that holds names and values, or a list."""
+    """Return the content of a JSON file: names and values, or a list."""
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:  # of JSON, or of UTF-8
-        raise ValueError(f"{path} is no JSON: {error}. Copy it again") from error
+    except (ValueError, RecursionError) as error:  # invalid JSON or UTF-8
+        raise ValueError(f"{path} is not JSON: {error}. Copy it again") from error
     if not isinstance(content, kind):
         expected = "names and values" if kind is dict else "a list"
         raise ValueError(f"{path} holds a {type(content).__name__}; expected {expected}")
@@ -53,7 +53,7 @@ def read_json(path: Path, kind: type = dict) -> Any:
 
 
 def read_json_if_there(path: Path) -> dict[str, Any]:
-    """Return the content of a file, or nothing if there is none."""
+    """Return the content of a file, or {} if there is none."""
     found: dict[str, Any] = read_json(path) if path.is_file() else {}
     return found
 
@@ -69,7 +69,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         )
     if (folder / "adapter_config.json").is_file():
         raise FileNotFoundError(
-            f"{folder} holds an adapter and no model; expected {CONFIG} and {WEIGHTS}. Merge it "
+            f"{folder} holds an adapter, not a model; expected {CONFIG} and {WEIGHTS}. Merge it "
             "first, with peft: model.merge_and_unload().save_pretrained(folder)"
         )
     raise FileNotFoundError(
@@ -83,7 +83,7 @@ def read_weights(
 ) -> dict[str, np.ndarray]:
     """Return the arrays of model.safetensors, or of its parts, in one dtype.
 
-    Without `dtype` they are float64 if all of them are in the file, and float32 otherwise.
+    Without `dtype` they are float64 if all of them are float64 in the file, else float32.
     """
     arrays: dict[str, np.ndarray] = {}
     for file in _files(folder, hf_config):
@@ -147,7 +147,7 @@ def _read(file: Path) -> dict[str, np.ndarray]:
 
 
 def _bfloat16(file: Path) -> dict[str, np.ndarray]:
-    """Return as float32 what is stored as the upper half of a float32's bits."""
+    """Return as float32 the arrays stored as the upper half of a float32's bits."""
     from safetensors import deserialize
 
     return {

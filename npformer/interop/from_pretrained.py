@@ -42,7 +42,7 @@ def from_pretrained(
 ) -> Any:
     """Return the model that a folder holds, with its tokenizer.
 
-    Nothing is downloaded, and no code of the folder is run. BERT, MiniLM and other sentence
+    Nothing is downloaded, and no code from the folder is run. BERT, MiniLM and other sentence
     encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT and FNet can be read;
     `ARCHITECTURES` lists them. So can models that write: GPT-2 and Marian.
 
@@ -53,26 +53,25 @@ def from_pretrained(
         tokenizer.json, vocab.txt, or vocab.json and merges.txt. Files of sentence-transformers
         (modules.json, 1_Pooling, sentence_bert_config.json) are respected.
     dtype : {"float32", "float64"}, optional
-        None: float64 if the file is, and otherwise float32; that is what float16 and bfloat16
-        become.
+        None: float64 if the file is, and otherwise float32, also for float16 and bfloat16.
     pooling : {"mean", "first", "max"}, optional
-        How `PretrainedEncoder.embed` makes one vector of a text's tokens. None: as the folder
+        How `PretrainedEncoder.embed` turns a text's tokens into one vector. None: as the folder
         says, or the mean.
     normalize : bool, optional
-        Whether these vectors are brought to norm 1. None: for sentence encoders, unless their
+        Whether these vectors are scaled to norm 1. None: yes for sentence encoders, unless their
         modules.json has no Normalize.
     max_len : int, optional
-        Most tokens of a text, with special ones; None: as the folder says.
+        The most tokens of a text, special ones included; None: as the folder says.
     padding : {"refuse", "per_length", "zero"}
         What FNet does about padding: see `EncoderConfig`. With "per_length" a text has the same
-        vectors whatever stands beside it in a batch: those that transformers gives it alone.
+        vectors whatever else is in its batch: those that transformers gives it alone.
 
     Returns
     -------
     pretrained : PretrainedEncoder, PretrainedWriter or PretrainedTranslator
-        `PretrainedEncoder.embed` makes vectors of texts. GPT-2 becomes a `PretrainedWriter`, Marian
-        a `PretrainedTranslator`, whose `generate` takes texts and returns texts. For these two,
-        the arguments but `dtype` mean nothing, and are left out.
+        `PretrainedEncoder.embed` turns texts into vectors. GPT-2 becomes a `PretrainedWriter`,
+        Marian a `PretrainedTranslator`, whose `generate` takes texts and returns texts. For these
+        two, leave out all arguments but `dtype`.
 
     Raises
     ------
@@ -94,8 +93,8 @@ def from_pretrained(
         given = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
         if wrong := [name for name, value in given.items() if value is not None]:
             raise ValueError(
-                f"{wrong[0]} is given and {path} holds a model that writes; expected none, for "
-                "that is for vectors of texts"
+                f"{wrong[0]} is given and {path} holds a model that writes; expected none, because "
+                "it is only for vectors of texts"
             )
         return writer_of(path, stated, read_weights(path, dtype, stated))
     architecture = architecture_of(stated, str(inside / CONFIG))
@@ -138,7 +137,7 @@ def from_pretrained(
 
 
 def _stated_length(folder: Path, settings: SentenceSettings, most: int) -> int:
-    """Return how many tokens a text may have: as the folder says, but not more than positions."""
+    """Return how many tokens a text may have: as the folder says, but at most one per position."""
     of_tokenizer = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
     stated = [length for length in (settings.max_len, of_tokenizer) if isinstance(length, int)]
     return min([most, *stated[:1]])

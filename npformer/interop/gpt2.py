@@ -61,7 +61,7 @@ class GPT2(Family):
     def model(
         self, config: Mapping[str, Any], state: Mapping[str, Any], dtype: str
     ) -> LanguageModel:
-        """Return an undrawn model of these sizes."""
+        """Return a model of these sizes, its weights not drawn yet."""
         check_only(config, self.only)
         ours = of_settings(config, self.settings)
         inner = config.get("n_inner")

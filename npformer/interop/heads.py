@@ -1,4 +1,4 @@
-"""The layers of a task in a folder of transformers: read into a classifier, and written back."""
+"""The layers of a task in transformers' folders: read into a classifier, and written back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from npformer.layers import POOLINGS, Linear
 from npformer.trainable import SequenceClassifier
 
 REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
-"""What ``problem_type`` in config.json may be besides one label a text."""
+"""Values of ``problem_type`` in config.json for something other than one label per text."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class TrainedHead:
     arrays : mapping of str to array
         Under our names and in our layout.
     classes : list of str
-        Their names in the order of the outputs.
+        The names of the classes, in the order of the outputs.
     output : str
-        That of a `SequenceClassifier`; "" if there is none, for several labels a text.
+        That of a `SequenceClassifier`; "" for several labels per text, which it does not have.
     """
 
     head: Head
@@ -41,7 +41,7 @@ class TrainedHead:
 def read_head(
     architecture: Architecture, hf_config: Mapping[str, Any], state: Mapping[str, np.ndarray]
 ) -> TrainedHead | None:
-    """Return the head that a configuration names; None if npformer has none such."""
+    """Return the head that a configuration names; None if npformer does not have it."""
     head = architecture.head_of(hf_config)
     if head is None:
         return None
@@ -58,13 +58,13 @@ def read_head(
 
 
 def output_of(hf_config: Mapping[str, Any], n: int) -> str:
-    """Return the kind of outputs of a head with n of them, as a `SequenceClassifier` calls it."""
+    """Return the `output` of a `SequenceClassifier` that a head with n outputs stands for."""
     kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else "")
     return {REGRESSION: "mean_squared_error", MULTI_LABEL: ""}.get(kind, "softmax")
 
 
 def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
-    """Return the names of the classes; transformers leaves them out if there are two without."""
+    """Return the names of the classes; transformers leaves them out for two unnamed classes."""
     named = hf_config.get("id2label")
     usual = {str(i): f"LABEL_{i}" for i in range(n)}
     by_id = {str(i): str(name) for i, name in named.items()} if isinstance(named, dict) else usual
@@ -87,7 +87,7 @@ def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
             f" {architecture.family} has; expected "
             f"{', '.join(repr(way) for way in (*WAYS, *others))}. Choose it before "
             "training, pretrained.classifier(n, pooling=...); npformer.save writes any model, and "
-            "head=False the encoder alone"
+            "head=False only the encoder"
         )
     if model.output not in ("softmax", "mean_squared_error"):
         raise ValueError(
@@ -103,14 +103,14 @@ def head_config(
     model: SequenceClassifier,
     classes: Sequence[object] | None,
 ) -> dict[str, Any]:
-    """Return what config.json says of a head."""
+    """Return what config.json says about a head."""
     n = model.n_classes
     listed = isinstance(classes, list | tuple) or getattr(classes, "ndim", None) == 1
     if classes is not None and not listed:
         raise TypeError(f"classes is {classes!r}; expected a list with a name for each class")
     names = [f"LABEL_{i}" for i in range(n)] if classes is None else [str(c) for c in classes]
     if len(names) != n or len(set(names)) != n:
-        raise ValueError(f"classes has {names}; expected {n} different names, for n_classes is {n}")
+        raise ValueError(f"classes has {names}; expected {n} different names, as n_classes is {n}")
     written: dict[str, Any] = {
         "architectures": [architecture.class_name(head if head.task else None)],
         "id2label": {str(i): name for i, name in enumerate(names)},
@@ -123,7 +123,7 @@ def head_config(
 
 
 def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Mapping[str, np.ndarray]:
-    """Return the weights of a trained head after checking that they fit a classifier."""
+    """Check that the weights of a trained head fit a classifier, and return them."""
     expected = {name: p.value for name, p in model.named_parameters().items()}
     own = {name: expected[name] for name in trained.arrays}
     if problems := checks.misfits(trained.arrays, own):

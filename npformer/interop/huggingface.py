@@ -26,9 +26,9 @@ The encoder has its pooler, but not the layers of a pretrained model's task (``c
     for name, array in encoder.parameters().items():
         model.parameters()[name][...] = array
 
-One thing differs in training, and none at evaluation: the embedding of the padding token is
-trained like any other, where PyTorch keeps its gradient at 0 (``padding_idx``). With a padding mask
-there is no such gradient here either.
+One thing differs in training, and nothing at evaluation: the embedding of the padding token is
+trained like any other, while PyTorch keeps its gradient at 0 (``padding_idx``). With a padding mask
+it is 0 here, too.
 """
 
 from collections.abc import Mapping
@@ -107,7 +107,7 @@ def encoder_of(
     try:
         encoder = TextEncoder(config, vocab_size, pooler=pooler, seed=seed, dtype=dtype)
     except ValueError as error:
-        raise ValueError(f"hf_config does not fit state: {error}; expected their sizes") from error
+        raise ValueError(f"hf_config does not fit state: {error}; expected equal sizes") from error
     names = architecture.names(config.n_layers, pooler=pooler)
     if unused := architecture.unused_positions(hf_config):
         rows = theirs.get(names[POSITIONS])
@@ -126,7 +126,7 @@ def encoder_of(
 
 
 def encoder_arrays(architecture: Architecture, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the encoder's arrays under their names without prefix, after checking the dtypes."""
+    """Check the dtypes of the encoder's arrays, and return them under names without prefix."""
     if not isinstance(state, Mapping) or not state:
         what = "empty" if isinstance(state, Mapping) else f"a {type(state).__name__}"
         raise TypeError(f"state is {what}; expected a mapping of names to NumPy arrays")
@@ -141,8 +141,8 @@ def encoder_arrays(architecture: Architecture, state: Mapping[str, Any]) -> dict
             continue
         if not isinstance(array, np.ndarray):
             raise TypeError(
-                f"{name} is a {type(array).__name__}; expected a NumPy array. For a model of "
-                "PyTorch write {k: v.numpy() for k, v in model.state_dict().items()}"
+                f"{name} is a {type(array).__name__}; expected a NumPy array. For a PyTorch "
+                "model write {k: v.numpy() for k, v in model.state_dict().items()}"
             )
         arrays[with_newer_name(short)] = array
     if not arrays:
@@ -213,7 +213,7 @@ def _to(
 
 
 def values_of(layer: Layer) -> dict[str, Any]:
-    """Return all parameters by name, also those that are not trained."""
+    """Return all parameters by name, including those that are not trained."""
     return {name: parameter.value for name, parameter in layer.named_parameters().items()}
 
 

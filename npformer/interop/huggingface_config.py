@@ -24,13 +24,13 @@ ONLY = {
     "add_cross_attention": False,
     "pruned_heads": {},
 }
-"""Their settings of which npformer has one value; null is the same as not set."""
+"""Their settings of which npformer supports one value; null is the same as not set."""
 
 
 def translated(
     architecture: Architecture, hf_config: Mapping[str, Any], padding: str
 ) -> EncoderConfig:
-    """Translate a configuration; raise ValueError for what npformer does not have."""
+    """Translate a configuration; raise ValueError for what npformer does not support."""
     if not isinstance(hf_config, Mapping):
         raise TypeError(
             f"hf_config is a {type(hf_config).__name__}; expected a mapping. Write "
@@ -51,8 +51,8 @@ def translated(
     for key, value in only.items():
         if hf_config.get(key) is not None and hf_config[key] != value:
             raise ValueError(
-                f"hf_config has {key} = {hf_config[key]!r}; expected {value!r}: npformer has "
-                "nothing else"
+                f"hf_config has {key} = {hf_config[key]!r}; expected {value!r}, all that "
+                "npformer supports"
             )
     ours["max_len"] -= (unused := architecture.unused_positions(hf_config))
     if ours["max_len"] < 1:
@@ -64,7 +64,7 @@ def translated(
 
 
 def _checked(ours: str, theirs: str, value: Any) -> Any:
-    """Return a setting's value as ours, after checking it under their name."""
+    """Check a setting's value under their name, and return it as ours."""
     if ours == "activation":
         checks.choice(theirs, value, ACTIVATIONS)
         return ACTIVATIONS[value]

@@ -58,7 +58,7 @@ class Marian(Family):
     def model(
         self, config: Mapping[str, Any], state: Mapping[str, Any], dtype: str
     ) -> EncoderDecoder:
-        """Return an undrawn model of these sizes."""
+        """Return a model of these sizes, its weights not drawn yet."""
         check_only(config, self.only)
         common = of_settings(config, self.settings) | self.fixed
         common["scale_embeddings"] = bool(config.get("scale_embedding", False))
@@ -83,7 +83,7 @@ class Marian(Family):
         return EncoderDecoder(sides["encoder"], size, size, decoder=sides["decoder"], **made)
 
     def places(self, model: EncoderDecoder) -> Iterator[Place]:
-        """Yield where each parameter lies. Sinusoids are not in a file."""
+        """Yield where each parameter lies. Sinusoids are not in the file."""
         yield Place("source.tokens.weight", "model.shared.weight")
         yield Place("output.bias", "final_logits_bias")
         for side, config in (("encoder", model.config), ("decoder", model.decoder_config)):
@@ -101,7 +101,7 @@ class Marian(Family):
                 yield from norm(f"{ours}.feed_forward_norm", f"{theirs}.final_layer_norm")
 
     def written(self, model: EncoderDecoder) -> dict[str, np.ndarray]:
-        """Return the weights; their bias of the logits has a row."""
+        """Return the weights; their bias of the logits has shape (1, vocab_size)."""
         found = super().written(model)
         return found | {"final_logits_bias": found["final_logits_bias"][None]}
 
@@ -116,7 +116,7 @@ class Marian(Family):
             raise ValueError(
                 f"transformers' {self.class_name} cannot hold this model: "
                 f"{differing[0] if differing else 'tied or output_bias'} "
-                f"{'differs on both sides' if differing else 'is False'}. npformer.save writes any "
+                f"{'differs between sides' if differing else 'is False'}. npformer.save writes any "
                 "model"
             )
         written = {theirs: getattr(one, ours) for ours, theirs in self.settings.items()}

@@ -1,4 +1,4 @@
-"""Origin: what a pretrained folder holds besides weights, kept for writing one like it."""
+"""Origin: what a pretrained folder holds besides weights, kept to write one like it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Origin:
     unused_positions : array, shape (rows, d_model), or None
         Rows of the table of positions before that of the first token; None: zeros.
     sentences : SentenceSettings or None
-        None if this is no sentence encoder.
+        None if this is not a sentence encoder.
     """
 
     folder: str = ""
@@ -48,7 +48,7 @@ def read_tokenizer_files(folder: Path) -> dict[str, bytes]:
 
 
 def tokenizer_or_error(folder: Path, vocab_size: int) -> LibraryTokenizer | Exception:
-    """Return a folder's tokenizer, or why there is none: weights can be used without."""
+    """Return a folder's tokenizer, or why there is none: weights can be used without one."""
     try:
         tokenizer = read_tokenizer(folder)
     except (ImportError, OSError) as error:

@@ -58,7 +58,7 @@ class PretrainedEncoder:
 
     @property
     def tokenizer(self) -> LibraryTokenizer:
-        """The folder's tokenizer; what kept it from being read is raised here."""
+        """The folder's tokenizer; raises the error if it could not be read."""
         if isinstance(self._tokenizer, Exception):
             raise self._tokenizer
         return self._tokenizer
@@ -78,7 +78,7 @@ class PretrainedEncoder:
 
     @property
     def max_len(self) -> int:
-        """The most tokens of a text, with special ones."""
+        """The most tokens of a text, special ones included."""
         return self.settings.max_len or self.encoder.config.max_len
 
     def to(self, backend: str) -> PretrainedEncoder:
@@ -95,7 +95,7 @@ class PretrainedEncoder:
         ----------
         texts : iterable of str, or of pairs of str
         max_len : int, optional
-            Most tokens of a text or of a pair, with the special ones; None: `max_len` above.
+            The most tokens of a text or of a pair, special ones included; None: `self.max_len`.
 
         Returns
         -------
@@ -104,8 +104,8 @@ class PretrainedEncoder:
         mask : bool array of the same shape
             True at tokens.
         types : int array of the same shape, or None
-            0 in the first text of a pair and 1 in the second; None if the model tells no types
-            apart.
+            0 in the first text of a pair and 1 in the second; None if the model has no token
+            types.
 
         Warns
         -----
@@ -137,7 +137,7 @@ class PretrainedEncoder:
         return encoded_in_batches(self.encoder, self.settings.vectors, inputs, batch_size)
 
     def hidden(self, texts: Iterable[Text], batch_size: int = 32) -> list[np.ndarray]:
-        """Return the vectors of each text's tokens: one array (tokens, d_model) a text.
+        """Return the vectors of each text's tokens: one array (tokens, d_model) per text.
 
         ``pretrained.tokenizer.tokens(ids)`` names the tokens, special ones included.
         """
@@ -175,11 +175,11 @@ class PretrainedEncoder:
         dropout: float | None = None,
         seed: Seed = 0,
     ) -> SequenceClassifier:
-        """Return a `SequenceClassifier` that begins with these weights, to be fine-tuned.
+        """Return a `SequenceClassifier` that starts from these weights, to be fine-tuned.
 
         Without `n_classes` it has the folder's own head, and computes what was trained there.
-        ``model.freeze("embed.*", "encoder.*")`` then trains the head alone, and with
-        ``"encoder.blocks.0.*"`` and so on for all blocks but the last n, those and the head.
+        After ``model.freeze("embed.*", "encoder.*")`` only the head is trained; with
+        ``"encoder.blocks.0.*"`` and so on for all blocks but the last n, those n and the head.
 
         Parameters
         ----------
@@ -217,14 +217,14 @@ class PretrainedEncoder:
             dtype=self.encoder.dtype,
         )
         weights = {} if own is not None else drawn_weights(model, seed)
-        weights |= values_of(self.encoder)  # a pooler of the encoder's is not drawn
+        weights |= values_of(self.encoder)  # the encoder's own pooler is not drawn
         weights |= {} if own is None else weights_of(own, model)
         for name, parameter in model.named_parameters().items():
             parameter.value[...] = to_numpy(weights[name])
         return model
 
     def _own_head(self, pooling: str | None) -> TrainedHead:
-        """Return the folder's head, after checking that there is one, and nothing against it."""
+        """Check that the folder has a head that can be used, and return it."""
         if self.head is None:
             raise ValueError(
                 "n_classes is None and this folder has no trained head; expected the number of "
@@ -237,7 +237,7 @@ class PretrainedEncoder:
             )
         if not self.head.output:
             raise ValueError(
-                "this folder's head gives several labels a text, which npformer does not have; "
+                "this folder's head gives several labels per text, which npformer does not have; "
                 "expected one label. Pass n_classes for a new head"
             )
         return self.head
@@ -257,7 +257,7 @@ class PretrainedEncoder:
         ----------
         folder : str or path
         model : SequenceClassifier or TextEncoder, optional
-            What was made of this encoder, such as a fine-tuned classifier. None: the encoder, and
+            A model made from this encoder, such as a fine-tuned classifier. None: the encoder, and
             the folder's own head if it has one.
         classes, head, overwrite
             As in `save_pretrained`. The names of the folder's own classes are kept with its head.

@@ -28,7 +28,7 @@ from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 OF_A_HEAD = ("architectures", "id2label", "label2id", "problem_type")
 OF_A_FILE = ("torch_dtype", "_name_or_path", "quantization_config", "transformers_version")
-"""Keys of config.json that are about something else than the model that is written."""
+"""Keys of config.json that do not describe the model being written."""
 
 
 def save_pretrained(
@@ -47,13 +47,13 @@ def save_pretrained(
     ``AutoModelForSequenceClassification`` a `SequenceClassifier` with ``pooling="pooler"``, or
     ``AutoModelForTokenClassification`` one with ``pooling="none"``. For "mean", "first" and "max"
     transformers has no class with a head: there `AutoModel` loads the encoder, and
-    ``sentence_transformers.SentenceTransformer`` has the logits, by a Dense after its Pooling.
+    ``sentence_transformers.SentenceTransformer`` computes the logits, by a Dense after its Pooling.
 
-    A `LanguageModel` becomes a folder of GPT-2, and an `EncoderDecoder` one of Marian, if their
-    settings are those of these models; then only `folder` and `overwrite` are for it.
+    A `LanguageModel` becomes a folder of GPT-2, and an `EncoderDecoder` one of Marian, if its
+    settings are those of that model; then only `folder` and `overwrite` apply.
 
-    A model that was made of a `PretrainedEncoder` is better written by its `save`, which keeps what
-    else was in its folder.
+    A model that was made from a `PretrainedEncoder` is better written by its `save`, which keeps
+    the rest of its folder.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def save_pretrained(
         ``norm="post", positions="learned", scale_embeddings=False, embedding_norm=True,
         n_token_types=2``.
     folder : str or path
-        Made if it is not there.
+        Created if it does not exist.
     tokenizer : LibraryTokenizer, optional
     classes : sequence, optional
         The names of the classes.
@@ -71,7 +71,7 @@ def save_pretrained(
     head : bool
         Whether to write the classifier's head, too. Without it, `model` may have any pooling.
     overwrite : bool
-        Whether to replace files that are there.
+        Whether to replace existing files.
 
     Raises
     ------
@@ -84,9 +84,9 @@ def save_pretrained(
         given = tokenizer, classes, architecture
         if any(each is not None for each in given) or head is not True:
             raise ValueError(
-                "a model that writes is saved with its settings and weights alone; expected folder "
-                "and overwrite. The save of what npformer.from_pretrained returned keeps the "
-                "tokenizer's files"
+                "a model that writes is saved with its settings and weights alone; expected only "
+                "folder and overwrite. The save method of what npformer.from_pretrained returned "
+                "keeps the tokenizer's files"
             )
         family = FAMILIES["gpt2" if isinstance(model, LanguageModel) else "marian"]
         write_writer(model, folder, family, {}, {}, overwrite=overwrite)
@@ -118,8 +118,8 @@ def write_folder(
 ) -> None:
     """Write a model in a family's layout.
 
-    `files` are further ones: bytes, or content for JSON. `others` are parameters that the model
-    has not, but the family's encoder.
+    `files` are further files: bytes, or content for JSON. `others` are parameters that the family's
+    encoder has and the model lacks.
     """
     checks.flag("head", head)
     checks.flag("overwrite", overwrite)
@@ -130,7 +130,7 @@ def write_folder(
     if isinstance(model, SequenceClassifier) and head:
         written_head = head_for(architecture, model)
     elif classes is not None:
-        raise ValueError("classes is given, and no head is written; expected None")
+        raise ValueError("classes is given, but no head is written; expected None")
     config = _config(model, architecture, origin, written_head, classes)
     of_class = written_head if written_head is not None and written_head.task else None
     weights = _weights(model, architecture, origin, config, of_class, others or {})
@@ -176,7 +176,7 @@ def _check_kind(model: object) -> None:
 def _check_fits(model: TextEncoder | SequenceClassifier, architecture: Architecture) -> None:
     found = foreign_settings(architecture, model.config)
     if model.vocab_size is None:
-        found.append("feature vectors for token ids")
+        found.append("feature vectors instead of token ids")
     if found:
         raise ValueError(
             f"transformers' {architecture.class_name()} cannot hold this model: it has "

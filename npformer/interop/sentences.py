@@ -31,7 +31,7 @@ def maximum(hidden: Array, mask: Array | None) -> Array:
 
 
 WAYS = {"mean": mean, "first": first, "max": maximum}
-"""From one vector a token, (batch, length, d_model), to one vector a text."""
+"""From one vector per token, (batch, length, d_model), to one vector per text."""
 
 POOLINGS = {"mean": "mean_tokens", "first": "cls_token", "max": "max_tokens"}
 """{our name: theirs} of these ways."""
@@ -48,11 +48,11 @@ class SentenceSettings:
     ----------
     pooling : {"mean", "first", "max"}
     normalize : bool
-        Whether vectors are brought to norm 1.
+        Whether vectors are scaled to norm 1.
     max_len : int or None
-        Tokens of the longest text, with special ones.
+        Tokens of the longest text, special ones included.
     lower : bool
-        Whether texts are brought to lower case before they reach the tokenizer.
+        Whether texts are converted to lower case before they reach the tokenizer.
     """
 
     pooling: str = "mean"
@@ -61,7 +61,7 @@ class SentenceSettings:
     lower: bool = False
 
     def vectors(self, hidden: Array, mask: Array | None) -> np.ndarray:
-        """Return one vector for each text, (batch, d_model), of those of its tokens."""
+        """Return one vector for each text, (batch, d_model), from those of its tokens."""
         pooled: np.ndarray = to_numpy(WAYS[self.pooling](hidden, mask))
         if not self.normalize:
             return pooled
@@ -79,17 +79,17 @@ def transformer_folder(folder: Path) -> Path:
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
-    """Return the settings of a sentence encoder's folder; None if it is none.
+    """Return the settings of a sentence encoder's folder; None for another folder.
 
-    Raises ValueError if a module of it is not one that npformer has.
+    Raises ValueError if it has a module that npformer does not have.
     """
     modules = _modules(folder)
     length = read_json_if_there(transformer_folder(folder) / LENGTH)
     known = ("Transformer", "Pooling", "Normalize", "Dense")
     if foreign := [_kind(module) for module in modules if _kind(module) not in known]:
         raise ValueError(
-            f"{folder / MODULES} has a {foreign[0]}; expected {', '.join(known)}, which is what "
-            "npformer has"
+            f"{folder / MODULES} has a {foreign[0]}; expected {', '.join(known)}, the modules "
+            "that npformer has"
         )
     paths = {_kind(module): str(module.get("path", "")) for module in modules}
     place = folder / paths.get("Pooling", POOLING) / "config.json"
@@ -107,13 +107,13 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
 
 
 def dense_path(folder: Path) -> Path | None:
-    """Return where the dense layer is that modules.json names at the end; None without one."""
+    """Return the folder of the dense layer that ends modules.json; None without one."""
     modules = _modules(folder)
     places = [module for module in modules if _kind(module) == "Dense"]
     if places and (len(places) > 1 or modules[-1] is not places[0]):
         raise ValueError(
             f"{folder / MODULES} has a Dense that is not the last module; expected one at the end, "
-            "as a head of classes"
+            "as a classifier"
         )
     return folder / str(places[0].get("path", "")) if places else None
 
@@ -121,7 +121,7 @@ def dense_path(folder: Path) -> Path | None:
 def sentence_files(
     settings: SentenceSettings, d_model: int, *, dense: bool = False
 ) -> dict[str, Any]:
-    """Return {name: content} of the files that say the same; `dense`: a dense layer follows."""
+    """Return {name: content} of the files with these settings; `dense`: a dense layer follows."""
     last = ["Dense"] if dense else ["Normalize"] if settings.normalize else []
     kinds = ["Transformer", "Pooling", *last]
     paths = ["", POOLING, *(f"2_{kind}" for kind in last)]
@@ -154,7 +154,7 @@ def _modules(folder: Path) -> list[dict[str, Any]]:
 
 
 def _kind(module: dict[str, Any]) -> str:
-    """Return the class of a module, whatever package it is said to be in."""
+    """Return the class of a module, whatever its package."""
     return str(module.get("type", "")).rpartition(".")[2]
 
 

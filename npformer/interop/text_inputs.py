@@ -26,7 +26,7 @@ def inputs_of(
     lengths = mask.sum(axis=1)
     warnings.warn(
         f"{(lengths > max_len).sum()} of {len(lengths)} texts have more than max_len = {max_len} "
-        f"tokens, at most {lengths.max()}: what follows was cut off",
+        f"tokens, at most {lengths.max()}: the rest was cut off",
         stacklevel=stacklevel,
     )
     return _whole(texts, tokenizer, max_len)
@@ -43,10 +43,10 @@ def _whole(
 
 
 def listed_texts(texts: Any, lower: bool) -> list[Any]:
-    """Return texts, or pairs as tuples, as a list after checking them."""
+    """Check texts or pairs, and return them as a list; pairs become tuples."""
     if isinstance(texts, Mapping | Set):
         raise TypeError(
-            f"texts is a {type(texts).__name__}; expected a list of strings, in an order of its own"
+            f"texts is a {type(texts).__name__}; expected a list of strings, which has an order"
         )
     one_axis = isinstance(texts, Iterable) and getattr(texts, "ndim", 1) == 1
     if isinstance(texts, str | bytes) or not one_axis:
@@ -56,6 +56,6 @@ def listed_texts(texts: Any, lower: bool) -> list[Any]:
         return [text.lower() if lower else text for text in checked_texts(listed)]
     for i, pair in enumerate(listed):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(f"texts[{i}] is {pair!r}; expected a pair of texts, as texts[0] is one")
+            raise TypeError(f"texts[{i}] is {pair!r}; expected a pair of texts, as in texts[0]")
     first, second = (listed_texts([pair[k] for pair in listed], lower) for k in (0, 1))
     return [*zip(first, second, strict=True)]

@@ -20,23 +20,23 @@ GZIP = b"\x1f\x8b"
 def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dict[str, np.ndarray]:
     """Return the vectors of those words that a file has, float32, in the order of the words.
 
-    A line is a word and its numbers, with spaces or a tab between, in UTF-8: "the 0.418 0.24968".
+    A line is a word and its numbers, separated by spaces or a tab, in UTF-8: "the 0.418 0.24968".
     That is the text format of GloVe, and of word2vec and fastText (.vec), which begin with a line
     "number_of_words size". The file may be compressed by gzip. Other words are not kept, so a file
     of gigabytes needs little memory. Words are compared letter by letter: most files are in lower
-    case. Of a word that stands there twice, the first vector counts.
+    case. If a word occurs twice, its first vector counts.
 
     Parameters
     ----------
     path : str or path
     words : iterable of str
-        Those that are wanted, such as a vocabulary.
+        The words that are wanted, such as a vocabulary.
 
     Raises
     ------
     ValueError
-        The file is of another format (word2vec's binary one too), cut short, or a vector is not
-        finite or of another size than the first; the message names the line.
+        The file has another format (such as word2vec's binary one), is cut short, or has a vector
+        that is not finite or not of the first one's size; the message names the line.
     """
     path = checks.path("path", path)
     if isinstance(words, np.ndarray):
@@ -54,7 +54,7 @@ def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dic
         lines += 1
         if lines == 1:
             size = size or len(fields) - 1
-            _vector(path, number, fields[-size:] if size else [b""])  # the file is one of vectors
+            _vector(path, number, fields[-size:] if size else [b""])  # raises if it is no vector
         word = b" ".join(fields[:-size])  # which may hold spaces
         if (name := wanted.get(word)) is not None and name not in found:
             found[name] = _vector(path, number, fields[-size:])
@@ -64,8 +64,8 @@ def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dic
         raise ValueError(f"{path} holds no word vectors; expected lines such as 'the 0.41 0.24'")
     if stated is not None and lines != stated:
         raise ValueError(
-            f"{path} says that it has {stated:,} words and has {lines:,}; expected as many. It was "
-            "cut short: copy or download it again"
+            f"{path} says that it has {stated:,} words but has {lines:,}; expected all. It was cut "
+            "short: copy or download it again"
         )
     return {word: found[word] for word in wanted.values() if word in found}
 
@@ -75,8 +75,8 @@ def set_word_vectors(
 ) -> int:
     """Fill rows of a model's embedding of tokens with word vectors; return how many were filled.
 
-    Rows of other words stay as they are, and so does every row if this raises an error. To keep the
-    vectors as they are in training: ``model.freeze("embed.tokens*")``.
+    Rows of other words stay as they are, and so do all rows if this raises an error. To keep
+    training from changing the vectors: ``model.freeze("embed.tokens*")``.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def set_word_vectors(
 
 
 def _ids(words: Any, vocab_size: int) -> list[tuple[str, int]]:
-    """Return words and token ids, after checking them."""
+    """Check words and token ids, and return them."""
     if isinstance(words, Mapping):
         pairs = [(word, checks.whole(f"the id of {word!r}", id_, 0)) for word, id_ in words.items()]
     elif isinstance(words, Sequence) and not isinstance(words, str):
@@ -186,7 +186,7 @@ def _vector(path: Path, number: int, fields: list[bytes]) -> np.ndarray:
         with np.errstate(over="ignore"):
             vector = np.array([float(field) for field in fields]).astype("float32")
     except ValueError:
-        raise _wrong(path, number, "something else than numbers after a word") from None
+        raise _wrong(path, number, "something other than numbers after a word") from None
     if not np.isfinite(vector).all():
         raise _wrong(path, number, "a number that is NaN or infinite")
     return vector
@@ -195,5 +195,5 @@ def _vector(path: Path, number: int, fields: list[bytes]) -> np.ndarray:
 def _wrong(path: Path, number: int, what: str) -> ValueError:
     return ValueError(
         f"line {number} of {path}: {what}. Expected a word and its numbers, as in 'the 0.41 "
-        "0.24', in UTF-8. Is it cut short, or of another format?"
+        "0.24', in UTF-8. Is it cut short, or in another format?"
     )

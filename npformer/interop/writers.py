@@ -57,7 +57,7 @@ class Pretrained:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The folder's tokenizer; what kept it from being read is raised here."""
+        """The folder's tokenizer; raises the error if it could not be read."""
         if isinstance(self._tokenizer, Exception):
             raise self._tokenizer
         return self._tokenizer
@@ -88,7 +88,7 @@ class PretrainedWriter(Pretrained):
     model: LanguageModel
 
     def generate(self, texts: str | Iterable[str], n: int = 40, **options: Any) -> Any:
-        """Return what follows a text: n tokens, or fewer if the model ends it.
+        """Return n tokens that continue a text, or fewer if the model ends it.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class PretrainedWriter(Pretrained):
         Returns
         -------
         texts : str, or list of str
-            As `texts` are.
+            One or several, like `texts`.
         """
         listed = [texts] if isinstance(texts, str) else checked_texts(texts)
         rows = [self._ids(text) for text in listed]
@@ -113,7 +113,7 @@ class PretrainedWriter(Pretrained):
         return found[0] if isinstance(texts, str) else found
 
     def stream(self, text: str, n: int = 40, **options: Any) -> Iterator[str]:
-        """Yield what `generate` returns for a text as it comes."""
+        """Yield the text that `generate` returns, piece by piece."""
         checks.text("text", text)
         return self.tokenizer.pieces(self.model.stream(self._ids(text), n, **options))
 
@@ -152,7 +152,7 @@ class PretrainedTranslator(Pretrained):
         Returns
         -------
         texts : str, or list of str
-            As `texts` are.
+            One or several, like `texts`.
         """
         listed = [texts] if isinstance(texts, str) else checked_texts(texts)
         batch_size, found = checks.positive("batch_size", batch_size), []
@@ -179,7 +179,7 @@ def writer_of(
 
 
 def _tokenizer(folder: Path, model: Any) -> Tokenizer | Exception:
-    """Return a folder's tokenizer, or why there is none: weights can be used without."""
+    """Return a folder's tokenizer, or why there is none: weights can be used without one."""
     try:
         if isinstance(model, EncoderDecoder):
             return MarianTokenizer.read(folder)
@@ -197,7 +197,7 @@ def write_writer(
     *,
     overwrite: bool,
 ) -> None:
-    """Write a model that writes as transformers does; `before` is the config.json it came with."""
+    """Write a folder like transformers' for a model; `before` is the config.json it came with."""
     from safetensors.numpy import save
 
     checks.flag("overwrite", overwrite)

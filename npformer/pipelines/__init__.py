@@ -1,6 +1,6 @@
-"""From samples as they come to labels or texts as people write them."""
+"""From raw samples to labels or texts as people write them."""
 
-from npformer.pipelines import file  # noqa: F401 - adds to what npformer.save and load know
+from npformer.pipelines import file  # noqa: F401 - registers the models for npformer.save and load
 from npformer.pipelines.raw_classifier import RawClassifier
 from npformer.pipelines.raw_model import NotTrainedError, RawModel
 from npformer.pipelines.scores import Scores

@@ -1,4 +1,4 @@
-"""Baselines: what the simplest classifiers reach, so that nobody mistakes a poor one for good."""
+"""Baselines: scores of simple classifiers, so that nobody mistakes a poor model for a good one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ LINEAR = "logistic regression"
 
 
 def majority(classes: Sequence[Any], y_train: np.ndarray, y_test: np.ndarray) -> Scores:
-    """Return the scores of a classifier that knows nothing but how frequent each class is."""
+    """Return the scores of a classifier that knows only how frequent each class is."""
     counts = np.bincount(y_train, minlength=len(classes))
     shares = np.tile(counts / counts.sum(), (len(y_test), 1))
     return scores_of(classes, y_test, shares)
@@ -26,7 +26,7 @@ def tf_idf(
 ) -> Scores | None:
     """Return the scores of logistic regression on weighted counts of words.
 
-    None if scikit-learn is not there, or if no text of the training has a word that it counts.
+    None if scikit-learn is not installed, or if no training text has a word that it counts.
     """
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -36,7 +36,7 @@ def tf_idf(
     words = TfidfVectorizer()
     try:
         x = words.fit_transform(train[0])
-    except ValueError:  # only signs, or single letters
+    except ValueError:  # only punctuation or single letters
         return None
     model = LogisticRegression(C=10, max_iter=1000).fit(x, train[1])
     probabilities = np.zeros((len(test[0]), len(classes)))
@@ -51,7 +51,7 @@ def linear(
 ) -> Scores | None:
     """Return the scores of logistic regression on series, padded with 0 to one length and scaled.
 
-    None if scikit-learn is not there.
+    None if scikit-learn is not installed.
     """
     try:
         from sklearn.linear_model import LogisticRegression

@@ -1,4 +1,4 @@
-"""Temperatures of probabilities, fitted on samples held out (Guo et al., 2017)."""
+"""Temperatures of probabilities, fitted on held-out samples (Guo et al., 2017)."""
 
 import numpy as np
 
@@ -8,15 +8,15 @@ from npformer.trainable import SequenceClassifier, WideSequenceClassifier
 from npformer.training import Data
 
 FACTORS = np.geomspace(0.01, 20.0, 153)
-"""What logits are multiplied by: 1 / T, in steps of 5 %."""
+"""Factors to try on the logits: 1 / T, in steps of 5 %."""
 
 
 def calibrate(model: SequenceClassifier, held_out: Data) -> None:
-    """Multiply the logits of a model by what gives the lowest loss on samples held out.
+    """Scale the logits of a model by the factor that gives the lowest loss on held-out samples.
 
-    Each answer of a model with a wide part has a temperature of its own, so that neither is heard
-    only because it is louder, and then both have one together. The layers that make the logits are
-    multiplied, so the model itself says the new probabilities everywhere.
+    Each answer of a model with a wide part gets its own temperature, so that neither wins only
+    because its logits are larger; then both get one in common. The layers that compute the logits
+    are scaled, so the model itself returns the new probabilities everywhere.
     """
     x, y, mask = held_out
     z = model.in_batches(to_numpy, x, mask).astype("float64")
@@ -33,7 +33,7 @@ def calibrate(model: SequenceClassifier, held_out: Data) -> None:
 
 
 def best_factor(z: np.ndarray, y: np.ndarray) -> float:
-    """Return the factor of some answers, (n, answers, n_classes), that gives the lowest loss."""
+    """Return the factor that gives answers, (n, answers, n_classes), the lowest loss."""
     loss = MeanOfAnswers()
 
     def loss_with(factor: float) -> float:

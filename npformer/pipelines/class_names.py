@@ -1,4 +1,4 @@
-"""ClassNames: labels as people write them, and the numbers that a model has for them."""
+"""ClassNames: labels as people write them, and the numbers that a model uses for them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,13 +9,13 @@ import numpy as np
 from npformer.core.checks import did_you_mean
 
 Label = str | int | bool
-"""What a class may be called."""
+"""Types that the name of a class may have."""
 
 
 class ClassNames:
     """The names of classes, sorted; class i is ``names[i]``.
 
-    `names` are at least two different strings, whole numbers or truth values, all of one kind.
+    `names` are at least two different strings, integers or booleans, all of one type.
     """
 
     def __init__(self, names: Sequence[Label]) -> None:
@@ -24,7 +24,7 @@ class ClassNames:
 
     @classmethod
     def of(cls, labels: Iterable[Any]) -> "ClassNames":
-        """Return the classes that occur in some labels, after checking them."""
+        """Check labels, and return the classes that occur in them."""
         listed = plain_labels(labels)
         kinds = {type(label).__name__: label for label in listed}
         if len(kinds) > 1:
@@ -38,7 +38,7 @@ class ClassNames:
             found = f"only the class {names[0]!r}" if names else "no sample"
             raise ValueError(
                 f"labels have {found}; expected at least 2 classes to tell apart. Is it the right "
-                "column, and does the file have all of its rows?"
+                "column, and does the file have all its rows?"
             )
         return cls(names)
 
@@ -47,11 +47,11 @@ class ClassNames:
         return len(self.names)
 
     def words(self) -> list[str]:
-        """Return the names as text, to be shown."""
+        """Return the names as strings, for display."""
         return [str(name) for name in self.names]
 
     def numbers(self, labels: Iterable[Any], where: str = "labels") -> np.ndarray:
-        """Return the number of each label; a label of no class raises ValueError."""
+        """Return the number of each label; raise ValueError for an unknown label."""
         listed = plain_labels(labels, where)
         unknown = Counter(label for label in listed if label not in self._number_of)
         if unknown:
@@ -60,25 +60,25 @@ class ClassNames:
             (first, _), *_ = unknown.most_common(1)
             hint = did_you_mean(str(first), self.words())
             raise ValueError(
-                f"{where} have {shown}{more}, which the training never saw; expected only "
+                f"{where} have {shown}{more}, which training never saw; expected only "
                 f"{_listed(self.words())}{hint or ''}. Leave these samples out, or train with some "
                 "of them"
             )
         return np.array([self._number_of[label] for label in listed], dtype="int64")
 
     def labels(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the labels of class numbers: an array of strings, numbers or truth values."""
+        """Return the labels of class numbers: an array of strings, integers or booleans."""
         return np.asarray(np.array(self.names)[numbers])
 
 
 def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
-    """Return labels as a list of Python's strings, numbers and truth values."""
+    """Return labels as a list of Python's strings, integers and booleans."""
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise TypeError(
-            f"{where} is a {type(labels).__name__}; expected a list, with a label for each sample"
+            f"{where} is a {type(labels).__name__}; expected a list with a label for each sample"
         )
     if (axes := getattr(labels, "ndim", 1)) != 1:
-        raise ValueError(f"{where} have {axes} axes; expected one, with a label for each sample")
+        raise ValueError(f"{where} have {axes} axes; expected one axis, a label for each sample")
     listed = [label.item() if isinstance(label, np.generic) else label for label in labels]
     for i, label in enumerate(listed):
         if isinstance(label, float) and label.is_integer():
@@ -100,6 +100,6 @@ def check_as_many(samples: Sequence[Any], y: np.ndarray) -> None:
     """Check that there is one label for each sample, and at least one sample."""
     if len(y) != len(samples) or len(y) == 0:
         raise ValueError(
-            f"there are {len(samples)} samples and {len(y)} labels; expected one for each, and at "
-            "least 1"
+            f"there are {len(samples)} samples and {len(y)} labels; expected one label for each "
+            "sample, and at least 1"
         )

@@ -1,7 +1,7 @@
-"""Models of raw samples in one file, with all that they need to predict or to write.
+"""Files of models for raw samples, with all that they need to predict or to write.
 
-`npformer.save` and `npformer.load` write and read them. The file has a model for each member of the
-ensemble; what makes arrays of samples, a vocabulary for example, is a tensor of bytes with JSON.
+`npformer.save` and `npformer.load` write and read them. A file holds a model for each member of the
+ensemble; what turns samples into arrays, such as a vocabulary, is JSON in a tensor of bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PREPARATION = "preparation"
 
 
 def described(raw: RawModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return what a file says of a model of raw samples, and its tensors."""
+    """Return the description of a model for its file, and its tensors."""
     raw.check_trained()
     members = [checkpoint.rebuildable(model) for model in raw.models]
     preparation = json.dumps(raw.preparation()).encode()
@@ -50,7 +50,7 @@ def described(raw: RawModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> RawModel:
-    """Return what a file describes; a CheckpointError names the file."""
+    """Return the model that a file describes; a CheckpointError names the file."""
     check_keys(path, description, KEYS)
     try:
         preparation = json.loads(tensors.pop(PREPARATION).tobytes())
@@ -61,7 +61,7 @@ def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
         raw = kind.prepared(preparation, **arguments)
     except ImportError:
         raise
-    except Exception as error:  # a file may say anything
+    except Exception as error:  # a file may contain anything
         raise CheckpointError(
             f"{path}: its description cannot be used: {str(error) or type(error).__name__}. If "
             "the file was edited, save the model again"

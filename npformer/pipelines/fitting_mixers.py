@@ -1,4 +1,4 @@
-"""Settings that fit a mixer, if nothing is said: see docs/questions/fourier_sensitivity.md."""
+"""Defaults that depend on the mixer: see docs/questions/fourier_sensitivity.md."""
 
 from npformer.mixers import MIXERS
 from npformer.models import EncoderConfig
@@ -10,7 +10,7 @@ def usual_pooling(config: EncoderConfig) -> str:
     """Return "mean", or "first" if all layers are transforms and their number is odd.
 
     The first row of a transform is the sum over the tokens, and the mean of its rows is the first
-    token: a mean would lose the others. A second transform changes it back.
+    token: pooling by the mean would lose the others. A second transform undoes this.
     """
     names = _names(config)
     odd = len(names) % 2 == 1 and all(name in TRANSFORMS for name in names)
@@ -18,10 +18,10 @@ def usual_pooling(config: EncoderConfig) -> str:
 
 
 def usual_positions(config: EncoderConfig) -> str:
-    """Return "learned" for several layers with a transform among them, else what there is.
+    """Return "learned" for several layers with a transform among them, else the config's value.
 
-    Embeddings that are not scaled begin far smaller than sinusoids. A transform gathers the slow
-    ones of these in the row in which it gathers what all tokens say; a learned table begins small.
+    Unscaled embeddings start far smaller than sinusoids. A transform gathers the slow sinusoids in
+    the same row as the sum over all tokens, and they drown it; a learned table starts small.
     """
     names = _names(config)
     several = len(names) > 1 and any(name in TRANSFORMS for name in names)

@@ -1,15 +1,15 @@
-"""What counting reaches on a text: interpolated n-grams of characters."""
+"""What counts alone achieve on a text: interpolated n-grams of characters."""
 
 from __future__ import annotations
 
 import numpy as np
 
 ORDERS = (1, 2, 5)
-"""Of n-grams that stand beside a model. Order n sees the n - 1 characters before."""
+"""Orders of n-grams that a model is compared with. Order n sees the n - 1 characters before."""
 
 
 def ngram_loss(train: str, test: str, order: int) -> float:
-    r"""Return the mean of -log p of the characters of a text, in nats, by counts of another.
+    r"""Return the mean of -log p of a text's characters, in nats, from counts in another text.
 
     Interpolated n-grams after Witten and Bell (1991): with c(h, w) for how often w follows h,
     c(h) for its sum over w, and T(h) for how many different characters follow h,
@@ -28,9 +28,9 @@ def ngram_loss(train: str, test: str, order: int) -> float:
     alphabet, codes = np.unique(codes, return_inverse=True)
     n, size = len(train), len(alphabet)
     p = np.full(len(test), 1.0 / size)
-    history = np.zeros(len(codes), dtype="int64")  # a number for what stands before each character
+    history = np.zeros(len(codes), dtype="int64")  # a number for what precedes each character
     for length in range(order):
-        if length:  # those before, and one more: the pair is numbered anew, so numbers stay small
+        if length:  # one character more: the pairs are renumbered, so the numbers stay small
             before = np.concatenate([[0], history[:-1]]) * size
             before[1:] += codes[:-1]
             before[:length] = -1 - np.arange(length)[: len(before)]  # their history is cut off
@@ -42,6 +42,6 @@ def ngram_loss(train: str, test: str, order: int) -> float:
         place = np.searchsorted(known, pairs[n:]).clip(max=max(len(known) - 1, 0))
         seen = np.where(known[place] == pairs[n:], counts[place], 0) if len(known) else 0
         total, follow = of_history[history[n:]], kinds[history[n:]]
-        new = total == 0  # nothing follows it in the first text: what is known of less stays
+        new = total == 0  # not followed by anything in `train`: the shorter history's p stays
         p = np.where(new, p, (seen + follow * p) / np.where(new, 1, total + follow))
     return float(-np.log(p).mean())

@@ -1,4 +1,4 @@
-"""Parting pairs of texts: all targets of a source stay together."""
+"""Splitting pairs of texts: all targets of a source stay together."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from npformer.core import checks
 def parted_by_source(
     sources: list[str], targets: list[str], share: float, seed: int
 ) -> tuple[list[str], list[str], tuple[list[str], list[str]]]:
-    """Part pairs in two; those of one source stay together."""
+    """Split pairs in two; those of one source stay together."""
     held = set(held_out_sources(sources, share, seed))
     rows = [source in held for source in sources]
     parts = [
@@ -22,7 +22,7 @@ def parted_by_source(
 
 
 def held_out_sources(sources: Sequence[str], share: float, seed: int) -> list[str]:
-    """Return a share of the different sources, drawn by a seed; at least one stays."""
+    """Return a share of the different sources, drawn with a seed; at least one is left."""
     checks.number("share", share, above=0.0)
     checks.rate("share", share)
     different = [*dict.fromkeys(sources)]

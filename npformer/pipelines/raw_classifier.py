@@ -1,4 +1,4 @@
-"""RawClassifier: from samples as they come to labels as people write them."""
+"""RawClassifier: from raw samples to labels as people write them."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from npformer.training import Data
 
 
 class RawClassifier(RawModel):
-    """A classifier with all that it takes to get from raw samples to labels.
+    """A classifier with everything needed to get from raw samples to labels.
 
     Attributes
     ----------
     classes : list
-        The labels it can tell apart, sorted; class i of the models is ``classes[i]``.
+        The labels that it tells apart, sorted; class i of the models is ``classes[i]``.
     models : list of SequenceClassifier
         One for each member of the ensemble. Their probabilities are averaged.
     histories : list of History
-        Of the training of each member; empty after loading.
+        The training history of each member; empty after loading.
     settings : dict
-        What `fit` was called with in the last training, as arguments of `npformer.fit`.
+        The arguments of `npformer.fit` in the last training.
     """
 
     reads: ClassVar[str]
-    """From samples to arrays, in words."""
+    """How samples become arrays, in words."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RawClassifier(RawModel):
 
     @abstractmethod
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
-        """Return samples as a sequence, after checking each of them."""
+        """Check each sample, and return the samples as a sequence."""
 
     @abstractmethod
     def learn(self, samples: Sequence[Any]) -> None:
@@ -71,7 +71,7 @@ class RawClassifier(RawModel):
 
     @abstractmethod
     def arrays(self, samples: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return x and its mask, as the models take them."""
+        """Return x and its mask, as the models expect them."""
 
     @abstractmethod
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
@@ -79,19 +79,19 @@ class RawClassifier(RawModel):
 
     @abstractmethod
     def usual_training(self, n_samples: int) -> dict[str, Any]:
-        """Return the settings of `npformer.fit` for so many samples, and warmup as a share."""
+        """Return the settings of `npformer.fit` for `n_samples`, with warmup as a share."""
 
     @abstractmethod
     def usual_members(self, n_samples: int) -> int:
-        """Return how many models are trained on so many samples, if nothing is said."""
+        """Return how many models are trained on `n_samples` by default."""
 
     def usual_calibration(self, n_samples: int) -> float:
-        """Return which share of so many samples is set aside to fit the temperature on."""
+        """Return the share of `n_samples` that is set aside to fit the temperature on."""
         return 0.0
 
     @abstractmethod
     def token_names(self) -> list[str] | None:
-        """Return what token ids are called, if the models take ids."""
+        """Return the names of token ids, if the models take ids."""
 
     def fit(
         self,
@@ -111,20 +111,20 @@ class RawClassifier(RawModel):
         labels : sequence of str, int or bool
             One for each sample; there must be at least 2 different ones.
         validation : float, or (samples, labels), optional
-            Decides which epoch's weights are kept: a share of the samples that is set aside, the
-            same of each class, by the seed; or samples of their own. Nothing is learned from them,
-            not even a vocabulary. None: all samples are trained on, and the weights of the last
-            epoch are kept, at which the learning rate has fallen to 0.
+            Decides which epoch's weights are kept: a share of the samples, set aside by the seed,
+            the same share of each class; or separate samples. Nothing is learned from them, not
+            even a vocabulary. None: training uses all samples and keeps the weights of the last
+            epoch, when the learning rate has fallen to 0.
         calibration : float, optional
-            The share of the samples that is set aside, for each member another one, to fit the
-            temperature of its probabilities on. 0: none. None: 0.1 for texts, if there are enough.
-            With a `validation`, the temperature is fitted on that instead.
+            The share of the samples that is set aside to fit the temperature of the probabilities
+            on; each member sets other samples aside. 0: none. None: 0.1 for texts, if there are
+            enough. With `validation`, the temperature is fitted on that instead.
         checkpoint : str or path, optional
-            As in `npformer.fit`; each member of an ensemble has a folder in it.
+            As in `npformer.fit`; each member of an ensemble has its own folder in it.
         **training
-            Other arguments of `npformer.fit`, in place of those that fit the data: epochs,
-            batch_size, lr, weight_decay, patience, class_weight ("balanced", or a weight for each
-            label), sample_weight, metric, resume, ...
+            Other arguments of `npformer.fit`, which replace the defaults: epochs, batch_size, lr,
+            weight_decay, patience, class_weight ("balanced", or a weight for each label),
+            sample_weight, metric, resume, ...
         """
         check_training(training)
         if validation is None:
@@ -138,7 +138,7 @@ class RawClassifier(RawModel):
         held_out: tuple[Sequence[Any], np.ndarray] | None = None
         if isinstance(validation, tuple | list):
             if len(validation) != 2:
-                raise ValueError("validation has not two parts; expected (samples, labels)")
+                raise ValueError("validation does not have two parts; expected (samples, labels)")
             others = self.checked(validation[0], "the samples of validation")
             held_out = others, names.numbers(validation[1], "the labels of validation")
         elif validation is not None:
@@ -187,7 +187,7 @@ class RawClassifier(RawModel):
     def _apart(
         self, data: Data, share: float, seed: int, given: Mapping[str, Any]
     ) -> tuple[Data, Data, dict[str, Any]]:
-        """Return the samples to train on, those held out, and the settings for the former."""
+        """Return the samples to train on, the held-out ones, and the settings for the former."""
         x, y, mask = data
         rows, rest = stratified(y, share, seed)
         options = dict(given)
@@ -202,11 +202,11 @@ class RawClassifier(RawModel):
 
     @property
     def classes(self) -> list[Any]:
-        """The labels that it can tell apart, sorted."""
+        """The labels that it tells apart, sorted."""
         return list(self.names.names)
 
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
-        """Return the models, what is around them as values for JSON, and in words: for ONNX."""
+        """Return, for ONNX, the models, and what is around them: as JSON values, and in words."""
         self.check_trained()
         around: dict[str, Any] = {"classes": self.classes, "preparation": self.preparation()}
         if (tokens := self.token_names()) is not None:
@@ -270,8 +270,8 @@ class RawClassifier(RawModel):
     ) -> Path:
         """Write an HTML file that shows what the model does with labelled samples.
 
-        It begins with the scores and, `beside` them, those of others, by name; of an ensemble it
-        shows each member. `more` are arguments of `npformer.report`, such as `samples`.
+        It begins with the scores and, `beside` them, those of other models, by name. It shows each
+        member of an ensemble. `more` are arguments of `npformer.report`, such as `samples`.
         """
         from npformer.reporting import report  # when needed
 

@@ -1,4 +1,4 @@
-"""RawModel: a model together with what makes arrays of raw samples."""
+"""RawModel: a model together with what turns raw samples into arrays."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from npformer.pipelines.class_names import ClassNames
 from npformer.training import Data, History, fit
 
 OWN = ("model", "data", "seed")
-"""Arguments of `npformer.fit` that a RawModel gives by itself."""
+"""Arguments of `npformer.fit` that a RawModel sets itself."""
 
 
 class NotTrainedError(ValueError):
-    """A model was asked for something before `fit` had made it."""
+    """A model was used before `fit` had trained it."""
 
 
 class RawModel(ABC):
-    """A model with all that it takes to get from raw samples to arrays, and back.
+    """A model with everything needed to get from raw samples to arrays, and back.
 
     Attributes
     ----------
     models : list of Model
         One, or the members of an ensemble.
     histories : list of History
-        Of the training of each; empty after loading.
+        The training history of each; empty after loading.
     settings : dict
-        What `fit` was called with in the last training, as arguments of `npformer.fit`.
+        The arguments of `npformer.fit` in the last training.
     """
 
     def __init__(
@@ -61,23 +61,23 @@ class RawModel(ABC):
 
     @abstractmethod
     def preparation(self) -> dict[str, Any]:
-        """Return what makes arrays of samples and arguments of `__init__`, ready for JSON."""
+        """Return what turns samples into arrays, and arguments of `__init__`, ready for JSON."""
 
     @classmethod
     @abstractmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return one without models from what `preparation` returned."""
+        """Return an instance without models from what `preparation` returned."""
 
     @abstractmethod
     def fit(self, *data: Any, **settings: Any) -> Self:
-        """Train on raw samples, and return the whole."""
+        """Train on raw samples, and return self."""
 
     @abstractmethod
     def example(self, *data: Any) -> Any:
-        """Return the first sample of what `fit` takes, as the inputs of a model."""
+        """Return the first sample of the data that `fit` takes, as the inputs of a model."""
 
     def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
-        """Return the configuration: what was given, and else the `usual` settings."""
+        """Return the configuration: the given settings, and the `usual` ones for the rest."""
         if isinstance(self.config, EncoderConfig):
             return self.config
         return EncoderConfig(**{**usual, **(self.config or {})})
@@ -97,7 +97,7 @@ class RawModel(ABC):
 
     @property
     def model(self) -> Any:
-        """The model; of an ensemble the first."""
+        """The model, or the first one of an ensemble."""
         self.check_trained()
         return self.models[0]
 
@@ -111,15 +111,15 @@ class RawModel(ABC):
 
     @property
     def history(self) -> History:
-        """The history of the training; of an ensemble that of its first member."""
+        """The training history, or that of the first member of an ensemble."""
         if not self.histories:
             raise NotTrainedError(
-                "there is no history: it is not saved with a model, and npformer train writes it"
+                "there is no history: a model's file has none. npformer train writes history.json"
             )
         return self.histories[0]
 
     def to(self, backend: str) -> Self:
-        """Move the models to a backend, and return the whole."""
+        """Move the models to a backend, and return self."""
         for model in self.models:
             model.to(backend)
         self.backend = backend
@@ -127,6 +127,6 @@ class RawModel(ABC):
 
 
 def check_training(training: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument of `npformer.fit` that is not the caller's to give."""
+    """Raise TypeError for an argument of `npformer.fit` that the caller must not give."""
     if wrong := [name for name in training if name in OWN]:
-        raise TypeError(f"{wrong[0]} is given to fit; it is not the caller's to decide")
+        raise TypeError(f"{wrong[0]} is given to fit, which sets it itself; leave it out")

@@ -8,7 +8,7 @@ from npformer.pipelines.scores import Scores
 
 CALIBRATION = (
     "The loss, in nats, is low if right answers have high probabilities. That of the majority "
-    "class is the base rate: what the frequencies of the classes alone reach. The calibration "
+    "class is the baseline: it needs only the frequencies of the classes. The calibration "
     "error says how far the probability of an answer is from how often such answers are right."
 )
 
@@ -25,7 +25,7 @@ def settings_of_report(
     """Return arguments of `npformer.report`: names of classes and samples, and its opening."""
     texts = list(samples) if all(isinstance(each, str) for each in samples) else None
     opening = _opening(scores, beside)
-    title = f"A classifier of {'texts' if texts else 'series'}: its mistakes, and a look inside"
+    title = f"A {'text' if texts else 'series'} classifier: its mistakes, and a look inside"
     named = {"title": title, "class_names": names.words(), "sample_names": texts}
     return named | {"opening": opening}
 

@@ -1,4 +1,4 @@
-"""Scores: how well predictions fit labels."""
+"""Scores: how well predictions match labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ class Scores:
     loss : float
         The mean of -log p of the right class, in nats; NaN if there were no probabilities.
     worst : list of (int, float)
-        The samples that were predicted wrongly with the least probability for their own class, and
-        that probability.
+        The wrongly predicted samples with the lowest probabilities of their own class, and these
+        probabilities.
     calibration_error : float
-        How far the probability of an answer is from the share of right ones, on average: see
+        How far the probability of an answer is from the share of right answers, on average: see
         `npformer.pipelines.scores.calibration_error`.
     """
 
@@ -42,12 +42,12 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """The share of samples that were predicted rightly."""
+        """The share of samples that were predicted correctly."""
         return float(np.trace(self.confusion) / self.n)
 
     @property
     def precision(self) -> np.ndarray:
-        """The share of right ones among what was predicted as each class; 0 if nothing was."""
+        """The share of each class's predictions that are right; 0 for a class without any."""
         return _ratio(np.diag(self.confusion), self.confusion.sum(axis=0))
 
     @property
@@ -57,7 +57,7 @@ class Scores:
 
     @property
     def f1(self) -> np.ndarray:
-        """Of each class, 2 hits / (labels + predictions): precision and recall's harmonic mean."""
+        """2 hits / (labels + predictions) of each class: precision and recall's harmonic mean."""
         both = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
         return _ratio(2 * np.diag(self.confusion), both)
 
@@ -136,8 +136,8 @@ def scores_of(
 def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 10) -> float:
     """Return how far the confidence is from the share of right answers.
 
-    Answers are sorted by confidence into bins of equal count; of each, the difference of the mean
-    confidence and the share of right answers counts as much as the bin has answers.
+    Answers are sorted by confidence into bins of equal size. The distance between a bin's mean
+    confidence and its share of right answers is averaged, weighted by the size of the bin.
     """
     bins = np.array_split(np.argsort(confidence, kind="stable"), n_bins)
     each = [abs(float((confidence[rows] - right[rows]).sum())) for rows in bins]

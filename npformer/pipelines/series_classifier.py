@@ -21,17 +21,17 @@ class SeriesClassifier(RawClassifier):
         classifier = npformer.SeriesClassifier().fit(series, labels)
         classifier.predict([np.array([[0.1, 2.0], [0.3, 1.9]])])
 
-    Each feature is brought to mean 0 and standard deviation 1 over all steps of the training part;
+    Each feature is scaled to mean 0 and standard deviation 1 over all steps of the training part;
     both numbers are kept with the model.
 
     Parameters
     ----------
     config : EncoderConfig, or mapping of some of its settings, optional
-        The encoder. Settings that are not given fit many series: see `series_defaults`.
+        The encoder. For settings that are not given, see `series_defaults`.
     scale : bool
         Whether features are scaled.
     max_len : int, optional
-        Most steps of a series. None: twice those of the longest one in training.
+        The most steps of a series. None: twice those of the longest one in training.
     pooling, members, seed, dtype, backend
         As in `TextClassifier`.
 
@@ -66,7 +66,7 @@ class SeriesClassifier(RawClassifier):
         self._longest = 0  # steps of a series in training
 
     def checked(self, samples: Any, name: str) -> list[np.ndarray]:
-        """Return series as float64 arrays (steps, features), after checking them."""
+        """Check series, and return them as float64 arrays (steps, features)."""
         if isinstance(samples, str) or not hasattr(samples, "__len__"):
             raise TypeError(
                 f"{name} is a {type(samples).__name__}; expected a list of arrays (steps, "
@@ -80,23 +80,23 @@ class SeriesClassifier(RawClassifier):
             if each.shape[1] != n_features:
                 raise ValueError(
                     f"{name}[{i}] has {each.shape[1]} features; expected {n_features}, as in the "
-                    f"{'training' if self.mean is not None else 'first series'}"
+                    f"{'training samples' if self.mean is not None else 'first series'}"
                 )
         return series
 
     def learn(self, samples: Sequence[np.ndarray]) -> None:
-        """Note mean and standard deviation of each feature."""
+        """Compute the mean and standard deviation of each feature."""
         steps = np.concatenate(samples)
         self.mean, self.deviation = np.zeros(steps.shape[1]), np.ones(steps.shape[1])
         if self.scale:
             spread = steps.std(axis=0)
             self.mean = steps.mean(axis=0)
-            # A feature that never changes says nothing, and stays what it is: 0.
+            # A feature that never changes carries no information, and becomes 0.
             self.deviation = np.where(spread > 0.0, spread, 1.0)
         self._longest = max(map(len, samples))
 
     def fit(self, samples: Any, labels: Any, **training: Any) -> Self:
-        """Train on labelled series, as `RawClassifier.fit` says."""
+        """Train on labelled series; see `RawClassifier.fit`."""
         before = self.mean, self.deviation
         self.mean = self.deviation = None  # another training may have other features
         try:
@@ -115,8 +115,8 @@ class SeriesClassifier(RawClassifier):
         if (longest := int(lengths.max(initial=1))) > max_len:
             raise ValueError(
                 f"series {int(lengths.argmax())} has {longest} steps; expected at most {max_len}, "
-                "which this model reads. Train it with SeriesClassifier(max_len=...), or take a "
-                "part of the series"
+                "the most that this model reads. Train it with SeriesClassifier(max_len=...), or "
+                "shorten the series"
             )
         mask = np.arange(longest) < lengths[:, None]
         x = np.zeros((*mask.shape, len(self.mean)), dtype=self.dtype)
@@ -146,11 +146,11 @@ class SeriesClassifier(RawClassifier):
         )
 
     def usual_training(self, n_samples: int) -> dict[str, Any]:
-        """Return the settings of a training on so many series."""
+        """Return the training settings for `n_samples` series."""
         return series_defaults.training(n_samples)
 
     def usual_members(self, n_samples: int) -> int:
-        """Return how many models are trained on so many series."""
+        """Return how many models are trained on `n_samples` series."""
         return series_defaults.members(n_samples)
 
     def token_names(self) -> None:
@@ -181,7 +181,7 @@ def _checked(name: str, each: Any) -> np.ndarray:
         what = "is empty" if array.size == 0 else f"is {array.dtype} {array.shape}"
         raise ValueError(
             f"{name} {what}; expected numbers, (steps, features), or (steps,) for one feature. "
-            "Every step needs as many features"
+            "Every step needs the same number of features"
         )
     array = array.astype("float64").reshape(len(array), -1)
     if not np.isfinite(array).all():

@@ -1,4 +1,4 @@
-"""What `SeriesClassifier` does if nothing is said."""
+"""Defaults of `SeriesClassifier`."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ CONFIG: dict[str, Any] = {
 
 
 def members(n_series: int) -> int:
-    """Return how many models are trained, whose probabilities are averaged."""
+    """Return how many models are trained; their probabilities are averaged."""
     return 3 if n_series < 1000 else 1
 
 
 def training(n_series: int) -> dict[str, Any]:
-    """Return the arguments of `npformer.fit` for so many series, and warmup as a share."""
+    """Return the arguments of `npformer.fit` for `n_series`, with warmup as a share."""
     return {
         "epochs": 60,
         "batch_size": 16,

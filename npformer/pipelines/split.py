@@ -1,4 +1,4 @@
-"""Parting labelled samples: some to train on, and some to measure with."""
+"""Splitting labelled samples: some to train on, and some to measure with."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from npformer.data.held_out import chosen_by_class
 
 
 def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a larger and of a smaller part, each in their order.
+    """Return the rows of a larger and of a smaller part, each in order.
 
-    The smaller part has `share` of the samples, and of each class as nearly as whole numbers
+    The smaller part has `share` of all samples, and of each class as nearly as whole numbers
     allow; a class with a single sample stays in the larger part. `seed` decides which samples.
     """
     checks.number("share", share, above=0.0)
@@ -24,14 +24,14 @@ def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray,
     if held < 1:
         raise ValueError(
             f"{len(labels)} samples are too few to set {share} of them aside; expected some of "
-            "each class. Use more samples, a larger share, or none"
+            "each class. Use more samples or a larger share, or set none aside"
         )
     smaller = np.sort(chosen_by_class(order, inverse, sizes, held))
     return np.setdiff1d(np.arange(len(labels)), smaller), smaller
 
 
 def repeated(samples: Sequence[Any], labels: Sequence[Any]) -> np.ndarray:
-    """Return which samples occur before with the same label, as a bool array."""
+    """Return which samples occurred before with the same label, as a bool array."""
     seen: set[Any] = set()
     found = np.zeros(len(samples), dtype=bool)
     for i, pair in enumerate(zip(samples, labels, strict=True)):

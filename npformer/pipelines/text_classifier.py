@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class TextClassifier(RawClassifier):
-    """A classifier of texts, with its tokenizer, its class names and its model in one.
+    """A text classifier: tokenizer, class names and model in one.
 
         classifier = npformer.TextClassifier().fit(texts, labels)
         classifier.predict(["How do I change my password?"])
@@ -39,32 +39,32 @@ class TextClassifier(RawClassifier):
     Parameters
     ----------
     config : EncoderConfig, or mapping of some of its settings, optional
-        The encoder. Settings that are not given fit the texts: see `text_defaults`.
+        The encoder. For settings that are not given, see `text_defaults`.
     tokenizer : {"word", "wordpiece", "bpe"} or Tokenizer
-        "word": words and signs, without a library. "wordpiece", "bpe": pieces of words, made by
-        Hugging Face's tokenizers (extra ``text``). Each gets its vocabulary from the texts to train
-        on. A `Tokenizer`, such as `npformer.text.read_tokenizer` returns, is used as it is.
+        "word": words and punctuation, without a library. "wordpiece", "bpe": pieces of words, by
+        Hugging Face's tokenizers (extra ``text``). Each gets its vocabulary from the training
+        texts. A `Tokenizer`, such as `npformer.text.read_tokenizer` returns, is used as it is.
     pretrained : str, path or PretrainedEncoder, optional
-        A folder in Hugging Face's layout, see `npformer.from_pretrained`: training begins with its
-        weights and uses its tokenizer, and `config` and `tokenizer` are not given.
+        A folder in Hugging Face's layout, see `npformer.from_pretrained`: training starts from its
+        weights and uses its tokenizer; `config` and `tokenizer` must not be given.
     freeze : list of str
         Parameters that are not trained, see `Layer.freeze`: ``["embed.*", "encoder.*"]`` trains
-        the head alone.
+        only the head.
     vocab_size, min_count, lower, ngrams : optional
-        As in `npformer.text.train_tokenizer`; `ngrams` is for "word" alone, and 4 for short texts
-        if it is not given: see `text_defaults`.
+        As in `npformer.text.train_tokenizer`; `ngrams` is for "word" only, and by default 4 for
+        short texts: see `text_defaults`.
     max_len : int, optional
-        Most tokens of a text that are read. None: 256.
+        How many tokens of a text are read at most. None: 256.
     pooling : str, optional
         As in `SequenceClassifier`. None: "mean"; "first" after an odd number of Fourier layers.
     wide : bool
         Whether a linear map of tokens and pairs of neighbours is trained beside the encoder, see
-        `npformer.layers.Wide`. Pretrained weights have none.
+        `npformer.layers.Wide`. Never beside pretrained weights.
     members : int, optional
         How many models are trained, with different seeds; their probabilities are averaged. None:
         2 for few texts, else 1.
     seed : int
-        Of the validation part, the weights, the order of samples and dropout.
+        For the validation part, the weights, the order of samples and dropout.
     dtype : {"float32", "float64"}
     backend : str
         Where it trains and predicts; see `to`.
@@ -74,7 +74,7 @@ class TextClassifier(RawClassifier):
     tokenizer : Tokenizer, or its name before `fit`
     """
 
-    reads = "texts become ids and a mask by the tokenizer, cut at max_len"
+    reads = "the tokenizer turns texts into ids and a mask, cut at max_len"
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class TextClassifier(RawClassifier):
         if ngrams is not None:
             checks.whole("ngrams", ngrams, at_least=0)
             if ngrams and tokenizer != "word":
-                raise ValueError(f"ngrams is {ngrams}; expected it with tokenizer='word' alone")
+                raise ValueError(f"ngrams is {ngrams}; expected only with tokenizer='word'")
         given = {
             "vocab_size": vocab_size,
             "min_count": min_count,
@@ -157,15 +157,15 @@ class TextClassifier(RawClassifier):
         self._told_of_cut = False
 
     def checked(self, samples: Any, name: str) -> list[str]:
-        """Return texts as a list, after checking them."""
+        """Check texts, and return them as a list."""
         return checked_texts(samples, name)
 
     def learn(self, samples: Sequence[str]) -> None:
         """Make the vocabulary."""
         if empty := [i for i, text in enumerate(samples) if not text.strip()]:
             raise ValueError(
-                f"{len(empty)} of {len(samples)} texts to train on are empty, the first is number "
-                f"{empty[0] + 1} of them; expected words. Leave these samples out"
+                f"{len(empty)} of {len(samples)} texts to train on are empty, the first is text "
+                f"number {empty[0] + 1}; expected words. Leave these samples out"
             )
         if isinstance(self._given, str):
             usual = dict(text_defaults.VOCABULARY)
@@ -190,7 +190,7 @@ class TextClassifier(RawClassifier):
         return self.tokenizer
 
     def arrays(self, samples: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return token ids and their mask; says once if texts had to be cut."""
+        """Return token ids and their mask; warn once if texts had to be cut."""
         tokenizer = self.of_tokenizer
         max_len = self.models[0].config.max_len if self.models else self._max_len()
         ids, mask = tokenizer.encode(samples, max_len)
@@ -207,7 +207,7 @@ class TextClassifier(RawClassifier):
         return ids, mask
 
     def unknown(self, samples: Sequence[str]) -> list[int]:
-        """Return the numbers of those texts of which no token is in the vocabulary."""
+        """Return the numbers of the texts without any token in the vocabulary."""
         tokenizer = self.of_tokenizer
         if tokenizer.unknown_id is None:
             return []
@@ -260,17 +260,17 @@ class TextClassifier(RawClassifier):
         return model.freeze(*self.freeze) if self.freeze else model
 
     def usual_training(self, n_samples: int) -> dict[str, Any]:
-        """Return the settings of a training on so many texts."""
+        """Return the training settings for `n_samples` texts."""
         if self.pretrained is not None:
             return text_defaults.FINE_TUNING
         return text_defaults.training(n_samples)
 
     def usual_members(self, n_samples: int) -> int:
-        """Return how many models are trained on so many texts."""
+        """Return how many models are trained on `n_samples` texts."""
         return 1 if self.pretrained is not None else text_defaults.members(n_samples)
 
     def usual_calibration(self, n_samples: int) -> float:
-        """Return which share of so many texts is held out to fit the temperature on."""
+        """Return the share of `n_samples` texts that is held out to fit the temperature on."""
         return text_defaults.calibration(n_samples)
 
     def token_names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What `TextClassifier` does if nothing is said: settings that hold up on several sets of texts."""
+"""Defaults of `TextClassifier`: settings that hold up on several sets of texts."""
 
 import math
 from collections.abc import Sequence
@@ -32,59 +32,59 @@ FINE_TUNING: dict[str, Any] = {
 """For pretrained weights, as Devlin et al. (2019, appendix A.3) fine-tune BERT."""
 
 MAX_LEN = 256
-"""Most tokens of a text that are read; attention's time grows with the square."""
+"""How many tokens of a text are read at most; attention's time grows with their square."""
 
 NGRAMS = 4
-"""Letters of the parts of words that follow the words of short texts."""
+"""Letters in the parts of words that follow the words of short texts."""
 
 SHORT = 30
-"""Most words of a text, on average, for such parts. Longer texts say what they mean in several
+"""The most words of a text, on average, for such parts. Longer texts say what they mean in several
 words, and attention's time grows with the square of the length."""
 
 FEW = 3000
-"""Up to so many texts, a second model costs little time."""
+"""With fewer texts than this, a second model costs little time."""
 
 VERY_FEW = 400
 
 HELD_OUT = 0.1
-"""Most of the texts, to fit temperatures on. The members of an ensemble hold out others."""
+"""The largest share of texts to fit temperatures on. Each member of an ensemble has its own."""
 
 ENOUGH = 300
-"""Texts for that: three numbers are fitted, and each text held out is one less to learn from."""
+"""This many texts suffice: three numbers are fitted, and held-out texts are not learned from."""
 
 PASSES = 25_000
-"""How many texts a training sees at least, each as often as any other."""
+"""How many texts training sees at least, repeats included; each is seen equally often."""
 
 
 def ngrams(texts: Sequence[str]) -> int:
-    """Return the size of parts of words for some texts; 0 if the texts would become long."""
+    """Return the length of parts of words for some texts; 0 if the texts are not short."""
     n_words = sum(len(text.split()) for text in texts)
     return NGRAMS if n_words <= SHORT * len(texts) else 0
 
 
 def members(n_texts: int) -> int:
-    """Return how many models are trained, whose probabilities are averaged."""
+    """Return how many models are trained; their probabilities are averaged."""
     return 2 if n_texts < FEW else 1
 
 
 def calibration(n_texts: int) -> float:
-    """Return the share that is held out to fit the temperature on; few texts are all needed."""
+    """Return the share to hold out for the temperature; 0 if all texts are needed to learn from."""
     return min(HELD_OUT, ENOUGH / n_texts) if n_texts >= VERY_FEW else 0.0
 
 
 def epochs(n_texts: int) -> int:
     """Return how often all texts are seen: the fewer there are, the more often.
 
-    Embeddings begin small, and a word that is seldom seen needs many steps to say something.
+    Embeddings start small, and a rare word needs many steps to have an effect.
     """
     return min(max(15, math.ceil(PASSES / n_texts)), 100)
 
 
 def training(n_texts: int) -> dict[str, Any]:
-    """Return the arguments of `npformer.fit` for so many texts, and warmup as a share."""
+    """Return the arguments of `npformer.fit` for `n_texts`, with warmup as a share."""
     return {
         "epochs": epochs(n_texts),
-        "batch_size": 32 if n_texts >= VERY_FEW else 8,  # smaller ones make more steps
+        "batch_size": 32 if n_texts >= VERY_FEW else 8,  # smaller batches give more steps
         "lr": 1e-3,
         "schedule": "cosine",
         "warmup": 0.1,

@@ -1,4 +1,4 @@
-"""TextTranslator: an encoder-decoder with its tokenizers. From a text it makes another one."""
+"""TextTranslator: an encoder-decoder with its tokenizers, which turns one text into another."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from npformer.training import Data
 
 AUTO = "auto"
 NOTHING = -1
-"""What fills rows of written ids."""
+"""Fills up the rows of generated ids."""
 
 
 class TextTranslator(RawModel):
-    """A model that makes one text of another, with both tokenizers in one.
+    """A model that turns one text into another, together with both tokenizers.
 
         translator = npformer.TextTranslator().fit(words, pronunciations)
         translator.translate(["transformer"])
@@ -36,17 +36,17 @@ class TextTranslator(RawModel):
     Parameters
     ----------
     config : EncoderConfig, or mapping of some of its settings, optional
-        The encoder; the decoder is the same, but causal. What is not given: see
+        The encoder; the decoder is the same, but causal. For settings that are not given, see
         `writing_defaults`.
     decoder : EncoderConfig, optional
         As in `EncoderDecoder`.
     tokenizer : {"auto", "char", "word", "bpe"}, or two of them
         For the sources and for the targets; see `npformer.text.writing_tokenizer`. "auto": words
-        where a few return again and again, as phones do, else characters.
+        if a few recur again and again, as phones do, else characters.
     vocab_size : int
-        Most ids of "word" and "bpe", on each side.
+        The most ids of "word" and "bpe", on each side.
     max_len : int, optional
-        Most tokens of a source or target. None: twice those of the longest one in training.
+        The most tokens of a source or target. None: twice those of the longest one in training.
     seed : int
         For the initial weights and the order of training.
     dtype : {"float32", "float64"}
@@ -95,14 +95,14 @@ class TextTranslator(RawModel):
         Parameters
         ----------
         sources, targets : sequence of str
-            Equally many.
+            A target for each source.
         validation : float, or (sources, targets), optional
-            Decides which epoch's weights are kept: a share of the pairs, drawn by the seed; or
-            pairs of their own. None: the weights of the last epoch are kept.
+            Decides which epoch's weights are kept: a share of the pairs, drawn with the seed; or
+            separate pairs. None: the weights of the last epoch are kept.
         checkpoint : str or path, optional
             As in `npformer.fit`.
         **training
-            Other arguments of `npformer.fit`, in place of those that fit the pairs.
+            Other arguments of `npformer.fit`, which replace the defaults.
         """
         check_training(training)
         if validation is None:
@@ -111,7 +111,7 @@ class TextTranslator(RawModel):
         others = None
         if isinstance(validation, tuple | list):
             if len(validation) != 2:
-                raise ValueError("validation has not two parts; expected (sources, targets)")
+                raise ValueError("validation does not have two parts; expected (sources, targets)")
             others = _pairs(*validation)
         elif validation is not None:
             sources, targets, others = parted_by_source(sources, targets, validation, self.seed)
@@ -127,8 +127,8 @@ class TextTranslator(RawModel):
         config = self.configured(usual.TRANSLATOR | few | {"max_len": self.max_len or 2 * longest})
         if longest > config.max_len:
             raise ValueError(
-                f"a text has {longest} tokens, those of its ends included; expected at most "
-                f"{config.max_len}, which is max_len. Take a larger one, or leave long texts out"
+                f"a text has {longest} tokens, those for its ends included; expected at most "
+                f"max_len, {config.max_len}. Take a larger max_len, or leave long texts out"
             )
         self.settings = filled({**usual.translator_training(len(x)), **training}, len(x))
         source, target = self.tokenizers
@@ -150,28 +150,28 @@ class TextTranslator(RawModel):
         return self
 
     def _ids(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of both sides, padded: targets with tokens of beginning and end."""
+        """Return the padded ids of both sides; targets have tokens for beginning and end."""
         target = self.tokenizers[1]
         rows = [[target.begin_id, *target.ids(text), target.end_id] for text in targets]
         return self.source_ids(sources), padded(rows, target.padding_id)[0]
 
     def source_ids(self, sources: Sequence[str]) -> np.ndarray:
-        """Return the ids of sources, padded; behind each is the token of its end."""
+        """Return the padded ids of sources, each followed by the end token."""
         source = self.tokenizers[0]
         rows = [[*source.ids(text), source.end_id] for text in sources]
         return padded(rows, source.padding_id)[0]
 
     def _read(self, sources: Any, name: str = "sources") -> tuple[list[str], np.ndarray]:
-        """Return sources as a list and as ids, no longer than the model reads."""
+        """Return sources as a list and as ids; raise ValueError if one is too long."""
         self.check_trained()
         listed = checked_texts(sources, name)
         ids, most = self.source_ids(listed), self.model.config.max_len
         if ids.shape[1] > most:
             i = int(np.argmax((ids != self.tokenizers[0].padding_id).sum(axis=1)))
             raise ValueError(
-                f"{name}[{i}] has {ids.shape[1]} tokens, that of its end included; expected at "
-                f"most {most}, which this model reads. Train it with max_len=..., on the command "
-                "line --max-len, or take a part of the text"
+                f"{name}[{i}] has {ids.shape[1]} tokens, the end token included; expected at most "
+                f"{most}, the most that this model reads. Train it with max_len=... (--max-len on "
+                "the command line), or shorten the text"
             )
         return listed, ids
 
@@ -191,7 +191,7 @@ class TextTranslator(RawModel):
         beams, length_penalty
             As in `EncoderDecoder.generate`.
         batch_size : int
-            How many sources are followed at a time.
+            How many sources are translated at a time.
         communicator : optional
             Its ranks share the sources; all get the whole result.
         """
@@ -221,7 +221,7 @@ class TextTranslator(RawModel):
         batch_size: int = 256,
         communicator: Any = None,
     ) -> Translations:
-        """Return how good the translations are: a source's targets are all right."""
+        """Return how good the translations are; any target of a source counts as right."""
         sources, targets = _pairs(sources, targets)
         right: dict[str, list[str]] = {}
         for source, target in zip(sources, targets, strict=True):
@@ -240,7 +240,7 @@ class TextTranslator(RawModel):
     ) -> Path:
         """Write an HTML file with the three attentions of some translations.
 
-        `samples` is how many of the sources are shown, or which; `targets` are what is right.
+        `samples` is how many sources are shown, or which ones; `targets` are the right answers.
         """
         from npformer.reporting.attention_maps import Written, written_report  # when needed
         from npformer.reporting.report import chosen_samples
@@ -279,7 +279,7 @@ def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
     found = checked_texts(sources, "sources"), checked_texts(targets, "targets")
     if len(found[0]) != len(found[1]) or not found[0]:
         raise ValueError(
-            f"there are {len(found[0]):,} sources and {len(found[1]):,} targets; expected as many "
-            "of both, at least one"
+            f"there are {len(found[0]):,} sources and {len(found[1]):,} targets; expected the same "
+            "number of both, at least one"
         )
     return found

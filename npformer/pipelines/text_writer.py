@@ -1,4 +1,4 @@
-"""TextWriter: a language model with its tokenizer. It is trained on a text, and writes one."""
+"""TextWriter: a language model with its tokenizer. It learns from a text, and writes more."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TextScores:
     Attributes
     ----------
     nats : float
-        The mean of -log p for a character. A token of several characters has the sum of theirs.
+        The mean of -log p per character. For a token, -log p is shared by its characters.
     tokens, characters : int
         How many were predicted.
     """
@@ -43,12 +43,12 @@ class TextScores:
 
     @property
     def bits(self) -> float:
-        """The mean of -log2 p for a character."""
+        """The mean of -log2 p per character."""
         return self.nats / log(2.0)
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean of -log p for a token."""
+        """exp of the mean of -log p per token."""
         return exp(self.nats * self.characters / self.tokens)
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class TextScores:
 
 
 class TextWriter(RawModel):
-    """A model that goes on writing a text, with its tokenizer in one.
+    """A model that continues a text, together with its tokenizer.
 
         writer = npformer.TextWriter().fit(book)
         print(writer.generate("Once upon a time", 300))
@@ -65,11 +65,11 @@ class TextWriter(RawModel):
     Parameters
     ----------
     config : EncoderConfig, or mapping of some of its settings, optional
-        The decoder, with ``causal=True``. What is not given: see `writing_defaults`.
+        The decoder, with ``causal=True``. For settings that are not given, see `writing_defaults`.
     tokenizer : {"char", "word", "bpe"} or Tokenizer
-        See `npformer.text.writing_tokenizer`; the vocabulary is made of the text to train on.
+        See `npformer.text.writing_tokenizer`; the vocabulary comes from the text to train on.
     vocab_size : int
-        Most ids of "word" and "bpe".
+        The most ids of "word" and "bpe".
     tied : bool
         As in `LanguageModel`.
     seed : int
@@ -111,18 +111,18 @@ class TextWriter(RawModel):
     ) -> Self:
         """Train on a text, and return the writer itself.
 
-        The text is cut into windows of max_len tokens; the model learns the next token of each.
+        The text is cut into windows of max_len tokens; the model learns what follows each token.
 
         Parameters
         ----------
         text : str
         validation : float or str, optional
-            Decides which epoch's weights are kept: a share of the text, its end, which is not
+            Decides which epoch's weights are kept: a share at the end of the text, which is not
             trained on; or another text. None: the weights of the last epoch are kept.
         checkpoint : str or path, optional
             As in `npformer.fit`.
         **training
-            Other arguments of `npformer.fit`, in place of those that fit the text.
+            Other arguments of `npformer.fit`, which replace the defaults.
         """
         check_training(training)
         checks.text("text", text)
@@ -181,7 +181,7 @@ class TextWriter(RawModel):
         return TextScores(found.loss * found.labels / characters, found.labels, characters)
 
     def generate(self, prompt: str = "\n", n: int = 200, **options: Any) -> str:
-        """Return what follows a text: n tokens.
+        """Return n tokens that continue a text.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class TextWriter(RawModel):
         return "".join(self.stream(prompt, n, **options))
 
     def stream(self, prompt: str = "\n", n: int = 200, **options: Any) -> Iterator[str]:
-        """Yield what `generate` returns as it comes."""
+        """Yield the text that `generate` returns, piece by piece."""
         self.check_trained()
         ids = self.ids("prompt", prompt)
         if not len(ids):
@@ -210,7 +210,7 @@ class TextWriter(RawModel):
     ) -> Path:
         """Write an HTML file that shows what the tokens of a text take from earlier ones.
 
-        `samples` is how many windows of the text are shown, or which.
+        `samples` is how many windows of the text are shown, or which ones.
         """
         from npformer.reporting.attention_maps import Written, written_report  # when needed
         from npformer.reporting.report import chosen_samples
@@ -240,7 +240,7 @@ class TextWriter(RawModel):
 def windows(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and next tokens, (n, length): windows of a text that do not overlap.
 
-    The last one ends where the text does. What it has in common with the one before it is not
+    Only the last one may: it ends where the text does. What it shares with the one before is not
     counted again: its labels are `NO_LABEL`.
     """
     if len(ids) < 2:

@@ -1,4 +1,4 @@
-"""The settings of a training, filled in for the number of its samples."""
+"""Training settings, filled in for the number of samples."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,8 @@ from npformer.optim import schedule_for
 def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     """Return arguments of `npformer.fit`.
 
-    A schedule that is given by name is as long as the training; ``warmup``, a share of all steps,
-    is for it and not for `fit`. With an optimizer there is no schedule beside it.
+    A schedule given by name is as long as the training; ``warmup``, a share of all steps, is for
+    the schedule and is not passed to `fit`. With an optimizer, lr and schedule are left out.
     """
     arguments = dict(settings)
     epochs = checks.positive("epochs", arguments.get("epochs", 10))
@@ -22,18 +22,18 @@ def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     if arguments.get("optimizer") is not None:
         return {n: v for n, v in arguments.items() if n not in ("lr", "schedule", "weight_decay")}
     if steps == 1:
-        arguments.pop("schedule", None)  # there is nothing to rise or to fall
+        arguments.pop("schedule", None)  # in one step, nothing rises or falls
     if isinstance(arguments.get("schedule"), str):
         arguments["schedule"] = schedule_for(arguments["schedule"], steps, int(warmup * steps))
     return arguments
 
 
 def check_without_validation(training: Mapping[str, Any]) -> None:
-    """Raise ValueError if an argument of `fit` needs validation data; there are none."""
+    """Raise ValueError if an argument of `fit` needs the validation data that are missing."""
     for name in ("patience", "metric"):
         if training.get(name) is not None:
             raise ValueError(
                 f"{name} is {training[name]!r} and there is no validation; expected some, because "
-                "that decides which epoch is better: validation=0.1, on the command line "
-                "--validation 0.1"
+                "it decides which epoch is better: validation=0.1, or --validation 0.1 on the "
+                "command line"
             )

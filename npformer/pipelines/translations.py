@@ -1,4 +1,4 @@
-"""Translations: how good written targets are."""
+"""Translations: how good generated targets are."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Translations:
     Attributes
     ----------
     n : int
-        Different sources.
+        The number of different sources.
     exact : float
-        The share of them for which it wrote one of their targets.
+        The share of sources for which it wrote one of their targets.
     edits : float
-        Insertions, deletions and substitutions of tokens that lead from what was written to the
-        nearest target, for each token of that target.
+        Insertions, deletions and substitutions of tokens that turn what was written into the
+        nearest target, per token of that target.
     worst : list of (str, str, str, int)
-        A source, its nearest target, what was written, and the edits between the two: those with
-        the most edits first. Nothing that is right is among them.
+        A source, its nearest target, what was written, and the edits between the two; those with
+        the most edits come first. Right answers are left out.
     """
 
     n: int
@@ -45,9 +45,9 @@ def translations_of(
     split: Callable[[str], Sequence[Any]],
     n_worst: int = 10,
 ) -> Translations:
-    """Return how good what was written is, for sources and their right targets.
+    """Return how good the written texts are, for sources and their right targets.
 
-    `split` returns the tokens of a text, which edits are counted in.
+    `split` returns the tokens of a text, the units in which edits are counted.
     """
     exact, n_edits, n_tokens = 0, 0, 0
     wrong: list[tuple[str, str, str, int]] = []
@@ -67,7 +67,7 @@ def translations_of(
 def edit_distance(one: Sequence[Any], other: Sequence[Any]) -> int:
     """Return the fewest insertions, deletions and substitutions from one to the other.
 
-    Row by row of the table of Wagner and Fischer (1974): d_ij = min(d_(i-1)j + 1, d_i(j-1) + 1,
+    Row by row, the table of Wagner and Fischer (1974): d_ij = min(d_(i-1)j + 1, d_i(j-1) + 1,
     d_(i-1)(j-1) + [one_i != other_j]).
     """
     row = list(range(len(other) + 1))

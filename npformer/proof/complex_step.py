@@ -1,4 +1,4 @@
-"""The complex step: derivatives that are exact to rounding.
+"""The complex step: derivatives that are exact up to rounding.
 
 For a function that is analytic, f(x + ih) = f(x) + ih f'(x) - h^2 f''(x) / 2 - ..., and so::
 
@@ -9,8 +9,8 @@ subtracted here, so h may be 1e-30 (Squire and Trapp, 1998, SIAM Review 40).
 
 Some functions are not analytic, but can be extended to x + ih (Martins, Sturdza and Alonso, 2003,
 ACM TOMS 29). Comparisons and the maximum look at the real part, and ``|x|`` is x or -x. The real
-and the imaginary part of a Fourier transform are two functions of real numbers, each extended by
-itself. An operation that would silently drop the imaginary part raises `NotAnalytic`.
+and the imaginary part of a Fourier transform are two functions of real numbers, each extended on
+its own. An operation that would silently drop the imaginary part raises `NotAnalytic`.
 """
 
 import warnings
@@ -82,7 +82,7 @@ class _Fourier:
 
 
 def _transform(transform: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-    if isinstance(x, _Parts):  # back: of real numbers, where x has parts that take a step each
+    if isinstance(x, _Parts):  # a second transform: both parts of x are real, and take a step
         real, imag = np.asarray(x.real), np.asarray(x.imag)
         of_x, of_u = real.real + 1j * imag.real, real.imag + 1j * imag.imag
         return _guard(transform(of_x, *args, **kwargs) + 1j * transform(of_u, *args, **kwargs))

@@ -1,6 +1,6 @@
-"""What `device_kernels` computes with each kernel for a GPU: small arrays, and one beyond a grid.
+"""What `device_kernels` computes with each GPU kernel: small arrays, and one larger than a grid.
 
-A case runs as it is written, by the plain pairs, or with the one kernel that it is a case of.
+A case runs either with the plain pairs or with the one kernel that it tests.
 """
 
 from collections.abc import Callable
@@ -24,13 +24,13 @@ from npformer.optim.adam import adam_update
 from npformer.proof.results import Results
 
 BEYOND = GROUPS * ROWS + 4
-"""Rows beyond one grid: the groups of `column_sums`, of `ROWS` rows each, do not take them all."""
+"""More rows than a grid covers: `column_sums` has at most `GROUPS` groups of `ROWS` rows each."""
 
 BEYOND_ENTRIES = SQUARES * ELEMENTWISE + 4
-"""Entries beyond one grid: clipping has no more threads than these but for the last."""
+"""More entries than a grid covers: clipping has at most `SQUARES * ELEMENTWISE` threads."""
 
 Case = Callable[[str, str, bool], Results]
-"""Takes backend, dtype and whether the kernel computes; returns y and all gradients."""
+"""Takes backend, dtype and whether to use the kernel; returns y and all gradients."""
 
 
 def of_layer(kernel: str, make: Callable[[str], Any], *shape: int) -> Case:
@@ -104,7 +104,7 @@ def of_clipping(n: int) -> Case:
 
 
 def of_generator(n: int) -> Case:
-    """Return a case of masks and numbers drawn on the device, whose plain pair is below."""
+    """Return a case of masks and numbers drawn on the device; `philox` is its plain version."""
 
     def run(backend: str, dtype: str, fast: bool) -> Results:
         if not fast:
@@ -193,4 +193,4 @@ CASES: dict[str, list[Case]] = {
     "clip_by_global_norm": [of_clipping(5), of_clipping(BEYOND_ENTRIES)],
     "DeviceGenerator": [of_generator(5), of_generator(BEYOND_ENTRIES)],
 }
-"""By kernel: small cases, and at last one beyond a grid."""
+"""By kernel: small cases, and last one larger than a grid."""

@@ -1,9 +1,9 @@
-"""Compare each kernel for a GPU with its plain pair there and with NumPy: the child of `verdict`.
+"""Compare each GPU kernel with its plain pair there and with NumPy: the child of `verdict`.
 
     python -m npformer.proof.device_kernels float32 tf32
 
-prints a line of JSON for each kernel as soon as it is known. It is run in a process of its own,
-because a kernel that writes where it must not may spoil the device for the process.
+prints a line of JSON for each kernel as soon as its result is known. It runs in its own process,
+because a kernel that writes where it must not may spoil the device for that process.
 """
 
 import json
@@ -21,17 +21,17 @@ from npformer.proof.device_cases import CASES, Case
 from npformer.proof.results import Results, difference
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
-"""Of the largest entry of a tensor."""
+"""Relative to the largest entry of a tensor."""
 
 TF32 = 0.1
-"""Of the length of a tensor as a vector: a few entries behind a ReLU may differ by all they are."""
+"""Relative to a tensor's length as a vector: a few entries after a ReLU may differ completely."""
 
 ZONE = 256
-"""Bytes before and behind each array of a launch, which no kernel may change."""
+"""Bytes before and after each array of a launch, which no kernel may change."""
 
 
 class Launches:
-    """Stands in for `Source.launch`: zones around all arrays, and the time that compiling takes."""
+    """Stands in for `Source.launch`: puts zones around all arrays, and times the compilation."""
 
     def __init__(self) -> None:
         self.compiling = 0.0
@@ -79,10 +79,10 @@ def problems(dtype: str, precision: str) -> Iterator[tuple[str, str]]:
     for kernel, cases in CASES.items():
         problem = ""
         try:
-            for case in cases:  # TF32 changes products alone, in arrays of any size
+            for case in cases:  # TF32 changes only products, in arrays of any size
                 modes = ["float32", precision] if case is cases[0] else ["float32"]
                 problem = problem or _compare(case, dtype, modes)
-        except Exception as error:  # of compilers, drivers and libraries
+        except Exception as error:  # from compilers, drivers and libraries
             problem = f"{type(error).__name__}: {str(error).strip()[:500]}"
         yield kernel, problem
 
@@ -116,7 +116,7 @@ def _as_vectors(dtype: str, found: Results, truth: Results) -> tuple[float, str]
 
 
 def main(dtype: str, precision: str) -> None:
-    """Compare all kernels, and print what is found."""
+    """Compare all kernels, and print the results."""
     launches = Launches()
     Source.launch = lambda *given: launches.launch(*given)  # type: ignore[method-assign]
     began = time.perf_counter()

@@ -13,7 +13,7 @@ from npformer.proof.problem import Problem
 from npformer.proof.report import TensorReport
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)  # balances rounding (eps / h) and truncation (h^2)
-TINY = float(np.finfo(np.float64).tiny)  # the least number to divide by
+TINY = float(np.finfo(np.float64).tiny)  # the smallest divisor
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Probe:
         found = self._directions(rng, directions)
         if found.passes(*limits):
             return found
-        n = min(size, 4 * max_entries)  # look for the wrong entry among single ones
+        n = min(size, 4 * max_entries)  # look for a wrong entry one by one
         some = np.sort(rng.choice(size, size=n, replace=False))
         closer = self._entries(some, f"{n} entries")
         return found if closer.passes(*limits) else closer
@@ -92,7 +92,7 @@ class Probe:
             np.abs(exact - numeric)[agree] > 100.0 * self.tolerance * scale
         ):
             exact = None
-            self.not_analytic = "its forward pass does something else with complex numbers"
+            self.not_analytic = "its forward pass computes something else with complex numbers"
         complex_errors = None if exact is None else np.abs(analytic - exact) / scale
         largest = _worst(errors)
         worst = largest
@@ -150,7 +150,7 @@ class Probe:
         """Return the part of a slope that is lost because x + h u is rounded.
 
         It is the gradient from the backward pass times the missing part of u. If more than a tenth
-        of u is missing, the result is NaN: the rest is too little to check that gradient.
+        of u is missing, the result is NaN: too little is left to check that gradient.
         """
         moved = (u != 0.0) & np.isfinite(low) & np.isfinite(high)
         missing = u[moved] - (high[moved] - low[moved]) / h

@@ -9,7 +9,7 @@ also finds smaller errors, such as a constant with too few digits or a backward 
 float32.
 
 Then the same in float32, where it must be equal up to rounding, and for a dy with gaps between its
-entries, in Fortran's order, and read-only.
+entries, in Fortran order, and read-only.
 
 For a layer, the plain code is checked. Then its twin (`npformer.fast`), which runs in its place, is
 compared with it in float64 and in float32.
@@ -84,7 +84,7 @@ def gradcheck(
         Seed of v, of the directions and of a layer's dropout masks.
     tolerance, complex_tolerance : float
         The largest relative error that passes, against differences and against the complex step.
-        None in place of the latter skips the complex step.
+        None for the latter skips the complex step.
     max_entries : int
         A tensor with at most this many entries is checked entry by entry, a larger one along random
         directions.
@@ -98,22 +98,22 @@ def gradcheck(
     GradcheckError
         A gradient is wrong or the protocol is broken; the message is the report.
     TypeError
-        An input or parameter is float32, there is nothing to differentiate by, or an option does
-        not exist.
+        An input or parameter is float32, there is nothing to differentiate with respect to, or an
+        option does not exist.
 
     Notes
     -----
     The complex step needs a forward pass that computes the same formula with complex numbers. If it
     does not, for example because it takes a real part or copies values into real arrays, the report
-    has "-" instead of an error and says why. This is no failure: the differences decide alone.
+    has "-" instead of an error and says why. This is not a failure: the differences alone decide.
 
-    What is wrong in float32 alone, or for a dy that lies in memory in another way, is a broken
-    rule. Float32 is left out where it cannot be judged: with dropout or another random generator,
-    which may draw other numbers, and where the code raises, as with constants in float64.
+    What is wrong only in float32, or only for a dy with another memory layout, is a broken rule.
+    Float32 is left out where it cannot be judged: with dropout or another random generator, which
+    may draw other numbers, and where the code raises, as with constants in float64.
 
-    What gradcheck is not given it cannot judge: other sizes, values, masks and uses. Call it with
-    two lengths, an odd one too, and with batches of one and of several samples; with values on
-    each side of a threshold, large and tiny; with parameters that are not fresh ones, such as
+    gradcheck cannot judge what it is not given: other sizes, values, masks and uses. Call it with
+    two lengths, one of them odd, and with batches of one and of several samples; with values on
+    each side of a threshold, large and tiny; with parameters other than initial ones, which may be
     zeros or a symmetric matrix; without a mask, and with masks that have holes or keep nothing;
     with three token types and repeated ids; in training with p other than 0.5. A gradient that is
     wrong by less than `tolerance` passes where there is no complex step.
@@ -153,8 +153,8 @@ def gradcheck(
         problem = pair_problem(target, inputs, options, wrt)
     if not problem.arrays:
         raise TypeError(
-            f"{problem.title} was given no float64 array and has no parameters; expected something "
-            "to differentiate by. If x holds whole numbers by mistake, write x.astype('float64')"
+            f"{problem.title} was given no float64 array and has no parameters; expected an array "
+            "to differentiate. If x holds whole numbers by mistake, write x.astype('float64')"
         )
 
     draws = training or any(isinstance(each, np.random.Generator) for each in inputs)
@@ -200,13 +200,13 @@ def _require_layer_arguments(
 ) -> None:
     if len(inputs) != (n := layer.n_inputs):
         given, kind = f"{len(inputs)} input{'s' * (len(inputs) != 1)}", type(layer).__name__
-        expected = f"one, x, for {kind} has one input. A layer with two has n_inputs = 2"
+        expected = f"one, x, because {kind} has one input. A layer with two has n_inputs = 2"
         if n == 2:
-            expected = f"two, a and b, for {kind} has two: gradcheck(layer, a, b)"
+            expected = f"two, a and b, because {kind} has two: gradcheck(layer, a, b)"
         raise TypeError(f"got {given}; expected {expected}")
     unused = [*options, *(["wrt"] if wrt is not None else [])]
     if unused:
         raise TypeError(
             f"got {', '.join(unused)}; expected nothing that only functions take. A layer is "
-            "checked in its inputs and in all of its parameters, with mask, types and training"
+            "checked for its inputs and all of its parameters, with mask, types and training"
         )

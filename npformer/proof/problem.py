@@ -24,9 +24,9 @@ class Problem:
 
     title: str
     forward: Forward  # reads the current values of the arrays
-    # (dy, cache) -> gradients by name; a third argument is what a layer's sums begin with
+    # (dy, cache) -> gradients by name; a third argument is what a layer's sums start from
     backward: Callable[..., dict[str, Any]]
-    arrays: Arrays  # to differentiate by; gradcheck changes them in place
+    arrays: Arrays  # checked; gradcheck changes them in place
     on_complex: Callable[[], AbstractContextManager[tuple[Forward, Arrays]]]  # on complex copies
     constants: list[np.ndarray]  # other arrays, which no pass may change either
     in_float32: Callable[[], AbstractContextManager["Problem"]]  # on copies in float32
@@ -42,7 +42,7 @@ class Problem:
 
     @contextmanager
     def moved(self, step: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
-        """Add a step to each array to differentiate by, inside a `with` block."""
+        """Add a step to each checked array inside a `with` block."""
         pairs = list(zip(self.arrays.values(), self.originals, strict=False))
         try:
             for x, original in pairs:
@@ -62,7 +62,7 @@ def layer_problem(
 ) -> Problem:
     """Return a layer, or its twin, as a function of its inputs and parameters."""
     names, parameters = names_of(inputs), layer.parameters()
-    # A parameter may be called x, too.
+    # A parameter may also be called x.
     names = tuple(f"input {name}" if name in parameters else name for name in names)
     given = {name: np.array(x) for name, x in zip(names, inputs, strict=True)}  # changed in place
     runs: Any = layer if twin is None else twin
@@ -108,7 +108,7 @@ def layer_problem(
 
 
 def _per_input(found: Any, names: tuple[str, ...], layer: Layer) -> dict[str, Any]:
-    """Return the gradients that a layer's backward pass returned by the names of its inputs."""
+    """Return what a layer's backward pass returned, by the names of the layer's inputs."""
     if len(names) == 1:
         return {names[0]: found}
     if not isinstance(found, tuple) or len(found) != len(names):
@@ -141,7 +141,7 @@ def pair_problem(
         _require_float64(name, arrays[name])
         given[name] = arrays[name] = arrays[name].astype(dtype)
     if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
-        raise TypeError(f"wrt is {wrt!r}; expected a list of arguments' names, such as ['x']")
+        raise TypeError(f"wrt is {wrt!r}; expected a list of argument names, such as ['x']")
     wrt = floats if wrt is None else list(wrt)
     unknown = [name for name in wrt if name not in floats]
     if unknown:
@@ -169,8 +169,8 @@ def pair_problem(
         if len(gradients) != len(wrt):
             raise TypeError(
                 f"{_name(backward_pass)} returned {len(gradients)} gradients; expected "
-                f"{len(wrt)}, one for each of {', '.join(wrt)}. If some of them have none, "
-                "name the others in wrt"
+                f"{len(wrt)}, one for each of {', '.join(wrt)}. If some of them have no "
+                "gradient, name the others in wrt"
             )
         return dict(zip(wrt, gradients, strict=True))
 
@@ -193,19 +193,19 @@ def _bound(
     except (TypeError, ValueError):
         raise TypeError(
             f"{_name(forward)} does not say which arguments it takes; expected a function that is "
-            "written in Python. Write one around it"
+            "written in Python. Wrap it in one"
         ) from None
     try:
         return signature.bind(*inputs, **options)
     except TypeError as error:
         raise TypeError(
-            f"{_name(forward)} cannot be called like that: {error}; expected inputs and options "
+            f"{_name(forward)} cannot be called like this: {error}; expected inputs and options "
             f"that fit {_name(forward)}{signature}, besides gradcheck's own options"
         ) from None
 
 
 def _pair_of(target: Any) -> tuple[Any, Any]:
-    """Return the two functions; of a function alone, the backward pass is in the same module."""
+    """Return the two functions; a single function has its backward pass in the same module."""
     if isinstance(target, tuple) and len(target) == 2 and all(map(callable, target)):
         return target
     if not callable(target) or isinstance(target, type):
@@ -234,7 +234,7 @@ def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
         advice = f"Build the {layer} with dtype='float64'" if layer else convert
         raise TypeError(
             f"{name} has dtype {x.dtype}; expected float64, because differences in float32 hide "
-            f"errors of a per cent. {advice}"
+            f"errors of one per cent. {advice}"
         )
 
 
@@ -255,7 +255,7 @@ def _one_output(y: Any, cache: Any) -> tuple[Any, tuple[Any, Callable[[Any], Any
 
 @contextmanager
 def parameters_as(layer: Layer, convert: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
-    """Replace a layer's parameters by converted copies inside a `with` block."""
+    """Replace a layer's parameters with converted copies inside a `with` block."""
     buffers = {id(p._buffer): p._buffer for p in layer.named_parameters().values()}
     kept = [(buffer, buffer.flat) for buffer in buffers.values()]
     try:

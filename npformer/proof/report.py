@@ -44,7 +44,7 @@ class TensorReport:
     complex_error: float | None = None  # None where the complex step does not apply
 
     def passes(self, tolerance: float, complex_tolerance: float | None) -> bool:
-        """Whether differences and complex step both agree with the backward pass; NaN does not."""
+        """Whether differences and complex step agree with the backward pass; NaN never does."""
         exact = self.complex_error
         return self.error <= tolerance and (
             exact is None or complex_tolerance is None or exact <= complex_tolerance
@@ -119,8 +119,8 @@ class GradcheckReport:
         return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
     def _line_of_twin(self, twin: TwinReport) -> str:
-        line = f"  twin in {twin.dtype}: {twin.error:.1e} from the layer at most, in {twin.tensor}"
+        line = f"  twin in {twin.dtype}: at most {twin.error:.1e} from the layer, in {twin.tensor}"
         if twin.passed:
             return line
-        layer = "the layer, too, is wrong" if self._wrong_tensors() else "the layer itself is right"
+        layer = "the layer is wrong, too" if self._wrong_tensors() else "the layer itself is right"
         return f"{line}; tolerance {twin.tolerance:g}  <-- the twin is wrong ({layer})"

@@ -1,4 +1,4 @@
-"""What a layer or a pair computes, in float32 as in float64 up to rounding."""
+"""What a layer or a pair computes: in float32 the same as in float64, up to rounding."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
 
 SHARES = {"float64": 1e-2, "float32": 1e-1}
 """Differences are relative at least to this share of the largest gradient of all tensors: where a
-gradient is exactly 0, as for attention's key bias, both compute only rounding."""
+gradient is exactly 0, as for attention's key bias, both results are only rounding errors."""
 
 Y_SHARE = 1e-3
 """In float32 they are also relative at least to this share of |y| / max(1, |x|)."""
@@ -20,12 +20,12 @@ Y_SHARE = 1e-3
 NO_FLOORS: Mapping[str, float] = {}
 
 NUDGE, NUDGES = 1e-6, 3
-"""How far inputs and parameters are moved, in their largest entries, and how often, to see what
-rounding may do."""
+"""How far inputs and parameters are moved, relative to their largest entries, and how often, to see
+what rounding may do."""
 
 NUDGE_FACTOR = 10.0
 """In float32 an error may be this many times what nudges change: then the function itself loses the
-digits, or there is a corner near."""
+digits, or a corner is near."""
 
 Results = Mapping[str, np.ndarray]
 """y, and the gradient of each tensor by its name."""
@@ -36,27 +36,27 @@ def check_float32(
 ) -> tuple[float | None, list[str]]:
     """Return the error in float32, and the rules that are broken.
 
-    The error is None if float32 cannot be tried: there may be constants, out of sight, in float64.
+    The error is None if float32 cannot be tried: there may be hidden constants in float64.
     """
     try:
         with problem.in_float32() as single, np.errstate(all="ignore"):
             found = results_of(single, v)
-    except Exception:  # of a user's
+    except Exception:  # in a user's code
         return None, []
     floors = _floors(problem, truth["y"])
     error, tensor = difference("float32", found, truth, floors)
     wide = [n for n, g in found.items() if found["y"].dtype == "float32" != g.dtype and g.ndim]
-    if is_layer and wide:  # a function may use constants in float64, out of sight
+    if is_layer and wide:  # a function may use hidden constants in float64
         return error, [f"in float32 the gradient of {wide[0]} is {found[wide[0]].dtype}"]
     if error <= TOLERANCES["float32"] or has_nan(truth):
         return error, []
     if error <= NUDGE_FACTOR * _sensitivity(problem, v, truth, floors):
         return error, []
-    return error, [f"in float32 {tensor} is {error:.1e} from what it is in float64"]
+    return error, [f"in float32 {tensor} differs by {error:.1e} from its value in float64"]
 
 
 def _floors(problem: Problem, y: np.ndarray) -> dict[str, float]:
-    """Return the least size of each gradient: one that is 0 is a sum of terms that cancel."""
+    """Return the least size taken for each gradient: a 0 is a sum of terms that cancel."""
     share = Y_SHARE * float(np.abs(y).max(initial=0.0))
     return {n: share / float(np.abs(x).max(initial=1.0)) for n, x in problem.arrays.items()}
 

@@ -2,7 +2,7 @@
 
 It may be called twice, it changes neither its arguments nor its cache nor what was returned before,
 it adds to the sums of gradients, it is right even if the forward pass was called again in between,
-and it takes dy however dy lies in memory.
+and it takes dy in any memory layout.
 """
 
 from collections.abc import Callable
@@ -72,27 +72,27 @@ def _of_sums(
 
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "with gaps between its entries": lambda v: np.repeat(v, 2, axis=-1)[..., ::2],
-    "in Fortran's order": lambda v: np.array(v, order="F"),
+    "in Fortran order": lambda v: np.array(v, order="F"),
     "that is read-only": lambda v: np.broadcast_to(v, v.shape),
 }
-"""How else dy may lie in memory."""
+"""Other memory layouts of dy."""
 
 
 def _with_dy(
     problem: Problem, v: np.ndarray, cache: Any, gradients: dict[str, np.ndarray], how: str
 ) -> str:
-    """Return what is wrong if dy lies in memory like that; "" if nothing is."""
+    """Return what is wrong for a dy in this memory layout; "" if nothing is."""
     if not v.ndim:
         return ""
     dy = LAYOUTS[how](v)
     try:
         found = gradients_of(problem, dy, cache)
-    except Exception as failure:  # of a user's
+    except Exception as failure:  # in a user's code
         return f"for a dy {how}, the backward pass raises {type(failure).__name__}: {failure}"
     if not np.array_equal(dy, v):
         return f"the backward pass changed its dy, {how}"
     error, name = difference("float64", found, gradients)
-    if error <= TOLERANCES["float64"]:  # another order of sums may round in another way
+    if error <= TOLERANCES["float64"]:  # sums in another order may round differently
         return ""
     return f"for a dy {how}, the backward pass gives another gradient of {name}"
 

@@ -1,4 +1,4 @@
-"""What tokens take from others in a model that writes, as one HTML file with tokens at the axes."""
+"""What tokens take from others in a model that writes: an HTML file with tokens along the axes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = {
 
 
 class Written(NamedTuple):
-    """One sequence that a model reads or writes: what it is called, ids, and names of tokens."""
+    """One sequence that a model reads or writes: its title, ids, and names of tokens."""
 
     title: str
     x: Any  # ids (1, length), or (source, target) ids
@@ -63,9 +63,9 @@ def written_report(
         [e("p", words) for words in paragraphs],
         e(
             "p",
-            "A picture is the matrix of one head. Each row is a token that takes, each column a "
-            "token that gives: bright is much, dark is nothing. A row sums to 1 where the head is "
-            "attention.",
+            "Each picture is the matrix of one head. Each row is a token that takes, each column a "
+            "token that gives: bright is much, dark is nothing. If the head is attention, each row "
+            "sums to 1.",
         ),
         e("main", [_sample(model, each) for each in samples]),
     )

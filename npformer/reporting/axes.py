@@ -1,4 +1,4 @@
-"""A matrix as a picture with the names of tokens at both axes, in SVG."""
+"""A matrix as an SVG picture, with the names of tokens along both axes."""
 
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
@@ -6,17 +6,17 @@ from xml.etree.ElementTree import Element
 from npformer.reporting.elements import e
 
 CELL = 14
-"""Pixels of a token at an axis."""
+"""Pixels per token along an axis."""
 
 BASE = 11
 """From a cell's edge to the line on which its token is written."""
 
 MOST_TOKENS = 64
-"""Tokens that are named at an axis; of longer sequences the first are shown."""
+"""The most tokens along an axis; of longer sequences, only the first ones are shown."""
 
 
 def with_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: str) -> Element:
-    """Return a picture with a name for each row and column; `label` says it in words."""
+    """Return a picture with a name for each row and column; `label` describes it."""
     left, top = (round(0.6 * CELL * _longest(each)) + 6 for each in (rows, columns))
     wide, tall = CELL * len(columns), CELL * len(rows)
     image = e(
@@ -51,7 +51,7 @@ def with_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: 
 
 
 def _shown(token: str) -> str:
-    """Return a token as it is written: blanks and line breaks are seen."""
+    """Return a token as it is shown: with visible blanks and line breaks."""
     named = token.replace("\n", "\u21b5").replace("\t", "\u21e5").replace(" ", "\u00b7")
     return named if len(named) <= 12 else f"{named[:11]}\u2026"
 

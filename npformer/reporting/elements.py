@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 Child = Element | str | None
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Characters that no HTML file may hold."""
+"""Characters that no HTML file may contain."""
 
 
 def e(tag: str, *children: Child | Iterable[Child], **attributes: str) -> Element:
@@ -41,7 +41,7 @@ def _clean(text: str) -> str:
 
 
 def breakable(name: str, kind: str = "") -> Element:
-    """Return a dotted name that may be broken after dots and underscores, and a word on it."""
+    """Return a dotted name that may break after dots and underscores, followed by its kind."""
     pieces = re.findall(r"[^._]*[._]?", name.strip())
     indent = len(name) - len(name.lstrip())
     inner = [part for piece in pieces if piece for part in (piece, e("wbr"))]
@@ -50,7 +50,7 @@ def breakable(name: str, kind: str = "") -> Element:
 
 
 def document(title: str, style: str, *body: Child | Iterable[Child]) -> bytes:
-    """Return a whole HTML file; `style` is CSS, written as it is."""
+    """Return a whole HTML file; `style` is CSS, inserted as it is."""
     head = e("head")
     SubElement(head, "meta", charset="utf-8")
     SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
@@ -65,7 +65,7 @@ def document(title: str, style: str, *body: Child | Iterable[Child]) -> bytes:
 def table(
     head: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str = "", words: int = 1
 ) -> Element:
-    """Return a table that scrolls sideways if it is too wide; its first columns are words."""
+    """Return a table that scrolls sideways if too wide; the first `words` columns hold words."""
 
     def cells(tag: str, row: Sequence[Child]) -> Element:
         kinds = ["word"] * words + ["number"] * (len(row) - words)

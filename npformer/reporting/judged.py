@@ -26,7 +26,7 @@ class Judged:
     samples : Batch
         Padding has no label.
     predicted, probability : array, shape (samples,) or (samples, length); or None
-        The most probable class, -1 where the model's outputs are no numbers, and its probability.
+        The most probable class, -1 where the model's outputs are not finite, and its probability.
         None for a loss without classes.
     losses : array, shape (samples,)
         In nats, the mean over a sample's labels; NaN for a sample without labels.
@@ -44,14 +44,14 @@ class Judged:
     accuracy: float
 
     def wrong(self) -> np.ndarray:
-        """Return which labels were predicted wrongly; tokens without a label were not."""
+        """Return which labels were predicted wrongly; tokens without a label never are."""
         y = np.asarray(self.samples.y)
         if self.predicted is None:
             return np.zeros(len(y), dtype=bool)
         return np.asarray((y >= 0) & (self.predicted != y))
 
     def worst(self, n: int) -> list[int]:
-        """Return the wrongly predicted samples of the largest loss; without classes, any."""
+        """Return the wrongly predicted samples with the largest losses; without classes, any."""
         losses = np.where(np.isnan(self.losses), np.inf, self.losses)
         counted = np.asarray(self.model.loss.counts(np.asarray(self.samples.y))) > 0
         if self.predicted is not None:

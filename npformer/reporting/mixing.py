@@ -20,10 +20,10 @@ from npformer.reporting.png import data_address, shrunk
 from npformer.reporting.views import SIDE, answer, sample_view, shown_length, size_class, target
 
 MOST_PICTURES = 600
-"""Heads are left out if there would be more pictures of matrices, but for one of each layer."""
+"""If there would be more pictures of matrices, heads are left out, but never a layer's first."""
 
 MOST_PIXELS = 2_000_000
-"""Pictures of matrices are shrunk so that they have no more pixels together."""
+"""Pictures of matrices are shrunk so that they have no more pixels in total."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ def mixing_section(
         e("h2", "What each token takes from the others"),
         e(
             "p",
-            "A picture is the matrix of one head. Row i, column j is the weight of token j in the "
-            "output for token i: rows are read from the top, columns from the left, and token 0 is "
-            "at the top left. Below it stands the largest entry, and "
+            "Each picture is the matrix of one head. Row i, column j is the weight of token j in "
+            "the output for token i: rows run from the top, columns from the left, and token 0 is "
+            "at the top left. The caption gives the largest entry, and "
             "where it is."
-            + (" Above a token stands its place, and below it its label." if of_tokens else ""),
+            + (" Each token has its place above it and its label below." if of_tokens else ""),
         ),
         _pieces(models[0].judged, chosen, called),
         _legend(),
@@ -123,18 +123,18 @@ def _pictures(
             if len(matrices) > most:
                 left_out.append(
                     f"{looked.judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
-                    "are shown. For the others choose fewer samples"
+                    "are shown. To see the others, choose fewer samples"
                 )
         if not calls:
             left_out.append(f"{looked.judged.name}: it has no mixer, so there are no matrices")
         every.append(by_sample)
     if longer:
-        left_out.append(f"of samples with more than {MOST_TOKENS} tokens, those behind the first")
+        left_out.append(f"of samples with more than {MOST_TOKENS} tokens, those after the first")
     return every
 
 
 def _matrices(call: Call, place: int) -> np.ndarray:
-    """Return the matrices of a mixer's heads for one sample: all samples may need much memory."""
+    """Return the matrices of a mixer's heads for one sample: those of all may need much memory."""
     assert isinstance(call.layer, Mixer)
     rows, context = slice(place, place + 1), call.context
     padding = None if context.padding is None else context.padding.of_rows(rows)
@@ -144,7 +144,7 @@ def _matrices(call: Call, place: int) -> np.ndarray:
 
 
 def _names(judged: Judged, i: int, length: int, called: Called) -> list[str]:
-    """Return the tokens of a sample that stand at the axes; none if they have no names."""
+    """Return the tokens of a sample along the axes; none if they have no names."""
     x = judged.samples.inputs[0].x[i]
     if x.ndim == 2 or not called.tokens:
         return []
@@ -200,17 +200,17 @@ def _most(
 
 
 SIGNS = {
-    "##": "{} goes on with the word before it",
-    "#": "{} is a part of a word, < its beginning and > its end; parts stand behind all words",
+    "##": "{} continues the word before it",
+    "#": "{} is a part of a word, < its beginning and > its end; parts come after all words",
     "\u0120": "{} is a word, or its beginning, with the space before it",
     "\u2581": "{} is a word, or its beginning, with the space before it",
-    "[UNK]": "{} is a word that the vocabulary does not have",
+    "[UNK]": "{} is a word that is not in the vocabulary",
 }
-"""How a token begins that is not simply a word, and what it is."""
+"""Beginnings of tokens that are not simply words, and what they mean."""
 
 
 def _pieces(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
-    """Return what the tokens of the samples mean that are no words, with one of each kind."""
+    """Return what those tokens mean that are not words, with an example of each kind."""
     if judged.samples.inputs[0].x.ndim == 3:
         return None
     found: dict[str, str] = {}

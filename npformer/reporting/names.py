@@ -1,4 +1,4 @@
-"""What tokens and classes are called on a report."""
+"""Names of tokens, classes and samples in a report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,41 +7,41 @@ from typing import Any
 from npformer.core import checks, described
 
 LONGEST = 40
-"""Characters of a name that are shown."""
+"""The most characters of a name that are shown."""
 
 LONGEST_SAMPLE = 400
-"""Characters of a sample's name that are shown."""
+"""The most characters of a sample's name that are shown."""
 
 Names = Mapping[int, str] | Sequence[str]
 
 
 @dataclass(frozen=True)
 class Called:
-    """Names of token ids and of classes; a number without a name is called by itself."""
+    """Names of token ids, classes and samples, by number."""
 
     tokens: Mapping[int, str] = field(default_factory=dict)
     classes: Mapping[int, str] = field(default_factory=dict)
     samples: Mapping[int, str] = field(default_factory=dict)
 
     def sample(self, i: int) -> str:
-        """Return what a sample is called, at most its beginning; "" if it has no name."""
+        """Return the name of a sample, cut if it is long; "" if it has none."""
         name = self.samples.get(int(i), "")
         return name if len(name) <= LONGEST_SAMPLE else f"{name[: LONGEST_SAMPLE - 1]}…"
 
     def token(self, number: Any) -> str:
-        """Return what a token id is called."""
+        """Return the name of a token id, or the id if it has none."""
         return _cut(self.tokens.get(int(number), str(int(number))))
 
     def label(self, number: Any) -> str:
-        """Return what a class is called; "none" if there is no label, or no prediction."""
+        """Return the name of a class, or its number; "none" for no label or no prediction."""
         number = int(number)
         return "none" if number < 0 else _cut(self.classes.get(number, str(number)))
 
 
 def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int, str]:
-    """Return names by number, after checking them; None stands for none.
+    """Check names, and return them by number; None stands for no names.
 
-    `n` is how many there must be in a sequence, and `of` says what they name.
+    `n` is how many names a sequence must have, and `of` says what they name.
     """
     if names is None:
         return {}

@@ -38,7 +38,7 @@ def page(
     batch_size: int,
     opening: Sequence[str | Sequence[Sequence[str]]] = (),
 ) -> bytes:
-    """Return the HTML file: samples and models have been checked."""
+    """Return the HTML file for samples and models that have been checked."""
     looked = []
     for name, model in models.items():
         batch = batches[name]
@@ -55,7 +55,7 @@ def page(
     ]
     words = words_section(looked, chosen, called)
     if words is not None:
-        sections.insert(2, words)  # behind the mistakes
+        sections.insert(2, words)  # after the mistakes
     if opening:
         sections.insert(0, opening_section(opening))
     if left_out:

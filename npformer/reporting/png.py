@@ -1,7 +1,7 @@
 """Pictures of matrices as PNG files, with the standard library alone.
 
-One pixel an entry, which the browser enlarges without blurring, is smaller and sharper than a plot
-of it, and needs no library for plots.
+One pixel per entry, which the browser enlarges without blurring, is smaller and sharper than a
+plot, and needs no plotting library.
 """
 
 import base64
@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 
 LEVELS = 64
-"""Colours of a scale. In a PNG 0 is padding, 1 to LEVELS the scale, and LEVELS + 1 no number."""
+"""Colours of a scale. In a PNG 0 is padding, 1 to LEVELS the scale, LEVELS + 1 NaN or infinity."""
 
 PADDING, NO_NUMBER = (150, 150, 150), (255, 0, 200)
 
@@ -26,7 +26,7 @@ SCALES = {
 
 
 def data_address(values: np.ndarray, kept: np.ndarray, scale: str, low: float, high: float) -> str:
-    """Return a picture of a matrix as an address that holds the whole file.
+    """Return a picture of a matrix as a data URL, which holds the whole file.
 
     Entries from `low` to `high` get the colours of the scale; where `kept` is False, that of
     padding.
@@ -65,7 +65,7 @@ def png(pixels: np.ndarray, colours: bytes) -> bytes:
 def shrunk(matrix: np.ndarray, kept: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a matrix of at most `side` rows and columns, and which of its entries are kept.
 
-    Each block of entries becomes that of the largest magnitude; it is padding if all of them are.
+    Each block becomes its entry of the largest magnitude; it is padding if all its entries are.
     """
     height, width = -(-matrix.shape[0] // side), -(-matrix.shape[1] // side)  # of a block
     if height == width == 1:

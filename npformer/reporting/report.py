@@ -18,7 +18,7 @@ from npformer.storage.files import check_place, write_whole
 from npformer.trainable import SequenceClassifier
 
 MOST_SAMPLES = 16
-"""Samples whose matrices are shown."""
+"""The most samples whose matrices are shown."""
 
 
 def report(
@@ -41,38 +41,37 @@ def report(
 
     It shows the confusion matrix, and the worst mistakes; for some samples, the matrices with which
     every mixer mixes the tokens; mean, spread and cached bytes of every tensor, forward and
-    backward; the norm of every parameter's gradient. What cannot be shown is left out, and said.
+    backward; the norm of every parameter's gradient. The report says what it cannot show.
 
     Parameters
     ----------
     model : SequenceClassifier, or mapping of names to them
         Several models, such as ``{"attention": a, "fourier": b}``, are shown side by side.
     x, y, mask : array
-        As in `fit`, on the host. All of it is for accuracy, confusions and mistakes.
+        As in `fit`, on the host. Accuracy, confusions and mistakes are those of all samples.
     path : str or path
-        An earlier file there is replaced.
+        An existing file is replaced.
     samples : int or list of int
         The samples whose matrices are shown: how many of the first ones, or which; at most 16.
     token_names, class_names : list of str, or mapping of int to str, optional
-        What token ids and classes are called; a list has a name for each. Names of tokens stand at
+        Names of token ids and classes; a list has one for each. Names of tokens are shown along
         the axes of the matrices.
     title : str
     notes : mapping of str to str, optional
-        Remarks on models, by their names; that of a single one is "model".
+        Remarks on models, by their names; a single one is called "model".
     batch_size : int
         As in `evaluate`.
     sample_names : list of str, optional
-        What the samples are called, such as the texts that they were made of.
+        Names of the samples, such as the texts that they were made from.
     opening : list of str or tables, optional
         What the report begins with: paragraphs, and tables as lists of rows, the heading first.
 
     Notes
     -----
     The file has no script and needs no other file and no network. The pictures of matrices have at
-    most 2 million pixels together and 128 x 128 each: of longer sequences a pixel stands for a
-    block, by its entry of the largest magnitude. There are at most 600 of them, or one for each
-    sample and layer if that is more. So a report of a few models is smaller than 5 MB. Token types
-    are 0.
+    most 2 million pixels in total and 128 x 128 each: for longer sequences, a pixel shows the entry
+    of the largest magnitude of a block. There are at most 600 of them, or one for each sample and
+    layer if that is more. So a report on a few models is smaller than 5 MB. Token types are 0.
     """
     models = _checked_models(model)
     path = checks.path("path", path)
@@ -130,7 +129,7 @@ def chosen_samples(samples: Any, n: int) -> list[int]:
         return list(range(min(wanted, n)))
     if not 1 <= len(samples) <= MOST_SAMPLES:
         raise ValueError(
-            f"samples has {len(samples)} numbers; expected from 1 to {MOST_SAMPLES}, whose "
-            "matrices fit into one report"
+            f"samples has {len(samples)} numbers; expected from 1 to {MOST_SAMPLES}, as many "
+            "as fit into one report"
         )
     return [checks.whole("a number in samples", i, at_least=0, at_most=n - 1) for i in samples]

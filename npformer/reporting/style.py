@@ -1,4 +1,4 @@
-"""The style of a report: light and dark, on wide screens and on telephones."""
+"""The style of a report: light and dark, on wide screens and on phones."""
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1c2330; --soft: #5b6575; --page: #fff; --card: #f4f6f9;

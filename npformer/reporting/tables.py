@@ -17,13 +17,13 @@ from npformer.reporting.names import Called
 from npformer.reporting.views import answer, sample_view, target
 
 MOST_CLASSES = 32
-"""Up to so many classes there is a confusion matrix; for more, a list."""
+"""Up to this many classes there is a confusion matrix; for more, a list."""
 
 MOST_CONFUSIONS = 20
 WORST = 12
 
 DECADES = 6
-"""Of the bars of gradient norms, from the largest norm down."""
+"""Range of the bars of gradient norms, from the largest norm down."""
 
 
 def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element:
@@ -61,7 +61,7 @@ def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
         e("h2", "Models"),
         e(
             "p",
-            f"Accuracy and mean loss (in nats, if it is a cross-entropy) are those of all "
+            f"Accuracy and mean loss (in nats, if it is a cross-entropy) are over all "
             f"{len(samples):,} samples that the report was given: x has shape "
             f"{tuple(samples.inputs[0].x.shape)}{padded}.",
         ),
@@ -78,10 +78,10 @@ def tensors_section(models: Sequence[Looked], chosen: Sequence[int]) -> Element:
         e("h2", "Every tensor, forward and backward"),
         e(
             "p",
-            f"Of the {len(chosen)} samples above, as one batch, at evaluation: dropout is off. The "
-            "spread is the standard deviation. Padding is left out of both. Cached bytes are what "
-            "a layer keeps for its backward pass: each array counts once, at the first layer that "
-            "keeps it, and weights do not.",
+            f"For the {len(chosen)} samples above, as one batch, in evaluation: dropout is off. "
+            "The spread is the standard deviation; mean and spread leave out padding. Cached bytes "
+            "are what a layer keeps for its backward pass: each array counts once, at the first "
+            "layer that keeps it, and weights do not count.",
         ),
         [_of_model(looked, opened=i == 0) for i, looked in enumerate(models)],
         id="tensors",
@@ -150,13 +150,13 @@ def mistakes_section(models: Sequence[Looked], called: Called, left_out: list[st
 def _confusions(judged: Judged, called: Called, left_out: list[str]) -> Element | None:
     if judged.predicted is None:
         left_out.append(
-            f"{judged.name}: no accuracy and no confusion matrix, for it predicts numbers and no "
+            f"{judged.name}: no accuracy and no confusion matrix, as it predicts numbers, not "
             "classes"
         )
         return None
     found, n = judged.confusions(), judged.model.n_classes
     if n > MOST_CLASSES:
-        left_out.append(f"{judged.name}: no confusion matrix, for it would have {n} rows")
+        left_out.append(f"{judged.name}: no confusion matrix, as it would have {n} rows")
         wrong = [(t, p, k) for t, p, k in found if t != p][:MOST_CONFUSIONS]
         rows = [[called.label(t), called.label(p), str(k)] for t, p, k in wrong]
         return table(["label", "predicted", "how often"], rows, "most frequent confusions", words=2)
@@ -184,7 +184,7 @@ def _count(count: int, total: int, right: bool) -> Element | str:
 
 
 def _sample(judged: Judged, i: int, called: Called) -> Element:
-    """Return a sample by its name, such as its text, or else as it went into the model."""
+    """Return a sample by its name, such as its text, or else as the model reads it."""
     text = called.sample(i)
     if text and np.asarray(judged.samples.y).ndim == 1:
         return e("p", text, class_="text")
@@ -195,7 +195,7 @@ def _worst(judged: Judged, called: Called) -> list[Element]:
     worst = judged.worst(WORST)
     of = "largest losses" if judged.predicted is None else "worst mistakes"
     if not worst:
-        return [e("p", "No mistake: every label was predicted.")]
+        return [e("p", "No mistakes: every label was predicted correctly.")]
     items = []
     for i in worst:
         words = [f"sample {i}", target(judged, i, called), answer(judged, i, called)]
@@ -207,6 +207,6 @@ def _worst(judged: Judged, called: Called) -> list[Element]:
             )
         )
     return [
-        e("h4", f"The {len(worst)} {of}, the largest loss first"),
+        e("h4", f"The {len(worst)} {of}, largest loss first"),
         e("ul", items, class_="worst"),
     ]

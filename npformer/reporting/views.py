@@ -1,4 +1,4 @@
-"""One sample on a report: its picture or its tokens, and what was predicted."""
+"""One sample in a report: its picture or its tokens, and what was predicted."""
 
 from xml.etree.ElementTree import Element
 
@@ -11,7 +11,7 @@ from npformer.reporting.names import Called
 from npformer.reporting.png import data_address, shrunk
 
 MOST_TOKENS = 128
-"""Tokens of a sequence that are written out."""
+"""The most tokens of a sequence that are written out."""
 
 SIDE = 128
 """Rows and columns of the largest picture."""
@@ -75,12 +75,12 @@ def _tokens(
 
 
 def shown_length(kept: np.ndarray) -> int:
-    """Return how many tokens of a sample are shown: all but the padding behind them."""
+    """Return how many tokens of a sample are shown: all but the padding after them."""
     return int(np.flatnonzero(kept).max(initial=0)) + 1
 
 
 def answer(judged: Judged, i: int, called: Called) -> str:
-    """Return what a model said of a sample, and its loss, in words."""
+    """Return a model's answer for a sample, and its loss, in words."""
     y = np.asarray(judged.samples.y)[i]
     loss = "" if np.isnan(judged.losses[i]) else f"loss {judged.losses[i]:.3g}"
     if judged.predicted is None or judged.probability is None:

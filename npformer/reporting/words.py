@@ -1,4 +1,4 @@
-"""The section of a report on words: what the wide part of a model heard in some texts."""
+"""The section of a report on words: what the wide part of a model found in some texts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from npformer.reporting.names import Called
 from npformer.trainable import WideSequenceClassifier
 
 MOST_WORDS = 5
-"""For an answer, and against it."""
+"""The most that are shown for an answer, and against it."""
 
 LEAST = 0.005
-"""What adds less to a logit is shown as 0.00, so it is not shown."""
+"""What adds less to a logit would read 0.00, so it is not shown."""
 
 WORST = 6
 
@@ -35,9 +35,9 @@ def words_section(
     if not parts:
         return None
     about = (
-        "Beside the encoder there is a second answer, in which each word and each known pair of "
-        "neighbours adds a number to the logit of each class. Shown is what it adds to the class "
-        "that was predicted, less the mean of what it adds to the others. Positive numbers speak "
+        "Beside the encoder's answer there is a second one, in which each word and each known pair "
+        "of neighbours adds a number to the logit of each class. The table shows what it adds to "
+        "the predicted class, minus the mean of what it adds to the others. Positive numbers speak "
         "for that class."
     )
     return e("section", e("h2", "Words"), e("p", about), parts, id="words")
@@ -69,7 +69,7 @@ def _of_model(judged: Judged, chosen: Sequence[int], called: Called) -> Element 
 
 
 def contributions(wide: Wide, batch: Batch, answers: np.ndarray) -> list[dict[int, float]]:
-    """Return, of each sample, what every token and pair adds to a class, less the others' mean."""
+    """Return, for each sample, what each token and pair adds to a class, minus the others' mean."""
     (inputs,) = batch.inputs
     ids, v = (to_numpy(each) for each in wide.weighted(inputs.x, inputs.mask))
     weight = to_numpy(wide.weight.value)
@@ -86,7 +86,7 @@ def contributions(wide: Wide, batch: Batch, answers: np.ndarray) -> list[dict[in
 
 
 def name_of(wide: Wide, id: int, called: Called) -> str:
-    """Return what a token, or a pair, is called."""
+    """Return the name of a token or a pair."""
     if id < wide.vocab_size:
         return called.token(id)
     return " ".join(called.token(each) for each in to_numpy(wide.pairs.value)[id - wide.vocab_size])

@@ -1,4 +1,4 @@
-"""What "auto" stands for, by the kind of the inputs and the number n of samples to train on."""
+"""What "auto" stands for, given the kind of the inputs and the number n of training samples."""
 
 from dataclasses import asdict
 from typing import Any
@@ -13,14 +13,14 @@ from npformer.pipelines.fitting_mixers import usual_pooling
 AUTO = "auto"
 
 ONE_BATCH = 64
-"""Up to so many samples are one batch, in float64 and without dropout: nothing but the initial
-weights is left to chance, and a sample of weight 2 is the same as two samples."""
+"""Up to this many samples are one batch, in float64 and without dropout: only the initial weights
+are left to chance, and a sample of weight 2 is the same as two samples."""
 
 SMALLEST, LARGEST = 32, 256  # samples in a step
-STEPS = 4000  # of a training, about
+STEPS = 4000  # in a training, roughly
 FEWEST, MOST = 10, 100  # epochs
-ENOUGH = 2000  # samples, to hold some of them out
-STEPS_OF_FEW_TEXTS, MOST_OF_FEW_TEXTS = 1000, 60  # at least so many steps, in so many epochs
+ENOUGH = 2000  # samples to hold some of them out
+STEPS_OF_FEW_TEXTS, MOST_OF_FEW_TEXTS = 1000, 60  # fewest steps, and most epochs for them
 
 ENCODERS: dict[str, dict[str, Any]] = {
     "tokens": {
@@ -30,7 +30,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
         "d_ff": 128,
         "dropout": 0.1,
         "norm": "pre",
-        "positions": "sinusoidal",  # how far apart two tokens are is soon learned
+        "positions": "sinusoidal",  # distances between tokens are learned quickly
     },
     "series": {
         "d_model": 64,
@@ -39,14 +39,14 @@ ENCODERS: dict[str, dict[str, Any]] = {
         "d_ff": 128,
         "dropout": 0.1,
         "norm": "post",
-        "positions": "learned",  # a column of a table is not next to another
+        "positions": "learned",  # columns of a table have no neighbours
     },
     "text": text_defaults.CONFIG,
 }
 
 
 def many(n: int) -> int:
-    """Return n, but not a number of samples that would be one batch: more are to come."""
+    """Return n, but always more than one batch: more samples are to come."""
     return max(n, ONE_BATCH + 1)
 
 
@@ -59,15 +59,15 @@ def encoder_for(kind: str, n: int) -> dict[str, Any]:
 
 
 def pooling_for(kind: str, same_length: bool, config: EncoderConfig) -> str:
-    """Return "flatten" for series of one length, where a place has a meaning; else what fits."""
+    """Return "flatten" for series of one length, whose places have a meaning; else the usual."""
     return "flatten" if kind == "series" and same_length else usual_pooling(config)
 
 
 def holds_out(kind: str, n: int) -> bool:
     """Return whether some samples decide when to stop.
 
-    A few are a worse judge than the training loss, and are missed in the training. For texts
-    another epoch costs more than they do.
+    A few are a worse judge than the training loss, and training misses them. For texts, needless
+    epochs cost more than that.
     """
     return n >= (ONE_BATCH if kind == "text" else ENOUGH)
 
@@ -88,12 +88,12 @@ def training_for(kind: str, n: int) -> dict[str, Any]:
 
 
 def batch_size_for(n: int) -> int:
-    """Return the power of two next to sqrt(n), from 32 to 256; few samples are one batch."""
+    """Return the power of two nearest to sqrt(n), from 32 to 256; few samples are one batch."""
     if n <= ONE_BATCH:
         return n
     return int(np.clip(2 ** round(np.log2(n) / 2), SMALLEST, LARGEST))
 
 
 def epochs_for(n: int, batch_size: int) -> int:
-    """Return how many epochs make `STEPS` steps, but from 10 to 100."""
+    """Return how many epochs make about `STEPS` steps, from 10 to 100."""
     return int(np.clip(round(STEPS / -(-n // batch_size)), FEWEST, MOST))

@@ -29,54 +29,54 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     inputs : {"auto", "tokens", "series", "text"}
         What X holds. "auto": strings are texts, whole numbers token ids, and floats series. A table
-        of counts is "series".
+        of counts needs "series".
     mixer : str or sequence of str
         What mixes tokens in each layer: "attention", "fourier", ..., see `npformer.MIXERS`.
     d_model, n_layers, n_heads, d_ff, activation, norm, positions : optional
     dropout, token_dropout, attention_dropout, ffn_dropout : float
-        Settings of `npformer.EncoderConfig`. "auto": what fits the kind of inputs and the number of
+        Settings of `npformer.EncoderConfig`. "auto": by the kind of inputs and the number of
         samples, see `npformer.sklearn.defaults`.
     pooling : str
         As in `npformer.SequenceClassifier`. "auto": "flatten" for series of one length, otherwise
         "mean".
     max_len : int, optional
-        The longest sample that can be predicted. None: the longest in the training; of texts up to
-        twice that, and what is longer is cut with a warning.
+        The longest sample that can be predicted. None: the longest in training; for texts 256
+        tokens. Longer texts are cut, with a warning.
     vocab_size : int, optional
-        How many token ids there are. None: one more than the largest in the training. For texts,
-        the most tokens in the vocabulary.
+        The number of token ids. None: one more than the largest in training. For texts, the most
+        tokens in the vocabulary.
     padding_id : int, optional
         The token id that stands for padding.
     tokenizer : {"word", "wordpiece", "bpe"} or npformer.text.Tokenizer
         For texts, see `npformer.TextClassifier`.
     scale : bool
-        Whether series are brought to mean 0 and standard deviation 1, by those of the training
+        Whether series are scaled to mean 0 and standard deviation 1, by those of the training
         part: in each column of a 2-D array, otherwise in each feature.
     max_iter : int
-        Epochs at most. "auto": about 4000 steps, from 10 to 100 epochs; for texts as in
+        The most epochs. "auto": about 4000 steps, from 10 to 100 epochs; for texts as in
         `npformer.TextClassifier`, or more if there are few. The learning rate falls to 0 over them.
     batch_size : int
         "auto": about the square root of the number of samples, from 32 to 256.
     learning_rate, weight_decay : float
-        Of Adam. "auto": 0.001 and 0.01.
+        Of Adam. "auto": 0.001 and 0.01, for texts 0.001 and 0.
     clip_norm, label_smoothing : float
         As in `npformer.fit`.
     early_stopping : bool
         Whether a part of the data is held out, the same share of each class, and the epoch with the
-        best accuracy on it is kept. If not, the training ends when its loss falls no more. "auto":
-        from 2000 samples on; of texts, from 64 on.
+        best accuracy on it is kept. If not, training ends when its loss stops falling. "auto": from
+        2000 samples on; for texts, from 64 on.
     validation_fraction : float
-        The part that is held out.
+        The share that is held out.
     n_iter_no_change, tol : int, and float
-        The training ends after so many epochs in which its loss has not fallen by tol; with early
-        stopping, neither loss nor errors on the part held out.
+        Training ends after n_iter_no_change epochs in which its loss has not fallen by tol; with
+        early stopping, neither the loss nor the share of errors on the held-out part.
     class_weight : dict or "balanced", optional
     warm_start : bool
-        Whether `fit` goes on with the weights of the call before.
+        Whether `fit` continues with the weights of the previous call.
     random_state : int, RandomState or None
         For the weights, the held-out part, the order of samples, and dropout.
     n_jobs : int, optional
-        Processes that share a batch. None: 1. -1: as many as are worth it.
+        Processes that share a batch. None: 1. -1: as many as pay off.
     verbose : bool
         Whether to show a progress bar.
     dtype : {"auto", "float32", "float64"}
@@ -97,9 +97,9 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     best_loss_ : float
         The lowest of them.
     validation_scores_, best_validation_score_ : list of float, and float, or None
-        Accuracy on what was held out after each epoch, and the best.
+        Accuracy on the held-out part after each epoch, and the best one.
     n_iter_ : int
-        Epochs.
+        The number of epochs.
     history_ : npformer.History
         Of the last `fit`.
     """
@@ -186,7 +186,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : samples, see the class
         y : array, shape (n_samples,)
-            Labels: strings, or numbers that are whole.
+            Labels: strings or whole numbers.
         sample_weight : array, shape (n_samples,), optional
             At least 0. Samples of weight 0 are left out; the others count in the loss, in the means
             that series are scaled by, and in the validation score.
@@ -208,17 +208,17 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train for one epoch, with a learning rate that stays.
+        """Train for one epoch, at a constant learning rate.
 
         The first call decides what the model knows of X: scaling, vocabulary and size, the longest
-        sample. Ids that come later need `vocab_size`, and longer samples `max_len`.
+        sample. Ids that first occur later need `vocab_size`, and longer samples `max_len`.
 
         Parameters
         ----------
         X, y, sample_weight
             As in `fit`.
         classes : array, optional
-            All labels that will come; needed in the first call.
+            All labels that will occur; needed in the first call.
         """
         first = not hasattr(self, "model_")
         if first and classes is None:
@@ -246,11 +246,11 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (n_samples, n_classes), as `classes_` has them."""
+        """Return the probability of each class, (n_samples, n_classes), ordered as `classes_`."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of `predict_proba`, exact also where it is 0."""
+        """Return the logarithms of `predict_proba`, exact even where it is 0."""
         check_is_fitted(self)
         _, samples = samples_of(self, X, reset=False)
         x, mask = self.reader_.read(samples)
@@ -259,7 +259,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return SoftmaxCrossEntropy().log_probabilities(logits).astype(logits.dtype)
 
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
-        """Return the model, what is around it as values for JSON, and in words: for ONNX."""
+        """Return, for ONNX, the model, and what is around it: as JSON values, and in words."""
         check_is_fitted(self)
         left = f"{self.reader_.reads}; the name of the class with the largest number"
         return [self.model_], {"classes": self.classes_.tolist(), **self.reader_.around()}, left
@@ -274,7 +274,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _begin(
         self, kind: str, classes: Any, data: Labelled, n: int, rng: np.random.Generator
     ) -> None:
-        """Make a model for n samples, and what reads them."""
+        """Make a model for n samples, and the reader of its inputs."""
         self.reader_, self.model_ = build(self, kind, data, n, len(classes), rng)
         self.inputs_, self.classes_, self._optimizer = kind, classes, None
 

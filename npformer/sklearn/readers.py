@@ -1,4 +1,4 @@
-"""Readers: they learn from the training part how samples become a model's x and mask."""
+"""Readers, which learn from the training part how samples become a model's x and mask."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -13,26 +13,26 @@ from npformer.sklearn.samples import Samples
 from npformer.text import Tokenizer, train_tokenizer
 
 MOST_IDS = 10_000_000
-"""Rows of a table of embeddings. Ids above are likely to be numbers of another kind."""
+"""The most rows of an embedding table. Larger ids are probably numbers of another kind."""
 
 
 class Reader(ABC):
-    """What turns samples into arrays, and knows what a model has to know of them.
+    """Turns samples into arrays, and knows what a model has to know about them.
 
     Attributes
     ----------
     max_len : int
         Length of the longest sample that the model takes: the estimator's, or, after `learn`, that
-        of the longest in the training.
+        of the longest training sample.
     same_length : bool
-        Whether all samples of the training have the same number of tokens, and none is padding.
+        Whether all training samples have the same number of tokens, and none is padding.
     """
 
     max_len: int
     same_length = True
 
     reads: ClassVar[str]
-    """From samples to arrays, in words."""
+    """How samples become arrays, in words."""
 
     def __init__(self, estimator: Any, dtype: str) -> None:
         self.dtype = dtype
@@ -42,7 +42,7 @@ class Reader(ABC):
 
     @abstractmethod
     def learn(self, samples: Samples, weights: np.ndarray) -> None:
-        """Take what there is to know from the samples to train on."""
+        """Learn what the model and `read` need from the training samples."""
 
     @abstractmethod
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
@@ -97,7 +97,7 @@ class TokenReader(Reader):
         largest = max(int(each.max()) for each in samples)
         if largest >= MOST_IDS:
             raise ValueError(
-                f"X holds the token id {largest}; expected ids below {MOST_IDS}, for each has an "
+                f"X holds the token id {largest}; expected ids below {MOST_IDS}: each gets an "
                 "embedding. If these are measurements, pass inputs='series', or X.astype(float)"
             )
         self.vocab_size = max(largest, self.padding_id or 0) + 1
@@ -114,8 +114,8 @@ class TokenReader(Reader):
         if largest >= self.vocab_size:
             raise ValueError(
                 f"X holds the token id {largest}{_row(ids, largest)}; expected ids from 0 to "
-                f"{self.vocab_size - 1}, which have embeddings. For ids that the training does not "
-                f"see pass vocab_size={largest + 1}, or that of your tokenizer, to the estimator"
+                f"{self.vocab_size - 1}, which have embeddings. For ids that training does not "
+                f"see, pass vocab_size={largest + 1}, or your tokenizer's, to the estimator"
             )
         if self.padding_id is not None and mask is not None:
             mask &= ids != self.padding_id
@@ -131,9 +131,9 @@ def _row(ids: np.ndarray, wrong: int) -> str:
 
 
 class SeriesReader(Reader):
-    """Series, brought to mean 0 and standard deviation 1.
+    """Series, scaled to mean 0 and standard deviation 1.
 
-    Both are those of the training part: of each column, if a series is a row of numbers; of each
+    Both come from the training part: for each column, if a series is a row of numbers; for each
     feature, over all samples and times, if it is an array (length, n_features).
     """
 
@@ -148,7 +148,7 @@ class SeriesReader(Reader):
         self.std: Any = 1.0
 
     def learn(self, samples: Samples, weights: np.ndarray) -> None:
-        """Take the weighted mean and standard deviation."""
+        """Compute the weighted mean and standard deviation."""
         self.note_lengths(samples)
         rows = np.asarray(samples) if samples[0].ndim == 1 else np.concatenate(list(samples))
         if samples[0].ndim == 2:
@@ -183,7 +183,7 @@ class SeriesReader(Reader):
 class TextReader(Reader):
     """Texts, as the ids of a tokenizer."""
 
-    reads = "texts become ids and a mask by the tokenizer, cut at max_len"
+    reads = "the tokenizer turns texts into ids and a mask, cut at max_len"
 
     def __init__(self, estimator: Any, dtype: str) -> None:
         super().__init__(estimator, dtype)
@@ -191,7 +191,7 @@ class TextReader(Reader):
         self.vocab_size = estimator.vocab_size
 
     def learn(self, samples: Samples, weights: np.ndarray) -> None:
-        """Make the vocabulary, unless a tokenizer is given that has one."""
+        """Make the vocabulary, unless the given tokenizer has one."""
         self.same_length = False
         self.tokenizer = self.given
         if not isinstance(self.given, Tokenizer):
@@ -204,7 +204,7 @@ class TextReader(Reader):
         self.max_len = self.given_max_len or text_defaults.MAX_LEN
 
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return ids and their mask; warns if texts have to be cut."""
+        """Return ids and their mask; warn if texts have to be cut."""
         ids, mask = self.tokenizer.encode(samples)
         if ids.shape[1] > self.max_len:
             n_cut = int(mask[:, self.max_len].sum())

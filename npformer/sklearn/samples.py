@@ -1,4 +1,4 @@
-"""What X holds, token ids, series or texts, and its samples after the checks of scikit-learn."""
+"""What X holds, token ids, series or texts, and its samples after scikit-learn's checks."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ Samples = np.ndarray | list[Any]
 def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
     """Return the kind of X and its samples.
 
-    With `reset`, the number of features and their names are noted in the estimator. Without it,
-    they must be those noted before, and the kind is that of the training.
+    With `reset`, the number of features and their names are stored in the estimator. Without it,
+    they must be those stored before, and the kind is that of `fit`.
     """
     checks.choice("inputs", estimator.inputs, ("auto", *KINDS))
     asked = estimator.inputs if reset else estimator.inputs_
@@ -26,8 +26,8 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
         if asked in ("auto", "text"):
             return "text", _texts(estimator, x, reset)
         raise ValueError(
-            f"X holds strings and inputs is {asked!r}; expected numbers. Texts are "
-            "inputs='text'; tokens that are strings become ids in a tokenizer, or in "
+            f"X holds strings and inputs is {asked!r}; expected numbers. For texts pass "
+            "inputs='text'; turn tokens that are strings into ids with a tokenizer, or with "
             "sklearn.preprocessing.OrdinalEncoder"
         )
     if asked == "text":
@@ -95,14 +95,14 @@ def _as_array(x: Any) -> Any:
 
 
 def _checked_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.ndarray]:
-    """Return samples of several lengths, after checking each."""
+    """Check samples of several lengths, and return them."""
     samples = []
     for number, row in enumerate(rows):
         try:
             samples.append(np.asarray(row))
         except ValueError as error:
             raise ValueError(
-                f"sample {number} of X is ragged in itself; expected an array, (length,) of token "
+                f"sample {number} of X is itself ragged; expected an array, (length,) of token "
                 "ids or (length, n_features)"
             ) from error
     first = samples[0]
@@ -129,7 +129,7 @@ def _checked_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.nda
 
 
 def _note_features(estimator: Any, found: int, reset: bool) -> None:
-    """Note the number of features of a token, or compare it."""
+    """Store the number of features of a token, or compare it with the stored one."""
     if reset:
         estimator.n_features_in_ = found
     elif found != estimator.n_features_in_:
@@ -144,7 +144,7 @@ def _ids(samples: Any) -> Samples:
     if samples[0].ndim != 1:
         raise ValueError(
             f"samples of X have shape {samples[0].shape} and inputs is 'tokens'; expected "
-            "(length,) token ids. Series of feature vectors are inputs='series'"
+            "(length,) token ids. For series of feature vectors pass inputs='series'"
         )
     if isinstance(samples, list):
         return [each.astype("int64") for each in samples]
@@ -152,6 +152,6 @@ def _ids(samples: Any) -> Samples:
         row, column = np.argwhere(broken)[0].tolist()
         raise ValueError(
             f"X holds {samples[row, column]} in row {row}, column {column}, and inputs is "
-            "'tokens'; expected whole numbers, token ids. Series are inputs='series'"
+            "'tokens'; expected whole numbers, token ids. For series pass inputs='series'"
         )
     return np.asarray(samples.astype("int64"))

@@ -1,4 +1,4 @@
-"""Labels and weights of samples, after the checks of scikit-learn."""
+"""Labels and weights of samples, after scikit-learn's checks."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def weights_of(estimator: Any, samples: Samples, y: np.ndarray, sample_weight: A
     if isinstance(estimator.class_weight, str):
         checks.choice("class_weight", estimator.class_weight, ("balanced",))
         classes, numbers = np.unique(y, return_inverse=True)
-        of_class = np.bincount(numbers, weights)  # each shall weigh 1 / n_classes of the whole
+        of_class = np.bincount(numbers, weights)  # each is to weigh 1 / n_classes of the whole
         share = weights.sum() / (len(classes) * np.where(of_class > 0.0, of_class, 1.0))
         weights = weights * share[numbers]
     elif estimator.class_weight is not None:
@@ -50,11 +50,11 @@ def weights_of(estimator: Any, samples: Samples, y: np.ndarray, sample_weight: A
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
-    """Return the sorted classes of some labels; there must be something to tell apart."""
+    """Return the sorted classes of some labels; there must be at least two."""
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class, {classes[0]!r}, in samples of a weight above zero; expected at "
+            f"y holds one class, {classes[0]!r}, in samples with a weight above zero; expected at "
             "least 2 classes to tell apart"
         )
     return classes
@@ -64,7 +64,7 @@ def numbers_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the place of each label in the sorted classes."""
     if len(unknown := np.setdiff1d(y, classes)):
         raise ValueError(
-            f"y holds the classes {unknown}, which the training did not have; expected only "
+            f"y holds the classes {unknown}, which training did not have; expected only "
             f"{classes}. Pass all of them to the first partial_fit, or fit with warm_start=False"
         )
     return np.searchsorted(classes, y)

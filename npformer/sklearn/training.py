@@ -1,4 +1,4 @@
-"""How an `EncoderClassifier` gets its model, and trains it."""
+"""How an `EncoderClassifier` builds its model, and trains it."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -17,12 +17,12 @@ from npformer.sklearn.samples import Samples
 from npformer.trainable import SequenceClassifier
 
 WARMUP = 0.1  # of all steps, in which the learning rate rises
-TIE, LEAST = 1e-6, 1e-30  # how much a loss counts beside an accuracy; the least probability in it
+TIE, LEAST = 1e-6, 1e-30  # weight of the loss beside the accuracy; the smallest probability in it
 
 
 @dataclass
 class Labelled:
-    """Samples to train on, with the number of each one's class, and its weight."""
+    """Samples, with the class number and the weight of each."""
 
     samples: Samples
     labels: np.ndarray
@@ -42,7 +42,7 @@ class Labelled:
 
 
 def parted(estimator: Any, kind: str, data: Labelled, rng: np.random.Generator) -> list[Labelled]:
-    """Return the part to train on, and the part held out if there is one."""
+    """Return the part to train on, and the held-out part if there is one."""
     asked = estimator.early_stopping
     if asked != AUTO:
         checks.flag("early_stopping", asked)
@@ -57,7 +57,7 @@ def build(
 ) -> tuple[Reader, SequenceClassifier]:
     """Return a reader that has learned from some samples, and a new model for what it reads.
 
-    `n` is the number of samples that the model's settings shall fit.
+    `n` is the number of samples that the model's settings are chosen for.
     """
     settings = defaults.encoder_for(kind, n)
     for name in settings:
@@ -83,9 +83,9 @@ def build(
 def train(
     estimator: Any, kind: str, parts: list[Labelled], rng: np.random.Generator
 ) -> tuple[training.History, list[float] | None]:
-    """Train the estimator's model until it gets no better.
+    """Train the estimator's model until it stops improving.
 
-    Returns the history, and the accuracy on the part held out after each epoch.
+    Returns the history, and the accuracy on the held-out part after each epoch.
     """
     usual = defaults.training_for(kind, n := len(parts[0]))
     size = min(n, checks.positive("batch_size", _chosen(estimator, usual, "batch_size")))
@@ -142,7 +142,7 @@ def fit(
 
 
 def workers_of(estimator: Any) -> dict[str, Any]:
-    """Return the arguments of `fit` for n_jobs: None is 1, and -1 is as many as it takes."""
+    """Return the arguments of `fit` for n_jobs: None is 1, and -1 is as many as pay off."""
     n = 1 if estimator.n_jobs is None else estimator.n_jobs
     if n == -1:
         return {"workers": AUTO, "processes": AUTO}
@@ -160,7 +160,7 @@ def _arrays(estimator: Any, data: Labelled) -> tuple[Any, ...]:
 
 
 class WeightedAccuracy:
-    """The share of right answers among samples that have weights; of equals, the lower loss.
+    """The share of right answers among weighted samples; between equals, the lower loss wins.
 
     `scores` has the shares of all calls, and `losses` the losses.
     """
@@ -179,9 +179,9 @@ class WeightedAccuracy:
 
 
 class Converged(training.Callback):
-    """Ends a training if nothing has fallen by more than `tol` in so many epochs.
+    """Ends training if nothing has fallen by more than `tol` for `patience` epochs.
 
-    What shall fall is the training loss, or on the part held out the loss and the share of errors.
+    What is to fall is the training loss, or the loss or the share of errors on the held-out part.
     """
 
     def __init__(self, score: WeightedAccuracy | None, tol: float, patience: int) -> None:

@@ -384,7 +384,7 @@ def test_other_dense_layers_are_refused(folder, tmp_path):
     found = nf.from_pretrained(sentence_encoder(folder))
     found.save(tmp_path / "tuned", found.classifier(2))
     changed(tmp_path / "tuned", "2_Dense/config.json", activation_function="torch.nn.Tanh")
-    with pytest.raises(ValueError, match=r"a Dense that is no head of classes: .*torch\.nn\.Tanh"):
+    with pytest.raises(ValueError, match=r"a Dense that is not a classifier: .*torch\.nn\.Tanh"):
         nf.from_pretrained(tmp_path / "tuned")
     sentence_encoder(tmp_path / "tuned", "Transformer", "Pooling", "Dense", "Normalize", path="p")
     with pytest.raises(ValueError, match="a Dense that is not the last module"):
@@ -424,7 +424,7 @@ def test_without_a_tokenizer_there_are_weights(tmp_path):
         (lambda f: changed(f, hidden_size=10), ValueError, "does not fit .*config.json"),
         (lambda f: changed(f, num_hidden_layers=3), ValueError, "layer.2.* is missing"),
         (lambda f: changed(f, is_decoder=True), ValueError, "is_decoder = True"),
-        (lambda f: (f / "config.json").write_text("{"), ValueError, "config.json is no JSON"),
+        (lambda f: (f / "config.json").write_text("{"), ValueError, "config.json is not JSON"),
         (
             lambda f: (f / "config.json").write_text("[]"),
             ValueError,

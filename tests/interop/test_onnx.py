@@ -325,7 +325,7 @@ def test_pretrained_classifiers(family, tmp_path):
     given = {"x": ids, "mask": mask} | ({} if types is None else {"types": types})
     logits, _ = session_of(tmp_path / "model.onnx").run(None, given)
     check_equal(logits, model(ids, mask, types))
-    with pytest.raises(TypeError, match=r"PretrainedEncoder; expected a Layer. pretrained.classif"):
+    with pytest.raises(TypeError, match=r"PretrainedEncoder; expected a Layer. Pass pretrained"):
         nf.interop.to_onnx(found, tmp_path / "model.onnx")
 
 

@@ -377,7 +377,7 @@ def test_regression_is_read_and_several_labels_a_text_are_refused(make):
     config["problem_type"] = "multi_label_classification"
     (folder / "config.json").write_text(json.dumps(config))
     ours = nf.from_pretrained(folder)
-    with pytest.raises(ValueError, match="several labels a text"):
+    with pytest.raises(ValueError, match="several labels per text"):
         ours.classifier()
 
 

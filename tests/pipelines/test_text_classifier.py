@@ -206,7 +206,7 @@ def test_the_report_has_words_as_tokens(classifier, tmp_path):
         (
             lambda: small().fit(["a", " "], ["x", "y"], validation=None),
             ValueError,
-            "1 of 2 texts to train on are empty, the first is number 2",
+            "1 of 2 texts to train on are empty, the first is text number 2",
         ),
         (
             lambda: small().fit(*texts_and_labels(40), validation=(["a"], ["fod"])),
@@ -216,7 +216,7 @@ def test_the_report_has_words_as_tokens(classifier, tmp_path):
         (
             lambda: small().fit(*texts_and_labels(40), validation=(["a"],)),
             ValueError,
-            "validation has not two parts",
+            "validation does not have two parts",
         ),
         (
             lambda: small().fit(*texts_and_labels(40), validation=1.5),
@@ -226,7 +226,7 @@ def test_the_report_has_words_as_tokens(classifier, tmp_path):
         (
             lambda: small().fit(*texts_and_labels(40), model=None),
             TypeError,
-            "model is given to fit; it is not the caller's",
+            "model is given to fit, which sets it itself",
         ),
         (
             lambda: small().fit(*texts_and_labels(40), epoch=3),
@@ -245,7 +245,7 @@ def test_mistakes_with_a_trained_classifier(classifier, tmp_path):
         classifier.predict("one text")
     with pytest.raises(ValueError, match="1 samples and 2 labels"):
         classifier.evaluate(["a"], ["food", "food"])
-    with pytest.raises(ValueError, match=r"'sport' \(1 times\), which the training never saw"):
+    with pytest.raises(ValueError, match=r"'sport' \(1 times\), which training never saw"):
         classifier.evaluate(["a"], ["sport"])
     with pytest.raises(NotTrainedError, match="has not been trained"):
         nf.save(small(), tmp_path / "nothing")

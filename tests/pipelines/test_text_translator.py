@@ -103,7 +103,7 @@ def test_a_decoder_of_its_own():
     [
         (lambda: small().fit(["a"], ["b", "c"]), "1 sources and 2 targets"),
         (lambda: small().fit([], []), "at least one"),
-        (lambda: small(max_len=3).fit(SOURCES, TARGETS), "which is max_len"),
+        (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),
         (lambda: nf.TextTranslator(tokenizer=("char", "word", "bpe")), "tokenizer has 3 names"),
         (lambda: nf.TextTranslator(tokenizer="letters"), "tokenizer is 'letters'"),
         (lambda: small().fit(SOURCES, TARGETS, metric="loss"), "there is no validation"),

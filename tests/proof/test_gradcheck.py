@@ -291,12 +291,12 @@ class WritesIntoDy(TakesDyForContiguous):
 @pytest.mark.parametrize(
     ("layer", "rules"),
     [
-        (WrongInFloat32(4, 3, seed=0, dtype="float64"), ["in float32 x is 1.0e-02 from"]),
+        (WrongInFloat32(4, 3, seed=0, dtype="float64"), ["in float32 x differs by 1.0e-02 from"]),
         (
             TakesDyForContiguous(),
-            ["for a dy with gaps between its entries, .* another", "for a dy in Fortran's order"],
+            ["for a dy with gaps between its entries, .* another", "for a dy in Fortran order"],
         ),
-        (TakesDyInOrder(), ["for a dy in Fortran's order, the backward pass gives another"]),
+        (TakesDyInOrder(), ["for a dy in Fortran order, the backward pass gives another"]),
         (WritesIntoDy(), ["for a dy that is read-only, the backward pass raises ValueError"]),
     ],
 )
@@ -456,7 +456,7 @@ NORM = L.LayerNorm(6, dtype="float64")
         (F.split_heads, [ONES, 2], {}, "split_heads has no split_heads_backward.*expected a pair"),
         (NORM, [ONES], {"tolerence": 1e-12}, "got tolerence; expected nothing that only functions"),
         (NORM, [ONES], {"wrt": ["x"]}, "got wrt; expected nothing that only functions take"),
-        (NORM, [ONES, ONES], {}, "got 2 inputs; expected one, x, for LayerNorm has one"),
+        (NORM, [ONES, ONES], {}, "got 2 inputs; expected one, x, because LayerNorm has one"),
         (L.FirstToken(), [IDS], {}, "FirstToken was given no float64 array and has no param"),
         (F.relu, [IDS], {}, "relu was given no float64 array"),
     ],

@@ -358,7 +358,7 @@ A, B = np.ones((2, 4, 3)), np.ones((2, 3, 5))
         (
             [A],
             {},
-            "got 1 input; expected two, a and b, for Bilinear has two: gradcheck.layer, a, b",
+            "got 1 input; expected two, a and b, because Bilinear has two: gradcheck.layer, a, b",
         ),
         ([(A, B)], {}, "got 1 input; expected two, a and b"),
         ([], {}, "got 0 inputs; expected two"),
@@ -379,7 +379,7 @@ def test_wrong_calls_are_refused(inputs, options, message):
 
 def test_a_layer_with_one_input_takes_no_second_and_no_tuple_of_masks():
     linear = L.Linear(3, 2, seed=0, dtype="float64")
-    message = "got 2 inputs; expected one, x, for Linear has one input. .* n_inputs = 2"
+    message = "got 2 inputs; expected one, x, because Linear has one input. .* n_inputs = 2"
     with pytest.raises(TypeError, match=message):
         gradcheck(linear, A, A)
     with pytest.raises(TypeError, match="mask is a tuple of 2; expected one array, because Linear"):

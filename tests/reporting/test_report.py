@@ -71,7 +71,7 @@ def test_every_kind_of_model_is_shown(small_model, rng, shown, changes, labels):
     assert loss == f"{expected.loss:.4f}"
     assert accuracy == ("-" if "numbers" in labels else f"{expected.accuracy:.4f}")
     assert parameters == f"{model.n_parameters():,}"
-    assert ("no confusion matrix, for it predicts numbers" in page.text) == ("numbers" in labels)
+    assert ("no confusion matrix, as it predicts numbers" in page.text) == ("numbers" in labels)
     assert len(matrices(page)) == 3 * 2 * 2
     pictures = [a for a in page.of("img") if a["alt"].startswith("x: ")]
     assert bool(pictures) == (features is not None)
@@ -250,9 +250,9 @@ def test_of_long_texts_the_first_tokens_are_at_the_axes(small_model, shown):
 @pytest.mark.parametrize(
     ("token", "words"),
     [
-        ("##ness", "Tokens: ##ness goes on with the word before it."),
+        ("##ness", "Tokens: ##ness continues the word before it."),
         ("#<go", "Tokens: #<go is a part of a word"),
-        ("[UNK]", "Tokens: [UNK] is a word that the vocabulary does not have."),
+        ("[UNK]", "Tokens: [UNK] is a word that is not in the vocabulary."),
         ("\u0120go", "with the space before it."),
         ("#", None),
         ("go", None),
@@ -308,7 +308,7 @@ def test_a_report_on_long_sequences_is_small(rng, tmp_path, length, at_least):
     assert len(index) == {120: 120, 512: 103}[length]
     assert ("a pixel is the largest of 5 x 5" in matrices(page)[0]["alt"]) == (length == 512)
     assert ("and 384 more tokens" in page.text) == (length == 512)
-    assert "no confusion matrix, for it would have 40 rows" in page.text
+    assert "no confusion matrix, as it would have 40 rows" in page.text
     assert page.table_after("label", "predicted", "how often")
 
 

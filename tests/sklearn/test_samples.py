@@ -48,7 +48,7 @@ def test_the_kind_of_inputs_is_found(x, kind):
         ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
         ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
         ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"sample 1 of X has shape \(2, 1\) and sample 0"),
-        ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, "sample 0 of X is ragged in itself"),
+        ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, "sample 0 of X is itself ragged"),
         ([[1, 2], []] * 4, {}, "length 0"),
         # strings, and texts
         (IDS.astype(str), {}, r"strings in an array of shape \(8, 3\)"),

@@ -101,7 +101,7 @@ def test_every_kind_of_task_is_shown(task, tmp_path, looked):
     assert page.of("ol", **{"class": "tokens"})
     assert ("@" in page.text) == (task == "pointer")
     assert page.text.startswith(f"{task}: a look inside")
-    assert ("below it its label" in page.text) == (task == "pointer")
+    assert ("its label below" in page.text) == (task == "pointer")
 
 
 def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_curves):

@@ -284,7 +284,7 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
         (["predict", "a", "--out", "none/x.csv"], "the folder none does not exist"),
-        (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 times), which the training never"),
+        (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 times), which training never saw"),
         (["predict", "{folder}/notes.txt"], "is the name of a file or folder, and no table"),
         (["predict", "{folder}"], "is the name of a file or folder, and no table"),
         (["predict", "not_there.xlsx"], "In Excel: save as CSV UTF-8"),

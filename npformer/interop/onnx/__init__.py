@@ -1,4 +1,4 @@
-"""Models leave: written down in ONNX, for programs that know nothing of npformer."""
+"""Writing models in ONNX, for programs that know nothing of npformer."""
 
 from npformer.interop.onnx import layers, mixers, models  # noqa: F401 - their converters
 from npformer.interop.onnx.export import Exported, to_onnx

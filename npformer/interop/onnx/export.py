@@ -16,17 +16,17 @@ from npformer.storage.files import check_place, write_whole
 from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 LARGEST = 2**31 - 2**20
-"""Bytes of a file of ONNX, which is one message of protobuf."""
+"""The most bytes of an ONNX file, which is one protobuf message."""
 
 
 @runtime_checkable
 class Pipeline(Protocol):
-    """What has models inside, such as a `TextClassifier`."""
+    """Something with models inside, such as a `TextClassifier`."""
 
     def model_part(self) -> tuple[Sequence[Any], Mapping[str, Any], str]:
-        """Return the models, of which the mean probabilities count, values for JSON, and a note.
+        """Return the models, whose probabilities are averaged, values for JSON, and a note.
 
-        The note says what the caller does around the models.
+        The note says what the caller has to do around the models.
         """
 
 
@@ -39,7 +39,7 @@ class Exported:
     inputs, outputs : list of str
         The names.
     left : str
-        What the caller does around the model; "" if nothing.
+        What the caller has to do around the model; "" if nothing.
     metadata : dict of str to str
         In the file: `onnxruntime` returns it as ``get_modelmeta().custom_metadata_map``.
     """
@@ -57,24 +57,24 @@ def to_onnx(
     mask: bool | None = None,
     types: bool | None = None,
 ) -> Exported:
-    """Write a model into a file of ONNX, for programs such as onnxruntime. Needs the extra `onnx`.
+    """Write a model to an ONNX file, for programs such as onnxruntime. Needs the extra `onnx`.
 
     The file computes what the model computes at evaluation, in float32, for any batch and any
     length up to max_len. Its inputs are x, and mask and types where the model has them, with the
-    meaning that they have here: x is (batch, length) of int64 for token ids, (batch, length,
-    n_features) of float32 for vectors; mask is True at tokens. Its outputs are logits, and, of a
-    classifier, probabilities; of a model of numbers, outputs.
+    same meaning as here: x is (batch, length) of int64 for token ids, (batch, length, n_features)
+    of float32 for vectors; mask is True at tokens. Its outputs are logits and, for a classifier,
+    probabilities; for a model that predicts numbers, outputs.
 
     Parameters
     ----------
     model : SequenceClassifier, LanguageModel, TextClassifier, SeriesClassifier or EncoderClassifier
-        Of the last three the model part is written, and the class names and the preparation go into
-        the metadata.
+        Of the last three only the model part is written; the class names and the preparation go
+        into the metadata.
     path : path
     mask : bool, optional
         Whether the file takes a mask. None: yes, unless a mixer refuses padding.
     types : bool, optional
-        Whether it takes the types of tokens. None: if the model has more than one.
+        Whether it takes the types of tokens. None: yes, if the model has more than one.
 
     Returns
     -------
@@ -119,8 +119,8 @@ def _check_library() -> None:
 
 
 def _check(model: Any) -> None:
-    """Raise TypeError for what has no form in ONNX here."""
-    checks.instance("model", model, Layer, "pretrained.classifier() and writer.model are such")
+    """Raise TypeError for a model that cannot be written in ONNX."""
+    checks.instance("model", model, Layer, "Pass pretrained.classifier(), or writer.model")
     if isinstance(model, EncoderDecoder):
         raise TypeError(
             "model is an EncoderDecoder; expected a SequenceClassifier or a LanguageModel. Models "

@@ -1,4 +1,4 @@
-"""Graph: nodes of ONNX, written down as formulas of arrays."""
+"""Graph: nodes of ONNX, written as formulas of arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Value:
         return self.graph.node("Transpose", self, perm=list(axes))
 
     def cut(self, begin: Any, end: Any, axis: int) -> Value:
-        """Return the part from `begin` up to `end`, each a number or of the graph."""
+        """Return the part from `begin` up to `end`, each a number or a `Value`."""
         begin, end = (n if isinstance(n, Value) else [n] for n in (begin, end))
         return self.graph.node("Slice", self, begin, end, [axis])
 
@@ -75,11 +75,11 @@ class Graph:
     Attributes
     ----------
     mask : Value or None
-        (batch, length), True at tokens that are no padding; None: there is no padding.
+        (batch, length), True at tokens that are not padding; None: there is no padding.
     types : Value or None
         The types of the tokens; None: all are 0.
     length : Value
-        Of the sequences, as an array of one number: known when the model runs.
+        Of the sequences, as an array of one number: known only when the model runs.
     max_len, d_model : int
         The largest length; the features of a token.
     """
@@ -102,19 +102,19 @@ class Graph:
         return Value(self, name)
 
     def output(self, name: str, value: Value, shape: Iterable[Any]) -> None:
-        """Let the caller have an array, under this name."""
+        """Make an array an output, under this name."""
         from onnx.helper import make_node
 
         self.nodes.append(make_node("Identity", [value.name], [name]))
         self.outputs.append(_described(name, "float32", shape))
 
     def apply(self, layer: Layer, x: Value) -> Value:
-        """Return what a layer makes of x, by the converter of its class."""
+        """Return what a layer computes from x, by the converter of its class."""
         y: Value = converter_of(layer)(layer, x, self)
         return y
 
     def chain(self, layers: Iterable[Layer], x: Value) -> Value:
-        """Return what layers make of x, one after the other."""
+        """Return what layers compute from x, one after the other."""
         for layer in layers:
             x = self.apply(layer, x)
         return x
@@ -122,8 +122,8 @@ class Graph:
     def node(self, operator: str, *inputs: Any, **attributes: Any) -> Value:
         """Return what an operator of ONNX computes.
 
-        Inputs may be values, parameters, arrays and numbers. Floating ones are float32 in the
-        graph, whole ones int64.
+        Inputs may be values, parameters, arrays and numbers. In the graph, floats are float32 and
+        integers int64.
         """
         from onnx.helper import make_node
 
@@ -161,7 +161,7 @@ class Graph:
         return self.node("Range", 0, self.node("Squeeze", self.length), 1)
 
     def model(self, metadata: Mapping[str, str]) -> Any:
-        """Return the model of ONNX, checked, with strings to find in its metadata."""
+        """Return the ONNX model, checked, with these strings in its metadata."""
         from onnx import checker, helper, numpy_helper
 
         arrays = [numpy_helper.from_array(array, name) for name, array in self.arrays.items()]

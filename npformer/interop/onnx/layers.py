@@ -1,4 +1,4 @@
-"""How layers are computed, for ONNX: each converter is the forward pass of its layer."""
+"""Converters of layers to ONNX: each is the forward pass of its layer."""
 
 import math
 
@@ -8,7 +8,7 @@ from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import register
 
 NO_CHANGE = (own.Dropout, own.TokenDropout, own.EveryToken)
-"""At evaluation."""
+"""Layers that change nothing at evaluation."""
 
 
 def same(layer: own.Dropout, x: Value, graph: Graph) -> Value:
@@ -119,7 +119,7 @@ def time_distributed(layer: own.TimeDistributed, x: Value, graph: Graph) -> Valu
 
 @register(own.MeanPooling)
 def mean(layer: own.MeanPooling, x: Value, graph: Graph) -> Value:
-    """y = mean over the tokens that are no padding."""
+    """y = mean over the tokens that are not padding."""
     if graph.mask is None:
         return graph.node("ReduceMean", x, [1], keepdims=0)
     count = graph.mask.to("float32").sum(1, keep=True)
@@ -128,7 +128,7 @@ def mean(layer: own.MeanPooling, x: Value, graph: Graph) -> Value:
 
 @register(own.MaxPooling)
 def maximum(layer: own.MaxPooling, x: Value, graph: Graph) -> Value:
-    """y = maximum over the tokens that are no padding, 0 if there is none."""
+    """y = maximum over the tokens that are not padding, 0 if there is none."""
     if graph.mask is None:
         return graph.node("ReduceMax", x, [1], keepdims=0)
     kept = graph.where(graph.mask.at(-1), x, -math.inf)

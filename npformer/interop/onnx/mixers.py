@@ -1,4 +1,4 @@
-"""How mixers are computed, for ONNX: each converter is the forward pass of its mixer."""
+"""Converters of mixers to ONNX: each is the forward pass of its mixer."""
 
 import math
 from typing import Any
@@ -21,7 +21,7 @@ def by_head(x: Value, n_heads: int) -> Value:
 
 
 def before(graph: Graph) -> Value:
-    """Return which tokens (columns) a token (row) may see that does not look ahead."""
+    """Return which tokens (columns) a token (row) may see without looking ahead."""
     at = graph.positions()
     return graph.node("GreaterOrEqual", at.at(1), at.at(0))
 
@@ -196,7 +196,7 @@ def convolved(x: Value, kernel: Value, length: Any, n_features: int, graph: Grap
 
 @register(own.GatedConvolution)
 def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Value:
-    """y = (x0 * (k * (x1 v) + D x1 v)) W_O, all three of a short convolution."""
+    """y = (x0 * (k * (x1 v) + D x1 v)) W_O, all three from a short convolution."""
     d_model, short = graph.d_model, graph.value(layer.short)
     p = graph.without_padding(graph.apply(layer.inner, x))
     near = convolved(p, short, [layer.short.shape[0]], 3 * d_model, graph)

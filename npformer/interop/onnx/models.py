@@ -1,4 +1,4 @@
-"""How the parts of models are computed, for ONNX."""
+"""Converters of the parts of models to ONNX."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from npformer.trainable import LanguageModel, SequenceClassifier, WideSequenceCl
 
 @register(InputEmbedding)
 def input_embedding(layer: InputEmbedding, x: Value, graph: Graph) -> Value:
-    """y = norm(tokens(x) + positions + types). What stands at padding stays there."""
+    """y = norm(tokens(x) + positions + types). Padding is not set to 0 here."""
     return graph.chain(layer.chain(), x)
 
 
@@ -45,7 +45,7 @@ register(LanguageModel, classifier)
 
 @register(WideSequenceClassifier)
 def wide_classifier(model: WideSequenceClassifier, x: Value, graph: Graph) -> Value:
-    """Two answers, that of the encoder and that of the wide part."""
+    """Two answers: the encoder's and the wide part's."""
     deep, wide = classifier(model, x, graph), graph.apply(model.wide, x)
     return graph.node("Concat", deep.at(1), wide.at(1), axis=1)
 
@@ -94,7 +94,7 @@ def pairs_of(layer: layers.Wide, x: Value, kept: Value, graph: Graph) -> tuple[V
 
 
 def probabilities(model: Layer, logits: Value, graph: Graph) -> Value | None:
-    """Return the probabilities of classes; None if the outputs are none."""
+    """Return the probabilities of classes; None for a loss without them."""
     loss = getattr(model, "loss", None)
     if type(loss) is losses.BinaryCrossEntropy:
         both = graph.node("Concat", logits * -1.0, logits, axis=-1)

@@ -1,4 +1,4 @@
-"""Which converter writes which layer down."""
+"""Which converter writes which layer."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
@@ -20,12 +20,12 @@ def register(layer: type[Layer], converter: Named) -> Named: ...
 
 
 def register(layer: type[Layer], converter: Any = None) -> Any:
-    """Say how layers of a class are written as nodes of ONNX.
+    """Register how layers of a class are written as nodes of ONNX.
 
     Parameters
     ----------
     layer : subclass of Layer
-        Its subclasses are not meant.
+        Not including its subclasses.
     converter : callable, optional
         It gets the layer, x as a `Value` and the `Graph`, and returns a `Value`: the forward pass
         at evaluation, with ``+ - * / @`` and ``graph.node("Tanh", x)`` for other operators.

@@ -143,7 +143,7 @@ def _random_synthesizers() -> Iterator[Case]:
 
 
 def _mixture() -> Iterator[Case]:
-    # gradcheck differentiates by named arguments, so *scores get names here
+    # gradcheck checks the gradients of named arguments, so *scores get names here
     mixtures: dict[int, Callable[..., Any]] = {
         1: lambda logits, a: F.mixture_scores(logits, a),
         2: lambda logits, a, b: F.mixture_scores(logits, a, b),

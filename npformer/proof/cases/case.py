@@ -29,7 +29,7 @@ class Case:
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    """Return normal numbers."""
+    """Return normally distributed numbers."""
     return np.random.default_rng(seed).standard_normal(shape)
 
 
@@ -47,7 +47,7 @@ def small(**changes: Any) -> EncoderConfig:
 def pair(label: str, target: Any, *inputs: Any, title: str = "", **options: Any) -> Case:
     """Return a case for a forward function, or (forward, backward).
 
-    A tuple among the inputs is the shape of an array of normal numbers.
+    A tuple among the inputs is the shape of an array of normally distributed numbers.
     """
     normal = np.random.default_rng(0).standard_normal
     given = [normal(one) if isinstance(one, tuple) else one for one in inputs]

@@ -1,4 +1,4 @@
-"""Cases of what writes one token after the other: cross-attention, decoders, and their models."""
+"""Cases of what writes token by token: cross-attention, decoders, and their models."""
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 
