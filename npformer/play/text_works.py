@@ -207,5 +207,5 @@ def columns_of(settings: Settings, table: Table) -> tuple[list[str], list[str]]:
 def text_of(path: Path) -> str:
     """Return the text of a file."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; expected a file with a text")
+        raise FileNotFoundError(f"{path} does not exist; expected a text file")
     return path.read_text("utf-8").removeprefix("\ufeff")
