@@ -160,7 +160,7 @@ def test_what_is_for_the_notebook_alone_is_left_out():
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": [{}]}', '{"cells": 3}'])
 def test_what_is_no_notebook_is_explained(text):
-    with pytest.raises(ValueError, match=r"a\.ipynb is no notebook"):
+    with pytest.raises(ValueError, match=r"a\.ipynb is not a notebook"):
         notebook.to_source(text, "a.ipynb")
 
 
