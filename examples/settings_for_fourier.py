@@ -38,7 +38,7 @@ for mixer in ("attention", "fourier"):
         accuracy = nf.evaluate(model, test).accuracy
         print(f"{mixer:9} with norm={norm!r}: accuracy {accuracy:.2f}")
 
-# Why: what a Fourier transform adds to a token is a sum over all tokens and features, and so many
+# Why: what a Fourier transform adds to a token is a sum over all tokens and features, so it is many
 # times as large as the token. A norm after the sum brings it back; a norm before the sublayer lets
 # it grow from layer to layer, until what the feed-forward networks add is lost beside it.
 x, _, mask = test
