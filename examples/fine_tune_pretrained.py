@@ -2,9 +2,9 @@
 ================================
 
 An encoder is trained on many made-up sentences and written as a folder in Hugging Face's layout,
-which ``transformers.AutoModel`` could open. Then 48 sentences of another task have to be enough: from
-scratch, for a new head on frozen weights, for the last layer too, and for all layers. For BERT or
-MiniLM only the path changes, and ``pretrained.encode(texts)`` makes the ids.
+which ``transformers.AutoModel`` could open. Then 48 sentences of another task have to be enough:
+from scratch, for a new head on frozen weights, for the last layer too, and for all layers. For BERT
+or MiniLM only the path changes, and ``pretrained.encode(texts)`` makes the ids.
 """
 
 from contextlib import suppress

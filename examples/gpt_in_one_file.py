@@ -104,7 +104,7 @@ def cross_entropy(logits, labels):
 
 
 def block(x, w, at, h, kept=None):
-    """x = x + attention(norm(x)); x = x + feed_forward(norm(x)). The cache has that of each line.
+    """x = x + attention(norm(x)); x = x + feed_forward(norm(x)). Return x and all caches.
 
     `kept`, if given, holds keys and values of earlier tokens; those of x are added to it.
     """

@@ -94,7 +94,7 @@ def cross_entropy(logits, labels):
 
 
 def block(x, w, at, h):
-    """x = norm(x + attention(x)); x = norm(x + feed_forward(x)). The cache has that of each line."""
+    """x = norm(x + attention(x)); x = norm(x + feed_forward(x)). Return x and all caches."""
     q, q_cache = linear(x, *w[at + "query"])
     k, k_cache = linear(x, *w[at + "key"])
     v, v_cache = linear(x, *w[at + "value"])
