@@ -51,7 +51,7 @@ for norm in ("post", "pre"):
         sizes[f"encoder.blocks.{i}.feed_forward"] / sizes[f"encoder.blocks.{i}"] for i in range(4)
     ]
     by_norm[norm] = shares
-    print(f"norm={norm!r}: size of what the network adds, beside the block's output", end=" ")
+    print(f"norm={norm!r}: size of what the network adds / of the block's output", end=" ")
     print(np.round(shares, 3))
 
 with suppress(ImportError):  # a picture, where matplotlib is installed

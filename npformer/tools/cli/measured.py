@@ -1,4 +1,4 @@
-"""How good a model of a file is on its test part, beside simple baselines."""
+"""How good a model of a file is on its test part, compared with baselines."""
 
 from __future__ import annotations
 

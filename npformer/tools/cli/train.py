@@ -73,7 +73,7 @@ def add_to(commands: Any) -> None:
         "       npformer train book.txt\n"
         "       npformer train pairs.csv --source english --target french\n"
         "They split the samples, make a vocabulary or scale the features, train, and say how good\n"
-        "the model is beside simple baselines. A .npz file of series needs no columns."
+        "the model is compared with baselines. A .npz file of series needs no columns."
     )
     summary = "train a model on a file, or on a task"
     train = common.add_command(commands, "train", run, summary, epilog)
