@@ -160,6 +160,4 @@ class PairsTask(FileTask):
                 ("test", "for testing"),
             )
         )
-        return parts, ", ".join(words) + (
-            f"; split by source, seed {self.seed}" if made else ""
-        )
+        return parts, ", ".join(words) + (f"; split by source, seed {self.seed}" if made else "")
