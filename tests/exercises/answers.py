@@ -355,7 +355,7 @@ WRONG = [
     (
         "causal_mask",
         "return np.tril(np.ones((n_queries, n_keys), bool))",
-        ["right for four tokens without a cache; but for one query behind", "top left"],
+        ["right for four tokens without a cache; but for one query after", "top left"],
     ),
     (
         "causal_mask",

@@ -627,7 +627,7 @@ def test_a_function_that_is_gone_is_named():
         ("x = 1\n  y = 2\n", "Python cannot read line 2, `y = 2`: unexpected indent"),
         ("import numpi\n", "line 1 failed, `import numpi`: ModuleNotFoundError"),
         ("x = '\0'", "Python cannot read"),
-        ("", "linear_backward is not defined any more"),
+        ("", "linear is not defined any more"),
     ],
 )
 def test_a_file_that_does_not_run_is_explained(text, expected):

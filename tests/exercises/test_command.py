@@ -234,7 +234,7 @@ def test_a_file_that_is_no_text_gets_words(begun):
     path = begun / "03_relu_backward.py"
     path.write_bytes(b"\xff\xfe")
     (said,) = check_file("relu_backward", path).says
-    assert "no text in UTF-8" in said
+    assert "not text in UTF-8" in said
 
 
 def test_what_one_file_does_to_numpy_the_next_does_not_see(prints, begun):

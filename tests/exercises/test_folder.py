@@ -189,7 +189,7 @@ def test_of_a_file_and_a_notebook_the_changed_one_is_marked(tmp_path):
 def test_what_a_file_cannot_be_read_as_is_explained(tmp_path):
     path = tmp_path / FIRST
     path.write_bytes(b"x = '\xff'")
-    with pytest.raises(ValueError, match="no text in UTF-8"):
+    with pytest.raises(ValueError, match="not text in UTF-8"):
         folder.source_of(path)
     path.write_bytes("x = 'ü'".encode("utf-8-sig"))
     assert folder.source_of(path) == ("x = 'ü'", None)
