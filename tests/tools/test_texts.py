@@ -288,7 +288,7 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "{folder}/notes.txt"], "is the name of a file or folder, not a table"),
         (["predict", "{folder}"], "is the name of a file or folder, not a table"),
         (["predict", "not_there.xlsx"], "In Excel: save as CSV UTF-8"),
-        (["predict", "{folder}/a.csv", "a text"], "expected one file, or texts, not both"),
+        (["predict", "{folder}/a.csv", "a text"], "expected one table, or texts, not both"),
         (["look", "--compare", "b"], "--compare and --split are for npformer's tasks"),
     ],
 )
