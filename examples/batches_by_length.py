@@ -1,9 +1,9 @@
 """How much time does padding take?
 ================================
 
-A batch takes the time of its longest text. `fit` puts texts of similar length together and cuts
-what is padding in all of them; the model learns the same, and the epoch is shorter. Here both ways
-train the same model on the same texts.
+A batch takes as long as its longest text. `fit` puts texts of similar length together and cuts off
+what is padding in all of them; the model learns the same, and an epoch takes less time. Here both
+ways train the same model on the same texts.
 """
 
 import statistics
@@ -18,7 +18,7 @@ lengths = np.clip(3 + rng.gamma(2.5, 3.5, size=1500).astype(int), 3, 30)  # word
 mask = np.arange(30) < lengths[:, None]
 ids = np.where(mask, rng.integers(1, 500, size=mask.shape), 0)  # 0 is padding
 labels = (ids == 7).any(axis=1).astype(int)  # does the word 7 occur?
-print(f"{mask.mean():.0%} of the table are words, the rest is padding")
+print(f"{mask.mean():.0%} of the table is words, the rest is padding")
 
 config = nf.EncoderConfig(d_model=64, n_layers=2, n_heads=4, d_ff=256, max_len=30)
 seconds, losses = {}, {}

@@ -2,8 +2,8 @@
 ========================
 
 Texts and labels go in, a classifier comes out: `TextClassifier` makes the vocabulary, the padding,
-the mask and the numbers of the classes, and says how good it is beside counting words. On the
-command line it is one line: ``npformer train sentences``.
+the mask and the numbers of the classes. Here it is compared with counting words. On the command
+line all this is one command: ``npformer train sentences``.
 """
 
 import tempfile
@@ -15,7 +15,7 @@ from npformer.pipelines import baselines
 
 sentences = nf.data.sentences(seed=0)
 texts, labels = sentences.train
-texts, labels = texts[:1200], labels[:1200]  # half of them, so that this takes some seconds
+texts, labels = texts[:1200], labels[:1200]  # half of them, so that this takes only seconds
 print(f"{len(texts)} texts, such as {texts[0]!r}: {labels[0]}")
 
 classifier = nf.TextClassifier(members=1, seed=0)
@@ -24,12 +24,12 @@ classifier.fit(texts, labels, epochs=10, progress=False)
 scores = classifier.evaluate(*sentences.test)
 print(scores)
 
-# The mistakes of which it was surest say what it has not understood.
+# The mistakes that it was surest of show what it has not understood.
 others, right = sentences.test
 for i, probability in scores.worst[:3]:
     print(f"{right[i]}, with a probability of only {probability:.3f}: {others[i]}")
 
-# Does the order of words matter here? A classifier that counts them is the referee.
+# Does the order of words matter here? Compare with a classifier that only counts them.
 y, y_test = classifier.names.numbers(labels), classifier.names.numbers(right)
 counted = baselines.tf_idf(classifier.classes, (texts, y), (others, y_test))
 if counted is None:

@@ -3,8 +3,8 @@
 
 An encoder is trained on many made-up sentences and written as a folder in Hugging Face's layout,
 which ``transformers.AutoModel`` could open. Then 48 sentences of another task have to be enough:
-from scratch, with a new head on frozen weights, with the last layer, and whole. With a folder of
-BERT or MiniLM only the path changes, and ``pretrained.encode(texts)`` makes the ids.
+from scratch, for a new head on frozen weights, for the last layer too, and for all layers. For BERT
+or MiniLM only the path changes, and ``pretrained.encode(texts)`` makes the ids.
 """
 
 from contextlib import suppress
@@ -16,7 +16,7 @@ import npformer as nf
 
 N_WORDS, LENGTH = 300, 12
 rng = np.random.default_rng(0)
-feeling = rng.choice([-1, 0, 1], N_WORDS)  # of each word: bad, neutral, good
+feeling = rng.choice([-1, 0, 1], N_WORDS)  # each word is bad, neutral or good
 feeling[:2] = 0  # 0 is padding, 1 begins every sentence
 
 

@@ -2,8 +2,8 @@
 ============================================================================
 
 The article appends one layer object again and again (weights tied across depth), uses one layer
-norm in two places, and adds the block's input in the second residual connection. Both are trained
-on digits, in a training loop written by hand.
+norm in two places, and adds the block's input in the second residual connection. Both FNets are
+trained on digits, in a training loop written by hand.
 """
 
 from contextlib import suppress

@@ -2,7 +2,7 @@
 =========================================================
 
 A language model of characters: its layers, their backward passes, Adam, and writing with a cache of
-keys and values. It learns the text of a file, of this one if none is named, and then goes on with
+keys and values. It learns the text of a file, or of this one if none is named, and then continues
 its beginning: ``python examples/gpt_in_one_file.py book.txt``.
 
 Each function comes with its backward pass; dy is the gradient of the loss with respect to y and has
@@ -58,9 +58,9 @@ def gelu_backward(dy, cache):
 
 
 def attention(Q, K, V):
-    """Y = A V, A = softmax(S), S = Q K^T / sqrt(d_head), for the last tokens of those with keys.
+    """Y = A V, A = softmax(S), S = Q K^T / sqrt(d_head), for the last n of the L tokens with keys.
 
-    Q is (B, h, n, d_head), K and V are (B, h, L, d_head). The first of the n queries stands at
+    Q is (B, h, n, d_head), K and V are (B, h, L, d_head). The first of the n queries is at
     position L - n: query i sees the keys up to L - n + i, or it would see what it should predict.
     """
     n, L = Q.shape[-2], K.shape[-2]
@@ -90,7 +90,7 @@ def merge(x):
 
 
 def cross_entropy(logits, labels):
-    """The mean of -log softmax(logits)[label]; the cache is its gradient, for it needs no dy."""
+    """The mean of -log softmax(logits)[label]; the cache is its gradient, which needs no dy."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))  # (B, L, characters)
     right = (*np.indices(labels.shape), labels)
@@ -104,7 +104,7 @@ def cross_entropy(logits, labels):
 
 
 def block(x, w, at, h, kept=None):
-    """x = x + attention(norm(x)); x = x + feed_forward(norm(x)). The cache is that of each line.
+    """x = x + attention(norm(x)); x = x + feed_forward(norm(x)). Return x and all caches.
 
     `kept`, if given, holds keys and values of earlier tokens; those of x are added to it.
     """
@@ -147,7 +147,7 @@ def block_backward(dx, cache, g, at, h):
 def forward(w, ids, h, kept=None):
     """Logits (B, L, characters) of what follows each of the ids (B, L), and `backward`'s cache.
 
-    The table gives a row for each character, and serves as the matrix of the output, too.
+    The table gives a row for each character, and is also the matrix of the output.
     """
     (table,), (positions,) = w["table"], w["positions"]
     begin = 0 if kept is None else kept[blocks_of(w)[0]][0].shape[2]
@@ -178,7 +178,7 @@ def loss_and_gradients(w, ids, labels, h):
 
 
 def blocks_of(w):
-    """The blocks' prefixes: "block 0 ", "block 1 " and so on, in the order of their making."""
+    """The blocks' prefixes: "block 0 ", "block 1 " and so on, in order."""
     return [name.removesuffix("query") for name in w if name.endswith("query")]
 
 
@@ -232,10 +232,10 @@ def adam_step(w, g, m, v, t, lr, beta1=0.9, beta2=0.99, eps=1e-8):
 
 
 def write(w, ids, n, h, rng=None, cache=True):
-    """Yield n ids behind `ids`: the likeliest ones, or with a generator drawn ones.
+    """Yield n ids that follow `ids`: the likeliest ones or, with a generator, drawn ones.
 
     With the cache, only the newest token goes through the model; keys and values of those before it
-    are kept. When the positions are used up, it begins anew with the second half of what it saw.
+    are kept. When the positions are used up, it starts over with the second half of what it saw.
     """
     ids, L = list(ids), len(w["positions"][0])
     kept, new = None, []
@@ -278,7 +278,7 @@ def train(text, steps=400, batch=16, lr=2e-3, h=4, seed=0):
 
 
 def main(text, n=300, h=4):
-    """Train, and go on with the beginning of the text."""
+    """Train, and continue the beginning of the text."""
     w, characters = train(text, h=h)
     prompt = [characters.index(each) for each in text[:32]]
     rest = write(w, prompt, n, h, np.random.default_rng(0))

@@ -1,8 +1,8 @@
 """How do I train when one class is rare?
 ======================================
 
-Of these generated series one in twenty is of class 1: a little higher than the others, in noise. A
-model that always says 0 is right 95 times of 100, and useless. Class weights make labels of the
+One in twenty of these generated series is of class 1: a little higher than the others, in noise. A
+model that always says 0 is right 95 times out of 100, and useless. Class weights make labels of the
 rare class count more in the loss; macro F1, a mean over classes, chooses the best epoch.
 """
 
@@ -31,7 +31,7 @@ for class_weight in (None, {1: 4.0}, "balanced"):
     nf.fit(
         model,
         train,
-        validation=0.2,  # held out by the seed, of each class the same share
+        validation=0.2,  # held out by the seed, the same share of each class
         class_weight=class_weight,
         metric="macro_f1",
         epochs=8,
@@ -48,8 +48,8 @@ for class_weight in (None, {1: 4.0}, "balanced"):
         f"  {found.balanced_accuracy:17.3f}  {recall:16.3f}"
     )
 
-print("The most accurate model misses most of class 1, and balanced weights call many others so.")
-print("Weights between them have the best macro F1 here: choose them by the metric that you need.")
+print("The most accurate model misses most of class 1; balanced weights take many others for it.")
+print("Weights in between have the best macro F1 here: choose them by the metric that you need.")
 
 with suppress(ImportError):  # a picture, where matplotlib is installed
     import matplotlib.pyplot as plt

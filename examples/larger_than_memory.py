@@ -2,7 +2,7 @@
 =================================
 
 Arrays that do not fit into memory stay on the disk, in as many files as you like. With several
-processes each reads its own part alone::
+processes, each reads only its own part::
 
     mpiexec -n 2 python larger_than_memory.py
 """
@@ -21,7 +21,7 @@ scratch = tempfile.TemporaryDirectory() if ranks.rank == 0 else None
 folder = Path(ranks.first(None if scratch is None else scratch.name))
 
 digits = nf.data.digits()
-if ranks.rank == 0:  # as some other program may have written them, one after the other
+if ranks.rank == 0:  # as another program may have written them, one after the other
     for name, array in zip(("x", "y"), digits.train, strict=True):
         for k, part in enumerate(np.array_split(array, 12)):
             np.save(folder / f"{name}-{k}.npy", part)

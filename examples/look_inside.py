@@ -1,8 +1,8 @@
 """Which tokens does the model look at?
 ====================================
 
-Trains attention to return the symbol that the last token points to, then prints where it looks.
-``npformer train pointer``, then ``npformer look runs/pointer-attention``, shows it as pictures.
+Train attention to return the symbol that the last token points to, then print where it looks.
+``npformer train pointer``, then ``npformer look runs/pointer-attention``, shows it in pictures.
 """
 
 from contextlib import suppress

@@ -1,7 +1,7 @@
 """What happens in one training step?
 ==================================
 
-All of it, without a layer: the pairs of ``nf.functional`` one after another, from pixels to the
+All of it, without layers: the pairs of ``nf.functional`` one after another, from pixels to the
 loss, back to the gradient of every weight, and then Adam's update. The model's own step gives the
 same loss and gradients, bit for bit. B images, L = 8 rows, d features, d_ff inside the feed-forward
 network, h heads, C classes. ``dx, *g[name] = f_backward(...)`` puts the first result into dx, and
@@ -108,7 +108,7 @@ if __name__ == "__main__":
     v = {name: [np.zeros_like(a) for a in arrays] for name, arrays in p.items()}
 
     loss, g = loss_and_gradients_by_hand(p, x, y, n_layers=2, n_heads=4)
-    with nf.use_kernels(False):  # what people read, and nothing of what makes it fast
+    with nf.use_kernels(False):  # the code that people read, without what makes it fast
         loss_of_model, gradients = model.loss_and_gradients(x, y)
     print(f"loss by hand {loss:.15f}, of the model {loss_of_model:.15f}")
     print(f"gradients by hand and of the model differ by {difference(g, by_layer(gradients))}")

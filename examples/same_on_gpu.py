@@ -1,7 +1,7 @@
 """Does the GPU give the same numbers?
 ===================================
 
-Trains the same model from the same seed on both backends. Only one word differs. The CPU uses one
+Train the same model from the same seed on both backends. Only one word differs. The CPU uses one
 worker, because several workers would each draw dropout's masks from their own generator.
 """
 

@@ -38,7 +38,7 @@ for mixer in ("attention", "fourier"):
         accuracy = nf.evaluate(model, test).accuracy
         print(f"{mixer:9} with norm={norm!r}: accuracy {accuracy:.2f}")
 
-# Why: what a Fourier transform adds to a token is a sum over all tokens and features, and so many
+# Why: what a Fourier transform adds to a token is a sum over all tokens and features, so it is many
 # times as large as the token. A norm after the sum brings it back; a norm before the sublayer lets
 # it grow from layer to layer, until what the feed-forward networks add is lost beside it.
 x, _, mask = test
@@ -51,7 +51,7 @@ for norm in ("post", "pre"):
         sizes[f"encoder.blocks.{i}.feed_forward"] / sizes[f"encoder.blocks.{i}"] for i in range(4)
     ]
     by_norm[norm] = shares
-    print(f"norm={norm!r}: size of what the network adds, beside the block's output", end=" ")
+    print(f"norm={norm!r}: size of what the network adds / of the block's output", end=" ")
     print(np.round(shares, 3))
 
 with suppress(ImportError):  # a picture, where matplotlib is installed

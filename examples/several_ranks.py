@@ -17,7 +17,7 @@ import npformer as nf
 from npformer.distributed import world
 
 ranks = world()  # those that mpiexec started, or this process alone
-digits = nf.data.digits()  # every rank has all data, and takes its part of each batch from them
+digits = nf.data.digits()  # every rank has all the data, and takes its part of each batch from it
 config = nf.EncoderConfig(d_model=32, n_layers=1, n_heads=4, d_ff=64, max_len=8, dropout=0.1)
 model = nf.SequenceClassifier(config, n_classes=10, n_features=8, pooling="flatten", seed=0)
 
@@ -46,7 +46,7 @@ if ranks.rank == 0:  # the others would print the same
 
         figure, axes = plt.subplots(1, 3, figsize=(7, 2.2), sharey=True, layout="constrained")
         for axis, n in zip(axes, (1, 2, 4), strict=True):
-            parts = np.array_split(np.arange(32), n)  # rows of a batch, as long as each other
+            parts = np.array_split(np.arange(32), n)  # rows of a batch, all of the same length
             axis.bar(range(n), [len(part) for part in parts], color=[f"C{k}" for k in range(n)])
             axis.set(xticks=range(n), title=f"mpiexec -n {n}", xlabel="rank")
         axes[0].set_ylabel("rows of each batch")

@@ -2,7 +2,7 @@
 ================================
 
 Only one word in the configuration. To look up values by their keys, tokens have to be compared:
-attention can do that, a synthesizer and a Fourier transform cannot.
+attention can do that; a synthesizer and a Fourier transform cannot.
 """
 
 from contextlib import suppress

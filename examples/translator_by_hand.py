@@ -2,7 +2,7 @@
 ================================================================
 
 The Transformer of Vaswani et al. (2017): an encoder reads 40213, a decoder writes "forty thousand
-two hundred thirteen". It is asked for numbers that it has not seen, and shows which digits it read.
+two hundred thirteen". It is tested on numbers that it has not seen, and shows which digits it read.
 
 Each function comes with its backward pass; dy is the gradient of the loss with respect to y and has
 y's shape. B pairs, L tokens of a target, M of a source, d features, h heads.
@@ -91,7 +91,7 @@ def attention(x, m, seen, w, at, h):
 
 
 def attention_backward(dy, cache, g, at, h):
-    """Return dx, by the queries, and dm, by keys and values: two ways, so a sum."""
+    """Return dx, through the queries, and dm, through keys and values: two ways, so a sum."""
     q_cache, k_cache, v_cache, heads_cache, y_cache = cache
     dmerged, *g[at + "output"] = linear_backward(dy, y_cache)
     dq, dk, dv = softmax_average_backward(split(dmerged, h), heads_cache)
@@ -139,7 +139,7 @@ def embed(table, ids):
 
 
 def encode(w, source, h):
-    """The memory, (B, M, d), which of its tokens are no padding, and a cache."""
+    """The memory, (B, M, d), which of its tokens are not padding, and a cache."""
     seen = (source != PADDING)[:, None, None]  # for every head and query
     x, caches = embed(*w["source"], source), {}
     for at in blocks_of(w, "encoder"):
@@ -177,7 +177,7 @@ def loss_and_gradients(w, source, target, h):
 
 
 def blocks_of(w, side):
-    """The blocks' prefixes: "encoder 0 ", "encoder 1 " and so on, in the order of their making."""
+    """The blocks' prefixes: "encoder 0 ", "encoder 1 " and so on, in order."""
     return [name[: -len("expand")] for name in w if name.startswith(side) and "expand" in name]
 
 
@@ -218,7 +218,7 @@ def in_words(n):
 
 
 def pairs_of(numbers):
-    """Sources, a digit's id is 1 more, and targets with beginning and end. PADDING is behind."""
+    """Sources, in which a digit's id is 1 more, and targets with BEGIN and END; PADDING follows."""
     sources = [[int(digit) + 1 for digit in str(n)] for n in numbers]
     targets = [[BEGIN, *map(WORDS.index, in_words(n)), END] for n in numbers]
     sides = ((side, max(map(len, side))) for side in (sources, targets))
@@ -249,7 +249,7 @@ def adam_step(w, g, m, v, t, lr, beta1=0.9, beta2=0.98, eps=1e-9):
 
 
 def write(w, source, h, longest=16):
-    """Run freely: the likeliest word each time, behind the model's own, until all have ended."""
+    """Run freely: the likeliest word each time, after the model's own, until all have ended."""
     memory, seen, _ = encode(w, source, h)
     target = np.full((len(source), 1), BEGIN)
     while target.shape[1] < longest and not (target == END).any(axis=1).all():
@@ -272,7 +272,7 @@ def train(w, numbers, steps=600, batch=64, lr=3e-3, h=4, seed=0):
 
 
 def what_it_reads(w, n, h):
-    """Print a row for each word: the darker a digit's column, the more is taken from it."""
+    """Print a row for each word: the darker a digit's column, the more the word takes from it."""
     source, target = pairs_of([n])
     memory, seen, _ = encode(w, source, h)
     _, (caches, _) = decode(w, target[:, :-1], memory, seen, h)
@@ -284,7 +284,7 @@ def what_it_reads(w, n, h):
 
 
 def main(h=4):
-    """Train on some numbers up to a million, ask for others, and look at one of these."""
+    """Train on some numbers up to a million, test on others, and look at one of these."""
     rng = np.random.default_rng(0)
     numbers = rng.permutation(np.unique((10.0 ** rng.uniform(0.0, 6.0, 60_000)).astype(int)))
     unseen, w = numbers[:500], make_weights(rng, n_source=11, n_target=len(WORDS))

@@ -80,7 +80,7 @@ def merge(x):
 
 
 def cross_entropy(logits, labels):
-    """The mean of -log softmax(logits)[label]; the cache is its gradient, for it needs no dy."""
+    """The mean of -log softmax(logits)[label]; the cache is its gradient, which needs no dy."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))  # (B, classes)
     right = np.arange(len(labels)), labels
@@ -94,7 +94,7 @@ def cross_entropy(logits, labels):
 
 
 def block(x, w, at, h):
-    """x = norm(x + attention(x)); x = norm(x + feed_forward(x)). The cache is that of each line."""
+    """x = norm(x + attention(x)); x = norm(x + feed_forward(x)). Return x and all caches."""
     q, q_cache = linear(x, *w[at + "query"])
     k, k_cache = linear(x, *w[at + "key"])
     v, v_cache = linear(x, *w[at + "value"])
@@ -158,7 +158,7 @@ def loss_and_gradients(w, x, labels, h):
 
 
 def blocks_of(w):
-    """The blocks' prefixes: "block 0 ", "block 1 " and so on, in the order of their making."""
+    """The blocks' prefixes: "block 0 ", "block 1 " and so on, in order."""
     return [name.removesuffix("query") for name in w if name.endswith("query")]
 
 
@@ -209,7 +209,7 @@ def adam_step(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8):
 
 
 def digits():
-    """Images of 8 rows of 8 pixels, from -1 to 1, and labels; a fifth of each class is to test."""
+    """Images of 8 rows of 8 pixels, from -1 to 1, and labels; a fifth of each class is the test."""
     here = Path(digits.__code__.co_filename).resolve()  # __file__, also where a gallery runs this
     with np.load(here.parents[1] / "npformer" / "data" / "digits.npz") as file:
         x, labels = file["images"] / 8.0 - 1.0, file["labels"].astype(int)

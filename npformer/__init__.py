@@ -4,8 +4,8 @@
     model = npformer.SequenceClassifier(config, n_classes=10, n_features=8)
     history = npformer.fit(model, (x, y))
 
-`functional` holds the mathematics, `layers` and `mixers` the same with parameters of their own.
-`gradcheck` checks their gradients, and `data` has something to train on.
+`functional` holds the mathematics; `layers` and `mixers` add parameters to it. `gradcheck` checks
+their gradients, and `data` has tasks to train on.
 """
 
 from importlib import import_module
@@ -149,11 +149,11 @@ _WHEN_NEEDED = {
     "gradcheck": "proof.gradcheck",
     "report": "reporting",
 }
-"""What few programs use, and where it is. With it, importing npformer takes an eighth longer."""
+"""Rarely used names and their modules. Importing them too would take an eighth longer."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is imported when it is first asked for, as PEP 562 says."""
+    """Import rarely used names on first use (PEP 562)."""
     if name == "interop":
         return import_module("npformer.interop")
     if name in _WHEN_NEEDED:

@@ -1,4 +1,4 @@
-"""A reader's file: run in a namespace of its own, with every error in words."""
+"""A reader's file: run in a namespace of its own, with every error explained."""
 
 import contextlib
 import io
@@ -20,11 +20,11 @@ MOST_LINES = 20  # of them
 LONGEST_ERROR = 300  # characters of an error's message that are passed on
 
 OURS = tuple(f"npformer.{floor}." for floor in ("functional", "layers", "mixers", "optim"))
-"""Where the functions are that the exercises ask for."""
+"""Where npformer's own versions of the functions are that readers write."""
 
 
 class NotBegun(Exception):
-    """A blank is still there; the message says where."""
+    """A blank has not been filled in; the message says where."""
 
 
 class Stuck(Exception):
@@ -37,7 +37,7 @@ class Printed(io.StringIO):
     written = 0
 
     def write(self, text: str) -> int:
-        """Write, unless enough is there."""
+        """Write, unless there is enough already."""
         self.written += len(text)
         if self.written <= 2 * LONGEST_PRINT:
             super().write(text[:LONGEST_PRINT])
@@ -61,8 +61,8 @@ class Answer:
         self.text, self.path, self.places = text, path, places
         self.lines = text.splitlines()
         self.printed = Printed()
-        self.listening = True  # whether what the file prints and calls is kept
-        self.patience = 100_000  # events that are looked at, to count calls
+        self.listening = True  # whether to keep what the file prints and calls
+        self.patience = 100_000  # events to look at, to count calls
         self.calls: Counter[str] = Counter()  # of the file's functions, and of others by the file
         self.state = "right"  # the verdict, if nothing is wrong
         self.notes: list[str] = []  # what to say beside it, or of a part that is right so far
@@ -88,20 +88,20 @@ class Answer:
     def function(self, name: str) -> Any:
         """Return a function or class of the file."""
         if name not in self.names:
-            raise Stuck(f"nothing is called {name} any more; the check looks for this name")
+            raise Stuck(f"{name} is not defined any more; the check looks for this name")
         found = self.names[name]
         if not callable(found):
             raise Stuck(f"{name} is a {type(found).__name__}; expected a function or a class")
         return found
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call code of the reader, and explain what it raises."""
+        """Call the reader's code, and explain what it raises."""
         with self.watched():
             return function(*args)
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Run code of the reader, and explain what it raises."""
+        """Run the reader's code, and explain what it raises."""
         out = self.printed if self.listening else Printed()
         profile = sys.getprofile()
         if self.listening and self.patience > 0:
@@ -134,7 +134,7 @@ class Answer:
             self.calls[f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"] += 1
 
     def borrowed(self, given: Iterable[Any]) -> list[str]:
-        """Return which functions of npformer the file called, but for those it was given."""
+        """Return which functions of npformer the file called, except those it was given."""
         allowed = [f"{getattr(f, '__module__', '')}.{getattr(f, '__name__', '')}" for f in given]
         return sorted(name for name in set(self.calls) - set(allowed) if name.startswith(OURS))
 
@@ -164,10 +164,10 @@ class Answer:
             says = f"{says[:LONGEST_ERROR]}... and so on, {len(says)} characters"
         what = f"{type(error).__name__}: {says}" if says else type(error).__name__
         if isinstance(error, SystemExit):
-            what = "the file ends Python itself"
+            what = "the file exits Python"
         if number is None:
-            return Stuck(f"it broke off: {what}")
-        return Stuck(f"{self.where(number)} broke off, `{self.line(number)}`: {what}")
+            return Stuck(f"it failed: {what}")
+        return Stuck(f"{self.where(number)} failed, `{self.line(number)}`: {what}")
 
     def where(self, number: int | None) -> str:
         """Return what to call a line."""

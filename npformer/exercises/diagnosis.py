@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 CLOSE = 1e-6
-"""Relative to the largest entry: finite differences and typical mistakes are told apart by far."""
+"""Relative to the largest entry: finite differences stay far below, typical mistakes far above."""
 
 
 def same(a: Any, b: Any) -> bool:
@@ -40,7 +40,7 @@ def fault_of(
     got, right : array
         What the reader returned, and what it should be.
     variants : iterable of (str, array)
-        What typical mistakes say and give.
+        What to say of each typical mistake, and the gradient it gives.
     others : mapping of str to array
         The right gradients of the other arguments.
     of_ones : array, optional
@@ -146,5 +146,5 @@ def _of_entries(got: np.ndarray, right: np.ndarray, truth: str) -> str:
         whole = wrong.all(axis=tuple(range(1, wrong.ndim)))
         if whole.any() and wrong.sum() == whole.sum() * wrong[0].size:
             rows = ", ".join(map(str, np.flatnonzero(whole)))
-            share = f"is right but for the entries [{rows}] of its first axis"
+            share = f"is right except for the entries [{rows}] of its first axis"
     return f"{share}: at {first}"

@@ -1,4 +1,4 @@
-"""Marking an encoder of the reader's own pairs: logits, gradients, training, and the pairs."""
+"""Marking an encoder made of a reader's pairs: logits, gradients, training, and the pairs."""
 
 import copy
 import re
@@ -30,7 +30,7 @@ ENOUGH = 0.95
 
 
 def unsolved(answer: Answer) -> list[str]:
-    """Return which of the files that the encoder takes are still to do, in words."""
+    """Return which of the files that the encoder uses are still to do, in words."""
     files = _files(answer)
     left = [stem(name) for name, path in files.items() if is_open(path)]
     needs = " ".join(stem(name)[:2] for name in files)
@@ -38,13 +38,13 @@ def unsolved(answer: Answer) -> list[str]:
 
 
 def _files(answer: Answer) -> dict[str, Path | None]:
-    """Return the files that the encoder takes, by the names of their exercises."""
+    """Return the files that the encoder uses, by the names of their exercises."""
     names = sorted(set(FILES) & set(TAKEN.findall(answer.text)), key=stem)
     return {name: find(Path(answer.path).parent, name) for name in names}
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
-    """Check the encoder, and then the files that it takes: they may be what is wrong with it."""
+    """Check the encoder, and then the files that it uses: the fault may be in one of them."""
     try:
         problems = _marked(exercise, answer)
     except Stuck as stuck:
@@ -72,7 +72,7 @@ def _of_files(answer: Answer) -> tuple[list[str], list[str]]:
 
 
 def _marked(exercise: Exercise, answer: Answer) -> list[str]:
-    """Check the logits, then the gradients, then what training comes to."""
+    """Check the logits, then the gradients, then the result of training."""
     functions = map(answer.function, ("parameters", "encoder", "encoder_backward", "train"))
     parameters, encoder, backward, train = (_called(answer, function) for function in functions)
     p = {
@@ -92,7 +92,7 @@ def _called(answer: Answer, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _encoders(exercise: Exercise, answer: Answer) -> list[tuple[str, types.SimpleNamespace]]:
-    """Return the encoder of the solved pairs; then, of the reader's pairs, it and each mistake."""
+    """Return the encoder with the solved pairs; then, with the reader's, it and each mistake."""
     text = re.sub(r"^.* = yours\(.*\n", "", exercise.solved, flags=re.MULTILINE)
     found = [("", exercise.run(text)) for _ in range(2)]
     found += [
@@ -109,7 +109,7 @@ def _encoders(exercise: Exercise, answer: Answer) -> list[tuple[str, types.Simpl
 
 
 def _alike(got: Any, of: Callable[[types.SimpleNamespace], Any], mistakes: Any) -> list[str]:
-    """Return the mistake that gives the same as the reader's encoder, if one does."""
+    """Return the mistake that gives the same result as the reader's encoder, if one does."""
     found = []
     for says, names in mistakes:
         try:
@@ -152,11 +152,11 @@ def _forward(encoder: Callable[..., Any], p: dict[str, Array], mistakes: Any) ->
 
 
 def _formula(answer: Answer, encoder: Any, p: dict[str, Array], formula: Any) -> list[str]:
-    """Compare with the encoder that the file describes, made of the solved pairs."""
+    """Compare with the encoder that the file describes, with the solved pairs."""
     _, names = formula
     shapes = {name: array.shape for name, array in names.parameters(8, 12).items()}
     if shapes != {name: array.shape for name, array in p.items()}:
-        return ["parameters gives other names or shapes than the one that was given; put it back"]
+        return ["parameters gives other names or shapes than the one you were given; put it back"]
     if same(encoder(X, p)[0], names.encoder(X, p)[0]):
         answer.notes = ["right so far: the logits"]
         return []
@@ -245,7 +245,7 @@ def _training(answer: Answer, encoder: Callable[..., Any], train: Callable[..., 
             "m, v"
         )
     elif seen > 0.98:
-        why = "what it has seen it knows by heart: fewer steps, or smaller weights, may help"
+        why = "it knows by heart what it has seen: fewer steps, or smaller weights, may help"
     else:
         why = "more epochs, or another learning rate, may help"
     return [

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from npformer.exercises.answer import Answer
 
 BLANK = re.compile(r"^( *)# your code\n(.*?)^ *# end of your code\n", re.MULTILINE | re.DOTALL)
-"""What readers write themselves, in a solved file."""
+"""The part of a solved file that readers write themselves."""
 
 FOOT = """
     Check it:  npformer exercises check {name}
@@ -24,9 +24,9 @@ FOOT = """
 
 @dataclass(frozen=True)
 class Wrong:
-    """A typical mistake: some text of the solved file, as it stands in a wrong answer."""
+    """A typical mistake: some text of the solved file, and what a wrong answer has instead."""
 
-    says: str  # what to tell somebody whose answer has the same values
+    says: str  # what to tell a reader whose answer has the same values
     right: str
     wrong: str
 
@@ -36,14 +36,14 @@ class Exercise:
     """One exercise. Its solved file is ``solved/NAME.py``."""
 
     name: str
-    title: str  # what is to be written
+    title: str  # what to write
     page: str  # of docs/, to read on
     hints: tuple[str, ...]  # from a nudge to nearly the answer
     why: str  # a short derivation of the solution
     mark: "Callable[[Exercise, Answer], list[str]]"  # what is wrong with an answer, in words
     wrong: tuple[Wrong, ...] = ()  # typical mistakes
-    breaks: tuple[tuple[str, str], ...] = ()  # (right, wrong): instead of a blank, bugs
-    unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what is to do first, in words
+    breaks: tuple[tuple[str, str], ...] = ()  # (right, wrong): bugs instead of a blank
+    unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
     seconds: float = 20.0  # how long an answer may run
 
     @functools.cached_property
@@ -74,7 +74,7 @@ class Exercise:
         return f"{question}\n{foot}{rest}"
 
     def parts(self) -> list[str]:
-        """Return the lines that a reader writes, a text for each blank."""
+        """Return the lines that a reader writes, one text for each blank."""
         return [found[2] for found in BLANK.finditer(self.solved)]
 
     def variants(self) -> Iterable[tuple[str, types.SimpleNamespace]]:

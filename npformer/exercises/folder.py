@@ -18,19 +18,19 @@ Each file asks for something that npformer does by hand: most of them for a back
 forward pass is given. Do them in the order of their numbers; each uses what the ones before it
 taught.
 
-1. Read the question at the top of a file, and work on paper until the formula is there.
+1. Read the question at the top of a file, and work on paper until you have the formula.
 2. Write it in place of `raise NotImplementedError  # your code`, and change nothing else.
 3. `npformer exercises check {first}` marks it. Without a name, all files are marked.
 
-If you are stuck, `npformer exercises hint {first}` gives a hint, and called again the next one.
-`npformer exercises solution {first}` prints the solution and how it follows.
+If you are stuck, `npformer exercises hint {first}` gives a hint, and when called again the next.
+`npformer exercises solution {first}` prints the solution and its derivation.
 If a file is beyond repair, `npformer exercises start . {first} --force` writes it anew, and keeps
 yours beside it.
 
 What a file prints while it is marked is shown, so `print(dy.shape)` helps. In an array of rows, a
 row is a token; dy is the gradient of the loss with respect to y, and has the shape of y.
 
-| file | what is to be written |
+| file | what to write |
 |---|---|
 """
 
@@ -38,7 +38,7 @@ row is a token; dy is the gradient of the loss with respect to y, and has the sh
 def start(
     folder: Path, names: Sequence[str] = (), notebooks: bool = False, force: bool = False
 ) -> list[str]:
-    """Write the files of exercises, of all by default, and return what was done, a line each.
+    """Write the files of exercises, by default of all, and return what was done, line by line.
 
     A file that the reader changed stays as it is, unless `force` is True; then it is kept under
     another name.
@@ -74,7 +74,7 @@ def start(
 
 
 def _read(path: Path) -> str:
-    """Return the source in a file, or what is no source as it is: then it was changed."""
+    """Return the source in a file; "" if there is none to read, which counts as changed."""
     try:
         return source_of(path)[0]
     except ValueError:
@@ -94,14 +94,14 @@ def source_of(path: Path) -> tuple[str, list[str] | None]:
     try:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"{path.name} is no text in UTF-8; save it as UTF-8") from None
+        raise ValueError(f"{path.name} is not text in UTF-8; save it as UTF-8") from None
     return notebook.to_source(text, path.name) if path.suffix == ".ipynb" else (text, None)
 
 
 def find(folder: Path, name: str) -> Path | None:
     """Return the file of an exercise, or None.
 
-    If there is a notebook as well, it is the one that was changed; of two, the later one.
+    If there is a notebook as well: the one that was changed, or the later one if both were.
     """
     paths = [folder / f"{stem(name)}{ending}" for ending in ENDINGS]
     paths = [path for path in paths if path.is_file()]
@@ -110,11 +110,11 @@ def find(folder: Path, name: str) -> Path | None:
 
 
 def place_of(word: str) -> Path:
-    """Return the folder in which to look for an exercise: of its file, or this one."""
+    """Return the folder in which to look for an exercise: that of its file, or this one."""
     try:
         named(word)
     except ValueError as error:
-        place = f"{word} is no folder (`npformer exercises start {word}` makes one)"
+        place = f"{word} is not a folder (`npformer exercises start {word}` makes one)"
         said = f"{error} And {place}" if "Did you mean" in str(error) else f"{place}, and {error}"
         raise ValueError(said) from None
     return Path(word).parent
@@ -123,7 +123,7 @@ def place_of(word: str) -> Path:
 def check_folder(folder: Path) -> None:
     """Check that a folder holds exercises."""
     if not folder.is_dir() or not any(find(folder, name) for name in NAMES):
-        what = "holds no exercises" if folder.is_dir() else "is no folder"
+        what = "holds no exercises" if folder.is_dir() else "is not a folder"
         raise ValueError(f"{folder} {what}; `npformer exercises start {folder}` writes them")
 
 

@@ -1,4 +1,4 @@
-"""Marking a function without a backward pass: what it returns, and what it leaves alone."""
+"""Marking a function without a backward pass: what it returns, and what it must not change."""
 
 import copy
 import types

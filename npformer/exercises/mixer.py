@@ -70,7 +70,7 @@ def _shapes(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
         if not np.isfinite(y).all():
             return ["y holds NaN or infinity, without any padding"]
         if not np.array_equal(_run(answer, mixer, given)[0], y):
-            return ["forward gives other numbers when it is called a second time"]
+            return ["forward gives different numbers when it is called a second time"]
     return []
 
 
@@ -121,7 +121,7 @@ def _gradients(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     if not problems:
         again = answer.call(mixer.backward, dy, cache, Gradients(mixer))
         if not np.array_equal(again, dx):
-            return ["backward gives other numbers when it is called again with the same cache"]
+            return ["backward gives different numbers when called again with the same cache"]
     return problems
 
 
@@ -148,7 +148,7 @@ def _padding(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
         return ["the mask is forgotten: a token changes when the numbers at padding do"]
     alone, _ = _run(answer, mixer, x[1:2, :2])
     if np.abs(y[1, :2] - alone[0]).max() > TOLERANCE:
-        problems.append("a padded sequence is not what it is alone, without its padding")
+        problems.append("a padded sequence gives other values than alone, without its padding")
     loud[~MASK] = np.nan
     y, cache = _run(answer, mixer, loud, MASK)
     if not np.isfinite(y[MASK]).all():

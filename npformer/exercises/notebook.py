@@ -1,7 +1,7 @@
 """Exercises as notebooks, in version 4.5 of their format.
 
-A notebook is JSON with four keys, and each cell has five at most: that is written here, so that the
-exercises need no package beyond npformer's own. A test holds the result to the format's schema.
+A notebook is JSON with four keys, and each cell has at most five: they are written here, so that
+the exercises need no package beyond npformer's own. A test checks the result with the schema.
 """
 
 import json
@@ -9,14 +9,14 @@ import re
 from typing import Any
 
 HEADING = re.compile(r"^# %% ?(.*)\n", re.MULTILINE)
-"""What parts a file into cells, as editors do that know cells."""
+"""What splits a file into cells, as in editors that know cells."""
 
 OF_PYTHON = "%%time", "%%timeit", "%%capture", "%%prun"
 """Magic at the top of a cell whose rest is Python."""
 
 
 def from_source(text: str, name: str) -> str:
-    """Return a notebook with the cells of a file, and one that checks it."""
+    """Return a notebook with the cells of a file, and a cell that checks it."""
     question, _, rest = text.removeprefix('"""').partition('\n"""\n')
     first, _, after = question.partition("\n")
     cells = [_markdown(f"# {first.rstrip('.')}\n{after}")]
@@ -56,19 +56,19 @@ def _lines(text: str) -> list[str]:
 def to_source(text: str, name: str) -> tuple[str, list[str]]:
     """Return the Python of a notebook's code cells, and what to call each of its lines.
 
-    Raises ValueError if the text is no notebook.
+    Raises ValueError if the text is not a notebook.
     """
     try:
         cells = json.loads(text)["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{name} is no notebook; it cannot be read as one") from None
+        raise ValueError(f"{name} is not a notebook; it cannot be read as one") from None
     lines: list[str] = []
     places: list[str] = []
     for number, source in enumerate(sources, 1):
         if source.startswith("%%") and not source.startswith(OF_PYTHON):
             continue  # a cell in another language
         for i, line in enumerate(source.splitlines(), 1):
-            lines.append(re.sub(r"^(\s*)[!%].*", r"\1pass", line))  # for the notebook alone
+            lines.append(re.sub(r"^(\s*)[!%].*", r"\1pass", line))  # only for the notebook
             places.append(f"line {i} of code cell {number}")
     return "\n".join(lines) + "\n", places

@@ -100,7 +100,7 @@ class Pair:
         return problems
 
     def _digits(self, answer: Answer, error: float) -> list[str]:
-        """Say if the gradients were rounded to float32, and note if they seem to be differences."""
+        """Say if gradients were rounded to float32; note if they seem to be finite differences."""
         if answer.called(self.forward) > 2 * answer.called(self.backward):
             says = (
                 f"{self.forward} is called over and over, to measure slopes; what is the formula?"
@@ -132,7 +132,7 @@ class Pair:
             raise Stuck(f"{self.forward} no longer returns (y, cache)") from None
         if not same(own, y):
             raise Stuck(
-                f"{self.forward} gives other numbers than the one that was given; put it back. "
+                f"{self.forward} gives other numbers than the one you were given; put it back. "
                 f"`npformer exercises start DIR {self.backward} --force` writes the file anew"
             )
         result = answer.call(backward, np.array(dy), cache)
@@ -184,7 +184,7 @@ class Pair:
             ]
         second = self._tuple(answer.call(backward, dy, cache))
         if any(not same(a, b) for a, b in zip(second, first, strict=True)):
-            return ["the values are right, but a second call with the same cache gives others"]
+            return ["the values are right, but a second call with the same cache differs"]
         return []
 
     def _tuple(self, result: Any) -> tuple[Any, ...]:
@@ -200,8 +200,8 @@ class Pair:
             if (found := np.asarray(gradient).dtype) != np.float32:
                 return [
                     f"{name} is right in float64, but where all arrays are float32 it comes out as "
-                    f"{found}. A NumPy number does that (np.sqrt(2); math.sqrt(2) does not), so "
-                    "does an array of whole numbers, or one made without dtype=...",
+                    f"{found}. A NumPy number does that (np.sqrt(2); math.sqrt(2) does not), and "
+                    "so does an array of whole numbers, or one made without dtype=...",
                 ]
         return []
 

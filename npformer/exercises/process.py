@@ -30,7 +30,7 @@ main(*sys.argv[2:])
 def check(
     folder: Path, names: list[str], seconds: float | None = None
 ) -> Iterator[tuple[Path | None, Verdict]]:
-    """Yield the file of each exercise, and what is said of it."""
+    """Yield the file of each exercise, and the verdict on it."""
 
     def one(name: str) -> tuple[Path | None, Verdict]:
         path = find(folder, name)
@@ -76,7 +76,7 @@ def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
 
 
 def main(name: str, path: str, verdict: str, seconds: str) -> None:
-    """Mark one file in this process, and write what is said of it to a file."""
+    """Mark one file in this process, and write the verdict to a file."""
     one = exercise(name)
     text, places = source_of(Path(path))
     answer = Answer(text, path, places)

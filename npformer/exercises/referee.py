@@ -1,4 +1,4 @@
-"""The referee: what is said of an answer."""
+"""The referee: its verdict on an answer."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ NOT_BEGUN, UNFINISHED = "not begun", "unfinished"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of one answer."""
+    """What the referee says about one answer."""
 
     state: str  # one of the words above
     says: list[str] = field(default_factory=list)  # what is wrong
@@ -49,7 +49,7 @@ def judge(exercise: Exercise, answer: Answer) -> Verdict:
 
 
 def by_others(exercise: Exercise, answer: Answer) -> list[str]:
-    """Return, in words, how a right answer came about, if not by a formula of the reader's."""
+    """Return, in words, how a right answer came about, if not by the reader's own formula."""
     lines = exercise.blank.splitlines()
     imports = exercise.run(
         "\n".join(line for line in lines if line.startswith(("import ", "from ")))

@@ -9,7 +9,7 @@ from npformer.exercises.table import NAMES, every
 
 
 def solution(one: Exercise) -> str:
-    """Return what stands in place of the blanks, how it follows, and where to read on."""
+    """Return a derivation, what to write in place of the blanks, and where to read on."""
     parts = [one.why, *_code(one), f"Read on: docs/{one.page}"]
     return "\n\n".join(parts)
 
@@ -29,7 +29,7 @@ def _code(one: Exercise) -> list[str]:
 
 def table() -> str:
     """Return the table of docs/exercises.md."""
-    rows = ["| | name | what is to be written | chapter |", "|---|---|---|---|"]
+    rows = ["| | name | what to write | chapter |", "|---|---|---|---|"]
     for one in every():
         number = NAMES.index(one.name) + 1
         page = one.page.rpartition("/")[2].removesuffix(".md").replace("_", " ")

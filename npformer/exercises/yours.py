@@ -9,9 +9,9 @@ from npformer.exercises.table import named, stem
 
 
 def yours(*names: str) -> Any:
-    """Return functions of the file of an exercise, which is called like the last of them.
+    """Return functions from the file of the exercise that the last name stands for.
 
-    The folder is that of the file that calls, and in a notebook the one in which Python runs. One
+    The folder is that of the calling file, and in a notebook the one in which Python runs. One
     name gives a function, several a list.
     """
     name = named(names[-1])

@@ -32,18 +32,18 @@ class Source:
 class Bug:
     """One bug.
 
-    What `build` and `right` return is of one kind: a layer in float64, a pair (forward, backward),
-    a class, a function, or source text as ``{path: text}``. The docstring of the wrong class or
-    function describes the bug: a sentence, then who makes it, why it is wrong, what it costs, and
-    what catches it.
+    `build` and `right` return the same kind of thing: a layer in float64, a pair (forward,
+    backward), a class, a function, or source text as ``{path: text}``. The docstring of the wrong
+    class or function describes the bug: a sentence, then who makes it, why it is wrong, what it
+    costs, and what catches it.
     """
 
     number: int  # related bugs share one; those up to 17 were seen in published code
-    wrong: Any  # the class or function that is wrong; of a pair, the forward function
+    wrong: Any  # the class or function that is wrong; for a pair, the forward function
     of: str  # what it is a wrong version of: a dotted name below npformer, or a file's path
     build: Callable[[], Any]  # () -> the wrong thing
     right: Callable[[], Any]  # () -> the right thing
-    caught_by: tuple[str, ...]  # all that catch it: of REFEREES, and the invariants made for it
+    caught_by: tuple[str, ...]  # what catches it: some of REFEREES, and its own invariants
     inputs: tuple[Any, ...] = ()  # for gradcheck; only layers and pairs have some
     options: Mapping[str, Any] = field(default_factory=dict)  # for gradcheck
     config: Mapping[str, Any] = field(default_factory=dict)  # changes to a model's configuration
@@ -75,7 +75,7 @@ class Bug:
         if isinstance(self.wrong, type) and issubclass(self.wrong, Source):
             return self.wrong.text
         backward = getattr(inspect.getmodule(self.wrong), f"{self.name}_backward", None)
-        wrong = filter(None, [self.wrong, backward])  # without one of its own, it has the right one
+        wrong = filter(None, [self.wrong, backward])  # without its own, it has the right one
         source = "\n\n".join(textwrap.dedent(inspect.getsource(item)).rstrip() for item in wrong)
         return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)
 

@@ -52,7 +52,7 @@ class GradientTestThatIsSkipped(Source):
 
 
 class BareExcept(Source):
-    """The import of CuPy stands in a `try` with a bare `except:`.
+    """CuPy is imported in a `try` with a bare `except:`.
 
     Who: Someone who wants one import that works everywhere.
     Why: It hides every error: with a CuPy for the wrong version of CUDA the program silently runs

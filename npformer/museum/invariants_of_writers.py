@@ -18,7 +18,7 @@ from npformer.proof.cases.case import SEEDED, draw
 
 @invariant
 def a_causal_mixer_sees_no_later_token(kind: type[Mixer]) -> None:
-    """What a mixer that is built with causal=True makes of a token depends on no later one."""
+    """In a mixer built with causal=True, no token's result depends on a later token."""
     mixer = kind.build(MixerSettings(WIDTH, N_HEADS, max_len=8, causal=True), **SEEDED)
     y = mixer(TOKENS)
     for t in range(1, TOKENS.shape[1]):
@@ -54,7 +54,7 @@ def a_query_behind_a_cache_sees_all_of_it(attend: Callable[..., Any]) -> None:
 
 @invariant
 def a_state_follows_its_beams(kind: type[State]) -> None:
-    """The state of some rows holds what was kept of these rows."""
+    """The state of selected rows holds what was kept of these rows."""
     state = kind.empty({"key": (4, WIDTH)}, 2, TOKENS).followed(4, Context(), key=TOKENS)
     state = kind({"key": state["key"]}, 0, 4)
     found = state.of_rows(np.array([1, 1]))
@@ -63,7 +63,7 @@ def a_state_follows_its_beams(kind: type[State]) -> None:
 
 @invariant
 def padding_of_a_memory_changes_nothing(kind: type[CrossAttention]) -> None:
-    """What a target takes from a memory is the same beside padding as alone."""
+    """What a target takes from a memory is the same with padding as without."""
     layer = kind(WIDTH, N_HEADS, **SEEDED)
     memory = draw(2, 5, WIDTH, seed=1)
     kept = np.arange(5) < np.array([[5], [3]])

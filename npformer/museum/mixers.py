@@ -1,4 +1,4 @@
-"""Wrong mixers: Fourier mixing, and attention, of which most bugs are pairs (forward, backward)."""
+"""Wrong mixers: Fourier mixing, and attention, whose bugs are mostly pairs (forward, backward)."""
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 

@@ -19,7 +19,7 @@ _parse = functools.cache(ast.parse)
 
 
 def nodes(files: Files | Layer) -> Iterator[tuple[str, ast.AST]]:
-    """Yield (where it is from, syntax node) for files, or for the methods of a model's layers.
+    """Yield (where it comes from, syntax node) for files, or for methods of a model's layers.
 
     ``__init__`` is left out, because it works with sizes rather than arrays.
     """

@@ -69,7 +69,7 @@ def _layer(
 
 
 def _attention(number: int, wrong: Any, *caught_by: str, causal: bool = False, **more: Any) -> Bug:
-    """Return the row of a pair that a layer attends by."""
+    """Return the row of a pair that a layer uses for its attention."""
     settings = {**SEEDED, "causal": causal}
     return Bug(
         number,

@@ -20,9 +20,9 @@ class AttentionThatForgetsItIsCausal(Attention):
     Who: The authors of several small GPTs: minGPT's issue 75 and nanoGPT's issue 331 ask why the
     loss is near zero and the text is nonsense.
     Why: Token t sees token t + 1, which it should predict, and copies it.
-    Cost: The loss falls as never before, and what the model writes means nothing: there the token
+    Cost: The loss falls as never before, but the model writes nonsense: when it writes, the token
     to copy does not exist yet.
-    Caught: Changing a later token and looking at earlier outputs. Running freely. Not the loss.
+    Caught: Changing a later token and looking at earlier outputs; writing a text. Not the loss.
     """
 
     @classmethod
@@ -35,11 +35,11 @@ class AttentionThatForgetsItIsCausal(Attention):
 def windows_that_are_not_shifted(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     """The label of a token is the token itself, and not the next one.
 
-    Who: Someone who cuts inputs and labels out of a text with the same slice. The decoder of
-    lsdefine/attention-is-all-you-need-keras has issue 6 about it.
+    Who: Someone who cuts inputs and labels out of a text with the same slice. Issue 6 of
+    lsdefine/attention-is-all-you-need-keras is about this, in its decoder.
     Why: A language model learns p(next token | tokens so far). The token itself is among those.
-    Cost: The loss goes to 0 in some steps, and the model says each token again.
-    Caught: Labels that are compared with the text. Generating a few tokens.
+    Cost: The loss goes to 0 within a few steps, and the model repeats each token.
+    Caught: Comparing the labels with the text. Generating a few tokens.
     """
     n = (len(ids) - 1) // length
     x = ids[: n * length].reshape(n, length)
@@ -47,13 +47,13 @@ def windows_that_are_not_shifted(ids: np.ndarray, length: int) -> tuple[np.ndarr
 
 
 class PositionsThatStartAgain(Positions):
-    """With a cache, every new token stands at position 0.
+    """With a cache, every new token is at position 0.
 
     Who: Someone who adds a cache to a model that works: x is now one token, and its length 1.
     Why: The table is read from row 0 to the length of x; the tokens of the cache are not in x.
-    Cost: The first token is right, and the others are those of a text that begins again and again.
-    Caught: One pass over everything beside token by token. No gradient check: training has no
-    cache.
+    Cost: The first token is right, and the others are those of a text that starts over each time.
+    Caught: Comparing one pass over everything with token by token. No gradient check: training has
+    no cache.
     """
 
     def behind(self, x: Array, begin: Any) -> Array:
@@ -63,14 +63,14 @@ class PositionsThatStartAgain(Positions):
 def attention_with_the_mask_at_the_wrong_end(
     query: Array, key: Array, value: Array, *, causal: bool = False, begin: int = 0
 ) -> tuple[Array, Any]:
-    """With a cache, the causal mask lets a new query see the first keys alone.
+    """With a cache, the causal mask lets a new query see only the first keys.
 
     Who: PyTorch's `is_causal` has it for queries and keys of different lengths; npformer had it.
-    Why: Query i stands at position begin + i. A mask that begins at the top left lets it see the
-    keys 0 to i, with one query key 0.
+    Why: Query i is at position begin + i. A mask that begins at the top left lets it see only the
+    keys 0 to i: a single query sees key 0.
     Cost: With a cache the model sees its first token and nothing else, and writes one word again
-    and again. Training is not concerned.
-    Caught: The last query alone, with all keys, beside the last row of the whole pass.
+    and again. Training is not affected.
+    Caught: Comparing the last query alone, with all keys, with the last row of the whole pass.
     """
     return F.scaled_dot_product_attention(query, key, value, causal=causal)
 
@@ -79,10 +79,10 @@ class StateThatKeepsItsRows(State):
     """A cache is not reordered with its beams.
 
     Who: Someone who writes beam search on top of a cache for greedy search.
-    Why: After a step, beam 0 may go on from beam 2. Its tokens are copied, and its keys and values
+    Why: After a step, beam 0 may go on from beam 2. Its tokens are copied, but its keys and values
     are still those of the old beam 0.
-    Cost: Worse translations than with one beam, and no error. With one beam all is right.
-    Caught: A search with a cache beside one without.
+    Cost: Worse translations than with one beam, and no error. With one beam everything is right.
+    Caught: Comparing a search with a cache with one without.
     """
 
     def of_rows(self, rows: Any) -> State:
@@ -94,8 +94,8 @@ class CrossAttentionThatReadsPadding(CrossAttention):
 
     Who: Someone who has a mask for the target, and forgets that the source is padded, too.
     Why: Keys at padding are vectors like any others, and get a share of the weights.
-    Cost: A sentence is translated in another way when a longer one stands beside it.
-    Caught: A source alone, beside the same one with padding. No gradient check.
+    Cost: A sentence is translated differently when there is a longer one in its batch.
+    Caught: Comparing a source alone with the same one padded. No gradient check.
     """
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]

@@ -2,5 +2,5 @@
 
 Each run is a process of its own (`runner`), which trains by `npformer.fit`. A callback (`remote`)
 sends what happens, and answers questions between two steps. The `server` passes both on to the
-page, and computes nothing. `questions` says what can be asked.
+page, and computes nothing. `questions` has what can be asked.
 """

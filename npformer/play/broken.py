@@ -35,8 +35,8 @@ HAVE_A_PLACE: dict[str, dict[str, Any]] = {
 
 
 class SequenceClassifierWithBug(SequenceClassifier):
-    """A model that has a bug: its checkpoints say so, and are neither loaded nor gone on with as
-    those of a `SequenceClassifier`, whose parameters may have the same names.
+    """A model that has a bug: its checkpoints say so, and are neither loaded nor resumed as those
+    of a `SequenceClassifier`, whose parameters may have the same names.
     """
 
 
@@ -62,12 +62,12 @@ def put_bug(name: str, model: SequenceClassifier) -> None:
 
 
 def is_wrong(name: str | None, layer: Layer) -> bool:
-    """Return whether a layer is the one that a run's bug is in; None: the run has no bug."""
+    """Return whether a layer has the run's bug; `name` is None for a run without a bug."""
     return name is not None and (type(layer) is BUGS[name].wrong or isinstance(layer, AttentionBy))
 
 
 def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]:
-    """Return the right layer and the wrong one, which has its place now; None if there is none."""
+    """Return the right layer and the wrong one that has replaced it; None if it has no place."""
     kind, config = BUGS[name].wrong, model.config
     sizes: dict[str, Any] = {"dtype": model.dtype}
     drawn = {**sizes, "seed": 0}  # the weights come from the right layer

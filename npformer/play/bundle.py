@@ -26,7 +26,7 @@ def bundle(entry: str) -> str:
         done[name] = ""  # so that nothing is added twice
         for found in IMPORT.finditer(source):
             add(found[2])
-        del done[name]  # behind what it imports
+        del done[name]  # to come after what it imports
         exported = ", ".join(EXPORT.findall(source))
         inner = IMPORT.sub(lambda m: f"const {{{_renamed(m[1])}}} = modules[{m[2]!r}];\n", source)
         inner = EXPORT.sub("", inner)

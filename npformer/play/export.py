@@ -1,7 +1,7 @@
 """A run as one HTML file that needs no server: its settings and curves, samples, and its model.
 
-The model runs in the page by ``static/model.js``, if that knows all of its layers. Of others the
-page shows what `npformer.play.seen` made of some samples, and says why.
+The model runs in the page with ``static/model.js``, if that knows all of its layers. For others the
+page shows what `npformer.play.seen` computed for some samples, and says why.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def exported(
     ink : (float, float), optional
         The numbers that stand for white and for black in pictures. None: 0 and 1.
     facts : mapping, optional
-        What else is known, by name, such as an accuracy.
+        Whatever else is known, by name, such as an accuracy.
     """
     names = names or Names()
     contents: dict[str, Any] = {"model": None, "why": None}
@@ -165,7 +165,7 @@ def exported(
 
 
 def thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return some points of long curves, among them all that end an epoch."""
+    """Return some points of long curves, including all that end an epoch."""
     every = 1 + len(points) // MOST_POINTS
     return [p for k, p in enumerate(points) if k % every == 0 or p.get("accuracy") is not None]
 
@@ -212,7 +212,7 @@ def check_known(setting: str, name: str) -> None:
 def shown_samples(
     model: Any, data: Sequence[Any] | None, names: Names, *, runs: bool
 ) -> list[dict[str, Any]]:
-    """Return the first samples; those of a model that does not run in a page with its answers."""
+    """Return the first samples; if the model does not run in a page, with its answers."""
     if data is None:
         return []
     x, y, mask = (*data, None)[:3]
@@ -244,7 +244,7 @@ def spelling_of(tokenizer: Any) -> dict[str, Any] | None:
 
 
 def bug_of(name: str | None) -> dict[str, str] | None:
-    """Return what the museum says of a bug."""
+    """Return what the museum says about a bug."""
     if name is None:
         return None
     from npformer.museum import BUGS  # when needed

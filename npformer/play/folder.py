@@ -19,12 +19,12 @@ SERVER, SETTINGS, POINTS = "server.json", "settings.json", "points.jsonl"
 
 @dataclass
 class Folder:
-    """Where a page keeps what it needs to be there again after a restart."""
+    """Where a page keeps what it needs to go on after a restart."""
 
     path: Path
 
     def address(self, port: int | None = None) -> tuple[int, str]:
-        """Return the port, 0 for any, and the token; only the owner may read the file of both."""
+        """Return the port, 0 for any, and the token; only the owner may read the file with both."""
         self.path.mkdir(parents=True, exist_ok=True)
         stored: dict[str, Any] = {}
         with suppress(OSError, ValueError):
@@ -62,7 +62,7 @@ class Folder:
             shutil.rmtree(self.of_run(name), ignore_errors=True)
 
     def runs(self) -> dict[str, Settings]:
-        """Return the settings of the runs that were there before, by name; damaged ones are not."""
+        """Return the settings of earlier runs, by name; damaged ones are left out."""
         found = {}
         for place in sorted(self.path.glob(f"run-*/{SETTINGS}")):
             with suppress(OSError, ValueError, TypeError):
@@ -75,7 +75,7 @@ class Folder:
             file.writelines(json.dumps(point) + "\n" for point in points)
 
     def points(self, name: str) -> list[dict[str, Any]]:
-        """Return what a run had measured before; of a step that was repeated the last."""
+        """Return what a run has measured so far; for a repeated step, its last point."""
         try:
             lines = (self.of_run(name) / POINTS).read_text("utf-8").splitlines()
         except (OSError, ValueError):

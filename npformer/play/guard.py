@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 
 MOST_BYTES = 1 << 20
-"""Of a message."""
+"""The largest message."""
 
 MOST_CONNECTIONS = 64
 
@@ -26,10 +26,10 @@ class Guard:
     def refusal(self, headers: Mapping[str, str], token: str | None) -> str | None:
         """Return why a request is refused, or None. `token` is None where none is needed."""
         if headers.get("host") not in self.hosts:
-            return "the Host is another than this server's; expected its own address"
+            return "the Host is not this server's; expected its own address"
         origin = headers.get("origin")
         if origin is not None and origin not in self.origins:
-            return "the Origin is another page; expected the page of this server"
+            return "the Origin is another page; expected this server's own page"
         if token is not None and not secrets.compare_digest(token.encode(), self.token.encode()):
             return "the token is wrong; expected the address that `npformer play` printed"
         return None

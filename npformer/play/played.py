@@ -37,7 +37,7 @@ def run_in(folder: Path) -> Path | None:
 
 
 def page_of_run(place: Path) -> str:
-    """Return the page of a run in its folder, which stays as it is: a copy of it is read."""
+    """Return the page of a run in its folder, which is not changed: a copy of it is read."""
     folder = Folder(place.parent)
     work = work_of(folder.runs()[place.name])
     look = Look(work, folder.points(place.name))

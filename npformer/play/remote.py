@@ -1,4 +1,4 @@
-"""Remote: the callback by which a run is watched and steered from outside, between two steps."""
+"""Remote: the callback that lets a page watch and steer a run, between two steps."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ STOPPED = "stopped on the page"
 class Remote(Callback):
     """Sends what happens in a training through a pipe, and answers what comes through it.
 
-    While the run is paused, it waits in the callback: the training knows nothing of it, so it
-    equals one without a pause, bit for bit.
+    While the run is paused, it waits in the callback: the training does not notice, so it equals
+    one without a pause, bit for bit.
     """
 
     def __init__(self, pipe: Connection, work: Work, paused: bool) -> None:
         self.pipe, self.work = pipe, work
         self.paused, self.steps_left = paused, 0
-        self.over = False  # whether the process shall end
+        self.over = False  # whether the process should end
         self.now: Now | None = None
         self._points: list[dict[str, Any]] = []
         self._groups: list[tuple[str, list[str]]] = []
@@ -59,7 +59,7 @@ class Remote(Callback):
         self._began = time.perf_counter()
 
     def after_step(self, state: TrainingState) -> None:
-        """Note the step; now and then send what was noted; answer; wait while paused."""
+        """Record the step; now and then send the records; answer; wait while paused."""
         now = time.perf_counter()
         whole = now - self._last >= EVERY or self.paused
         self._points.append(self._point(state, now - self._began, whole))
@@ -130,7 +130,7 @@ class Remote(Callback):
     # What is answered -----------------------------------------------------------------------------
 
     def _serve(self, state: TrainingState) -> None:
-        """Answer all that has come; while paused, wait for more."""
+        """Answer all messages that have arrived; while paused, wait for more."""
         while self.pipe.poll(None if self.paused and not self.steps_left else 0):
             try:
                 message = self.pipe.recv()
@@ -178,7 +178,7 @@ class Remote(Callback):
 def groups_of(model: Layer) -> list[tuple[str, list[str]]]:
     """Return the layers whose gradients are shown together, with the names of their parameters.
 
-    They are what stands in a block, with its norm, and what stands outside of blocks.
+    They are the parts of each block, with their norms, and the layers outside of blocks.
     """
     found: dict[str, list[str]] = {}
     for name in model.parameters():

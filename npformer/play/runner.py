@@ -15,7 +15,7 @@ from npformer.play.settings import Settings
 from npformer.play.tasks import work_of
 
 OPTIONS: dict[str, Any] = {"progress": False, "workers": 1, "resume": True, "every": 5}
-"""Of `npformer.fit`: a run has one core, because up to four stand side by side."""
+"""Arguments of `npformer.fit`: a run has one core, because up to four run side by side."""
 
 
 def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) -> None:
@@ -42,7 +42,7 @@ def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) 
 
 
 def _answer(remote: Remote, may_go_on: bool) -> None:
-    """Answer questions after a training, until it is to go on or the process to end."""
+    """Answer questions after a training, until it is told to go on or the process to end."""
     while not remote.over:
         message = remote.pipe.recv()
         if "action" not in message:

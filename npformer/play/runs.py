@@ -1,4 +1,4 @@
-"""Runs: the processes that train, what they have told, and who listens to it."""
+"""Runs: the processes that train, what they have reported, and who listens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from npformer.play.tasks import TASKS, work_of
 MOST_RUNS = 4
 
 MOST_POINTS = 2000
-"""Of a run that are kept for pages that come later; every second one goes when there are more."""
+"""Points of a run that are kept for pages opened later; when there are more, they are thinned."""
 
 PATIENCE = 60.0
 """Seconds to wait for an answer: a step of a large model may be under way."""
@@ -29,7 +29,7 @@ ACTIONS = ("pause", "go", "step", "stop")
 
 
 def _place(point: dict[str, Any]) -> tuple[int, bool]:
-    """Return where a point stands: the figures of an epoch behind its last step."""
+    """Return a point's place in order: the figures of an epoch come after its last step."""
     return point["step"], point["loss"] is None
 
 
@@ -46,7 +46,7 @@ class Run:
     waiting: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a page is told of it."""
+        """Return what a page is told about it."""
         usual: dict[str, Any] = {"state": "starting", "error": None, "step": 0, "epoch": 0}
         usual |= {"n_steps": 0, "epochs": self.settings.epochs, "n_parameters": 0, "layers": []}
         return {
@@ -66,7 +66,7 @@ class Runs:
     Parameters
     ----------
     folder : Folder
-        Runs that stand in it are there again, paused, as their checkpoints have them.
+        The runs in it start again, paused, from their checkpoints.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -77,13 +77,13 @@ class Runs:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> None:
-        """Start what was there before; called within the server's loop."""
+        """Start the runs in the folder; called within the server's loop."""
         self._loop = asyncio.get_running_loop()
         for name, settings in self.folder.runs().items():
             self._start(name, settings, paused=True)
 
     def start(self, given: Any) -> list[dict[str, Any]]:
-        """Start new runs in place of those that there are."""
+        """Start new runs in place of the present ones."""
         if not isinstance(given, list) or not 1 <= len(given) <= MOST_RUNS:
             raise ValueError(f"runs are {given!r}; expected a list of 1 to {MOST_RUNS} settings")
         all_settings = [Settings.of(each) for each in given]
@@ -128,15 +128,15 @@ class Runs:
         return self.runs[name]
 
     def tell_all(self) -> None:
-        """Tell all pages how the runs are."""
+        """Tell all pages the states of the runs."""
         self._tell(self.now())
 
     def now(self) -> dict[str, Any]:
-        """Return the event that says how the runs are."""
+        """Return the event with the states of the runs."""
         return {"kind": "runs", "runs": [each.to_dict() for each in self.runs.values()]}
 
     def so_far(self) -> list[dict[str, Any]]:
-        """Return the events that a page needs that has just come."""
+        """Return the events that a newly opened page needs."""
         points = [
             {"kind": "points", "run": each.name, "points": each.points}
             for each in self.runs.values()
@@ -169,11 +169,11 @@ class Runs:
         threading.Thread(target=self._listen, args=(found,), daemon=True).start()
 
     def _send(self, run: Run, message: dict[str, Any]) -> None:
-        with suppress(OSError):  # it has ended, which `_listen` tells
+        with suppress(OSError):  # it has ended, which `_listen` reports
             run.pipe.send(message)
 
     def _listen(self, run: Run) -> None:
-        """Hand over all that a run says, in a thread of its own."""
+        """Hand over all that a run reports, in a thread of its own."""
         assert self._loop is not None
         with suppress(RuntimeError):  # the loop is closed
             while True:
@@ -215,7 +215,7 @@ class Runs:
     def _gone(self, run: Run) -> None:
         for waiting in run.waiting.values():
             if not waiting.done():
-                waiting.set_exception(ValueError(f"{run.name} has ended; expected one that runs"))
+                waiting.set_exception(ValueError(f"{run.name} has ended; expected a running one"))
         if self.runs.get(run.name) is run and run.told.get("state") != "failed":
             run.told |= {"state": "failed", "error": "its process ended"}
             self._tell_of(run)

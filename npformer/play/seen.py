@@ -1,4 +1,4 @@
-"""What a model says of one sample, in values that a page shows without computing anything."""
+"""What a model says about one sample, in values that a page shows without computing anything."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from npformer.text import Tokenizer, WordTokenizer
 from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 SIDE = MOST[1]
-"""The most tokens of which a picture shows what they take."""
+"""The most tokens in a picture of what tokens take from each other."""
 
 CANDIDATES = 12
 
 LEFT_OUT = (0, 1, 2)
-"""Ids in pairs that are no tokens: padding, beginning and end."""
+"""Ids in pairs that are not tokens: padding, beginning and end."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Names:
     targets : list of str, optional
         Tokens of the other side of pairs.
     tokenizer : Tokenizer, optional
-        What makes ids of texts; it gives `tokens` if they are not given.
+        What turns texts into ids; it gives `tokens` if they are not given.
     """
 
     tokens: list[str] | None = None
@@ -59,7 +59,7 @@ class Names:
         return [str(int(id)) if names is None else names[int(id)] for id in ids]
 
     def text(self, ids: Any) -> str:
-        """Return ids as a text, as the tokenizer decodes them; of words without their parts."""
+        """Return ids as a text, as the tokenizer decodes them; parts of words are left out."""
         if isinstance(self.tokenizer, WordTokenizer):
             parts = set(self.tokenizer.parts())
             return " ".join(self.words(id for id in ids if int(id) not in parts))
@@ -74,7 +74,7 @@ class Names:
         return ("" if all(len(word) == 1 for word in words) else " ").join(words)
 
     def label(self, y: Any, model: Any) -> str | None:
-        """Return the right answer: a class, of the last token if each has one, or a target."""
+        """Return the right answer: a class (the last token's if each has one), or a target."""
         if isinstance(model, EncoderDecoder):
             return self.said(y, targets=True)
         if not isinstance(model, SequenceClassifier):
@@ -86,7 +86,7 @@ class Names:
 
 
 def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]:
-    """Return what a model says of a sample: `says`, `items` with probabilities, and `groups`.
+    """Return what a model says about a sample: `says`, `items` with probabilities, and `groups`.
 
     Each group has a title, names of rows and columns, and the matrices of some layers.
     """
@@ -115,7 +115,7 @@ def _next_token(model: LanguageModel, x: np.ndarray, names: Names) -> dict[str, 
     words = names.words(x)
     best = np.argsort(-p)[:CANDIDATES]
     return {
-        "says": "What follows, as the model guesses:",
+        "says": "What comes next, according to the model:",
         "items": _items(p[best], names.words(best)),
         "groups": [_group(None, matrices_of(model, x[None]), words, words)],
     }
@@ -138,12 +138,12 @@ def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str
             "The encoder: what the source takes from itself", encoder, source_words, source_words
         ),
         _group(
-            "The decoder: what is written takes from what stands before it",
+            "The decoder: what the target takes from what comes before",
             decoder,
             target_words,
             target_words,
         ),
-        _group("Across: what is written takes from the source", across, target_words, source_words),
+        _group("Across: what the target takes from the source", across, target_words, source_words),
     ]
     says = f"The model writes {names.said(written, targets=True)}."
     return {"says": says, "items": [], "groups": groups}
@@ -169,7 +169,7 @@ def _group(
 
 
 def _items(p: np.ndarray, names: Sequence[str] | None) -> list[dict[str, Any]]:
-    """Return probabilities with their names, the largest marked; of many classes the first."""
+    """Return probabilities with their names, the largest marked; of many classes, only some."""
     few = len(p) <= CANDIDATES
     shown = range(len(p)) if few else np.argsort(-p, kind="stable")[:CANDIDATES].tolist()
     best = int(np.argmax(p))
@@ -177,7 +177,7 @@ def _items(p: np.ndarray, names: Sequence[str] | None) -> list[dict[str, Any]]:
 
 
 def _visible(k: int, names: Sequence[str] | None) -> str:
-    """Return a name in which one sees white space."""
+    """Return a name with its white space made visible."""
     name = str(k) if names is None else names[k]
     return name.replace(" ", "\u2423").replace("\n", "\u21b5")
 

@@ -36,20 +36,20 @@ HEADERS = {
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 MOST_WAITING = 1000
-"""Events that a page may be behind; one that is further is cut off, and connects anew."""
+"""Events that a page may be behind; one further behind is cut off, and connects again."""
 
 SILENT = 5.0
-"""Seconds after which a connection that has asked nothing is closed."""
+"""Seconds after which a connection that has sent no request is closed."""
 
 KEPT = 120
-"""Seconds that the connection of a page is kept for its next question."""
+"""Seconds that the connection of a page is kept open for its next question."""
 
 ALIVE = 15.0
 """Seconds without an event after which a line is sent, so that a page that is gone is noticed."""
 
 
 class Server:
-    """The page's server: its routes, and what stands behind them."""
+    """The page's server: its routes, and what they do."""
 
     def __init__(self, folder: Folder, port: int, token: str, file: str | None = None) -> None:
         self.runs, self.guard, self.file = Runs(folder), Guard(port, token), file
@@ -76,7 +76,7 @@ class Server:
         return self._refused(request, token) or FileResponse(FILES["index.html"], headers=HEADERS)
 
     async def static(self, request: Request) -> Response:
-        """A file of the page: one of those that there are, by its name."""
+        """A file of the page, by its name."""
         if refused := self._refused(request, None):
             return refused
         path = FILES.get(request.path_params["name"])
@@ -85,7 +85,7 @@ class Server:
         return FileResponse(path, headers=HEADERS)
 
     async def events(self, request: Request) -> Response:
-        """What happens, as it comes."""
+        """Events, as they come."""
         if refused := self._refused(request, request.query_params.get("token", "")):
             return refused
         return StreamingResponse(self._stream(), media_type="text/event-stream", headers=HEADERS)
@@ -124,7 +124,7 @@ class Server:
         try:
             values = json.loads(bytes(body) or b"{}")
         except (ValueError, RecursionError) as error:
-            return _wrong(400, f"the message is no JSON ({error}); expected an object")
+            return _wrong(400, f"the message is not JSON ({error}); expected an object")
         if not isinstance(values, dict):
             return _wrong(400, f"the message is a {type(values).__name__}; expected an object")
         known: dict[str, Callable[..., Any]] = {
@@ -140,7 +140,7 @@ class Server:
         try:
             return JSONResponse(await known[name](values), headers=HEADERS)
         except TimeoutError:
-            return _wrong(504, "the run has not answered in time; a step of it may take long")
+            return _wrong(504, "the run has not answered in time; its steps may take long")
         except (ValueError, TypeError, KeyError, OSError, MemoryError) as error:
             return _wrong(400, str(error.args[0] if error.args else error))
 
@@ -182,8 +182,8 @@ def _wrong(status: int, words: str) -> Response:
 class Connection(H11Protocol):
     """A connection. Beyond `MOST_CONNECTIONS` it is refused at once.
 
-    uvicorn's own limit refuses requests, also those of pages that are open, while connections that
-    ask nothing stay.
+    uvicorn's own limit refuses requests, even those of open pages, while connections that send
+    nothing stay.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -238,7 +238,7 @@ def serve(
 
 
 class _Program(uvicorn.Server):
-    """uvicorn's loop, which says when it listens, and lets pages go when it ends."""
+    """uvicorn's loop, which says when it listens, and ends the streams of pages when it ends."""
 
     first: list[dict[str, Any]] | None = None
     told: Callable[[], None]
@@ -257,12 +257,12 @@ class _Program(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and all open streams with it."""
         self._server.closing = True
-        self._server.runs.tell_all()  # so that each stream looks
+        self._server.runs.tell_all()  # so that each stream notices
         await super().shutdown(sockets=sockets)
 
 
 def _bound(port: int, fixed: bool) -> socket.socket:
-    """Return a socket of this machine alone: at a port, or at any if that one is taken."""
+    """Return a socket for this machine only: at a port, or at any if that one is taken."""
     for wanted in (port, 0):
         bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

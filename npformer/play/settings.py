@@ -1,4 +1,4 @@
-"""The settings of a run, as the page sends them and as they stand in the run's folder."""
+"""The settings of a run, as the page sends them and as the run's folder keeps them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npformer.models import EncoderConfig
 from npformer.museum import BUGS
 
 LIMITS = {"layers": 8, "d_model": 512, "d_ff": 2048, "batch_size": 512, "epochs": 1000}
-"""The largest values: beyond them a step takes longer than anybody looks on."""
+"""The largest values: beyond them a step takes longer than anybody would watch."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Settings:
     activation : str
     norm : {"post", "pre"}
     file, text_column, label_column : str, optional
-        Of the tasks "file" and "text".
+        For the tasks "file" and "text".
     bug : str, optional
-        A name in `npformer.museum.BUGS`: the first block has it.
+        A name in `npformer.museum.BUGS`, for the first block.
     """
 
     task: str
@@ -88,7 +88,7 @@ class Settings:
         return found
 
     def encoder(self) -> dict[str, Any]:
-        """Return the settings that are those of an `EncoderConfig`."""
+        """Return the settings that belong to an `EncoderConfig`."""
         names = ("d_model", "n_heads", "d_ff", "dropout", "activation", "norm")
         mixer = self.mixers if len(set(self.mixers)) > 1 else self.mixers[0]
         own = {name: getattr(self, name) for name in names}

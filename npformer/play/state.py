@@ -14,7 +14,7 @@ from npformer.training import TrainingState
 
 @dataclass
 class Now:
-    """A run between two steps. Questions change nothing of it: they work on `plain`.
+    """A run between two steps. Questions change nothing in it: they work on `plain`.
 
     Attributes
     ----------

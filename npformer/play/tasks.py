@@ -26,14 +26,14 @@ from npformer.play.text_works import (
 from npformer.play.works import ArrayWork, Work
 
 CHARACTERS = 300_000
-"""Of a long text: an epoch is not so long that nobody waits for its end."""
+"""Most characters of a text: an epoch should be short enough to wait for."""
 
 N_PAIRS = 20_000
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task: what the page says of it, what is usual for it, and how its work begins."""
+    """A task: what the page says about it, its usual settings, and how its work begins."""
 
     title: str
     about: str
@@ -85,14 +85,14 @@ TASKS: dict[str, Task] = {
     ),
     "parity": Task(
         "Parity",
-        "Is the number of ones in twelve bits odd? Any eleven of them say nothing.",
+        "Is the number of ones in twelve bits odd? Any eleven of them tell nothing.",
         "ids",
         _generated(data.parity, train=8000),
         {"mixers": TWO, "dropout": 0.0, "batch_size": 64},
     ),
     "pointer": Task(
         "Pointer",
-        "The last token names one of 16 places. Which symbol stands there?",
+        "The last token names one of 16 places. Which symbol is there?",
         "ids",
         _generated(data.pointer, train=8000),
         {"mixers": TWO, "dropout": 0.0, "batch_size": 64},
@@ -138,7 +138,7 @@ def work_of(settings: Settings) -> Work:
     """Return the work of some settings, with its data."""
     if settings.bug is not None and settings.task not in ("digits", "parity", "pointer"):
         raise ValueError(
-            f"bug is {settings.bug!r} and task {settings.task!r}; expected a task of digits, "
+            f"bug is {settings.bug!r} and task {settings.task!r}; expected the task digits, "
             "parity or pointer, whose model gets its layers one by one"
         )
     return TASKS[settings.task].begin(settings)

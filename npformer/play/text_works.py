@@ -1,4 +1,4 @@
-"""Runs on texts: a pipeline makes arrays of them, and builds the model."""
+"""Runs on texts: a pipeline turns them into arrays, and builds the model."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from npformer.text.tokenizer import checked_texts
 from npformer.trainable import Model
 
 HELD_OUT = 0.1
-"""Of one's own data, to validate on."""
+"""Share of the data to validate on."""
 
 
 class RawWork(Work):
-    """Texts: a pipeline makes arrays of them, and builds the model."""
+    """Texts: a pipeline turns them into arrays, and builds the model."""
 
     pipeline: Any
     data: tuple[Any, ...]  # to train on
@@ -52,7 +52,7 @@ class TextsWork(RawWork):
         sizes = settings.encoder()
         self.pipeline = TextClassifier(
             sizes, wide=False, members=1, ngrams=0, seed=settings.seed
-        )  # words alone, as one reads them
+        )  # whole words only, as people read them
         names = sorted(set(labels))
         numbers = np.array([names.index(label) for label in labels])
         parts = stratified(numbers, HELD_OUT, settings.seed)
@@ -95,7 +95,7 @@ class TextsWork(RawWork):
 
 
 class BookWork(RawWork):
-    """One long text, to write on."""
+    """One long text, to continue."""
 
     kind = "text"
 
@@ -107,7 +107,7 @@ class BookWork(RawWork):
         self.data, self.held_out = (text[:cut],), (text[cut:],)
 
     def begin(self, options: dict[str, Any]) -> RawModel:
-        """Train on the beginning of the text; its end is to validate on."""
+        """Train on the beginning of the text; validate on its end."""
         found: RawModel = self.pipeline.fit(*self.data, validation=self.held_out[0], **options)
         return found
 
@@ -139,7 +139,7 @@ class BookWork(RawWork):
         return str(self.pipeline.of_tokenizer.tokens([k])[0])
 
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-        """Return the ids of the end of a text, as much as the model reads."""
+        """Return the ids of the end of a text, as many as the model reads."""
         ids = self.pipeline.ids("text", text)[-self.pipeline.model.config.max_len :]
         if not len(ids):
             raise ValueError("the text is empty; expected at least one character")
@@ -207,5 +207,5 @@ def columns_of(settings: Settings, table: Table) -> tuple[list[str], list[str]]:
 def text_of(path: Path) -> str:
     """Return the text of a file."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; expected a file with a text")
+        raise FileNotFoundError(f"{path} does not exist; expected a text file")
     return path.read_text("utf-8").removeprefix("\ufeff")

@@ -35,7 +35,7 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
     path = folder / checkpoint_name()
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path} is not there; expected a folder that npformer train or npformer play wrote"
+            f"{path} does not exist; expected a folder that npformer train or npformer play wrote"
         )
     found, notes = load(path), read_notes(path)
     raw = found if isinstance(found, RawModel) else None

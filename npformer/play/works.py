@@ -16,7 +16,7 @@ from npformer.training import fit
 
 
 class Work(ABC):
-    """A model with its data. Samples that are looked at are those to validate on.
+    """A model with its data. The samples to look at are those to validate on.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Work(ABC):
 
     @abstractmethod
     def label(self, i: int) -> str | None:
-        """Return what is right for a sample, if that is one word."""
+        """Return the right answer for a sample, if that is one word."""
 
     def answer(self, k: int) -> str:
         """Return what output k of the model stands for."""
@@ -62,7 +62,7 @@ class Work(ABC):
 
 
 class ArrayWork(Work):
-    """Samples that are arrays from the beginning: digits, and generated tasks."""
+    """Samples that are arrays from the start: digits, and generated tasks."""
 
     def __init__(self, settings: Settings, data: Dataset) -> None:
         super().__init__(settings)

@@ -1,4 +1,4 @@
-"""Doubts about labelled samples: what is allowed, but most likely a mistake, gives a warning."""
+"""Warnings about labelled samples: what is allowed, but most likely a mistake."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 FEW = 10
-"""Of fewer samples, labels that hardly ever occur again say nothing."""
+"""With fewer samples, labels that rarely repeat prove nothing."""
 
 
 def doubt_case(labels: Sequence[Any]) -> None:
-    """Warn of labels that differ only in case: most likely they are one class."""
+    """Warn about labels that differ only in case: most likely they are one class."""
     counts = Counter(map(str, labels))
     alike: dict[str, list[str]] = {}
     for name in counts:
@@ -24,17 +24,17 @@ def doubt_case(labels: Sequence[Any]) -> None:
 
 
 def check_few_classes(column: str, labels: Sequence[Any]) -> None:
-    """Raise ValueError for labels that hardly ever occur again: most likely of another column."""
+    """Raise ValueError for labels that rarely repeat: most likely this is the wrong column."""
     n, classes = len(labels), len(set(labels))
     if n >= FEW and 2 * classes > n:
         raise ValueError(
             f"the column {column!r} has {classes:,} different labels for {n:,} samples; expected "
-            "a few classes, with several samples each. Is another column meant? --label COLUMN"
+            "a few classes, with several samples each. --label COLUMN names another column"
         )
 
 
 def doubt_labels(kind: str, keys: Sequence[Hashable], labels: Sequence[Any]) -> None:
-    """Warn of samples that occur with several labels: nobody could tell which is right."""
+    """Warn about samples that occur with several labels: nobody can tell which is right."""
     of_sample: dict[Hashable, set[Any]] = {}
     for key, label in zip(keys, labels, strict=True):
         of_sample.setdefault(key, set()).add(label)
@@ -51,7 +51,7 @@ def doubt_labels(kind: str, keys: Sequence[Hashable], labels: Sequence[Any]) -> 
 
 
 def doubt_gaps(left_out: int, n: int, file: str) -> None:
-    """Warn of rows that are left out, as --skip-empty asks."""
+    """Warn about rows that --skip-empty leaves out."""
     if left_out:
         warnings.warn(
             f"{left_out:,} of {n:,} rows of {file} have no text or no label: they are left out",
@@ -62,22 +62,22 @@ def doubt_gaps(left_out: int, n: int, file: str) -> None:
 def doubt_known(
     kind: str, trained_on: Iterable[Hashable], measured: Sequence[Hashable], file: str
 ) -> None:
-    """Warn of samples to measure on that were trained on: what is known proves nothing."""
+    """Warn about test samples that were also trained on: they prove nothing."""
     keys = set(trained_on)
     if known := sum(key in keys for key in measured):
         warnings.warn(
-            f"{known:,} of {len(measured):,} {kind} of {file} are also trained on: what is "
-            "measured on them is memory. Leave them out, or the result is too good",
+            f"{known:,} of {len(measured):,} {kind} of {file} are also trained on: they measure "
+            "only what was memorised. Leave them out, or the result will be too good",
             stacklevel=2,
         )
 
 
 def doubt_features(names: Sequence[str]) -> None:
-    """Warn of a feature without a name: a table that was written with the numbers of its rows."""
+    """Warn about a feature without a name: most likely the row numbers of a table."""
     for name in names:
         if not name or name.startswith("Unnamed:"):
             warnings.warn(
-                f"the column {name!r} is taken for a feature; is it the number of the row? "
-                "--features names those that are meant",
+                f"the column {name!r} is taken for a feature; is it the row number? "
+                "--features names the columns to use",
                 stacklevel=2,
             )

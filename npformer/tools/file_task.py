@@ -1,4 +1,4 @@
-"""FileTask: a file to train on, parted into training, validation and test."""
+"""FileTask: a file to train on, split into training, validation and test."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ USUAL = {
     "source": ("source", "word"),
     "target": ("target", "phones"),
 }
-"""Names of columns that are taken if none is named."""
+"""Names of columns that are used if no option names one."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some samples, their labels, and what they are called."""
+    """Some samples, their labels and their names."""
 
     samples: list[Any]
     labels: list[Any]
@@ -39,13 +39,13 @@ class Part:
         return self.samples, self.labels
 
     def rows(self, rows: Sequence[int] | np.ndarray) -> Part:
-        """Return some of them."""
+        """Return some of the samples."""
         return Part(*([each[i] for i in rows] for each in (self.samples, self.labels, self.ids)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileTask(ABC):
-    """What is trained on, and how it is parted.
+    """What to train on, and how to split it.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class FileTask(ABC):
         What the samples are called.
     file : str
     validation, test : str
-        A share of the samples, such as "0.1", or another file of that kind; "0" is none.
+        A share of the samples, such as "0.1", or another file of the same kind; "0" for none.
     encoding : str
     seed : int
         Decides which samples are in which part.
@@ -69,7 +69,7 @@ class FileTask(ABC):
 
     @abstractmethod
     def parts(self) -> tuple[dict[str, Part], str]:
-        """Return the parts "train", "validation" and "test", and words on how they were made."""
+        """Return the parts "train", "validation" and "test", and how they were made, in words."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the checksums of the files."""
@@ -86,13 +86,13 @@ def as_share(words: str) -> float | None:
         return None
     if not 0.0 <= share < 1.0:
         raise ValueError(
-            f"the share is {words}; expected a number from 0 up to, not including, 1, or a file"
+            f"the share is {words}; expected a number of at least 0 and below 1, or a file"
         )
     return share
 
 
 def chosen_column(table: Table, given: str | None, role: str) -> str:
-    """Return the column that an option names, or the usual one; ValueError says what there is."""
+    """Return the column that an option names, or the usual one; ValueError lists the columns."""
     if given is not None:
         table.column(given)
         return given
@@ -103,7 +103,7 @@ def chosen_column(table: Table, given: str | None, role: str) -> str:
         f"which column of {table.path} holds the {role}s? It has "
         f"{', '.join(map(repr, table.columns))}. Name it with --{role} COLUMN; a table of texts "
         "needs --text and --label, one of series --id, --time and --label, one of pairs --source "
-        "and --target. The first line has to hold the names of the columns"
+        "and --target. The first line must hold the column names"
     )
 
 
@@ -113,7 +113,7 @@ def list_of(words: str | None) -> list[str] | None:
         return None
     names = [name.strip() for name in words.split(",") if name.strip()]
     if not names:
-        raise ValueError(f"--features is {words!r}; expected names of columns, such as a,b")
+        raise ValueError(f"--features is {words!r}; expected column names, such as a,b")
     return names
 
 

@@ -27,8 +27,8 @@ class LabelledTask(FileTask):
     label : str
         The column of the labels.
     keep_repeated : bool
-        Whether a sample that occurs again with the same label stays. Then the same one may be in
-        the training and in the test.
+        Whether a sample that repeats an earlier one, with the same label, stays. If so, the same
+        sample may be in both training and test.
     """
 
     label: str
@@ -39,15 +39,15 @@ class LabelledTask(FileTask):
         """Return the samples and labels of a file."""
 
     def key(self, sample: Any) -> Hashable:
-        """Return what tells a sample from others."""
+        """Return what distinguishes a sample from others."""
         return sample  # type: ignore[no-any-return]
 
     def keys(self, part: Part) -> list[Hashable]:
-        """Return what tells the samples of a part from others."""
+        """Return what distinguishes the samples of a part from others."""
         return [self.key(sample) for sample in part.samples]
 
     def parts(self) -> tuple[dict[str, Part], str]:
-        """Return the parts "train", "validation" and "test", and words on how they were made."""
+        """Return the parts "train", "validation" and "test", and how they were made, in words."""
         said = []
         whole = self.read(self.file)
         if not self.keep_repeated:
@@ -55,7 +55,7 @@ class LabelledTask(FileTask):
             if again.any():
                 said.append(f"{again.sum():,} that repeat an earlier one are left out")
                 whole = whole.rows(np.flatnonzero(~again))
-        ClassNames.of(whole.labels)  # a single class cannot be parted
+        ClassNames.of(whole.labels)  # a single class cannot be split
         doubts.check_few_classes(self.label, whole.labels)
         parts = {"train": whole}
         doubts.doubt_case(whole.labels)
@@ -79,11 +79,11 @@ class LabelledTask(FileTask):
             for name, words in (
                 ("train", f"{self.kind} to train on"),
                 ("validation", "for validation"),
-                ("test", "for the test"),
+                ("test", "for testing"),
             )
         )
         if made:
-            said.append(f"parted by class and seed {self.seed}")
+            said.append(f"split by class, seed {self.seed}")
         return parts, "; ".join([", ".join(counts), *said])
 
 
@@ -117,7 +117,7 @@ class TextTask(LabelledTask):
             if empty:
                 raise ValueError(
                     f"{file}: {len(empty):,} of {len(part):,} {what} are empty, the first is in "
-                    f"{table.place(empty[0])}; expected words. Complete them, or leave them out "
+                    f"{table.place(empty[0])}; expected words. Fill them in, or leave them out "
                     "with --skip-empty"
                 )
         return part
@@ -130,9 +130,9 @@ class SeriesTask(LabelledTask):
     Attributes
     ----------
     id, time : str or None
-        The columns that say to which series a row belongs, and its place in it.
+        The columns that say which series a row belongs to, and its place there.
     features : list of str or None
-        The columns of the features, by which they are found in every file; None: all others.
+        The columns of the features, found by name in every file; None: all others.
     """
 
     kind = "series"
@@ -151,7 +151,7 @@ class SeriesTask(LabelledTask):
 
 
 def texts_of(table: Table, text: str, label: str | None) -> Part:
-    """Return the texts of a table, with labels if their column is named; "" is what is missing."""
+    """Return the texts of a table, with labels if their column is named; "" if one is missing."""
     texts = table.texts(text, missing="")
     labels: list[Any] = [None] * len(texts)
     if label is not None:
@@ -160,7 +160,7 @@ def texts_of(table: Table, text: str, label: str | None) -> Part:
 
 
 def series_of(file: str, task: SeriesTask, *, labelled: bool) -> Part:
-    """Return the series of a file as a task describes it, with labels if they are wanted."""
+    """Return the series of a file as a task describes it, with labels if `labelled`."""
     if Path(file).suffix.lower() == ".npz":
         found = read_series(file)
     else:
@@ -169,7 +169,7 @@ def series_of(file: str, task: SeriesTask, *, labelled: bool) -> Part:
         for name in columns or ():
             if name not in table.columns:
                 raise ValueError(
-                    f"{file} has no column {name!r}, which is a feature of the training; it has "
+                    f"{file} has no column {name!r}, which was a feature in training; it has "
                     f"{', '.join(map(repr, table.columns))}"
                 )
         if columns is None and not labelled:  # a column of labels is no feature
@@ -182,6 +182,6 @@ def series_of(file: str, task: SeriesTask, *, labelled: bool) -> Part:
             features=columns,
         )
     if labelled and found.labels is None:
-        raise ValueError(f"{file} has no labels; expected an array of that name, one a series")
+        raise ValueError(f"{file} has no labels; expected an array of that name, one per series")
     labels = found.labels if labelled and found.labels is not None else [None] * len(found.ids)
     return Part(found.series, labels, found.ids)

@@ -19,7 +19,7 @@ Check = Callable[[], GradcheckReport]
 
 
 def plugin_cases() -> list[Case]:
-    """Return a check of all that plugins registered; print what cannot be built by its defaults."""
+    """Return a check for all that plugins registered; print what has no defaults to build it by."""
     builders: list[tuple[Registry[Any], str, Callable[[str], Check]]] = [
         (ACTIVATIONS, "layers", lambda name: _layer(ACTIVATIONS.make(name))),
         (FFNS, "layers", _ffn),

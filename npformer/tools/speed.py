@@ -176,5 +176,5 @@ def table(speeds: Sequence[Speed], peak: float | None) -> str:
         )
     lines += ["", "plain: how many times as long a step takes with npformer.functional alone"]
     if peak:
-        lines.append(f"of peak: the step's matrix products, of {peak:.0f} GFLOP/s for these alone")
+        lines.append(f"of peak: the step's matrix products; alone they reach {peak:.0f} GFLOP/s")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The task of a training, from the notes in its model's file."""
+"""The task that a model was trained on, from the notes in its file."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ KINDS: dict[str, type[FileTask]] = {
 
 
 def task_of_notes(values: dict[str, Any], *, check: bool = True) -> FileTask:
-    """Return the task that `FileTask.to_dict` described; `check`: are its files still the same?"""
+    """Return the task that `FileTask.to_dict` described; `check` that its files are unchanged."""
     given = dict(values)
     kind, sums = KINDS[given.pop("kind")], given.pop("sha256")
     for file, stated in sums.items() if check else ():
         if not Path(file).is_file():
             raise FileNotFoundError(
-                f"{file}, on which the model was trained, is not there (looked in {Path.cwd()}); "
+                f"{file}, on which the model was trained, is missing (looked in {Path.cwd()}); "
                 "run this where it was trained, or name a file to measure it on"
             )
         if sum_of(Path(file)) != stated:
             raise ValueError(
-                f"{file} has changed since the training, so its test part cannot be told from "
-                "what was trained on. Name a file with other samples"
+                f"{file} has changed since the training, so its test part cannot be told apart "
+                "from the training part. Name a file with other samples"
             )
     return kind(**given)
 

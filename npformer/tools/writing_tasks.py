@@ -1,4 +1,4 @@
-"""A text to go on writing, and pairs of texts to translate, as tasks."""
+"""A text to continue, and pairs of texts to translate, as tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npformer.tools import doubts
 from npformer.tools.file_task import FileTask, Part, as_share
 
 TEXT_FILES = (".txt", ".md")
-"""Ends of names of files that hold one text; ``.gz`` may follow."""
+"""Endings of the names of files that hold one text; ``.gz`` may follow."""
 
 GENERATED = 66_000
 """Pairs of a generated task: 1,000 steps of 64, and 2,000 to measure on."""
@@ -33,14 +33,14 @@ class Book(Part):
 
 
 def is_text_file(name: str) -> bool:
-    """Return whether a file holds one text, by the end of its name."""
+    """Return whether a file holds one text, judging by the ending of its name."""
     suffixes = [suffix.lower() for suffix in Path(name).suffixes if suffix != ".gz"]
     return bool(suffixes) and suffixes[-1] in TEXT_FILES
 
 
 @dataclass(frozen=True, kw_only=True)
 class BookTask(FileTask):
-    """A text. Its end is held out: what follows is measured on what came before."""
+    """A text. Its end is held out: a model is measured on what follows its training text."""
 
     kind = "text"
 
@@ -52,7 +52,7 @@ class BookTask(FileTask):
         place = Path(file)
         if not place.is_file():
             what = "is a folder" if place.is_dir() else "does not exist"
-            raise FileNotFoundError(f"{file} {what}; expected a file with a text")
+            raise FileNotFoundError(f"{file} {what}; expected a text file")
         try:
             content = place.read_bytes()
             if place.suffix == ".gz":
@@ -60,7 +60,7 @@ class BookTask(FileTask):
             text = content.decode(self.encoding).removeprefix("\ufeff").replace("\r\n", "\n")
         except (UnicodeDecodeError, LookupError, EOFError, gzip.BadGzipFile) as error:
             raise ValueError(
-                f"{file} is no text in {self.encoding} ({error}); expected one. --encoding names "
+                f"{file} is not text in {self.encoding} ({error}); expected text. --encoding names "
                 "another encoding"
             ) from error
         if len(text) < 2:
@@ -80,8 +80,8 @@ class BookTask(FileTask):
             parts[name] = Book([held] if held else [], [], [])
         if len(rest) < 2:
             raise ValueError(
-                f"{len(rest)} characters of {self.file} are left to train on; expected more. Give "
-                "a longer text, or smaller shares to --test and --validation"
+                f"{len(rest)} characters of {self.file} are left to train on; expected more. Use "
+                "a longer text, or smaller shares for --test and --validation"
             )
         parts["train"] = Book([rest], [], [])
         words = (
@@ -89,7 +89,7 @@ class BookTask(FileTask):
             for name, what in (
                 ("train", "characters to train on"),
                 ("validation", "for validation"),
-                ("test", "for the test"),
+                ("test", "for testing"),
             )
         )
         return parts, f"{', '.join(words)}, in this order"
@@ -102,8 +102,8 @@ class PairsTask(FileTask):
     Attributes
     ----------
     source, target : str
-        Their columns. A source may have several targets, in rows of their own; all of them are in
-        the same part.
+        Their columns. A source may have several targets, each in a row of its own; all of them go
+        into the same part.
     skip_empty : bool
         Whether rows without a source or target are left out; otherwise they are an error.
     """
@@ -129,14 +129,14 @@ class PairsTask(FileTask):
             empty = sorted({*range(len(part))}.difference(rows))
             raise ValueError(
                 f"{file}: {len(empty):,} of {len(part):,} rows have no source or no target, the "
-                f"first is {table.place(empty[0])}; expected both. Complete them, or leave them "
+                f"first is {table.place(empty[0])}; expected both. Fill them in, or leave them "
                 "out with --skip-empty"
             )
         doubts.doubt_gaps(len(part) - len(rows), len(part), file)
         return part.rows(rows)
 
     def parts(self) -> tuple[dict[str, Part], str]:
-        """Return the parts. Those of shares are drawn by the seed, source by source."""
+        """Return the parts. For shares, the seed draws the sources of each part."""
         parts = {"train": self.read(self.file)}
         made = False
         for name, wanted in (("test", self.test), ("validation", self.validation)):
@@ -157,9 +157,7 @@ class PairsTask(FileTask):
             for name, what in (
                 ("train", "pairs to train on"),
                 ("validation", "for validation"),
-                ("test", "for the test"),
+                ("test", "for testing"),
             )
         )
-        return parts, ", ".join(words) + (
-            f"; parted by source and seed {self.seed}" if made else ""
-        )
+        return parts, ", ".join(words) + (f"; split by source, seed {self.seed}" if made else "")

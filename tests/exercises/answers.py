@@ -168,7 +168,7 @@ WRONG = [
     (
         "dropout_backward",
         "kept, scale = cache\nreturn dy * kept * scale",
-        ["right for training", "for evaluation", "line 37 broke off, `kept, scale = cache`"],
+        ["right for training", "for evaluation", "line 37 failed, `kept, scale = cache`"],
     ),
     (
         "dropout_backward",
@@ -211,7 +211,7 @@ WRONG = [
     (
         "scores_backward",
         "return dS @ key * scale, dS.T @ query * scale",
-        ["right for a single head; but for batch and heads:", "broke off"],
+        ["right for a single head; but for batch and heads:", "failed"],
     ),
     (
         "attention_backward",
@@ -355,7 +355,7 @@ WRONG = [
     (
         "causal_mask",
         "return np.tril(np.ones((n_queries, n_keys), bool))",
-        ["right for four tokens without a cache; but for one query behind", "top left"],
+        ["right for four tokens without a cache; but for one query after", "top left"],
     ),
     (
         "causal_mask",
@@ -473,13 +473,13 @@ WRONG_MIXERS = [
     # what stands in MIXER, what stands there instead, what is said
     ("y[:, 1:] = x[:, :-1] * self.w.value", "y[:] = x * self.w.value", "nothing is mixed"),
     ("y[:, 1:] = x[:, :-1]", "y[1:] = x[:-1]", "one sequence of the batch sees another"),
-    ("y = np.zeros_like(x)", "y = np.zeros((*x.shape[:2], 9))[..., :8].mean(axis=1)", "broke off"),
+    ("y = np.zeros_like(x)", "y = np.zeros((*x.shape[:2], 9))[..., :8].mean(axis=1)", "failed"),
     ("return self.hidden(y, context.mask), (x", "return y[:, :-1], (x", "y has shape (3, 3, 8)"),
     ("x[:, :-1] * self.w.value", "np.roll(x, 1, 1)[:, 1:] * self.w.value + x.max()", "another"),
     ("y[:, 1:] = x[:, :-1] * self.w.value", "y[:] = np.roll(x, 1, 1) * self.w.value", "dx"),
     ("        gradients.add(self.w", "        (self.w", "dw is 0: backward adds no gradient"),
     ("dx[:, :-1] = dy[:, 1:]", "dx[:, :-1] = -dy[:, 1:]", "dx has the wrong sign, everywhere"),
-    ("sum(axis=(0, 1))", "sum(axis=1)", "broke off"),
+    ("sum(axis=(0, 1))", "sum(axis=1)", "failed"),
     ("dy[:, 1:] * self.w.value", "dy[:, 1:]", "dx is wrong in"),
     ("np.where(mask[..., None], x, 0.0)", "x * mask[..., None]", "NaN at padding, in x or in dy"),
     ("dy = self.hidden(dy, mask)", "pass", "NaN at padding, in x or in dy"),

@@ -115,7 +115,7 @@ def test_notebooks_are_marked_likewise(prints, tmp_path):
     path = tmp_path / "03_relu_backward.ipynb"
     for body, status, said in [
         ("return dy * (x > 0)", 0, "03_relu_backward.ipynb right"),
-        ("return dx", 1, "line 4 of code cell 3 broke off, `return dx`: NameError"),
+        ("return dx", 1, "line 4 of code cell 3 failed, `return dx`: NameError"),
     ]:
         path.write_text(notebook.from_source(with_body("relu_backward", body), "relu_backward"))
         assert said in " ".join(prints("check", tmp_path, "relu_backward", status=status).split())
@@ -175,11 +175,11 @@ def test_list_names_all(prints):
             "check sofmax_backward",
             "exercises: no exercise is called 'sofmax_backward'. Did you mean 'softmax_",
         ),
-        ("check sofmax_backward", "sofmax_backward is no folder (`npformer exercises start sofmax"),
+        ("check sofmax_backward", "sofmax_backward is not a folder (`npformer exercises start"),
         ("check softmax", "no exercise is called 'softmax'. Did you mean 'softmax_backward'?"),
         ("check softmax_backward", "holds no exercises"),
-        ("check {}/nowhere/5", "is no folder"),
-        ("check {}/nowhere", "nowhere is no folder (`npformer exercises start /"),
+        ("check {}/nowhere/5", "is not a folder"),
+        ("check {}/nowhere", "nowhere is not a folder (`npformer exercises start /"),
         ("check {}/empty", "holds no exercises; `npformer exercises start"),
         ("check {} softmax_backwards", "Did you mean 'softmax_backward'?"),
         ("check {} --seconds 0", "--seconds is 0.0; expected"),
@@ -234,7 +234,7 @@ def test_a_file_that_is_no_text_gets_words(begun):
     path = begun / "03_relu_backward.py"
     path.write_bytes(b"\xff\xfe")
     (said,) = check_file("relu_backward", path).says
-    assert "no text in UTF-8" in said
+    assert "not text in UTF-8" in said
 
 
 def test_what_one_file_does_to_numpy_the_next_does_not_see(prints, begun):

@@ -160,7 +160,7 @@ def test_what_is_for_the_notebook_alone_is_left_out():
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": [{}]}', '{"cells": 3}'])
 def test_what_is_no_notebook_is_explained(text):
-    with pytest.raises(ValueError, match=r"a\.ipynb is no notebook"):
+    with pytest.raises(ValueError, match=r"a\.ipynb is not a notebook"):
         notebook.to_source(text, "a.ipynb")
 
 
@@ -189,7 +189,7 @@ def test_of_a_file_and_a_notebook_the_changed_one_is_marked(tmp_path):
 def test_what_a_file_cannot_be_read_as_is_explained(tmp_path):
     path = tmp_path / FIRST
     path.write_bytes(b"x = '\xff'")
-    with pytest.raises(ValueError, match="no text in UTF-8"):
+    with pytest.raises(ValueError, match="not text in UTF-8"):
         folder.source_of(path)
     path.write_bytes("x = 'ü'".encode("utf-8-sig"))
     assert folder.source_of(path) == ("x = 'ü'", None)

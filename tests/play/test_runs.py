@@ -105,7 +105,7 @@ def test_questions_change_nothing(client, live):
         ({"task": "file", "file": "/nowhere.csv"}, "/nowhere.csv"),
         ({"task": "file"}, "file is empty; expected the path of a CSV"),
         ({"task": "text", "file": "/nowhere.txt"}, "/nowhere.txt does not exist"),
-        ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected a task of digits"),
+        ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected the task digits"),
     ],
 )
 def test_wrong_settings_are_named_and_the_old_runs_go_on(client, changes, words):

@@ -52,7 +52,7 @@ def test_version(capsys):
     [
         ("", "the following arguments are required: COMMAND"),
         ("train", "the following arguments are required: TASK"),
-        ("train nope", "argument TASK|FILE: 'nope' is no task and no file; expected one of digits"),
+        ("train nope", "TASK|FILE: 'nope' is neither a task nor a file; expected one of digits"),
         ("train digits --workers many", "'many' is neither a whole number nor 'auto'"),
         ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
         (

@@ -51,7 +51,7 @@ def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
     (history,) = json.loads((trained_on_texts / "history.json").read_text())
     assert len(history["train_loss"]) == 4
     report = (trained_on_texts / "report.html").read_text("utf-8")
-    assert "<h1>reviews.csv: 40 texts of the test</h1>" in report
+    assert "<h1>reviews.csv: 40 test texts</h1>" in report
     assert "majority class" in report
     assert ">precision<" in report
     assert re.search(r'<p class="text">[a-z ]* no\d+</p>', report)
@@ -68,7 +68,7 @@ def test_what_it_prints(table, tmp_path, prints):
     columns = ("--text", "review", "--label", "stars")
     out = prints("train", table, *columns, *TINY[1:], "--out", tmp_path / "run")
     assert (
-        "reviews.csv: 144 texts to train on, 16 for validation, 40 for the test; parted by class"
+        "reviews.csv: 144 texts to train on, 16 for validation, 40 for testing; split by class"
         in out
     )
     for words in ("macro F1", "label / predicted", "majority class", "TF-IDF", "npformer predict"):
@@ -222,7 +222,7 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
     write(table, *texts_and_labels(44))
     assert "has changed since the training" in fails("evaluate", tmp_path / "run")
     table.unlink()
-    assert "is not there" in fails("evaluate", tmp_path / "run")
+    assert "is missing" in fails("evaluate", tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
         (["{folder}/latin.csv"], "latin.csv is not in utf-8"),
         (["{folder}/a.csv", "--text=words", "--label=words"], "for the texts and for the labels"),
         (["{folder}/ids.csv"], "the column 'label' has 20 different labels for 20 samples"),
-        (["{folder}/bare.csv"], "The first line has to hold the names of the columns"),
+        (["{folder}/bare.csv"], "The first line must hold the column names"),
     ],
 )
 def test_wrong_files_are_explained(tmp_path, fails, words, problem):
@@ -285,10 +285,10 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
         (["predict", "a", "--out", "none/x.csv"], "the folder none does not exist"),
         (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 times), which training never saw"),
-        (["predict", "{folder}/notes.txt"], "is the name of a file or folder, and no table"),
-        (["predict", "{folder}"], "is the name of a file or folder, and no table"),
+        (["predict", "{folder}/notes.txt"], "is the name of a file or folder, not a table"),
+        (["predict", "{folder}"], "is the name of a file or folder, not a table"),
         (["predict", "not_there.xlsx"], "In Excel: save as CSV UTF-8"),
-        (["predict", "{folder}/a.csv", "a text"], "expected one file, or texts, not both"),
+        (["predict", "{folder}/a.csv", "a text"], "expected one table, or texts, not both"),
         (["look", "--compare", "b"], "--compare and --split are for npformer's tasks"),
     ],
 )

@@ -157,7 +157,7 @@ def test_words_for_what_comes_with_the_package():
 def test_a_generated_task(tmp_path, prints, monkeypatch):
     monkeypatch.setattr("npformer.tools.writing_tasks.GENERATED", 300)
     out = prints("train", "reversal", *TINY, "--epochs=1", "--test=.1", "--out", tmp_path / "run")
-    assert "30 sources of the test" in out
+    assert "30 test sources" in out
     assert "exact matches" in prints("evaluate", tmp_path / "run")
     notes = json.loads((tmp_path / "run" / "metrics.json").read_text())["task"]
     assert notes["file"] == "reversal"

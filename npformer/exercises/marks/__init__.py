@@ -1,1 +1,1 @@
-"""Hints, derivations, and how each exercise is marked: a file an exercise."""
+"""Hints, derivations, and how each exercise is marked: one file per exercise."""

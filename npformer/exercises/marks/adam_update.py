@@ -29,7 +29,7 @@ def steps_of(update: Callable[..., Any]) -> list[tuple[Any, ...]]:
 
 
 def by_reader(answer: Answer) -> Callable[..., Any]:
-    """Return the reader's update, which checks what comes out, and that nothing else changed."""
+    """Return the reader's update, with a check of what it returns and that it changes no input."""
     update = answer.function("adam_update")
 
     def checked(*arguments: Any, **settings: Any) -> Any:
@@ -81,7 +81,7 @@ def _right_before(t: int) -> list[str]:
 
 
 def adam_by(update: Callable[..., Any]) -> type[Adam]:
-    """Return `Adam` whose steps a reader's update makes."""
+    """Return an `Adam` whose steps are made by a reader's update."""
 
     class AdamByHand(Adam):
         def step(self, gradients: Mapping[str, Array]) -> None:
@@ -142,22 +142,22 @@ about 1, and lr alone gives the length of the step: at t = 1 it is lr g / |g|.""
             "(1.0 - beta2) * g",
         ),
         Wrong(
-            "the new value is added whole; it counts only what the old one leaves",
+            "the new value is added in full; its weight and the old one's must sum to 1",
             "(1.0 - beta1) * g",
             "g",
         ),
         Wrong(
-            "the new value is added whole; it counts only what the old one leaves",
+            "the new value is added in full; its weight and the old one's must sum to 1",
             "(1.0 - beta2) * g * g",
             "g * g",
         ),
         Wrong(
-            "old and new value have each other's weight",
+            "the weights of the old and the new value are swapped",
             "beta1 * m + (1.0 - beta1) * g",
             "(1.0 - beta1) * m + beta1 * g",
         ),
         Wrong(
-            "old and new value have each other's weight",
+            "the weights of the old and the new value are swapped",
             "beta2 * v + (1.0 - beta2) * g * g",
             "(1.0 - beta2) * v + beta2 * g * g",
         ),

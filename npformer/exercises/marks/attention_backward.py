@@ -15,7 +15,7 @@ MASK[1, 2] = False  # a query that may see no key
 
 
 def invariants(answer: Answer) -> list[str]:
-    """Check what the museum asks of attention."""
+    """Check the museum's invariants of attention."""
     pair = answer.function("attention"), answer.function("attention_backward")
     return failing(answer, pair, "queries_ask_and_keys_answer")
 
@@ -29,7 +29,7 @@ EXERCISE = Exercise(
         "done each of them before.",
         "y = A V is a product of two matrices: it gives dvalue, and the gradient of the weights. "
         "Then softmax_backward of exercise 5, and scores_backward of exercise 11. Where a weight "
-        "is 0, the softmax hands on 0: so the mask needs no line of its own.",
+        "is 0, the softmax passes on 0: so the mask needs no line of its own.",
         "dvalue is A transposed times dy, and dA is dy times V transposed. dS is A times (dA minus "
         "the row sums of dA A). dquery is dS K, dkey is dS transposed times Q, both times scale.",
     ),

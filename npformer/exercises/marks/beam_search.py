@@ -11,7 +11,7 @@ def follow(tokens: list[int]) -> np.ndarray:
     """Return log probabilities of three tokens: token 0 looks best at first, and leads nowhere."""
     logits = np.array([1.0, 0.8, -1.0])
     if tokens:
-        # Of 1700 on, one beam, two and all find different sequences, and so does each mistake.
+        # From seed 1700, one beam, two and all find different sequences, and so does each mistake.
         seed = 1700 + sum((int(token) + 1) * 4**i for i, token in enumerate(tokens))
         logits = (0.1 if tokens[0] == 0 else 1.0) * np.random.default_rng(seed).normal(size=3)
     return np.asarray(logits - np.log(np.exp(logits).sum()))

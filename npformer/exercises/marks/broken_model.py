@@ -105,20 +105,20 @@ EXERCISE = Exercise(
     page="museum.md",
     hints=(
         "Take one failing invariant at a time. Its sentence says what must hold: which of the four "
-        "parts has to do with it? Read that part as if it were an answer of somebody else.",
+        "parts has to do with it? Read that part as if it were somebody else's answer.",
         "There is one bug in each part. Two of them change gradients: look for a line of a forward "
         "pass that no line of the backward pass answers. The other two are wrong forward passes, "
         "whose backward pass agrees with them.",
-        "Layer norm: what multiplies the normalised row on its way to y? Dropout: by what is x "
-        "multiplied at evaluation? Attention: print `seen` for a causal mixer of four tokens. The "
-        "block: compare the two sums with the formula in its docstring.",
+        "Layer norm: what multiplies the normalised row on its way to y? Dropout: what is x "
+        "multiplied by at evaluation? Attention: print `seen` for a causal mixer of four tokens. "
+        "The block: compare the two sums with the formula in its docstring.",
     ),
     why="""\
 The four are in the museum (docs/museum.md), with what they cost and who makes them:
     LayerNormWithoutGamma, DropoutThatScalesAtEvaluation, attention_that_looks_ahead,
     BlockWithOneResidual.
 The second and the third pass every gradient check: forward and backward pass agree with each other,
-and are both wrong. Only what the function should be, an invariant, finds them.""",
+and both are wrong. Only an invariant, which says what the function should be, finds them.""",
     mark=mark,
     breaks=(
         (

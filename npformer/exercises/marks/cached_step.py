@@ -18,7 +18,7 @@ EXERCISE = Exercise(
         "Three products of the new token, two of which are kept. In which order: first attend, or "
         "first keep?",
         "Append the new key and the new value, then attend with the new query over all keys. No "
-        "mask is needed: nothing stands behind the newest token.",
+        "mask is needed: nothing comes after the newest token.",
         "scores are keys times q, divided by sqrt(d), one for each token; their softmax averages "
         "the values.",
     ),
@@ -49,7 +49,7 @@ be computed again; queries of earlier tokens are not needed any more. A step cos
             "    return weights @ values[:-1]",
         ),
         Wrong("the scores are not divided by sqrt(d)", " / math.sqrt(len(x))", ""),
-        Wrong("keys and values have each other's weight", "(x @ Wk)[None]", "(x @ Wv)[None]"),
+        Wrong("the weights of keys and values are swapped", "(x @ Wk)[None]", "(x @ Wv)[None]"),
         Wrong("the newest token has no query of its own", "(x @ Wq)", "x"),
         Wrong(
             "the softmax is left out",

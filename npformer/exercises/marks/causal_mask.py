@@ -6,16 +6,16 @@ from npformer.exercises.pair import Trial
 
 EXERCISE = Exercise(
     name="causal_mask",
-    title="which query sees which key, also behind a cache",
+    title="which query sees which key, also after a cache",
     page="chapters/cross_attention.md",
     hints=(
         "Write down the rows for three queries and three keys, and then the one row for a fourth "
-        "query behind a cache of three tokens.",
+        "query after a cache of three tokens.",
         "Compare positions: that of a key is its number, that of a query is begin plus its "
         "number. NumPy compares a column with a row and gives a table.",
     ),
     why="""\
-Token t may know the tokens 0 to t, itself included, and none behind it. Query i is token begin + i,
+Token t may know the tokens 0 to t, itself included, and none after it. Query i is token begin + i,
 so it sees key j if j <= begin + i. The diagonal ends at the bottom right of the table, where the
 newest query meets the newest key; without a cache that is the usual triangle.""",
     mark=Function(
@@ -23,15 +23,15 @@ newest query meets the newest key; without a cache that is the usual triangle.""
         ("mask",),
         (
             Trial("four tokens without a cache", (4, 4)),
-            Trial("one query behind three tokens", (1, 4, 3)),
-            Trial("three queries behind two tokens", (3, 5, 2)),
+            Trial("one query after three tokens", (1, 4, 3)),
+            Trial("three queries after two tokens", (3, 5, 2)),
             Trial("a longer sequence", (40, 100, 60)),
         ),
         "what a query may see",
     ),
     wrong=(
         Wrong(
-            "it begins at the top left: behind a cache a query sees the first keys alone",
+            "it begins at the top left: after a cache a query sees only the first keys",
             "begin + query",
             "query",
         ),

@@ -46,7 +46,7 @@ In a decoder all of its blocks read one memory, and their dm add up as well.""",
             "dV @ Wv.T",
         ),
         Wrong(
-            "keys and values have each other's weight",
+            "the weights of keys and values are swapped",
             "dK @ Wk.T + dV @ Wv.T",
             "dK @ Wv.T + dV @ Wk.T",
         ),

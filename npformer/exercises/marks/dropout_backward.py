@@ -14,7 +14,7 @@ from npformer.proof.cases.case import draw
 
 
 class ByHand(Dropout):
-    """`Dropout` by a reader's pair."""
+    """`Dropout` computed by a reader's pair."""
 
     pair: Any
 
@@ -29,7 +29,7 @@ class ByHand(Dropout):
 
 
 def invariants(answer: Answer) -> list[str]:
-    """Check what the museum asks of a dropout layer, and of one that is used twice."""
+    """Check the museum's invariants of a dropout layer, and of one that is used twice."""
     layer = ByHand(0.5)
     layer.pair = answer.function("dropout"), answer.function("dropout_backward")
     chain = Sequential(layer, Tanh(), layer)

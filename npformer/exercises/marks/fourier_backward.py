@@ -14,7 +14,7 @@ EXERCISE = Exercise(
         "The map is linear: y = M x, for a large matrix M. What is dx then? It is not the inverse.",
         "dx = M^T dy. Write F = C - iS with the cosines C and the sines S, and multiply out: y is "
         "made of C x C and S x S. What are the transposes of C and S?",
-        "C_jk = cos(2 pi j k / n) does not change when j and k are swapped; S neither. So the map "
+        "C_jk = cos(2 pi j k / n) does not change when j and k are swapped; nor does S. So the map "
         "is its own transpose: apply to dy what the forward pass applied to x.",
     ),
     why="""\
@@ -35,7 +35,7 @@ is the forward map, applied to dy. (The inverse transform is another map: it und
     wrong=(
         Wrong(
             "it is the inverse transform. The gradient of a linear map goes back through its "
-            "transpose, which is another thing",
+            "transpose, which is something else",
             "np.fft.fft2(dy",
             "np.fft.ifft2(dy",
         ),

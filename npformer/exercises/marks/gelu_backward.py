@@ -54,6 +54,6 @@ the normal density. Entries do not mix: dx = dy y'.""",
             "math.sqrt(2.0 * math.pi)",
             "math.sqrt(math.pi)",
         ),
-        Wrong("the exponent of the density is twice too large", "-0.5 * x * x", "-x * x"),
+        Wrong("the exponent of the density is doubled", "-0.5 * x * x", "-x * x"),
     ),
 )

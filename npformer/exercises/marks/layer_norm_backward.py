@@ -12,7 +12,7 @@ from npformer.proof.cases.case import draw
 
 
 def invariants(answer: Answer) -> list[str]:
-    """Check what the museum asks of a layer norm."""
+    """Check the museum's invariants of layer norm."""
     pair = answer.function("layer_norm"), answer.function("layer_norm_backward")
     norm = ByHand(6, dtype="float64")
     norm.pair = pair
@@ -20,7 +20,7 @@ def invariants(answer: Answer) -> list[str]:
 
 
 class ByHand(LayerNorm):
-    """`LayerNorm` by a reader's pair."""
+    """`LayerNorm` computed by a reader's pair."""
 
     pair: Any
 

@@ -16,7 +16,7 @@ ROLES = {
 
 
 def forgotten(kept: tuple[str, ...]) -> Wrong:
-    """Return the mistake of handing x only what came along some of its three ways."""
+    """Return the mistake of giving x only what came back along some of its three ways."""
     lost = [way for way in WAYS if way not in kept]
     ways = f"the way{'s' * (len(lost) - 1)} through the {' and the '.join(lost)}"
     says = "; ".join(ROLES[way] for way in lost)

@@ -1,4 +1,4 @@
-"""own_encoder: an encoder of the reader's own pairs, trained on digits."""
+"""own_encoder: an encoder made of the reader's own pairs, trained on digits."""
 
 from npformer.exercises.encoder import mark, unsolved
 from npformer.exercises.exercise import Exercise, Wrong
@@ -8,11 +8,11 @@ EXERCISE = Exercise(
     title="an encoder of your own pairs, trained on digits",
     page="chapters/block.md",
     hints=(
-        "Write the forward passes first, one function a line, each with a cache of its own. Then "
+        "Write the forward passes first, one function per line, each with a cache of its own. Then "
         "read them from bottom to top: each line has a backward line that takes the same cache.",
-        "A residual connection hands its gradient on twice: around the function, and through it. "
-        "The blocks are left in the reverse order. All images have the same positions, so their "
-        "gradient is a sum over the batch; the gradient of x is for nobody.",
+        "A residual connection passes its gradient on twice: around the function, and through it. "
+        "Go through the blocks in reverse order. All images have the same positions, so their "
+        "gradient is a sum over the batch; nobody needs the gradient of x.",
         "A step: encoder and cross_entropy of the images in `rows` and of their labels; "
         "cross_entropy_backward of 1.0, encoder_backward of what it gives; then adam_update for "
         "each name, whose three results are the new p, m and v of that name.",
@@ -42,7 +42,7 @@ the end of the chain, so its own gradient is 1.""",
             "return dh, g",
         ),
         Wrong(
-            "the blocks are gone through in the order of the forward pass; it is the reverse",
+            "the blocks come in the order of the forward pass; backwards it is the reverse",
             "in reversed(range(N_BLOCKS))",
             "in range(N_BLOCKS)",
         ),
@@ -70,12 +70,12 @@ the end of the chain, so its own gradient is 1.""",
             "labels[begin : begin + batch]",
         ),
         Wrong(
-            "it climbs: the gradient of the loss by itself is 1",
+            "it climbs: the gradient of the loss with respect to itself is 1",
             "cross_entropy_backward(1.0,",
             "cross_entropy_backward(-1.0,",
         ),
         Wrong(
-            "m and v are not kept: each step begins with 0",
+            "m and v are not kept: each step starts from 0",
             "p[name], m[name], v[name] =",
             "p[name], _, _ =",
         ),

@@ -12,7 +12,7 @@ EXERCISE = Exercise(
     page="chapters/block.md",
     hints=(
         "Go backwards: begin with z = h + g(h). How many ways lead from h to z?",
-        "A sum hands its gradient to both of its terms unchanged. h is one of the terms, and the "
+        "A sum passes its gradient to both of its terms unchanged. h is one of the terms, and the "
         "other one depends on h too: dh has two parts. The same happens once more for x.",
         "layer_backward(dz, g_cache) gives dW2 and what h gets through g; added to dz it is dh. "
         "Do the same with dh, f_cache and dW1 to get dx.",
@@ -59,7 +59,7 @@ x = the input of h = x + f(x), in the same way:
             "dx = dz + through_f",
         ),
         Wrong(
-            "f gets the gradient of z; what it hands on is h, which has a gradient of its own",
+            "f gets the gradient of z; its output goes into h, which has a gradient of its own",
             "layer_backward(dh, f_cache)",
             "layer_backward(dz, f_cache)",
         ),

@@ -51,7 +51,7 @@ left makes it a distribution again, in which the tokens that stay keep their rat
             "before + p[order] <= top_p",
         ),
         Wrong(
-            "top_p is a bound beside the likeliest token (min-p); it is one for a sum",
+            "top_p is used relative to the likeliest token (min-p); it bounds a sum",
             "kept = order[before < top_p]",
             "kept = np.flatnonzero(p >= top_p * p.max())",
         ),

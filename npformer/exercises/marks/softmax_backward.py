@@ -8,7 +8,7 @@ from npformer.proof.cases.case import draw
 
 
 def invariants(answer: Answer) -> list[str]:
-    """Check what the museum asks of a softmax."""
+    """Check the museum's invariants of softmax."""
     pair = answer.function("softmax"), answer.function("softmax_backward")
     return failing(answer, pair, "gradient_of_softmax", "softmax_sums_to_1_over_the_last_axis")
 

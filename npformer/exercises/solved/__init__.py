@@ -1,1 +1,1 @@
-"""The solved files. Readers get them with blanks: see `npformer.exercises.texts`."""
+"""The solved files. Readers get them with blanks: see `Exercise.blank`."""

@@ -3,14 +3,14 @@
 
 With the gradient g, at step t = 1, 2, 3, ...:
 
-    m is a running mean of g, and v one of g^2; both were 0 before the first step. An old value
-    counts beta1 (or beta2), and the new one counts the rest.
+    m is a running mean of g, and v one of g^2; both were 0 before the first step. The old value
+    has the weight beta1 (or beta2), and the new one has the rest.
     Starting from 0 makes both too small at first: by the factors 1 - beta1^t and 1 - beta2^t.
     Divided by these factors, they are called m_hat and v_hat.
     theta moves against m_hat, divided by the root of v_hat; eps, added to the root, keeps the
     division finite. lr is the length of the step.
 
-The first step so has the size lr in every entry, whatever the size of the gradient.
+So the first step has the size lr in every entry, whatever the size of the gradient.
 """
 
 import numpy as np

@@ -1,13 +1,13 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
-"""The causal mask, also for queries that stand behind a cache.
+"""The causal mask, also for queries that come after a cache.
 
-Query i stands at position begin + i, and key j at position j. A query sees the keys up to its own
+Query i is at position begin + i, and key j at position j. A query sees the keys up to its own
 position.
 
     mask    bool, (n_queries, n_keys)    True where the query sees the key
 
-Without a cache begin is 0, and there are as many keys as queries. With one, there are begin keys
-more: those of the tokens before.
+Without a cache begin is 0, and there are as many keys as queries. With one, there are begin more
+keys: those of the tokens before.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
-"""An encoder of your own pairs, trained on handwritten digits.
+"""An encoder made of your own pairs, trained on handwritten digits.
 
 An image of 8 x 8 pixels is a sequence: each of its rows is a token with 8 features.
 
@@ -8,7 +8,7 @@ An image of 8 x 8 pixels is a sequence: each of its rows is a token with 8 featu
     h = h + linear(relu(linear(layer_norm(h))))         N_BLOCKS times
     logits = linear(pooling(layer_norm(h)))             10 for each image
 
-The functions are those that you have written in the exercises 01, 03, 06, 07, 13, 16 and 17:
+The functions are those that you wrote in exercises 01, 03, 06, 07, 13, 16 and 17:
 `yours` takes them from your files beside this one. If one is still to do, do it first, or write the
 two functions here in place of its line.
 

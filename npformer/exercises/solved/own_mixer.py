@@ -7,7 +7,7 @@ running mean, or anything that nobody has published. The rules that every mixer 
 
 - Sequences of a batch do not see each other.
 - context.mask, (batch, length), is True for tokens and False for padding; None means no padding.
-  What padding holds, be it NaN, changes no token's y, and in dy no token's dx.
+  Whatever padding holds, even NaN, changes no token's y; and in dy, no token's dx.
 - backward is the derivative of forward. It adds the gradient of each parameter,
   gradients.add(self.name, its_gradient), and returns dx. It changes neither dy nor the cache.
 - explain returns (batch, heads, length, length); one head will do. Entry (i, j) is what token i

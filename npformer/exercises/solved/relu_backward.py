@@ -6,7 +6,7 @@
     dy  given, in the shape of x
     dx  in the shape of x
 
-At x = 0 there is no derivative; what you return there is yours to choose between 0 and dy.
+At x = 0 there is no derivative; there you may return anything between 0 and dy.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 
     logits        (V,)                   one for each token
     temperature   above 0                divides the logits
-    top_k         int, or None           only so many of the likeliest tokens stay
+    top_k         int, or None           only this many of the likeliest tokens stay
     top_p         above 0, or None       of those, the fewest whose probabilities sum to top_p
     returned      (V,)                   probabilities, whose sum is 1
 

@@ -27,7 +27,7 @@ def named(question: str) -> Callable[..., Any]:
 
 
 def _checked(function: Callable[..., Any], question: str) -> Callable[..., Any]:
-    """Return a function whose wrong arguments are named in words."""
+    """Return a function that names unknown arguments in its error."""
     takes = [name for name in inspect.signature(function).parameters if name != "now"]
 
     def asked(now: Any, **arguments: Any) -> Any:

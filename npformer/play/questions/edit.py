@@ -18,7 +18,7 @@ def edit(
 ) -> dict[str, Any]:
     """Return the largest change of each token's output, for each layer: (layers, tokens)."""
     if (text is None) == (image is None):
-        raise ValueError("text and image are both given or both not; expected one of the two")
+        raise ValueError("both or neither of text and image are given; expected one of the two")
     if image is not None:
         before = picture(now, image)
         mask: Any = None
@@ -44,7 +44,7 @@ def edit(
 
 
 def _of_blocks(calls: Trace) -> list[np.ndarray]:
-    """Return what the blocks put out."""
+    """Return the outputs of the blocks."""
     return [
         to_numpy(call.outputs()[0]).astype("float64")
         for call in calls

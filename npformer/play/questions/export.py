@@ -13,7 +13,7 @@ from npformer.play.trained import INK
 from npformer.text.tokenizer import Tokenizer
 
 LEFT_OUT = ("file", "text_column", "label_column", "bug")
-"""Settings that say where something lies on this machine, or that stand elsewhere."""
+"""Settings with places on this machine, or that are shown elsewhere."""
 
 
 def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a layer is called on the way of a step, and its formulas, forward and backward."""
+"""What a layer is called in a step, and its formulas, forward and backward."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = {
     "classify": "classify",
     "tokens": "embed",
 }
-"""Of a linear map, by the last part of its dotted name."""
+"""Titles of linear maps, by the last part of their dotted names."""
 
 FORMULAS: dict[type, tuple[str, str, str]] = {
     Linear: ("linear", "y = x W + b", "dx = dy Wᵀ,  dW = xᵀ dy,  db = Σ dy"),
@@ -48,7 +48,7 @@ FORMULAS: dict[type, tuple[str, str, str]] = {
 SOFTMAX_ATTENTION = "A = softmax(Q Kᵀ / √d),  y = A V"
 
 LEFT_OUT = (Dropout,)
-"""What does nothing at evaluation: these classes, not those that derive from them."""
+"""Classes that do nothing at evaluation, without their subclasses."""
 
 
 def words_of(name: str, layer: Layer) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""What gradcheck says: of the run's bug, or of the first block of a model without one."""
+"""What gradcheck says about the run's bug, or about the first block of a model without one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL = 2, 5
 
 
 def gradcheck(now: Now) -> dict[str, Any]:
-    """Return the report on the layer that the bug is in, beside what else would find it."""
+    """Return the report on the layer that the bug is in, and what else would find it."""
     bug = None if now.settings.bug is None else BUGS[now.settings.bug]
     if bug is not None:
         report = bug.report()

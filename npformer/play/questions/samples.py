@@ -12,7 +12,7 @@ MOST = 100
 
 
 def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
-    """Return n samples from one on, beginning anew behind the last."""
+    """Return n samples from `start` on, and from 0 again after the last."""
     checks.whole("start", start, at_least=0)
     checks.whole("n", n, at_least=1, at_most=MOST)
     work = now.work

@@ -21,10 +21,10 @@ METHODS = {
     "forward": ("forward", "mix", "heads"),
     "backward": ("backward", "mix_backward", "heads_backward"),
 }
-"""Where a layer, and a mixer, says what it computes."""
+"""The methods in which a layer, or a mixer, computes."""
 
 ASIDE = ("split_heads", "merge_heads", "linear", "linear_backward")
-"""Of a layer that has another function, these are not what it is about."""
+"""Functions that are not what a layer is about, if it calls another one."""
 
 
 @cache
@@ -45,7 +45,7 @@ def lines_of(kind: Any, way: str) -> tuple[str, str, str]:
 
 
 def place_of(thing: Any) -> str:
-    """Return the path of the file that a function or a class stands in."""
+    """Return the path of the file that defines a function or a class."""
     root = Path(npformer.__file__).parent.parent
     file = Path(inspect.getsourcefile(thing) or "")
     return (file.relative_to(root) if file.is_relative_to(root) else Path(file.name)).as_posix()

@@ -45,7 +45,7 @@ def _has_parts(name: str, names: set[str]) -> bool:
 
 
 def _in_order(found: Trace, leaves: list[Call]) -> list[Call]:
-    """Return what is shown: leaves, and each mixer behind its parts, in front of its output."""
+    """Return what is shown: leaves, and each mixer after its parts, before its output."""
     shown: list[Call] = []
     for call in leaves:
         if type(call.layer) not in LEFT_OUT:
@@ -110,7 +110,7 @@ def _box(
 
 
 def _prediction(now: Now, model: Any, whole: Call, y: Any) -> list[dict[str, Any]]:
-    """Return the likeliest classes, of a sequence of answers those of the last one."""
+    """Return the likeliest classes; for a sequence of answers, those of the last one."""
     p = to_numpy(model.loss.probabilities(whole.output))[0]
     while p.ndim > 1:
         p = p[-1]

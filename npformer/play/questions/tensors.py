@@ -1,4 +1,4 @@
-"""What a page is sent of an array: its shape, its figures, and as many entries as one can see."""
+"""What a page gets of an array: its shape, its figures, and as many entries as one can see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 8, 64, 64
 
 def tensor(name: str, array: Any) -> dict[str, Any]:
     """Return an array for the page; the axis of a batch of one is left out."""
-    x = np.asarray(to_numpy(array)).real  # of a Fourier matrix what reaches the output
+    x = np.asarray(to_numpy(array)).real  # of a Fourier matrix, the part that reaches the output
     if x.ndim > 1 and len(x) == 1:
         x = x[0]
     whole = x.astype("float64")

@@ -19,8 +19,8 @@ from npformer.play.state import Now
 def translate(now: Now, source: str) -> dict[str, Any]:
     """Return the tokens of both sides, and the matrices of encoder, decoder and what joins them.
 
-    ``read`` are the tokens that the decoder read, one row of its matrices each: the first stands
-    for the beginning.
+    ``read`` holds the tokens that the decoder read, one for each row of its matrices: the first
+    stands for the beginning.
     """
     if now.work.kind != "pair":
         raise ValueError(f"the task {now.settings.task!r} has no pairs; expected one of pairs")

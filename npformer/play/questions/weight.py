@@ -56,7 +56,7 @@ class Loss:
 def weight(
     now: Now, name: str, index: Sequence[int], sample: int = 0, batch: bool = False
 ) -> dict[str, Any]:
-    """Return what is known of one weight, of the loss of a sample, or of a batch of a few.
+    """Return what is known of one weight, for the loss of one sample or of a few.
 
     The batch's samples are the first ones to look at.
     """

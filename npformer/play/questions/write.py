@@ -22,7 +22,7 @@ def write(
     top_p: float | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the token behind a text, the likeliest tokens, and the seconds of both ways."""
+    """Return the token after a text, the likeliest tokens, and the seconds that both ways take."""
     pipeline: Any = getattr(now.work, "pipeline", None)
     if now.work.kind != "text":
         raise ValueError(f"the task {now.settings.task!r} writes nothing; expected the task 'text'")
@@ -52,7 +52,7 @@ def write(
 
 
 def _behind(model: Any, ids: np.ndarray) -> Any:
-    """Return the call that follows the last token, where the cache keeps those before it."""
+    """Return the call for the last token, with those before it in the cache."""
     if len(ids) == 1:
         return Window(model, [ids], cache=True).logits
     cached = Window(model, [ids[:-1]], cache=True)
@@ -62,7 +62,7 @@ def _behind(model: Any, ids: np.ndarray) -> Any:
 
 
 def _timed(prepared: Any) -> tuple[float, Any]:
-    """Return the seconds of a call, of which a first one has warmed the caches, and its result."""
+    """Return the seconds of a call, after a first one that warms the caches, and its result."""
     prepared()()
     call = prepared()
     began = time.perf_counter()

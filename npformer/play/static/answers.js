@@ -36,7 +36,7 @@ export function answers(data) {
   const inked = (image) => image.map((row) => row.map((share) => low + share * (high - low)));
   const sample = (k) => data.samples.find(({ index }) => index === k).x;
 
-  // How far the output of each token moves in each layer when one token is another.
+  // How far the output of each token moves in each layer when one token changes.
   function moved(x, position, to) {
     const before = run(x).outputs;
     const after = run(x.map((token, t) => (t === position ? to : token))).outputs;

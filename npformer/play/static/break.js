@@ -26,7 +26,7 @@ export function breakView(root) {
     choose();
     fill(root,
       el("section", { class: "card" }, el("h2", {}, "Put a bug into the model"),
-        el("p", { class: "about" }, "All of these bugs were made by people who wrote a Transformer by hand. Most train: the curves look plausible, only somewhat worse. That is why gradients are checked, and not only curves."),
+        el("p", { class: "about" }, "All of these bugs were made by people who wrote a Transformer by hand. Most of these models train: the curves look plausible, only somewhat worse. That is why gradients are checked, and not only curves."),
         field("The bug", select), about,
         el("p", { class: "line" }, button("Train it beside the healthy model", train, { class: "main", id: "break-start" }),
           button("What does gradcheck say?", check, { id: "gradcheck" })), words),
@@ -65,7 +65,7 @@ export function breakView(root) {
         el("tbody", {}, found.tensors.map(({ name, error, ok }) => el("tr", {},
           el("td", {}, el("code", {}, name)), el("td", { class: "number" }, number(error, 3)), el("td", { class: ok ? "right" : "wrong" }, ok ? "right" : "wrong")))))) : null,
       found.caught_by?.length ? el("p", {}, el("b", {}, "Caught by: "), found.caught_by.join(", ").replaceAll("_", " "), ".") : null,
-      found.right ? el("details", {}, el("summary", {}, "How it is right"), el("pre", {}, el("code", {}, found.right))) : null,
+      found.right ? el("details", {}, el("summary", {}, "The right lines"), el("pre", {}, el("code", {}, found.right))) : null,
       found.report ? el("details", {}, el("summary", {}, "The report, as a terminal shows it"), el("pre", {}, found.report)) : null);
     answer.scrollIntoView({ behavior: "smooth", block: "nearest" });
   }
@@ -74,7 +74,7 @@ export function breakView(root) {
     if (root.hidden) return;
     const both = Boolean(broken());
     plots.node.classList.toggle("off", !both);
-    if (!both) return void (words.textContent = "Training it replaces the runs that you have now.");
+    if (!both) return void (words.textContent = "Training it replaces the present runs.");
     fill(words, ...store.runs.flatMap((run, k) =>
       [el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""} `]));
     plots.draw();

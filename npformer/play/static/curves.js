@@ -9,8 +9,8 @@ const whole = (share) => `${Number((100 * share).toPrecision(2))} %`;
 export function curves() {
   const loss = lineChart("Loss", "How wrong the model is on the batches that it trains on: 0 would be certain and right.");
   const accuracy = lineChart("Validation accuracy", "Share of right answers on samples that it never trains on, after each epoch.",
-    { low: 0, high: 1, format: percent, axis: whole, empty: "comes after the first epoch" });
-  const validation = lineChart("Validation loss", "The same on data that it never trains on, after each epoch. Where it rises again, the model learns by heart.");
+    { low: 0, high: 1, format: percent, axis: whole, empty: "appears after the first epoch" });
+  const validation = lineChart("Validation loss", "The same on data that it never trains on, after each epoch. Where it rises again, the model only memorises.");
   const rate = lineChart("Learning rate", "How far one step may move a weight.");
   const each = el("div", { class: "plots of-run" });
   const node = el("div", {}, el("div", { class: "plots" }, loss.node, accuracy.node, validation.node, rate.node), each);
@@ -25,7 +25,7 @@ export function curves() {
       const whose = store.runs.length > 1 ? ` · ${nameOfRun(run)}` : "";
       return [
         lineChart(`Gradient norm of each layer${whose}`, "How strongly the loss pulls at each layer's weights. Blue is near the input, orange near the answer.", { log: true }),
-        lineChart(`Dead units${whose}`, "Share of units of each activation that are 0 for the whole batch: they learn nothing from it.", { low: 0, high: 0.02, empty: "comes after some seconds", format: percent, axis: whole }),
+        lineChart(`Dead units${whose}`, "Share of units of each activation that are 0 for the whole batch: they learn nothing from it.", { low: 0, high: 0.02, empty: "appears after a few seconds", format: percent, axis: whole }),
       ];
     });
     fill(each, ...charts.flat().map((chart) => chart.node));

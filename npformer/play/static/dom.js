@@ -12,13 +12,13 @@ export function el(name, properties = {}, ...children) {
   return fill(node, ...children);
 }
 
-// Puts these children in place of all that were there; null is none.
+// Replaces all children by these; null stands for none.
 export function fill(node, ...children) {
   node.replaceChildren(...children.flat(2).filter((child) => child !== null && child !== undefined));
   return node;
 }
 
-// A button whose action may fail: while it works it takes no click, and what went wrong is told.
+// A button whose action may fail: while it works it takes no click, and errors are shown.
 export function button(text, action, properties = {}) {
   const node = el("button", { type: "button", ...properties }, ...[text].flat());
   node.addEventListener("click", async () => {
@@ -35,7 +35,7 @@ export function button(text, action, properties = {}) {
   return node;
 }
 
-// A message at the foot of the page, for some seconds.
+// A message at the foot of the page, for a few seconds.
 let fading;
 export function tell(error) {
   const box = document.querySelector("#message");
@@ -69,7 +69,7 @@ export function number(x, digits = 4) {
 
 export const percent = (p) => p > 0 && p < 5e-5 ? "< 0.01 %" : `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 2 : 1)} %`;
 
-// A token as one can see it, when it is a space or the end of a line.
+// A token with white space made visible.
 export const visible = (token) => token.replaceAll("\n", "⏎").replace(/^ | $/g, "␣") || "␣";
 
 // One line of a table of probabilities, with its bar.

@@ -40,7 +40,7 @@ function trace(pen, points) {
   pen.stroke();
 }
 
-// changed(image) is called while one draws.
+// changed(image) is called during drawing.
 export function drawingField(changed) {
   const size = 256;
   const canvas = el("canvas", {

@@ -18,7 +18,7 @@ function about() {
   const found = [...Object.entries(run.settings), ...Object.entries(data.facts)].filter(([, value]) => value !== null && value !== "");
   return el("section", { class: "card", id: "settings" },
     el("h2", {}, "The run"),
-    el("p", { class: "about" }, "The settings with which the model was built and trained, and what is known of it."),
+    el("p", { class: "about" }, "The settings that the model was built and trained with, and what is known about it."),
     el("dl", { class: "facts" }, found.map(([name, value]) =>
       el("div", {}, el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, Array.isArray(value) ? value.join(", ") : String(value))))));
 }
@@ -33,13 +33,13 @@ function trained() {
   return { node: el("section", { id: "curves", hidden: !data.points.length }, el("h2", {}, "How it was trained"), plots.node), draw: plots.draw };
 }
 
-// Probabilities with their classes, the largest marked; of many classes the most probable.
+// Probabilities with their classes, the largest marked; of many classes, the most probable ones.
 function itemsOf(probabilities) {
   const items = probabilities.map((p, k) => ({ name: run.classes?.[k] ?? String(k), p, best: p === Math.max(...probabilities) }));
   return items.length > MOST ? items.sort((a, b) => b.p - a.p).slice(0, MOST) : items;
 }
 
-// Samples, each with what the model says of it: computed here or, where it does not run here, when the page was written.
+// Samples, each with what the model says about it: computed here or, if it does not run here, when the page was written.
 function samples() {
   const shown = el("div", { class: "two" });
   const chosen = el("div", { class: "samples" });
@@ -55,7 +55,7 @@ function samples() {
       el("div", {},
         sample.text ? el("p", {}, sample.text) : null,
         el("p", { class: "answer" },
-          found.says ?? [found.last ? "Of the last token the model says " : "The model says ", el("b", {}, best), "."],
+          found.says ?? [found.last ? "For the last token the model says " : "The model says ", el("b", {}, best), "."],
           sample.label === null ? null : ` The right answer is ${sample.label}.`),
         bars(items)),
       el("div", { class: "layers" }, grids));
@@ -67,7 +67,7 @@ function samples() {
   if (data.samples.length) choose(data.samples[0]);
   return el("section", { class: "card", id: "samples", hidden: !data.samples.length },
     el("h2", {}, "Samples"),
-    el("p", { class: "about" }, "Choose one: below are what the model says, and from which tokens each token takes, in every layer and head. In row i of a matrix stands what token i takes: deep orange is much, blue is taken with a minus sign."),
+    el("p", { class: "about" }, "Choose one: below you see what the model says, and which tokens each token takes from, in every layer and head. Row i of a matrix shows what token i takes: deep orange is a lot, and blue is taken with a minus sign."),
     chosen, shown);
 }
 
@@ -81,7 +81,7 @@ fill(document.querySelector("main"),
   data.bug ? el("section", { class: "card bug", id: "bug", role: "alert" },
     el("h2", { class: "wrong" }, `This model has a bug: ${data.bug.title}`),
     el("p", {}, el("b", {}, "Why it is wrong. "), data.bug.why), el("p", {}, el("b", {}, "What it costs. "), data.bug.cost)) : null,
-  view ? el("p", { class: "lead" }, `A small Transformer, trained with npformer, runs in this page: ${data.facts.parameters} numbers and the formulas in which they stand. `,
+  view ? el("p", { class: "lead" }, `A small Transformer, trained with npformer, runs in this page: ${data.facts.parameters} numbers and the formulas that use them. `,
     run.kind_of_input === "image" ? "Draw a digit, and see what it reads and how its tokens take from each other." : "Write a sentence, and see what it says and how its words take from each other.") : null,
   data.model ? null : el("section", { class: "card", id: "still" },
     el("p", {}, el("b", {}, "This model does not run by itself on this page: "), data.why, " What you see was computed when the page was written.")),

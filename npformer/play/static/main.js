@@ -1,4 +1,4 @@
-// Tabs, events and the choice of a run: what stands around the four views.
+// Tabs, events and the choice of a run: what surrounds the four views.
 
 import { listen, post } from "./api.js";
 import { breakView } from "./break.js";
@@ -66,7 +66,7 @@ function onEvent(event) {
 }
 
 function onState(live) {
-  $("connection").textContent = live ? "live" : "connecting again …";
+  $("connection").textContent = live ? "live" : "reconnecting …";
   $("connection").classList.toggle("lost", !live);
 }
 

@@ -164,7 +164,7 @@ const convolution = (x, kernel) => each(x, (_, t, c) => {
   for (let j = 0; j <= t && j < kernel.length; j++) total += kernel[j][c] * x[t - j][c];
   return total;
 });
-// The mean over features of what token i takes from token j, with gates or without.
+// The mean over features of what token i takes from token j, with or without gates.
 const taken = (L, d, kernel, skip, gate) => [range(L, (i) => Float64Array.from({ length: L }, (_, j) =>
   j > i ? 0 : sum(range(d, (c) => Math.abs(gate(i, j, c) * (kernel[i - j][c] + (i === j ? skip[c] : 0))))) / d))];
 
@@ -254,8 +254,8 @@ function wide(ids, mask, p, vocabSize) {
 }
 
 // x: a list of token ids, or of rows of features; mask: true for tokens, false for padding; null if there is none.
-// Returns logits and probabilities (a list for each token if the model has an answer for each), the matrices with
-// which each layer mixes, one for each head, and what comes out of each layer.
+// Returns logits and probabilities (a list for each token if the model has an answer for each), the matrices that
+// each layer mixes with, one for each head, and what comes out of each layer.
 export function forward(model, x, mask = null) {
   const { config, arguments: given, weights } = model;
   const p = (name) => weights[name];

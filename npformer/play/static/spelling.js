@@ -11,7 +11,7 @@ function parts(word, n) {
   return letters.slice(n - 1).map((_, i) => `#${letters.slice(i, i + n).join("")}`);
 }
 
-// tokenizer: { words, lower, ngrams } with the whole vocabulary. Without `words` a text is names of tokens and spaces.
+// tokenizer: { words, lower, ngrams } with the whole vocabulary. Without `words`, a text is token names and spaces.
 export function spelling(tokenizer, names, maxLen) {
   const place = new Map(names.map((name, id) => [name, id]));
   if (!tokenizer) {

@@ -65,7 +65,7 @@ export function stepView(root) {
     seenAt = found.step ?? run.step;
     boxes = [...found.forward.map((box) => ({ ...box, way: "forward" })), ...found.backward.map((box) => ({ ...box, way: "backward" }))];
     now = Math.min(now, boxes.length - 1);
-    fill(outcome, el("p", {}, "Loss ", el("b", { id: "loss" }, number(found.loss)), `: minus the logarithm of the probability that the right answer got${["text", "pair"].includes(run.kind_of_input) ? ", in the mean over all tokens. What it expects at the end:" : "."}`),
+    fill(outcome, el("p", {}, "Loss ", el("b", { id: "loss" }, number(found.loss)), `: minus the logarithm of the probability that the right answer got${["text", "pair"].includes(run.kind_of_input) ? ", averaged over all tokens. What it expects at the end:" : "."}`),
       bars(found.prediction.slice(0, 5).map((each, k) => ({ name: visible(each.class), p: each.p, best: k === 0 }))));
     drawMap(found.forward);
     choose(now);
@@ -74,7 +74,7 @@ export function stepView(root) {
 
   const note = () => (stale.textContent = !trains(store.run) ? `Weights after step ${seenAt}.` : `Weights after step ${seenAt}. The training goes on meanwhile: “Look again” shows the newest.`);
 
-  // Each backward box stands below the forward box that it answers.
+  // Each backward box is below the forward box that it belongs to.
   function drawMap(forward) {
     const column = new Map(forward.map((box, k) => [box.layer, k + 1]));
     const n = forward.length;
@@ -107,8 +107,8 @@ export function stepView(root) {
         el("div", { class: "inputs" }, inputs.map((input) => (typeof input === "string" ? el("p", { class: "about" }, input) : tensorCard(input)))),
         el("div", { class: "arrow" }, el("p", { class: "formula" }, box.formula), el("span", { "aria-hidden": "true" }, "→"),
           el("small", {}, box.function ? `${box.function}, ${box.source}` : box.source ?? "")),
-        box.output ? tensorCard(box.output) : el("p", { class: "about" }, "Tokens are numbers of rows: nothing to differentiate. The way ends here, at the weights.")),
-      box.layer.endsWith("_norm") ? el("p", { class: "about" }, "Around each mixer and each feed-forward network goes a residual connection: what goes in is added to what comes out. So its gradient has two ways back, and both are added.") : null,
+        box.output ? tensorCard(box.output) : el("p", { class: "about" }, "Tokens are row numbers: there is nothing to differentiate. The way back ends here, at the weights.")),
+      box.layer.endsWith("_norm") ? el("p", { class: "about" }, "A residual connection goes around each mixer and each feed-forward network: what goes in is added to what comes out. So its gradient has two ways back, and both are added.") : null,
       box.parameters.length ? el("section", {},
         el("h4", {}, "Its weights, and the gradient of each"),
         el("p", { class: "about" }, "Click a weight (or go to it with the arrow keys and press Enter) to check its gradient in four ways."),

@@ -1,4 +1,4 @@
-// What all views share: the runs, their points, and which run is looked into.
+// What all views share: the runs, their points, and which run is inspected.
 
 export const store = {
   choices: null, // tasks, mixers, bugs, limits
@@ -16,11 +16,11 @@ export const store = {
     for (const run of Object.keys(this.points)) if (!known.has(run)) delete this.points[run];
     this.runs = runs;
   },
-  // After connecting, all points so far come once more; a run that began anew counts from 1 again.
+  // After connecting, all points so far are sent again; a run that started over counts from 1 again.
   addPoints(run, points) {
     if (!points.length) return;
     const old = this.points[run] ?? [];
-    const first = points[0]; // without a loss it is the evaluation behind a step that came before
+    const first = points[0]; // without a loss it is the evaluation after an earlier step
     const kept = old.filter((point) => point.step < first.step || (point.step === first.step && first.loss === null));
     this.points[run] = thinned(kept.concat(points));
   },
@@ -42,12 +42,12 @@ export const nameOfRun = (run) => {
 };
 // Dotted names, without "encoder." where there is no decoder beside it.
 export const short = (name, all) => (all.some((each) => each.startsWith("decoder.")) ? name : name.replace(/^encoder\./, ""));
-// Words have spaces between them, letters have not.
+// Words have spaces between them, letters do not.
 export const spoken = (run, tokens) => (tokens ?? []).join(["text", "pair"].includes(run.kind_of_input) ? "" : " ");
 export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
 // Points come more often than news of the run itself.
 export const stepOf = (run) => Math.max(run.step, store.points[run.run]?.at(-1)?.step ?? 0);
-// What a view of a run was made for; null while there is no model to look into.
+// What a view of a run was made for; null while there is no model to inspect.
 export const keyOf = (run) => (run && run.state !== "starting" ? run.run + JSON.stringify(run.settings) : null);
 export const trains = (run) => ["running", "starting"].includes(run?.state);

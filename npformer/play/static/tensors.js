@@ -62,7 +62,7 @@ export function heatMap(tensor, options = {}) {
   return canvas;
 }
 
-// With the pointer or the arrow keys from cell to cell; a click or Enter takes one.
+// The pointer or the arrow keys move from cell to cell; a click or Enter chooses one.
 function walk(canvas, rows, columns, values, { pick, look }) {
   let [i, j] = [0, 0];
   canvas.tabIndex = 0;
@@ -90,7 +90,7 @@ function walk(canvas, rows, columns, values, { pick, look }) {
 
 export const shapeOf = ({ shape }) => (shape.length ? shape.join(" × ") : "one number");
 
-// A tensor with its name, shape, mean and spread. All heads or rows of the batch beside each other.
+// A tensor with its name, shape, mean and spread. All heads, or rows of the batch, side by side.
 export function tensorCard(tensor, options = {}) {
   const [heads, rows, columns] = sizes(tensor);
   const readout = el("output", { class: "readout" });
@@ -126,7 +126,7 @@ export function mixingMap(tensor, head, rows, columns, options = {}) {
 export function mixingGrid(mixing, rows, columns, above = () => null) {
   return mixing.map((each, layer) => {
     const [heads, , n] = sizes(each.heads);
-    const scale = Math.max(largest(decoded(each.heads)), 2 / n); // the same from all is half as deep, not deepest
+    const scale = Math.max(largest(decoded(each.heads)), 2 / n); // equal shares are half as deep, not deepest
     const maps = Array.from({ length: heads }, (_, head) =>
       mixingMap(each.heads, head, rows, columns, { scale, title: heads > 1 ? `head ${head + 1}` : "all features" }));
     return el("section", { class: "layer" }, el("h4", {}, `Layer ${layer + 1}: ${each.kind}`), above(layer) ?? "", el("div", { class: "maps" }, maps));

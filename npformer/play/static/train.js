@@ -10,7 +10,7 @@ const NUMBERS = [
   ["n_heads", "Heads", "parts into which attention splits the width"],
   ["d_ff", "Inner width", "of the feed-forward network (d_ff)"],
   ["batch_size", "Batch", "samples in one step"],
-  ["epochs", "Epochs", "times through the data"],
+  ["epochs", "Epochs", "passes through the data"],
   ["dropout", "Dropout", "share of numbers set to 0 while training"],
   ["seed", "Seed", "of the weights and of the order of the data: the same for all runs"],
 ];
@@ -19,7 +19,7 @@ const STARTERS = [
   ["digits", ["attention"], "Read handwritten digits", "One small model. Then draw a digit of your own under “Try it”."],
   ["digits", ["attention", "fourier", "identity"], "Three ways to mix", "Attention beside a Fourier transform and no mixing at all, on the same digits."],
   ["text", ["attention"], "Learn to write", "A language model reads plays, letter by letter, and continues them."],
-  ["reverse", ["attention"], "Turn sequences round", "An encoder and a decoder. Its cross-attention learns a diagonal."],
+  ["reverse", ["attention"], "Reverse sequences", "An encoder and a decoder. Its cross-attention learns a diagonal."],
 ];
 const STATES = { running: "training", starting: "starting …" };
 
@@ -67,7 +67,7 @@ export function trainView(root) {
     const files = ["file", "text_column", "label_column"].filter(() => ["file", "text"].includes(name)).map((key) => field(
       { file: "File on this machine", text_column: "Column of the text", label_column: "Column of the label" }[key],
       el("input", { type: "text", name: key, value: settings[key] ?? "", oninput: (event) => (settings[key] = event.target.value || null) })));
-    fill(more, more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "bend in the feed-forward network; units of ReLU can die")));
+    fill(more, more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "the bend in the feed-forward network; units of ReLU can die")));
     about.after(...files.splice(0, name === "file" ? 3 : 1));
     for (const stale of form.querySelectorAll(":scope > .field.stale")) stale.remove();
     for (const fresh of form.querySelectorAll(":scope > .field")) if (fresh.querySelector("[type=text]")) fresh.classList.add("stale");
@@ -129,7 +129,7 @@ export function trainView(root) {
   // Buttons and cards are made once for a set of runs, so that focus and clicks are not lost.
   function make() {
     if (!store.runs.length) {
-      fill(controls, el("p", { class: "empty" }, "Nothing runs yet. Choose a task and press Start: the curves appear here. Or begin with one of these:"),
+      fill(controls, el("p", { class: "empty" }, "Nothing is running yet. Choose a task and press Start: the curves appear here. Or begin with one of these:"),
         el("div", { class: "starters" }, STARTERS.filter(([task]) => taskOf(task)).map(starter)));
       return fill(cards);
     }

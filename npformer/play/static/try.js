@@ -13,7 +13,7 @@ const VIEWS = { image: digitView, ids: wordsView, text: writeView, pair: transla
 export function tryView(root) {
   let built = null; // the run and the settings that the view was made for
   let view = null;
-  let last = 0; // when the answers were renewed
+  let last = 0; // when the answers were last renewed
 
   function show() {
     const run = store.run;
@@ -27,7 +27,7 @@ export function tryView(root) {
   }
   return {
     show,
-    // Answers follow the weights while they are trained, once a second: questions cost the training time.
+    // Answers follow the weights during training, once a second: questions take time from the training.
     update(event) {
       if (event.kind === "runs" && keyOf(store.run) !== built) show();
       if (event.kind !== "points" || event.run !== store.run?.run || !built || Date.now() - last < 1000) return;
@@ -38,4 +38,4 @@ export function tryView(root) {
 }
 
 export const nothing = () =>
-  el("p", { class: "empty" }, "Nothing has been trained yet. Choose a task under “Train” and start: already after a few steps there is something to see here.");
+  el("p", { class: "empty" }, "Nothing has been trained yet. Choose a task under “Train” and start: after a few steps there is already something to see here.");

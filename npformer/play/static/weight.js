@@ -49,7 +49,7 @@ export function weightPanel(run, name, shape, index, sample) {
         row("Step", number(adam.step), "about the learning rate times m / √v", "adam-step"),
         row("Weight after it", number(adam.after, 8), "value + step", "adam-after"))) : null), el("div", {},
       el("h4", {}, "The V: how large should the step h be?"),
-      el("p", { class: "about" }, "Too large a step (right) misses the curve between its two ends. Too small a step (left) loses digits, because two nearly equal losses are subtracted. The best is between. Move the slider."),
+      el("p", { class: "about" }, "Too large a step (right) misses the curve between its two ends. Too small a step (left) loses digits, because two nearly equal losses are subtracted. The best is in between. Move the slider."),
       canvas, el("p", { class: "line" }, slider, size))));
     show();
   }

@@ -15,7 +15,7 @@ export function wordsView(ask, run) {
   const tokens = el("div", { class: "tokens", role: "group", "aria-label": "tokens" });
   const mixing = el("div", { class: "layers" });
   const asked = el("span", {});
-  const pieces = el("p", { class: "about", hidden: true }, "Tokens with # are pieces of words, < and > the beginning and the end of one. By its pieces the model knows something of a word that it has never seen.");
+  const pieces = el("p", { class: "about", hidden: true }, "Tokens with # are pieces of words; < and > mark the beginning and the end of one. From its pieces the model knows something about a word that it has never seen.");
   let maps = [];
   const to = el("input", { type: "text", size: 12, value: run.settings.task === "sentences" ? "terrible" : "", id: "word", "aria-label": "the new token" });
   const moved = el("div");
@@ -47,7 +47,7 @@ export function wordsView(ask, run) {
     fill(asked, el("b", {}, `“${words[position]}”`));
     fill(mixing, mixingGrid(maps, words, null, (layer) => takes(maps[layer].heads)));
   }
-  // The sentence once more, each word as deep as the chosen one takes from it, in the mean of the heads.
+  // The sentence again, each word as deep as what the chosen one takes from it, averaged over the heads.
   function takes(heads) {
     const [n, rows, columns] = sizes(heads);
     const values = decoded(heads);
@@ -75,11 +75,11 @@ export function wordsView(ask, run) {
       field(NUMBERS.includes(run.settings.task) ? "Your numbers" : "Your words", input), el("p", { class: "line" }, button("Take one from the data", sample)),
       answer, probabilities,
       el("h3", {}, "Change one token: which outputs move?"),
-      el("p", { class: "about" }, "Choose a token and what to put in its place. The table shows, layer by layer, how far the output of each token moves. With a Fourier mixer all move at once. With a causal one, none before the token does."),
+      el("p", { class: "about" }, "Choose a token and what to put in its place. The table shows, layer by layer, how far the output of each token moves. With a Fourier mixer, all move at once. With a causal one, none before the token moves."),
       tokens, pieces, el("p", { class: "line" }, to, edit), moved),
     el("section", { class: "card" },
       el("h2", {}, "Which tokens take from which"),
-      el("p", { class: "about" }, "The sentences show from where ", asked, " takes: the deeper a word's orange, the more (blue: with a minus sign), in the mean of the heads. Click another token on the left. In a matrix of a head, row i is what token i takes; point at a square to read its two words."),
+      el("p", { class: "about" }, "The sentences show what ", asked, " takes from: the deeper a word's orange, the more (blue: with a minus sign), averaged over the heads. Click another token on the left. In the matrix of a head, row i is what token i takes; point at a square to read its two words."),
       mixing));
   return { node, renew: think };
 }

@@ -31,7 +31,7 @@ export function writeView(ask) {
     text.scrollTop = text.scrollHeight;
     const ms = (seconds) => `${number(1000 * seconds, 3)} ms`;
     fill(times, "This token took ", el("b", {}, ms(found.seconds_cached)), " with the cache, which keeps what the tokens before it left behind, and ",
-      el("b", {}, ms(found.seconds_plain)), " when all of the text is computed anew. The longer the text, the more the cache saves.");
+      el("b", {}, ms(found.seconds_plain)), " when the whole text is computed again. The longer the text, the more the cache saves.");
   }
   const go = el("button", { type: "button", id: "go", class: "main" }, "Write");
   go.addEventListener("click", async () => {
@@ -48,7 +48,7 @@ export function writeView(ask) {
   const node = el("div", { class: "two" },
     el("section", { class: "card" },
       el("h2", {}, "Let it write"),
-      el("p", { class: "about" }, "Give it a beginning. The model gives each possible next token a probability; one is drawn, put at the end, and all begins again."),
+      el("p", { class: "about" }, "Give it a beginning. The model gives each possible next token a probability; one is drawn, put at the end, and it all begins again."),
       field("The text", text),
       el("p", { class: "line" }, button("One token", one, { id: "one" }), go),
       field(named("Temperature", temperature), temperature, "Below 1 the likely tokens win more often, at 0 always; above 1 rare ones come more often."),

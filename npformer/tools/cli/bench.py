@@ -22,8 +22,8 @@ def add_to(commands: Any) -> None:
     epilog = f"workloads:\n{sizes}\n\nagainst PyTorch: python -m benchmarks cpu, in the repository"
     summary = "measure how fast it trains and predicts on this machine"
     parser = common.add_command(commands, "bench", run, summary, epilog)
-    option(parser, "--workload NAME[,NAME...]", "workloads listed below, with commas", "S")
-    option(parser, "--mixer NAME[,NAME...]", "mixers, with commas", ",".join(speed.MEASURED))
+    option(parser, "--workload NAME[,NAME...]", "workloads listed below, comma-separated", "S")
+    option(parser, "--mixer NAME[,NAME...]", "mixers, comma-separated", ",".join(speed.MEASURED))
     option(parser, "--seconds X", "time to spend on each figure", 2.0)
     option(parser, "--json FILE", "also write the figures to this file")
     common.add_backend(parser)

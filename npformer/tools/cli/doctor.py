@@ -31,7 +31,7 @@ from npformer.trainable import SequenceClassifier
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     parser = common.add_command(commands, "doctor", run, "show what npformer finds on this machine")
-    common.option(parser, "--report FILE", "write what is found to a file, to send to somebody")
+    common.option(parser, "--report FILE", "also write the findings to a file, to send to somebody")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,7 +92,7 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
 
 
 def _ranks(ranks: Communicator) -> Iterator[Finding]:
-    """Yield what several ranks are and may use; of a single one, whether there could be more."""
+    """Yield what each of several ranks has; for a single one, whether there could be more."""
     if ranks.size == 1:
         version = _version("mpi4py")
         missing = 'not installed; python -m pip install "npformer[mpi]"'
@@ -154,7 +154,7 @@ def _self_test(backend: str) -> Finding:
 
 
 def _kernels() -> Iterator[Finding]:
-    """Yield which kernels compute on the GPU what the plain functions compute; all run again."""
+    """Yield whether kernels on the GPU compute what the plain functions do; all are run again."""
     for dtype, precision in (("float32", "float32"), ("float32", "tf32"), ("float64", "float32")):
         try:
             with use_precision(precision):
@@ -200,7 +200,7 @@ def _gradients_agree(backend: str) -> Finding:
     worst = max(difference, key=lambda name: difference[name])
     return Finding(
         "gradients",
-        f"{backend} and NumPy differ by {difference[worst]:.1e} of the largest at most, in {worst}",
+        f"{backend} and NumPy differ by at most {difference[worst]:.1e} of the largest, in {worst}",
         ok=difference[worst] <= 1e-4,
     )
 

@@ -26,7 +26,7 @@ def add_to(commands: Any) -> None:
     summary = "measure a trained model on its test data, or on a table"
     parser = common.add_command(commands, "evaluate", run, summary)
     common.add_model(parser)
-    source = "a file, for a model of a file (default: the test part of its training)"
+    source = "a file, for a model trained on a file (default: its own test part)"
     parser.add_argument("input", nargs="?", metavar="FILE", help=source)
     common.option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
     common.option(parser, "--label COLUMN", "column of the labels (default: likewise)")
@@ -42,7 +42,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print how good the model is, in the figures of its kind."""
+    """Print how good the model is, in the metrics of its kind."""
     load_plugins(options.plugin)
     path, split = options.model, options.split
     raw = load_any(path, options.backend, force=options.force)

@@ -25,20 +25,20 @@ def add_to(commands: Any) -> None:
     start.add_argument("folder", type=Path, metavar="DIR", help="the folder; made if it is missing")
     start.add_argument("name", nargs="*", metavar="NAME", help=f"{NAME} (default: all)")
     common.option(start, "--notebooks", "write notebooks (.ipynb)", action="store_true")
-    force = "restore the named ones, also if you changed them; yours are kept beside them"
+    force = "restore the named ones even if you changed them; yours are kept beside them"
     common.option(start, "--force", force, action="store_true")
 
     check = common.add_command(actions, "check", _check, "mark what you wrote")
     _takes(check, f"{NAME} (default: all)")
     seconds = "how long a file may run (default: 20, and 60 where a model is trained)"
     common.option(check, "--seconds X", seconds)
-    check.epilog = "The exit status is 0 if all that were asked for are right, and 1 if not."
+    check.epilog = "The exit status is 0 if all the exercises named are right, and 1 if not."
 
-    hint = common.add_command(actions, "hint", _hint, "give a hint, and the next one when asked")
+    hint = common.add_command(actions, "hint", _hint, "give a hint; when asked again, the next one")
     _takes(hint, NAME)
 
     solution = common.add_command(
-        actions, "solution", _solution, "print a solution, and how it follows"
+        actions, "solution", _solution, "print a solution and its derivation"
     )
     solution.add_argument("name", metavar="NAME", help=NAME)
 
@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
 
 
 def _takes(parser: argparse.ArgumentParser, about: str) -> None:
-    """Take a folder and names; in the folder, names alone."""
+    """Accept a folder and names; inside the folder, names alone."""
     parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help=DIR)
     parser.add_argument("name", nargs="*", metavar="NAME", help=about)
 

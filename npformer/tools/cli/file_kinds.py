@@ -1,4 +1,4 @@
-"""What npformer train reads a file as, by its options: the task, and an untrained model."""
+"""How npformer train reads a file, by its options: as a task, and an untrained model for it."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ OPTIONS_OF: dict[str, set[str]] = {
     "text": OF_ALL | {"tokenizer", "vocab_size"},
     "pairs": OF_ALL | {"source", "target", "tokenizer", "vocab_size", "skip_empty"},
 }
-"""What only some kinds of files have."""
+"""Options that only some kinds of files have."""
 
 WORDS = {
     "texts": "texts with labels",
-    "series": "series, which --id makes of a table",
+    "series": "series, from a table with --id",
     "text": "a file with one text",
-    "pairs": "pairs, which --source and --target make of a table",
+    "pairs": "pairs, from a table with --source and --target",
 }
 
 OPTIONS = sorted(set().union(*OPTIONS_OF.values()) - {"pooling"})
-"""What only a file has."""
+"""Options that only files have."""
 
 GENERATED: dict[str, Any] = {"test": "0.03", "epochs": 2, "d_model": 64}
-"""Options of a generated task of pairs: there are many, and they are easy."""
+"""Options of a generated task of pairs: its pairs are many and easy."""
 
 
 def kind_of_file(options: argparse.Namespace) -> tuple[str, Table | None]:
@@ -152,7 +152,7 @@ def _writer(
     config: dict[str, Any],
     given: dict[str, Any],
 ) -> RawModel:
-    """Return what writes."""
+    """Return a model that writes."""
     if options.vocab_size is not None:
         given["vocab_size"] = options.vocab_size
     if options.tokenizer is not None:
@@ -173,7 +173,7 @@ def _writer(
 def _pretrained(
     options: argparse.Namespace, config: Mapping[str, Any], given: dict[str, Any]
 ) -> TextClassifier:
-    """Return a classifier that begins with the weights of a folder."""
+    """Return a classifier that starts from the weights in a folder."""
     wrong = [name for name in config if config[name] != options.usual.get(name)]
     wrong += [
         name for name in ("tokenizer", "vocab_size", "ngrams") if getattr(options, name) is not None

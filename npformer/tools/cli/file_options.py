@@ -21,21 +21,21 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     chooses = "what chooses the best epoch: likewise, a share of the rest"
     option(group, "--validation PART", f"{chooses} (default: 0, the last; of one text 0.1)")
     kinds = "word, wordpiece, bpe, or a tokenizer.json or vocab.txt (extra: text)"
-    writing = "to write: char, word or bpe, for pairs also two, as in char,word"
-    option(group, "--tokenizer NAME", f"{kinds}; {writing} (default: word; char to write)")
-    option(group, "--vocab-size N", "most token ids")
-    folder = "begin with the weights and the tokenizer of a folder in Hugging Face's layout"
+    writing = "for writing: char, word or bpe; for pairs also two, as in char,word"
+    option(group, "--tokenizer NAME", f"{kinds}; {writing} (default: word; for writing: char)")
+    option(group, "--vocab-size N", "maximum number of token ids")
+    folder = "start from the weights and the tokenizer in a folder in Hugging Face's layout"
     option(group, "--pretrained DIR", folder, type=str)
     names = "parameters that are not trained: patterns such as 'embed.*,encoder.*'"
     option(group, "--freeze NAMES", names)
     longest = "256 for texts, 64 for one text, twice the longest of the others"
-    option(group, "--max-len N", f"most tokens or steps that are read (default: {longest})")
-    several = "models with different seeds, whose probabilities are averaged (default: by the size"
-    option(group, "--members N", f"{several} of the data)")
+    option(group, "--max-len N", f"tokens or steps to read at most (default: {longest})")
+    several = "models with different seeds, whose probabilities are averaged (default: depends on"
+    option(group, "--members N", f"{several} the size of the data)")
     option(
-        group, "--ngrams N", "letters of parts of words; 0 for none (default: 4 for short texts)"
+        group, "--ngrams N", "letters in a part of a word; 0 for none (default: 4 for short texts)"
     )
-    option(group, "--patience N", "stop after so many epochs without a better one")
+    option(group, "--patience N", "stop after this many epochs without a better one")
     rare = "balanced: every class counts as much as any other, however rare"
     option(group, "--class-weight", rare, choices=("balanced",))
     option(group, "--encoding NAME", "of the file (default: utf-8)")
@@ -48,6 +48,6 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
 
 def add_columns_of_series(group: Any) -> None:
     """Add the options for a table of series, in which each row is a step."""
-    option(group, "--id COLUMN", "of series in a table: to which one a row belongs")
-    option(group, "--time COLUMN", "by what the rows of a series are sorted (default: the file)")
+    option(group, "--id COLUMN", "in a table of series: which series a row belongs to")
+    option(group, "--time COLUMN", "what sorts the rows of a series (default: order in the file)")
     option(group, "--features LIST", "columns of the features, such as x,y (default: all others)")

@@ -1,4 +1,4 @@
-"""What the commands say of a classifier of a file: scores, baselines beside them, and mistakes."""
+"""What the commands say about a classifier of a file: scores, baselines and mistakes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def scores_of_baselines(
 
 
 def compared(scores: Scores, beside: dict[str, Scores | None]) -> str:
-    """Return a table of a model's scores and those of the baselines, and what follows from it."""
+    """Return a table of the scores of a model and of the baselines, and what follows from it."""
     rows = {"this model": scores, **beside}
     lines = [f"{'':<28}  accuracy  macro F1    loss  calibration error"]
     for name, each in rows.items():
@@ -57,18 +57,18 @@ def compared(scores: Scores, beside: dict[str, Scores | None]) -> str:
     majority, words = beside[baselines.MAJORITY], beside.get(baselines.TF_IDF)
     linear = beside.get(baselines.LINEAR)
     if majority is not None and scores.macro_f1 <= majority.macro_f1:
-        lines.append("\nThis model is no better than the same answer to every sample.")
+        lines.append("\nThis model is no better than giving every sample the same answer.")
     elif words is not None and scores.accuracy < words.accuracy:
         better = words.accuracy - scores.accuracy
         lines.append(f"\nCounting words is better here, by {better:.4f}: their order adds little,")
         lines.append("or there are too few texts to learn it from.")
     elif linear is not None and scores.accuracy < linear.accuracy:
-        lines.append(f"\n{baselines.LINEAR} is better here: take it, or train on more series.")
+        lines.append(f"\n{baselines.LINEAR} is better here: use it, or train on more series.")
     return "\n".join(lines)
 
 
 def worst_mistakes(scores: Scores, test: Part, classifier: RawClassifier, n: int = 5) -> str:
-    """Return the mistakes of which the model was surest."""
+    """Return the mistakes that the model was surest of."""
     if not scores.worst:
         return "no mistakes\n"
     chosen = [i for i, _ in scores.worst[:n]]
@@ -119,7 +119,7 @@ def part_of(
 
 
 def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: RawModel) -> Part:
-    """Return the samples of a file with what is right, or of the test part of the training."""
+    """Return the samples of a file with their right answers, or else the test part."""
     task = file_task(notes)
     if options.input is not None:
         if not isinstance(model, RawClassifier):

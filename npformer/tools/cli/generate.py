@@ -1,4 +1,4 @@
-"""npformer generate: let a language model write, and print as it does."""
+"""npformer generate: let a language model write, and print the text as it grows."""
 
 import argparse
 import sys
@@ -21,33 +21,33 @@ def add_to(commands: Any) -> None:
         "npformer generate RUN 'ROMEO:' --tokens 500 --temperature 0.8\n\n"
         "The same seed writes the same text. --temperature 0 always takes the likeliest token."
     )
-    summary = "let a model of a text write on"
+    summary = "let a language model continue a text"
     parser = common.add_command(commands, "generate", run, summary, epilog)
     common.add_model(parser, predicts=False)
-    beginning = "what it goes on from (default: a line break)"
+    beginning = "the text to continue (default: a line break)"
     parser.add_argument("prompt", nargs="?", default="\n", metavar="BEGINNING", help=beginning)
-    option(parser, "--tokens N", "how many it writes", 300)
+    option(parser, "--tokens N", "how many to write", 300)
     temperature = "below 1 likely tokens become likelier, above 1 all become more alike"
     option(parser, "--temperature X", temperature, 1.0)
-    option(parser, "--top-k N", "draw from so many of the likeliest tokens only")
-    option(parser, "--top-p P", "draw from the fewest tokens that have this probability together")
-    option(parser, "--seed N", "of what is drawn", 0)
+    option(parser, "--top-k N", "draw only from this many of the likeliest tokens")
+    option(parser, "--top-p P", "draw from the fewest tokens that together have this probability")
+    option(parser, "--seed N", "of the draws", 0)
     add_force(parser)
     common.add_backend(parser)
     common.add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the beginning and what the model writes behind it."""
+    """Print the beginning and what the model writes after it."""
     load_plugins(options.plugin)
     writer = _writer(options)
     if not isinstance(writer, TextWriter | PretrainedWriter):
         raise ValueError(
             f"{options.model} holds a {type(writer).__name__}; expected a TextWriter, which "
-            "npformer train BOOK.txt makes, or a folder of GPT-2. npformer predict is for others"
+            "npformer train BOOK.txt makes, or a folder of GPT-2. Other models: npformer predict"
         )
     if options.ranks.rank:
-        return 0  # the first writes alone
+        return 0  # only the first writes
     tokenizer = writer.tokenizer if isinstance(writer, PretrainedWriter) else writer.of_tokenizer
     if unknown := tokenizer.unknown_in(options.prompt):
         warnings.warn(
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _writer(options: argparse.Namespace) -> Any:
-    """Return what a run's folder holds, or one in Hugging Face's layout."""
+    """Return the model in a run's folder, or in a folder in Hugging Face's layout."""
     if (options.model / CONFIG).is_file():
         return from_pretrained(options.model).to(options.backend)
     return load_any(options.model, options.backend, force=options.force)

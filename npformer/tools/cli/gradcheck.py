@@ -15,7 +15,7 @@ def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     summary = "check every backward pass against central differences in float64"
     parser = common.add_command(commands, "gradcheck", run, summary)
-    words = "check only cases whose name contains one of these words, in any case"
+    words = "check only cases whose name contains one of these words (capitals do not matter)"
     parser.add_argument("name", nargs="*", help=words)
     common.option(parser, "--verbose", "print every tensor", action="store_true")
     common.add_plugin(parser)

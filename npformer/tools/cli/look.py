@@ -42,7 +42,7 @@ def add_to(commands: Any) -> None:
     summary = "write a report on a trained model, to open in a browser"
     parser = common.add_command(commands, "look", run, summary, epilog)
     common.add_model(parser)
-    source = "a file, for a model of a file (default: the test part of its training)"
+    source = "a file, for a model trained on a file (default: its own test part)"
     parser.add_argument("input", nargs="?", metavar="FILE", help=source)
     option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
     option(parser, "--label COLUMN", "column of the labels (default: likewise)")
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         if model.dtype != first.dtype:
             raise ValueError(
                 f"{place} is a model in {model.dtype} and {places[0]} one in {first.dtype}; "
-                "expected one dtype, for they get the same data. Train one of them with --dtype"
+                "expected one dtype, because they get the same data. Train one of them with --dtype"
             )
         models[name] = model
         if theirs["split"] != split:
@@ -139,7 +139,7 @@ def _of_split(place: Path, split: str | None) -> Path:
 
 
 def _names(places: list[Path]) -> list[str]:
-    """Return a name for each model: that of its folder or file; its whole path if that is taken."""
+    """Return a name for each model: that of its folder or file, or its whole path if taken."""
     short = [place.resolve().name for place in places]
     names = [n if short.count(n) == 1 else str(p) for n, p in zip(short, places, strict=True)]
     if len(set(names)) < len(names):

@@ -1,4 +1,4 @@
-"""How good a model of a file is on its test part, beside the simplest ones."""
+"""How good a model of a file is on its test part, compared with baselines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_REPORTED = 1000
 """Samples of the test part in the report, which stays small enough to open."""
 
 MOST_COUNTED = 5
-"""Translations that are shown of the worst."""
+"""How many of the worst translations are shown."""
 
 
 class Measured(NamedTuple):
@@ -33,7 +33,7 @@ class Measured(NamedTuple):
 def measure(
     options: argparse.Namespace, model: RawModel, parts: dict[str, Part], path: Path
 ) -> Measured | None:
-    """Measure a model on the part "test". All ranks call it; None on all but the first."""
+    """Measure a model on the part "test". All ranks call this; all but the first get None."""
     found: Measured | None
     if isinstance(model, RawClassifier):
         found = _classified(options, model, parts, path)
@@ -70,21 +70,21 @@ def _classified(
         for name, each in beside.items()
         if each is not None
     }
-    title = f"{Path(options.task).name}: {len(test):,} {kind} of the test"
+    title = f"{Path(options.task).name}: {len(test):,} test {kind}"
     some = test.rows(range(min(len(test), MOST_REPORTED)))
     model.report(
         some.samples, some.labels, path / REPORT, title=title, scores=scores, beside=beside
     )
-    words = f"{len(test):,} {kind} of the test: {scores}\n\n{compared(scores, beside)}\n\n"
+    words = f"{len(test):,} test {kind}: {scores}\n\n{compared(scores, beside)}\n\n"
     words += worst_mistakes(scores, test, model)
     return Measured({"test": scores.to_dict(), "baselines": baselines}, words, [REPORT])
 
 
 def of_text(scores: TextScores, baselines: dict[str, float]) -> str:
-    """Return how well a text is predicted, and what counting reaches."""
+    """Return how well a text is predicted, and how well counting n-grams does."""
     rows = {"this model": scores.nats, **baselines}
     lines = [
-        f"{scores.characters:,} characters of the test, {scores.tokens:,} tokens, "
+        f"{scores.characters:,} test characters, {scores.tokens:,} tokens, "
         f"perplexity {scores.perplexity:.2f} a token",
         "",
         f"{'':<20}  nats a character  bits a character",
@@ -102,7 +102,7 @@ def of_text(scores: TextScores, baselines: dict[str, float]) -> str:
 
 def of_pairs(translations: Translations) -> str:
     """Return how good translations are, and the worst."""
-    lines = [f"{translations.n:,} sources of the test: {translations}", ""]
+    lines = [f"{translations.n:,} test sources: {translations}", ""]
     if not translations.worst:
         return "\n".join([*lines, "no mistakes\n"])
     lines.append("worst: edits, source, target, written")

@@ -16,14 +16,14 @@ def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     epilog = (
         "The page is served on this machine alone, and its address has a token in it. Ctrl-C ends\n"
-        "it; the same command goes on where the runs were."
+        "it; the same command goes on where the runs stopped."
     )
     summary = "open a page that trains a model, draws what happens inside, and lets you try it"
     parser = common.add_command(commands, "play", run, summary, epilog)
     what = f"a task to begin with, a CSV or text, or the folder of an earlier page ({FOLDER})"
     parser.add_argument("what", nargs="?", metavar="TASK|FILE|DIR", help=what)
-    option(parser, "--port N", "where to listen (default: that of before, or any)")
-    option(parser, "--no-open", "print the address, and open no browser", action="store_true")
+    option(parser, "--port N", "where to listen (default: the same as last time, or any)")
+    option(parser, "--no-open", "print the address without opening a browser", action="store_true")
     export = "write the last state of a folder's run as one page without a server, and end"
     option(parser, "--export FILE", export)
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     elif what is not None:
         hint = checks.did_you_mean(what, tasks.TASKS)
         raise FileNotFoundError(
-            f"{what} is no task, and there is no such file or folder; expected one of "
+            f"{what} is not a task, and there is no such file or folder; expected one of "
             f"{', '.join(tasks.TASKS)}, a file or a folder{hint}"
         )
     if options.export is not None:

@@ -35,13 +35,13 @@ HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_heade
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     epilog = (
-        "For a model of a file: npformer predict RUN 'a text' 'another text', or a file:\n"
+        "With a model trained on a file: npformer predict RUN 'a text' 'another text', or a file:\n"
         "npformer predict RUN questions.csv --out answers.csv\n"
         "A model of pairs translates: npformer predict RUN 'a source' --beams 4\n\n"
         "For other models INPUT holds what the model was built for: token ids (samples,\n"
         "length) or feature vectors (samples, length, features). A .csv file has one sample per\n"
         "line: all its numbers, one after another. Numbers are converted to the model's dtype.\n"
-        "'x-*.npy', in quotes, is several files, one after another. With --out a few samples\n"
+        "'x-*.npy', in quotes, means several files, one after another. With --out a few samples\n"
         "are read and written at a time, so neither file has to fit into memory."
     )
     summary = "predict labels, or translate, with a trained model"
@@ -178,7 +178,7 @@ def _read_input(path: Path, model: SequenceClassifier) -> Any:
 
 
 def _read_npy(path: Path) -> Any:
-    """Return the array of a file, or of several if the name is a pattern, left where it is."""
+    """Return the array of a file, or of several if the name is a pattern, memory-mapped."""
     if not path.exists() and glob.has_magic(str(path)):
         return sharded(str(path))
     try:
@@ -195,7 +195,7 @@ def _read_npy(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> np.ndarray:
-    expected = "one sample a line, equally many numbers with commas, no heading"
+    expected = "one sample per line, all with equally many comma-separated numbers, no heading"
     try:
         # -sig: spreadsheets begin a file with a byte order mark.
         lines = path.read_text(encoding="utf-8-sig").rstrip().split("\n")

@@ -84,22 +84,22 @@ def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask |
 
 
 FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".html", ".xml"}
-"""Ends of names of files that no command reads."""
+"""Endings of the names of files that no command reads."""
 
 
 def refuse_files(words: list[str]) -> None:
-    """Raise ValueError for names of files where texts or a table are expected."""
+    """Raise ValueError for file names where texts or a table are expected."""
     for word in words:
         if word == "-" or any(c.isspace() for c in word) or not word:
             continue
         if kind_of(Path(word)) is not None:
             if len(words) > 1:
                 raise ValueError(
-                    f"{word} is a table, and there is more; expected one file, or texts, not both"
+                    f"{word} is a table, and there is more; expected one table, or texts, not both"
                 )
         elif Path(word).suffix.lower() in FILES or _exists(word):
             raise ValueError(
-                f"{word} is the name of a file or folder, and no table; expected texts in quotes, "
+                f"{word} is the name of a file or folder, not a table; expected texts in quotes, "
                 f"or one of {', '.join(SUFFIXES)}. In Excel: save as CSV UTF-8. If the word itself "
                 "is the text, put it into a table"
             )
@@ -118,7 +118,7 @@ def _exists(word: str) -> bool:
 
 
 def is_table(word: str) -> bool:
-    """Return whether a word names a table; a text that ends like one is not taken for it."""
+    """Return whether a word names a table; a text that merely ends like one does not."""
     if word == "-":
         return True
     if kind_of(Path(word)) is None or any(c.isspace() for c in word):

@@ -45,7 +45,7 @@ RESULTS_IN_FILES = {"train", "look"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line on these words, or on those of the process; return its exit status.
+    """Run the command line with these arguments, or the process's own; return its exit status.
 
     The status is 0; 1 if a check failed; 2 for a mistake in the call; 130 after Ctrl-C.
     """

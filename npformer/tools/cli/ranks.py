@@ -21,7 +21,7 @@ def check_together(ranks: Communicator, command: str) -> None:
     if ranks.size > 1 and command not in TOGETHER:
         raise ValueError(
             f"mpiexec started {ranks.size} processes, and this command is for one; expected "
-            f"{', '.join(TOGETHER)}. Leave mpiexec out"
+            f"{', '.join(TOGETHER)}. Run it without mpiexec"
         )
 
 
@@ -54,7 +54,7 @@ def only_the_first_speaks(ranks: Communicator) -> Iterator[None]:
 
 @contextmanager
 def own_folder(ranks: Communicator, path: Path) -> Iterator[Path]:
-    """Lend the folder that a rank writes into: the first that of the run, others one of no use."""
+    """Yield the folder that a rank writes into: the run's for the first, else a temporary one."""
     if ranks.rank == 0:
         yield path
         return

@@ -32,7 +32,7 @@ class Results:
         notes = {"task": self.metrics["task"], "split": split, "seed": self.metrics["seed"]}
         if self.metrics["plugins"]:
             notes["plugins"] = self.metrics["plugins"]
-        if not self.histories:  # so that no file speaks of an older model than the one beside it
+        if not self.histories:  # so that no file describes an older model than the one beside it
             for file in ("metrics.json", "history.json", "curves.png", REPORT):
                 (self.folder / file).unlink(missing_ok=True)
         save(model, self.folder / name, notes=notes)

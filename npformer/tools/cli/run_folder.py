@@ -15,7 +15,7 @@ from npformer.storage.files import write_whole
 from npformer.storage.models import checkpoint_name
 
 RUN = "run.json"
-"""Written first and moved away first: its presence says to which run the other files belong."""
+"""Written first and moved away first: its presence says which run the other files belong to."""
 
 REPORT = "report.html"
 """What `npformer look` writes."""
@@ -23,7 +23,7 @@ REPORT = "report.html"
 KNOWN = {"format", "npformer", "options", "plugins"}
 
 MAY_DIFFER = ("epochs", "workers", "shard_moments", "micro_batch", "backend", "precision")
-"""Options that may be others when a run goes on; `fit` says what that means for the numbers."""
+"""Options that may change when a run goes on; `fit` says what that means for the numbers."""
 
 
 class RunFolder:
@@ -44,7 +44,7 @@ class RunFolder:
     def options(
         self, given: Mapping[str, Any], usual: Mapping[str, Any], *, resume: bool, overwrite: bool
     ) -> dict[str, Any]:
-        """Return the options of the run: those `given`, and else the saved or the `usual` ones.
+        """Return the options of the run: those `given`, otherwise the saved or the `usual` ones.
 
         Raises ValueError if there is an earlier run and neither `resume` nor `overwrite` says what
         to do with it, or if it cannot go on with what is given.
@@ -93,10 +93,10 @@ class RunFolder:
     def begun(
         self, options: Mapping[str, Any], plugins: list[str], *, resume: bool
     ) -> Iterator[None]:
-        """Lock the folder, set an earlier run aside unless it goes on, and say whose it is."""
+        """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`."""
         with reserved(self.path):
             if self._read() != self.saved:
-                raise ValueError(f"{self.path}: another run has begun there; --out names another")
+                raise ValueError(f"{self.path}: another run has begun there; choose another --out")
             if self.files() and (not resume or self._half_set_aside()):
                 self._set_aside()
             words = {"format": 1, "npformer": npformer.__version__, "options": dict(options)}
@@ -114,14 +114,14 @@ class RunFolder:
         return self.path / "checkpoints" / split
 
     def files(self) -> list[Path]:
-        """Return the files of a run that are there, the one that says so first."""
+        """Return the files of a run that exist, `RUN` first."""
         models = [checkpoint_name(), *(checkpoint_name(split) for split in self.splits)]
         names = [RUN, "metrics.json", "history.json", "curves.png", REPORT, *models]
         files = [self.path / name for name in names if (self.path / name).is_file()]
         return files + sorted((self.path / "checkpoints").rglob(CHECKPOINT))
 
     def _results(self) -> list[Path]:
-        """Return the files of a run but its own description."""
+        """Return the files of a run except its own description."""
         return [file for file in self.files() if file.name != RUN]
 
     def _set_aside(self) -> None:
@@ -179,7 +179,7 @@ class RunFolder:
         if unknown or not usable:
             named = ", ".join(map(repr, unknown)) or "options or plugins"
             raise ValueError(
-                f"{path} says {named} in a way that this version of npformer does not know; a "
+                f"{path} has {named} in a form that this version of npformer does not know; a "
                 "later one may have written it. Update npformer, or name another folder with --out"
             )
         return dict(saved)

@@ -12,7 +12,7 @@ from npformer.core.streams import Forgiving
 
 @contextmanager
 def usable_streams() -> Iterator[None]:
-    """Let no command fail inside of a ``with`` statement because it has something to say.
+    """Keep commands inside the ``with`` statement from failing because of what they print.
 
     A closed stream (`>&-`) is the null device: otherwise the next file that is opened, perhaps a
     model, would have the stream's number, and hold what some library prints. A character that
@@ -30,13 +30,13 @@ def usable_streams() -> Iterator[None]:
         finally:
             try:
                 sys.stdout.flush()
-            except OSError:  # the command has told, if it mattered
+            except OSError:  # the command has reported it, if it mattered
                 drop(sys.stdout)
 
 
 @contextmanager
 def forgiving(name: str) -> Iterator[None]:
-    """Let nothing fail that writes to sys.stdout or sys.stderr, whichever is named."""
+    """Keep writes to sys.stdout or sys.stderr, whichever is named, from failing."""
     stream: TextIO = getattr(sys, name)
     wrapped = Forgiving(stream)
     setattr(sys, name, wrapped)

@@ -65,19 +65,19 @@ def add_to(commands: Any) -> None:
     epilog = (
         f"tasks:\n{tasks}\n"
         "  sentences      3000 sentences of reviews, positive or negative: a file of texts\n"
-        "  shakespeare    plays, 1.1 million characters: one text, to go on writing\n"
+        "  shakespeare    plays, 1.1 million characters: one text, to be continued\n"
         "  pronunciations 133,973 English words and how they are spoken: pairs\n"
         f"{pairs}\n\n"
         "files: npformer train reviews.csv --text review --label stars\n"
         "       npformer train walks.csv --id walk --time second --label gait\n"
         "       npformer train book.txt\n"
         "       npformer train pairs.csv --source english --target french\n"
-        "They part the samples, make a vocabulary or scale the features, train, and say how good\n"
-        "the model is beside the simplest ones. A .npz file of series needs no columns."
+        "They split the samples, make a vocabulary or scale the features, train, and say how good\n"
+        "the model is compared with baselines. A .npz file of series needs no columns."
     )
     summary = "train a model on a file, or on a task"
     train = common.add_command(commands, "train", run, summary, epilog)
-    text = "one of the tasks below, or a table"
+    text = "one of the tasks below, or a file"
     train.add_argument("task", metavar="TASK|FILE", help=text, type=task_or_file)
     add_file_options(train)
     add_model_options(train.add_argument_group("model (defaults fit the task)"))

@@ -1,4 +1,4 @@
-"""npformer train FILE: train a model on a file, and compare it with the simplest ones."""
+"""npformer train FILE: train a model on a file, and compare it with simple baselines."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def run(
 
 
 def _training(options: argparse.Namespace) -> dict[str, Any]:
-    """Return those arguments of `fit` that were given, or fit a generated task."""
+    """Return those arguments of `fit` that were given, or that suit a generated task."""
     names = (*TRAINING, *MORE, *OF_FILES)
     given = {n: getattr(options, n) for n in names if getattr(options, n) is not None}
     if "schedule" in given:

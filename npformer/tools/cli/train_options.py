@@ -68,11 +68,11 @@ def add_training_options(group: Any) -> None:
     add("--no-decay NAMES", spared, type=common.patterns_of)
     add("--label-smoothing X", "at least 0 and below 1")
     add("--clip-norm X", "upper bound on the norm of the gradient")
-    best = "what the best epoch is best by on the validation data (default: accuracy)"
+    best = "what decides on the validation data which epoch is best (default: accuracy)"
     add("--metric NAME", best, choices=(*FIGURES, "loss"))
     add("--seed N", "of weights, batches, dropout and generated data", 0)
     add("--workers N", "CPU cores that share a batch of a rank, or auto", "auto", type=_workers)
-    own = "by mpiexec: each rank has Adam's moments of its own part of the parameters alone"
+    own = "with mpiexec: each rank has Adam's moments for its own part of the parameters only"
     add("--shard-moments", own, action="store_const", const=True)
     masks = "where dropout's masks are drawn: host gives the same run on every backend, device is"
     add("--masks", f"{masks} faster on a GPU", "host", choices=("host", "device"))
@@ -88,8 +88,8 @@ def task_or_file(word: str) -> str:
     if word in known or place.exists() or of_file:
         return word
     raise argparse.ArgumentTypeError(
-        f"{word!r} is no task and no file; expected one of {', '.join(known)}, or a file that "
-        f"ends in {', '.join((*SUFFIXES, *TEXT_FILES))}, .npz{checks.did_you_mean(word, known)}"
+        f"{word!r} is neither a task nor a file; expected one of {', '.join(known)}, or a file "
+        f"ending in {', '.join((*SUFFIXES, *TEXT_FILES))}, .npz{checks.did_you_mean(word, known)}"
     )
 
 
