@@ -47,9 +47,7 @@ def held_out_rows(
         )
     order = rng.permutation(n)
     chosen = order[:held] if strata is None else chosen_by_class(order, inverse, sizes, held)
-    is_held = np.zeros(n, dtype=bool)
-    is_held[chosen] = True
-    parts = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+    parts = np.delete(np.arange(n), chosen), np.sort(chosen)
     for rows, purpose in zip(parts, ("to train on", "held out"), strict=True):
         if not counts[rows].any():
             raise ValueError(

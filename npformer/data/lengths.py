@@ -59,18 +59,17 @@ class LongestFirst:
         tokens: int | None = None,
     ) -> None:
         self._batch, self._size, self._tokens = Batch(inputs), batch_size, tokens
+        self._lengths = np.full(len(self._batch), self._batch.n_tokens)  # after cutting
         self._order: np.ndarray | None = None
         masks = [each.mask for each in inputs if each.mask is not None]
         on_host = all(isinstance(x, np.ndarray) for x in (*self._batch.arrays(), *masks))
         if by_length and masks and on_host:
-            self._lengths = self._batch.lengths()
-            self._order = np.argsort(-self._lengths.sum(axis=1), kind="stable")
+            self._lengths = self._batch.lengths().sum(axis=1)
+            self._order = np.argsort(-self._lengths, kind="stable")
 
     def mean_length(self) -> int:
         """Return how long a sample is on average, after cutting."""
-        if self._order is None:
-            return self._batch.n_tokens
-        return int(np.ceil(self._lengths.sum(axis=1).mean()))
+        return -(-int(self._lengths.sum()) // len(self._lengths))
 
     def share(self, k: int, n: int) -> Iterator[Batch]:
         """Yield the batches of the k-th of n workers."""
@@ -98,8 +97,7 @@ class LongestFirst:
         """Return the size of a batch that begins with this sample."""
         if self._tokens is None:
             return self._size
-        length = self._batch.n_tokens if self._order is None else self._lengths[longest].sum()
-        return min(self._size, max(1, self._tokens // int(length)))
+        return min(self._size, max(1, self._tokens // int(self._lengths[longest])))
 
     def _rows(self, k: int, n: int) -> np.ndarray:
         """Return the samples of a worker: neighbours, or every n-th by length."""

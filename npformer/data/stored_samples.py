@@ -93,18 +93,22 @@ class StoredSamples(Samples):
             by_token = of_tokens and np.ndim(weights) > 1
             answers = tuple(inputs[model.targets_of or 0].x.shape[: 1 + by_token])
             weights = target_weights(np.asarray(weights), answers, loss, model.dtype)
-        self._targets: Batch | None = None  # of all samples, if they are in memory
+        self._batch = Batch(())  # what is in memory of all samples
         if not of_tokens:
             if y.ndim > 1:  # not what a model of classes takes, and then perhaps too large
                 model.check_targets(read(y, slice(0, 1)), (1,), loss)
             y = np.array(y)  # small, and often asked for
-            self._targets = Batch((), y, weights)
+            self._batch = Batch((), y, weights)
         self._inputs, self._y, self._weights = inputs, y, weights
-        self._check_alike()
-        n_looked_at = sum(piece.stop - piece.start for piece in self._own_pieces())
+        for rank, heads, first in self._ranks.unlike_first(self._heads()):
+            raise ValueError(  # or their parts would not fit
+                f"x, y, mask, types and weights have (shape, dtype) {heads} on rank {rank}, "
+                f"and {first} on rank 0; expected the same files on all ranks. Each "
+                "reads its own part of every batch"
+            )
         with bar(
             progress and self._ranks.rank == 0,
-            total=n_looked_at,
+            total=sum(piece.stop - piece.start for piece in self._own_pieces()),
             desc="checking the data",
             unit=" samples",
             delay=SOON,
@@ -114,11 +118,6 @@ class StoredSamples(Samples):
 
     def __len__(self) -> int:
         return len(self._inputs[0].x) if self._rows is None else len(self._rows)
-
-    @property
-    def y(self) -> np.ndarray | None:
-        """The targets of all samples, in memory, if each has one; else None."""
-        return None if self._targets is None else self._targets.y
 
     def of_rows(self, rows: Any) -> Batch:
         """Return some samples, read and checked: a slice, or an array of row numbers."""
@@ -132,7 +131,7 @@ class StoredSamples(Samples):
         """Return some of the samples, which stay where they are."""
         other = copy.copy(self)
         other._rows = rows if self._rows is None else self._rows[rows]
-        other._targets = None if self._targets is None else self._targets.of_rows(rows)
+        other._batch = self._batch.of_rows(rows)
         other.lengths = None if self.lengths is None else self.lengths[rows]
         other._counts = self._counts[rows]
         found = hashlib.sha256(f"{self.in_short} {rows.dtype.str}".encode())
@@ -149,8 +148,8 @@ class StoredSamples(Samples):
         """Return how much each sample counts in the mean loss, (n,). All ranks must call it."""
         if loss is not self._loss:  # classes have weights now
             self._loss = loss
-            if self._targets is not None:
-                self._counts = np.asarray(self._targets.counts_for(loss))
+            if self.y is not None:
+                self._counts = super().counts_for(loss)
             else:
                 own = [self.of_rows(piece).counts_for(loss) for piece in self._own_pieces()]
                 self._counts = self._joined(own, np.zeros(0))
@@ -158,21 +157,20 @@ class StoredSamples(Samples):
 
     def sum_of(self, numbers: Callable[[Batch], np.ndarray]) -> np.ndarray:
         """Return the sum over all samples of some numbers. All ranks must call it."""
-        if self._targets is not None:
-            return numbers(self._targets)
-        own = [numbers(self.of_rows(piece)) for piece in self._own_pieces()]
-        of_ranks = self._ranks.gather(sum(own[1:], own[0]) if own else None)
-        total: np.ndarray = np.sum([each for each in of_ranks if each is not None], axis=0)
-        return total
+        if self.y is not None:
+            return super().sum_of(numbers)
+        own = sum(numbers(self.of_rows(piece)) for piece in self._own_pieces())
+        return np.asarray(sum(self._ranks.gather(own)))
 
     def _look(self, shown: Any) -> None:
         """Read and check all samples, each rank its part, and note what is needed later."""
-        lengths, counts, digests, padded, note = [], [], [], [], None
+        lengths, counts, digests, note = [], [], [], None
+        padded = np.zeros(len(self._inputs), dtype=bool)
         for piece in self._own_pieces():
             given = self._read(piece)
             with saying(among(piece)):
                 batch = self._checked(*given)
-            padded.append([each.padding is not None for each in batch.inputs])
+            padded |= [each.padding is not None for each in batch.inputs]
             note = self._model.note(batch, note)
             lengths.append(batch.lengths())
             counts.append(batch.counts_for(self._loss))
@@ -184,9 +182,8 @@ class StoredSamples(Samples):
             shown.update(len(batch))
         of_ranks = self._ranks.gather((padded, note, b"".join(digests)))
         self.notes = [its_note for _, its_note, _ in of_ranks if its_note is not None]
-        none = [False] * len(self.padded_lengths)
-        self._padded = np.any([none, *(row for rows, _, _ in of_ranks for row in rows)], axis=0)
-        of_all = self._joined(lengths, np.zeros((0, len(none)), "int64"))
+        self._padded = np.any([its_padded for its_padded, _, _ in of_ranks], axis=0)
+        of_all = self._joined(lengths, np.zeros((0, len(padded)), "int64"))
         self.lengths = of_all if self._padded.any() else None
         self._counts = self._joined(counts, np.zeros(0))
         found = hashlib.sha256(repr(self._heads()).encode())
@@ -203,16 +200,6 @@ class StoredSamples(Samples):
         """Return shape and dtype of each array."""
         arrays = _arrays(self._inputs, self._y, self._weights)
         return [None if a is None else (a.shape, np.dtype(a.dtype).str) for a in arrays]
-
-    def _check_alike(self) -> None:
-        """Check that all ranks have arrays of the same shapes, because each reads its own part."""
-        for rank, heads in enumerate(of_ranks := self._ranks.gather(self._heads())):
-            if heads != of_ranks[0]:
-                raise ValueError(
-                    f"x, y, mask, types and weights have (shape, dtype) {heads} on rank {rank}, "
-                    f"and {of_ranks[0]} on rank 0; expected the same files on all ranks. Each "
-                    "reads its own part of every batch"
-                )
 
     def _joined(self, own: list[Any], none: np.ndarray) -> np.ndarray:
         """Return numbers of all samples, from those of this rank's pieces, if it has any."""

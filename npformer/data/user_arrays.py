@@ -49,10 +49,9 @@ def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ..
     def some(array: Any) -> Any:
         return None if array is None else read(array, rows)
 
-    masks = (some(each.mask) for each in inputs)
     return tuple(
-        Sequences(some(each.x), None if mask is None else Padding(mask), some(each.types))
-        for each, mask in zip(inputs, masks, strict=True)
+        Sequences(some(each.x), each.padding and Padding(some(each.mask)), some(each.types))
+        for each in inputs
     )
 
 

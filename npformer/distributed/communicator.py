@@ -64,6 +64,11 @@ class Communicator:
         """Return what each rank gave, in the order of ranks: small objects, by pickle."""
         return [value]
 
+    def unlike_first(self, value: Value) -> list[tuple[int, Value, Value]]:
+        """Return each rank that gave something else than rank 0: its number, that, and rank 0's."""
+        first, *others = self.gather(value)
+        return [(rank, each, first) for rank, each in enumerate(others, 1) if each != first]
+
     def first(self, value: Value) -> Value:
         """Return what rank 0 gave: an object, by pickle."""
         return value

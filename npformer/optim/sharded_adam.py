@@ -40,9 +40,7 @@ class ShardedMoments(Moments):
     def save(self) -> dict[str, np.ndarray]:
         """Return the moments of all ranks, on rank 0 only; the others get none."""
         m, v = (self._ranks.join_shards(x, self._parameters.size) for x in self._pairs[FLAT])
-        whole = Moments(self._parameters)
-        whole._pairs = {} if m is None else {FLAT: (m, v)}
-        return whole._named(whole._pairs)
+        return Moments(self._parameters)._named({} if m is None else {FLAT: (m, v)})
 
     def load(self, named: Mapping[str, Array]) -> None:
         """Load only what belongs to this rank's shard."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+Difference = tuple[str, Any, Any]
+"""A name, its value now, and its value before."""
 
 
 def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -13,11 +16,10 @@ def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     `must` has to be the same; a difference in `may` is a warning, because the numbers then agree
     only up to rounding. Raises ValueError, which names each difference.
     """
-    must, may = (_in_words(before[part], now[part]) for part in ("must", "may"))
-    common = before["schedule"].keys() & now["schedule"].keys()
-    factors = ({step: each["schedule"][step] for step in common} for each in (before, now))
-    if changes := sorted(differences(*factors), key=lambda change: int(change[0])):
-        step, is_now, was = changes[0]
+    must, may = (_in_words(differences(before[part], now[part])) for part in ("must", "may"))
+    factors = {k: factor for k, factor in now["schedule"].items() if k in before["schedule"]}
+    if first := next(differences(before["schedule"], factors), None):
+        step, is_now, was = first
         change = f"the learning rate's factor at step {step} is {is_now!r}, and was {was!r}"
         if before["epochs"] == now["epochs"]:
             must += [change]
@@ -40,19 +42,15 @@ def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         )
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return (name, value now, value before) of what differs; of two mappings, of their entries."""
-    found: list[tuple[str, Any, Any]] = []
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
+    """Yield what differs; of two mappings, what differs among their entries."""
     for name, value in now.items():
         was = before[name]
         if isinstance(value, Mapping) and isinstance(was, Mapping) and value.keys() == was.keys():
-            found += [(f"{name}: {n}", one, other) for n, one, other in differences(was, value)]
+            yield from ((f"{name}: {n}", one, other) for n, one, other in differences(was, value))
         elif value != was:
-            found.append((name, value, was))
-    return found
+            yield name, value, was
 
 
-def _in_words(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{name} is {value!r}, and was {was!r}" for name, value, was in differences(before, now)
-    ]
+def _in_words(found: Iterable[Difference]) -> list[str]:
+    return [f"{name} is {value!r}, and was {was!r}" for name, value, was in found]

@@ -46,6 +46,7 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
     if not same_definition(type(ours), type(theirs)):
         yield f"{name} is {described(ours)}{makes} {described(theirs)}; expected the same"
     elif isinstance(theirs, Layer | Loss):
+        training_only = [key for kind, key in TRAINING_ONLY if isinstance(theirs, kind)]
         for key in {**vars(theirs), **vars(ours)}:
             below = f"{path}.{key}" if path else key
             if key not in vars(theirs):
@@ -54,7 +55,7 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
                     yield f"{name} has a {key} of its own; expected that of {type(theirs).__name__}"
             elif key not in vars(ours):
                 yield f"{below} is gone{makes} {described(vars(theirs)[key])}"
-            elif not (key.startswith("_") or _is_training_only(theirs, key)):
+            elif not key.startswith("_") and key not in training_only:
                 yield from _differences(below, vars(ours)[key], vars(theirs)[key], seen)
     elif isinstance(theirs, list | tuple):
         if len(ours) != len(theirs):
@@ -67,10 +68,6 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
             "(Values that training changes belong in a Parameter, which is saved; a name that "
             "begins with _ is not compared)"
         )
-
-
-def _is_training_only(layer: Any, setting: str) -> bool:
-    return any(isinstance(layer, kind) and setting == name for kind, name in TRAINING_ONLY)
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -42,17 +42,13 @@ class FolderInUseError(OSError):
 
 
 @contextmanager
-def reserved(folder: Path | None, n_bytes: int = 0) -> Iterator[None]:
+def reserved(folder: Path, n_bytes: int = 0) -> Iterator[None]:
     """Make a folder, check that `n_bytes` can be written there, and lock it against other runs.
 
-    None: there is no folder, or another rank writes into it.
     What an interrupted write left behind is removed. The lock ends with the process at the latest.
     Raises OSError, which names the folder, if it cannot be written, and `FolderInUseError` if
     another run has locked it.
     """
-    if folder is None:
-        yield
-        return
     from filelock import FileLock, Timeout
 
     check_writable(folder, n_bytes)

@@ -25,16 +25,11 @@ def generator_state(generator: Any) -> dict[str, Any]:
         return {"device": generator.state()}
     bits = generator.bit_generator
     sequence = getattr(bits, "seed_seq", None)
-    children = None
-    if isinstance(sequence, np.random.SeedSequence):
-        children = _plain(sequence.state)
-    return {"state": _plain(bits.state), "children": children}
-
-
-def check_state(values: Mapping[str, Any]) -> None:
-    """Raise ValueError, TypeError or KeyError for values that `generator_state` did not return."""
-    if "device" not in values:
-        new_generator(values)
+    children = sequence.state if isinstance(sequence, np.random.SeedSequence) else None
+    values = {"state": bits.state, "children": children}
+    # Lists in place of arrays, and Python's numbers in place of NumPy's.
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=methodcaller("tolist")))
+    return plain
 
 
 def restore_generator(generator: Any, values: Mapping[str, Any]) -> None:
@@ -69,13 +64,7 @@ def new_generator(values: Mapping[str, Any]) -> np.random.Generator:
     children, kind = values["children"], values["state"]["bit_generator"]
     if kind not in BITS:
         raise ValueError(f"a generator has {kind!r} bits; expected one of {', '.join(BITS)}")
-    bits = getattr(np.random, kind)(
-        None if children is None else np.random.SeedSequence(**children)
-    )
+    seed = None if children is None else np.random.SeedSequence(**children)
+    bits = getattr(np.random, kind)(seed)
     bits.state = values["state"]
     return np.random.Generator(bits)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with lists in place of arrays, and Python's numbers in place of NumPy's."""
-    return json.loads(json.dumps(value, default=methodcaller("tolist")))

@@ -40,7 +40,11 @@ class CheckpointError(ValueError):
     unregistered: tuple[str, ...] = ()
 
     def __init__(self, message: str) -> None:
-        super().__init__(_printable(message))
+        # A file's content may be in it: it can neither make it long nor control a terminal.
+        if len(message) > 2000:
+            message = f"{message[:1200]} [...] {message[-600:]}"
+        letters = (c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in message)
+        super().__init__("".join(letters))
 
 
 class CheckpointWarning(UserWarning):
@@ -214,10 +218,3 @@ def _refused(path: Path, damage: str, force: bool) -> str:
         f"{path} is damaged: {damage}, so it changed after it was saved. Copy or save it again. To "
         "load it anyway: nf.load(path, force=True), or --force on the command line"
     )
-
-
-def _printable(message: str) -> str:
-    """Return a message that a file's content cannot make long or use to control a terminal."""
-    if len(message) > 2000:
-        message = f"{message[:1200]} [...] {message[-600:]}"
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in message)

@@ -104,7 +104,7 @@ def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = 
     return build(path, description, tensors).to(backend)
 
 
-def rebuildable(model: Layer) -> dict[str, Any]:
+def rebuildable(model: Any) -> dict[str, Any]:
     """Return a model's description, after checking that `model_of` could build it from that."""
     if type(model) not in MODELS.values():  # `load` could not build a subclass
         raise TypeError(
@@ -115,9 +115,7 @@ def rebuildable(model: Layer) -> dict[str, Any]:
     description = model_description(model)
     tensors, arguments = model.named_parameters(), description["arguments"]
     check_stated(description["config"], arguments, tensors)  # `model_of` will ask, too
-    kind: Any = type(model)
-    config = model.config  # type: ignore[attr-defined]
-    check_rebuilt(model, kind(config, **arguments, seed=undrawn_for(tensors)))
+    check_rebuilt(model, type(model)(model.config, **arguments, seed=undrawn_for(tensors)))
     return description
 
 
@@ -216,11 +214,10 @@ def _described(
 
 
 def _refuse_misfits(path: Path, problems: str, *, given: bool = False) -> None:
+    what, then = "its configuration", "Was it edited? Save the model again"
+    if given:
+        what, then = "the model that was given", "Expected one that was built like the saved one"
     if problems:
-        what = "the model that was given" if given else "its configuration"
-        then = "Was it edited? Save the model again"
-        if given:
-            then = "Expected one that was built like the saved one"
         raise CheckpointError(f"{path}: its tensors do not fit {what}: {problems}. {then}")
 
 

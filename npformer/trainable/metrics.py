@@ -27,15 +27,13 @@ def macro_f1(by_class: np.ndarray) -> float:
     neither labels nor predictions are left out.
     """
     right, labels, predictions = by_class
-    occurs = labels + predictions > 0.0
-    return _mean(2.0 * right[occurs] / (labels + predictions)[occurs])
+    return _mean_ratio(2.0 * right, labels + predictions)
 
 
 def balanced_accuracy(by_class: np.ndarray) -> float:
     """Return the mean over classes of recall = right / labels; classes without labels left out."""
     right, labels, _ = by_class
-    occurs = labels > 0.0
-    return _mean(right[occurs] / labels[occurs])
+    return _mean_ratio(right, labels)
 
 
 FIGURES: dict[str, Callable[[Measured], float]] = {
@@ -52,8 +50,7 @@ def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric
     names = tuple(dict.fromkeys((*figures, "accuracy", "loss")))
     if isinstance(metric, str):
         checks.choice("metric", metric, names)
-        of_classes = metric in FIGURES and metric != "accuracy"
-        if of_classes and not isinstance(loss, Classification):
+        if metric in {*FIGURES} - {"accuracy"} and not isinstance(loss, Classification):
             raise ValueError(
                 f"metric is {metric!r} and a {type(loss).__name__} knows no classes; expected "
                 "'loss', or a function of y and outputs"
@@ -101,5 +98,6 @@ def _of_classes(figure: Callable[[np.ndarray], float], found: Measured) -> float
     return math.nan if found.by_class is None else figure(found.by_class)
 
 
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if values.size else math.nan
+def _mean_ratio(parts: np.ndarray, wholes: np.ndarray) -> float:
+    occurs = wholes > 0.0
+    return float((parts[occurs] / wholes[occurs]).mean()) if occurs.any() else math.nan

@@ -78,7 +78,6 @@ def predict_to_file(
             "outputs": partial(model.in_batches, to_numpy),
         }
         checks.choice("kind", kind, ways)
-        predicted = ways[kind]
         if path.suffix != ".npy":
             raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
         check_place(path, "predictions.npy")
@@ -92,7 +91,7 @@ def predict_to_file(
         def of_rows(rows: slice) -> np.ndarray:
             its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
             with saying(among(rows)):
-                return predicted(its_x, its_mask, batch_size, its_types, processes)
+                return ways[kind](its_x, its_mask, batch_size, its_types, processes)
 
         _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks)
         found: np.memmap = np.load(path, mmap_mode="r")
@@ -102,26 +101,23 @@ def predict_to_file(
 def _write(path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator) -> None:
     """Write the rows of an array into a file, each rank its own."""
     one = of_rows(slice(0, 1))  # tells shape and dtype
-    heads = ranks.gather((n, at_once, one.shape, one.dtype.str))
-    for rank, each in enumerate(heads):
-        if each != heads[0]:
-            raise ValueError(
-                f"rank {rank} predicts {each[0]} samples as {each[2:]}, and rank 0 "
-                f"{heads[0][0]} as {heads[0][2:]}; expected the same model and data on all ranks"
-            )
+    for rank, each, first in ranks.unlike_first((n, at_once, one.shape, one.dtype.str)):
+        raise ValueError(
+            f"rank {rank} predicts {each[0]} samples as {each[2:]}, and rank 0 "
+            f"{first[0]} as {first[2:]}; expected the same model and data on all ranks"
+        )
     with ExitStack() as stack:
-        place: tuple[str, int] | None = None
+        place = "", 0  # rank 0 says where
         if ranks.rank == 0:
             file = stack.enter_context(being_written(path))
             head = {"descr": one.dtype.str, "fortran_order": False, "shape": (n, *one.shape[1:])}
             np.lib.format.write_array_header_2_0(file, head)
             file.flush()
             place = file.name, file.tell()
-        place = ranks.first(place)
-        assert place is not None, "the first rank gives it"
+        name, begin = ranks.first(place)
         own = ranks.shard(n)
-        with Path(place[0]).open("r+b") as shared:
-            shared.seek(place[1] + own.start * one.nbytes)
+        with Path(name).open("r+b") as shared:
+            shared.seek(begin + own.start * one.nbytes)
             for start in range(own.start, own.stop, at_once):
                 found = of_rows(slice(start, min(start + at_once, own.stop)))
                 with naming(path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,11 +150,8 @@ class Trainable(Layer):
                 "model of classes. Pass sample_weight instead"
             )
         weighted = copy.copy(loss)
-
-        def of_labels(batch: Batch) -> np.ndarray:
-            return label_weights(batch.y, batch.weights, n)
-
-        numbers = class_weights(class_weight, loss, n, lambda: samples.sum_of(of_labels))
+        of_labels = partial(samples.sum_of, lambda some: label_weights(some.y, some.weights, n))
+        numbers = class_weights(class_weight, loss, n, of_labels)
         weighted.class_weight = numbers  # type: ignore[attr-defined]
         if not samples.counts_for(weighted).any():
             raise ValueError(
@@ -212,15 +210,12 @@ class Trainable(Layer):
         """
         if backend == "numpy" and all(each.padding is None for each in batch.inputs):
             return batch
-        several: Any = [batch.y, batch.weights]
-        for each in batch.inputs:
-            several += [each.x, None if each.padding is None else each.padding.mask, each.types]
+        parts = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
+        several: Any = [batch.y, batch.weights, *parts]
         if feed is not None:
             several = feed(*several)
         y, weights, *rest = (a if a is None else asarray(a, backend) for a in several)
-        inputs = tuple(
-            _uploaded(each, *rest[3 * k : 3 * k + 3]) for k, each in enumerate(batch.inputs)
-        )
+        inputs = tuple(map(_uploaded, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
         counts = batch.counts
         if isinstance(batch.y, np.ndarray) and counts is None:  # on a device this would wait
             counts = batch.counts_for(loss or self.loss)

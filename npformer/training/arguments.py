@@ -82,16 +82,13 @@ def evaluate_task(
     return measure(model, task.held_out, task.loss, batch_size, processes, ranks, task.metric)
 
 
-def checked_numbers(
-    given: Mapping[str, int], optional: Mapping[str, int | None], clip_norm: float | None
-) -> dict[str, int]:
-    """Return whole numbers of at least 1 as Python's ints: small NumPy types would overflow."""
-    for name, value in optional.items():
-        if value is not None:
-            checks.positive(name, value)
+def check_optional(clip_norm: float | None, numbers: Mapping[str, int | None]) -> None:
+    """Check arguments that may be None: clip_norm, and whole numbers of at least 1."""
     if clip_norm is not None:
         checks.number("clip_norm", clip_norm, above=0.0)
-    return {name: checks.positive(name, n) for name, n in given.items()}
+    for name, value in numbers.items():
+        if value is not None:
+            checks.positive(name, value)
 
 
 def check_choices(shard_moments: bool, on_interrupt: str, masks: str, batches: str) -> None:

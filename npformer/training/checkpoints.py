@@ -19,14 +19,15 @@ from npformer.optim.adam import SETTINGS
 from npformer.optim.schedules import factors_of
 from npformer.storage import checkpoint_folder as folders
 from npformer.storage.agreement import check_agreement
-from npformer.storage.generator_state import check_state, generator_state, restore_generator
+from npformer.storage.generator_state import new_generator, restore_generator
 from npformer.storage.model_file import CheckpointError
-from npformer.storage.models import model_description, tensors_of
+from npformer.storage.models import model_description
 from npformer.trainable import Model
 from npformer.trainable.metrics import name_of
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, Now, TrainingState
 from npformer.training.history import History
+from npformer.training.own_loop import sections_of
 
 
 @dataclass
@@ -118,12 +119,8 @@ class Checkpoints(Callback):
         self.own["losses"].read(state)
         self.own["losses"].check_weights(state)  # a resumed training could only fail again
         of_user = [{"class": type(c).__qualname__, "state": c.state_dict()} for c in self.of_user]
-        values, moments = state.optimizer.state()
         return {
-            "model": {**model_description(state.model), "tensors": tensors_of(state.model)},
-            "optimizer": {"values": values, "moments": moments},
-            "generators": {name: generator_state(g) for name, g in self.generators().items()},
-            "history": state.history.to_dict(),
+            **sections_of(state.model, state.optimizer, self.generators(), state.history),
             "progress": {
                 "epoch": state.epoch,
                 "step": state.step,
@@ -134,7 +131,6 @@ class Checkpoints(Callback):
                 "callbacks": of_user,
             },
             "settings": self.settings,
-            "notes": {},
         }
 
     def _restore(self, state: TrainingState, stored: dict[str, Any]) -> None:
@@ -163,7 +159,8 @@ class Checkpoints(Callback):
         history = History.from_dict(stored["history"])
         generators = [(g, stored["generators"][name]) for name, g in self.generators().items()]
         for _, its_state in generators:
-            check_state(its_state)
+            if "device" not in its_state:
+                new_generator(its_state)  # raises an error for what is not a state
         callbacks = _matched(self.of_user, progress["callbacks"])
         # Nothing has been changed yet; from here on nothing is expected to fail.
         optimizer = stored["optimizer"]
@@ -241,9 +238,8 @@ def settings_of(
 def _matched(callbacks: list[Callback], stored: list[dict[str, Any]]) -> list[tuple[Callback, Any]]:
     """Return each callback that had a state to keep, with that state."""
     found, left = [], list(callbacks)
-    for name, kept in ((each["class"], each["state"]) for each in stored):
-        if kept is None:
-            continue
+    with_state = [(each["class"], each["state"]) for each in stored if each["state"] is not None]
+    for name, kept in with_state:
         match = next((c for c in left if type(c).__qualname__ == name), None)
         if match is None:
             raise ValueError(

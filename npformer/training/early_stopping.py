@@ -31,9 +31,7 @@ class EarlyStopping(Callback):
         """Keep the model's weights if they are better than those kept."""
         if (found := state.evaluation) is None:
             return
-        value = found.value(self.metric)
-        if self.metric == "loss":
-            value = -value
+        value = -found.loss if self.metric == "loss" else found.value(self.metric)
         score = 0.0 if math.isnan(value) else value, -found.loss  # the larger the better
         if self._score is None or score > self._score:
             self._score = score

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any
 
-from npformer.core import Seed, get_backend
+from npformer.core import Seed, checks, get_backend
 from npformer.data.user_arrays import Data
 from npformer.distributed import as_communicator
 from npformer.engine.team import Team
@@ -18,8 +18,8 @@ from npformer.trainable import Model
 from npformer.trainable.metrics import Metric, name_of
 from npformer.training.arguments import (
     check_choices,
+    check_optional,
     check_patience,
-    checked_numbers,
     checked_task,
     dropout_generator,
     evaluate_task,
@@ -222,9 +222,11 @@ def fit(
         damaged or that of another training. Later, failing to write a checkpoint only warns.
     """
     with as_communicator(communicator).guard() as ranks:
-        numbers = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
         optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
-        numbers = checked_numbers(numbers, optional, clip_norm)
+        check_optional(clip_norm, optional)
+        epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
+        at_a_time = checks.positive("batch_size", batch_size)
+        batch_size = at_a_time * checks.positive("accumulate", accumulate)
         check_choices(shard_moments, on_interrupt, masks, batches)
         check_patience(patience, validation)
         folder = checkpoint_folder(checkpoint, every, resume)
@@ -237,11 +239,10 @@ def fit(
         task = checked_task(model, data, validation, rng, ranks, progress, **better, **weights)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
         adam = optimizer_for(model, optimizer, lr=lr, **settings)
-        at_a_time, batch_size = numbers["batch_size"], numbers["batch_size"] * numbers["accumulate"]
         if batch_size > at_a_time:
             micro_batch = min(at_a_time, micro_batch or at_a_time)
         drawn = Batches(task, batch_size, way_of_batches(model, task.part, batches), rng, ranks)
-        alike = numbers["epochs"], clip_norm, seed
+        alike = epochs, clip_norm, seed
         given = partial(settings_of, model, adam, drawn, *alike, micro_batch=micro_batch)
         begin_together(ranks, model, adam, given)
         used = sharded(adam, ranks, of_user) if shard_moments else adam
@@ -257,8 +258,8 @@ def fit(
         if ranks.size > 1 and of_user:
             watching.append(SameWeights(ranks, of_user))
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
-            place = folder if ranks.rank == 0 else None
-            contexts.enter_context(reserved(place, n_bytes(model, task.samples)))
+            if folder is not None and ranks.rank == 0:  # which writes for all
+                contexts.enter_context(reserved(folder, n_bytes(model, task.samples)))
             contexts.enter_context(precision_of(model, precision))
             start = get_backend(model.backend).feed  # uploads while the device computes
             feed = None if start is None else contexts.enter_context(closing(start()))

@@ -139,9 +139,8 @@ def non_finite_tensor(model: Model, samples: Any) -> str:
             kept = each.x if each.padding is None else each.x[each.mask]  # padding may hold NaN
             if kept.dtype.kind == "f" and not np.isfinite(kept).all():
                 return f"the input {name}"
-    for piece in pieces:
-        with np.errstate(all="ignore"):
-            found = first_non_finite(model, *as_given(samples.of_rows(piece).inputs))
-        if found is not None:
-            return found
+    with np.errstate(all="ignore"):
+        for piece in pieces:
+            if found := first_non_finite(model, *as_given(samples.of_rows(piece).inputs)):
+                return found
     return LOSS_ITSELF

@@ -91,19 +91,27 @@ def save_checkpoint(
         checks.instance("history", history, History, "fit returns one")
     if notes is not None:
         checks.plain_values("notes", notes)
-    described = rebuildable(model) if type(model) in MODELS.values() else model_description(model)
+    if type(model) in MODELS.values():
+        rebuildable(model)  # or nobody could load it
+    sections = sections_of(model, optimizer, of_loop, history)
+    check_writable(path)
+    folders.write(path, {**sections, "notes": dict(notes or {})})
+
+
+def sections_of(
+    model: Layer, optimizer: Adam, generators: Mapping[str, Any], history: History | None
+) -> dict[str, Any]:
+    """Return the sections of a checkpoint, in their order; those that only `fit` fills are None."""
     values, moments = optimizer.state()
-    sections = {
-        "model": {**described, "tensors": tensors_of(model)},
+    return {
+        "model": {**model_description(model), "tensors": tensors_of(model)},
         "optimizer": {"values": values, "moments": moments},
-        "generators": {name: generator_state(g) for name, g in of_loop.items()},
+        "generators": {name: generator_state(g) for name, g in generators.items()},
         "history": None if history is None else history.to_dict(),
         "progress": None,
         "settings": None,
-        "notes": dict(notes or {}),
+        "notes": {},
     }
-    check_writable(path)
-    folders.write(path, sections)
 
 
 def load_checkpoint(

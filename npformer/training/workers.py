@@ -91,8 +91,8 @@ def begin_together(
     own = {"epochs": given["epochs"], **given["must"], "schedule": given["schedule"]}
     own["parameters"] = {name: p.shape for name, p in model.named_parameters().items()}
     own |= {"backend": model.backend, "dtype": model.dtype, "steps": optimizer.steps}
-    for rank, theirs in enumerate(of_ranks := ranks.gather(own)):
-        for name, value, first in differences(of_ranks[0], theirs):
+    for rank, theirs, of_first in ranks.unlike_first(own):
+        for name, value, first in differences(of_first, theirs):
             raise ValueError(
                 f"{name} is {value!r} on rank {rank}, and {first!r} on rank 0; expected the same "
                 "on all ranks. Pass all data to each rank: it takes its own part of every batch"
@@ -117,11 +117,10 @@ class SameWeights(Callback):
         own = hashlib.sha256()
         for parameter in state.model.parameters().values():
             own.update(to_numpy(parameter).tobytes())
-        of_ranks = self._ranks.gather(own.digest())
-        if (other := next((k for k, d in enumerate(of_ranks) if d != of_ranks[0]), None)) is None:
+        if not (odd := self._ranks.unlike_first(own.digest())):
             return
         raise RuntimeError(
-            f"after epoch {state.epoch} the weights on rank {other} are not those on rank 0; "
+            f"after epoch {state.epoch} the weights on rank {odd[0][0]} are not those on rank 0; "
             "expected the same on all ranks. A callback that changes gradients, weights or the "
             "learning rate has to do the same on every rank. The callbacks are "
             f"{', '.join(type(each).__name__ for each in self._of_user)}"
