@@ -23,9 +23,9 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
-    "core": 1640,
-    "data": 1152,
-    "distributed": 336,
+    "core": 1639,
+    "data": 1136,
+    "distributed": 339,
     "engine": 3296,
     "exercises": 3413,
     "functional": 1049,
@@ -37,23 +37,23 @@ BUDGET: dict[str, int] = {
     "mixers": 924,
     "models": 903,
     "museum": 787,
-    "optim": 461,
+    "optim": 459,
     "pipelines": 1439,
     "play": 1954,
     "proof": 1621,
     "reporting": 975,
     "sklearn": 647,
-    "storage": 678,
+    "storage": 660,
     "text": 518,
     "text_encoder": 59,
-    "tools": 2816,
-    "trainable": 693,
-    "training": 1160,
+    "tools": 2814,
+    "trainable": 683,
+    "training": 1153,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_309
+IN_ALL = 30_256
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
