@@ -147,7 +147,7 @@ def test_a_shared_array_may_be_empty():
 
 def test_a_shared_array_that_there_is_no_memory_for_is_a_copy_that_cannot_be_made(monkeypatch):
     refuse_memory(monkeypatch)
-    with pytest.raises(CannotCopyError, match=r"no memory .* share \(.*Cannot alloc"):
+    with pytest.raises(CannotCopyError, match=r"no memory to share with copies \(.*Cannot alloc"):
         shared_array(10, "float32")
 
 
