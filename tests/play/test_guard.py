@@ -54,9 +54,9 @@ def test_too_large_and_malformed_messages_are_errors_in_words(client):
     status, answer = client.request("POST", "/api/start", b" " * (1 << 20) + b"{}")
     assert (status, answer["error"]) == (413, "the message is larger than 1048576 bytes")
     for body, words in (
-        (b"{", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
         (b"[1]", "the message is a list; expected an object"),
         (b"null", "the message is a NoneType; expected an object"),
     ):
