@@ -48,12 +48,12 @@ BUDGET: dict[str, int] = {
     "text_encoder": 59,
     "tools": 2814,
     "trainable": 683,
-    "training": 1153,
+    "training": 1152,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_256
+IN_ALL = 30_255
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -41,8 +41,7 @@ class Interrupts(Callback):
             if not self._signum and told[:, 0].any():
                 self._signum = int(told[:, 0].max())
             if told[:, 1].any() and not told[:, 1].all():
-                reasons = self._ranks.gather(state.stopping)
-                state._set(stopping=next(reason for reason in reasons if reason is not None))
+                state._set(stopping=next(filter(None, self._ranks.gather(state.stopping))))
         state._now.signal = self._signum != 0
 
     after_step = after_epoch = on_start
