@@ -44,7 +44,7 @@ BUDGET: dict[str, int] = {
     "reporting": 975,
     "sklearn": 647,
     "storage": 660,
-    "text": 518,
+    "text": 515,
     "text_encoder": 59,
     "tools": 2814,
     "trainable": 683,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_255
+IN_ALL = 30_252
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

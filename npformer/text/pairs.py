@@ -11,8 +11,7 @@ def frequent_pairs(
     vocab_size: int,
     *,
     single: Iterable[int] = (),
-    any_text: int = 50_000,
-    most: int = 150_000,
+    most: int = 50_000,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs of tokens that most texts have, and how much each token or pair counts.
 
@@ -23,10 +22,8 @@ def frequent_pairs(
     vocab_size : int
     single : iterable of int
         Ids that are in no pair, such as those of parts of words.
-    any_text : int
-        How many pairs to keep, however few texts have them.
     most : int
-        How many pairs to keep at most; beyond `any_text` only pairs that at least two texts have.
+        How many pairs to keep at most.
 
     Returns
     -------
@@ -46,9 +43,7 @@ def frequent_pairs(
         of_tokens[np.unique(text)] += 1
         together = ~(alone[text[:-1]] | alone[text[1:]])
         of_pairs.update(set((text[:-1] * vocab_size + text[1:])[together].tolist()))
-    ordered = sorted(of_pairs, key=lambda pair: (-of_pairs[pair], pair))
-    further = (pair for pair in ordered[any_text:most] if of_pairs[pair] > 1)
-    kept = sorted([*ordered[:any_text], *further])
+    kept = sorted(sorted(of_pairs, key=lambda pair: (-of_pairs[pair], pair))[:most])
     pairs = np.array(kept, dtype="int64")
     counts = np.concatenate([of_tokens, [of_pairs[pair] for pair in kept]])
     idf = np.where(counts > 0, np.log((1.0 + n_texts) / (1.0 + counts)) + 1.0, 0.0)

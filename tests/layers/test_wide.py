@@ -31,18 +31,17 @@ def vector(wide, text, length=6):
 
 def test_pairs_of_the_most_texts_are_known():
     assert len(frequent_pairs(TEXTS, 7)[0]) == 5
-    pairs, idf = frequent_pairs(TEXTS, 7, any_text=2)
+    pairs, idf = frequent_pairs(TEXTS, 7, most=2)
     assert pairs.tolist() == [[2, 3], [3, 2]]
     np.testing.assert_allclose(idf[[2, 6]], [np.log(5 / 4) + 1, np.log(5 / 2) + 1])
     np.testing.assert_allclose(idf[7:], np.log(5 / 3) + 1)
     assert idf[0] == idf[1] == 0.0, "no text has them"
-    assert frequent_pairs(TEXTS, 7, any_text=1, most=1)[0].tolist() == [[2, 3]]
-    assert frequent_pairs(TEXTS, 7, any_text=0)[0].tolist() == [[2, 3], [3, 2]], "two texts"
+    assert frequent_pairs(TEXTS, 7, most=1)[0].tolist() == [[2, 3]]
     assert frequent_pairs(TEXTS, 7, single=[3])[0].tolist() == [[2, 5], [4, 6]]
 
 
 def test_weights_are_tf_idf():
-    wide = learned(any_text=2)
+    wide = learned(most=2)
     found, idf = vector(wide, [2, 3, 2, 3]), wide.idf.value
     twice = 1 + np.log(2)
     expected = np.zeros(9)
@@ -65,7 +64,7 @@ def test_weights_are_those_of_scikit_learn():
 
 
 def test_padding_and_what_is_not_known_count_for_nothing():
-    wide = learned(any_text=2)
+    wide = learned(most=2)
     np.testing.assert_allclose(vector(wide, [2, 3, 4]), vector(wide, [2, 3, 4], length=3))
     np.testing.assert_array_equal(vector(wide, [1, 0]), 0.0)
     np.testing.assert_array_equal(vector(wide, []), 0.0)
@@ -81,7 +80,7 @@ def test_a_layer_without_pairs_knows_words():
 
 def test_says_of_what_it_takes_pairs():
     config = nf.EncoderConfig(d_model=4, n_heads=2, d_ff=8, n_layers=1, max_len=4)
-    with pytest.raises(ValueError, match="a wide part is given; expected token ids"):
+    with pytest.raises(ValueError, match="a wide part is given; expected it for token ids"):
         WideSequenceClassifier(config, 2, n_features=3, n_pairs=2)
     with pytest.raises(ValueError, match="one answer for a whole sequence"):
         WideSequenceClassifier(config, 2, vocab_size=5, n_pairs=2, pooling="none")
@@ -90,7 +89,7 @@ def test_says_of_what_it_takes_pairs():
 def test_a_model_is_saved_with_its_pairs(tmp_path):
     config = nf.EncoderConfig(d_model=4, n_heads=2, d_ff=8, n_layers=1, max_len=4)
     model = WideSequenceClassifier(config, 3, vocab_size=7, n_pairs=2, seed=0)
-    model.wide.learn(*frequent_pairs(TEXTS, 7, any_text=2))
+    model.wide.learn(*frequent_pairs(TEXTS, 7, most=2))
     model.wide.weight.value[...] = np.arange(27).reshape(9, 3)
     x = np.array([[2, 3, 2, 3], [4, 6, 1, 5]])
     nf.save(model, tmp_path / "model.safetensors")
