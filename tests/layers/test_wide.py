@@ -80,7 +80,7 @@ def test_a_layer_without_pairs_knows_words():
 
 def test_says_of_what_it_takes_pairs():
     config = nf.EncoderConfig(d_model=4, n_heads=2, d_ff=8, n_layers=1, max_len=4)
-    with pytest.raises(ValueError, match="a wide part is given; expected it for token ids"):
+    with pytest.raises(ValueError, match="a wide part is given; expected token ids"):
         WideSequenceClassifier(config, 2, n_features=3, n_pairs=2)
     with pytest.raises(ValueError, match="one answer for a whole sequence"):
         WideSequenceClassifier(config, 2, vocab_size=5, n_pairs=2, pooling="none")
