@@ -79,7 +79,9 @@ class TwoInputLayer(Layer):
         self, a: Array, b: Array, context: Context
     ) -> tuple[Array, Any]:
         """Return the result and what `backward` needs."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define forward; expected forward(self, a, b, context)"
+        )
 
     def backward(
         self, dy: Array, cache: Any, gradients: Gradients
@@ -88,7 +90,10 @@ class TwoInputLayer(Layer):
 
         Either is None if its input has no gradient, like token ids.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not define backward")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define backward; expected "
+            "backward(self, dy, cache, gradients)"
+        )
 
     def __call__(  # type: ignore[override]
         self, a: Array, b: Array, mask: tuple[Array | None, Array | None] | None = None

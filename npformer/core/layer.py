@@ -46,7 +46,9 @@ class Layer:
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the result and what `backward` needs."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define forward; expected forward(self, x, context)"
+        )
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         """Add the gradients of the parameters to `gradients` and return dx.
@@ -54,7 +56,10 @@ class Layer:
         dy and dx are the gradients of the loss with respect to y and x. dx is None if x has no
         gradient, like token ids, or if y does not depend on x.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not define backward")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define backward; expected "
+            "backward(self, dy, cache, gradients)"
+        )
 
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
         """Return the result at evaluation. In `mask`, shape (batch, length), True = keep."""

@@ -54,7 +54,9 @@ class Scores(Layer):
 
         (batch, heads, n, length), or (heads, n, length) if they are the same in all rows.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not define rows")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define rows; expected rows(self, x, state, context)"
+        )
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""
