@@ -23,7 +23,7 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
-    "core": 1639,
+    "core": 1649,
     "data": 1136,
     "distributed": 339,
     "engine": 3296,
@@ -34,7 +34,7 @@ BUDGET: dict[str, int] = {
     "interop": 2267,
     "layers": 564,
     "losses": 177,
-    "mixers": 924,
+    "mixers": 926,
     "models": 903,
     "museum": 787,
     "optim": 459,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_252
+IN_ALL = 30_264
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

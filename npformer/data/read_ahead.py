@@ -40,15 +40,18 @@ class ReadAhead:
                 return reading.result()
         return self._timed(read, rows)
 
-    def expect(self, read: Read, rows: np.ndarray) -> None:
-        """Begin to read rows that `get` will be asked for next, if the latest read took long."""
+    def expect(self, read: Read, next_rows: Callable[[], np.ndarray]) -> None:
+        """Begin to read rows that `get` will be asked for next, if the latest read took long.
+
+        `next_rows` says which; it is not asked otherwise, for that may take time itself.
+        """
         if self._seconds < WORTH:
             return
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor  # imports logging: slow
 
             self._thread = ThreadPoolExecutor(1, "npformer-reader")
-        run = copy_context().run  # with NumPy's error settings
+        rows, run = next_rows(), copy_context().run  # with NumPy's error settings
         self._expected = read, rows, self._thread.submit(run, self._timed, read, rows)
 
     def _timed(self, read: Read, rows: Any) -> Batch:

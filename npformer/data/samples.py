@@ -38,7 +38,7 @@ class Samples:
         """Return some samples: a slice, or an array of row numbers."""
         return self._batch.of_rows(rows)
 
-    def expect(self, rows: np.ndarray) -> None:
+    def expect(self, rows: Callable[[], np.ndarray]) -> None:
         """Say which samples `of_rows` will be asked for next: in memory nothing has to be done."""
 
     def subset(self, rows: np.ndarray) -> Samples:

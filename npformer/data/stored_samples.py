@@ -123,7 +123,7 @@ class StoredSamples(Samples):
         """Return some samples, read and checked: a slice, or an array of row numbers."""
         return self._reader.get(self._of_rows, rows)
 
-    def expect(self, rows: np.ndarray) -> None:
+    def expect(self, rows: Callable[[], np.ndarray]) -> None:
         """Say which samples `of_rows` will be asked for next, so that a thread may read them."""
         self._reader.expect(self._of_rows, rows)
 

@@ -14,6 +14,9 @@ from npformer.engine.worker_counts import choose_workers
 from npformer.interop.text_inputs import Inputs
 from npformer.text_encoder import TextEncoder
 
+Convert = Callable[[Array, Array | None], np.ndarray]
+"""Makes an entry for each text of the vectors of its tokens and their mask; None keeps all."""
+
 TOKENS_AT_ONCE = 256
 """Tokens in a batch on a CPU: with more, the hidden layer of a feed-forward network of BERT's sizes
 no longer fits into the cache when its activation reads it."""
@@ -21,7 +24,7 @@ no longer fits into the cache when its activation reads it."""
 
 def encoded_in_batches(
     encoder: TextEncoder,
-    convert: Callable[[Array, Array | None], np.ndarray],
+    convert: Convert,
     inputs: Inputs,
     batch_size: int,
 ) -> np.ndarray:
@@ -31,6 +34,9 @@ def encoded_in_batches(
     """
     ids, mask, types = inputs
     backend = encoder.backend
+    if not len(ids):
+        none = np.zeros((0, 1, encoder.config.d_model), encoder.dtype)
+        return convert(asarray(none, backend), None)
     tokens = TOKENS_AT_ONCE if backend == "numpy" else None
     batches = LongestFirst(as_inputs(encoder, ids, mask, types), batch_size, True, tokens)
     seconds = snapshot_of(encoder).cost.seconds(len(ids), batches.mean_length())

@@ -10,7 +10,7 @@ import numpy as np
 
 from npformer.core import Array, Seed, checks, initializers, to_numpy
 from npformer.interop.architecture import Architecture
-from npformer.interop.encoded import encoded_in_batches
+from npformer.interop.encoded import Convert, encoded_in_batches
 from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
 from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin
@@ -130,11 +130,7 @@ class PretrainedEncoder:
             Pooled as the folder says, by default the mean of the tokens; of norm 1 for sentence
             encoders, so that the product of two rows is the cosine of their angle.
         """
-        checks.positive("batch_size", batch_size)
-        inputs = self._inputs(texts, None, stacklevel=3)
-        if not len(inputs[0]):
-            return np.zeros((0, self.encoder.config.d_model), self.encoder.dtype)
-        return encoded_in_batches(self.encoder, self.settings.vectors, inputs, batch_size)
+        return self._in_batches(self.settings.vectors, texts, batch_size)
 
     def hidden(self, texts: Iterable[Text], batch_size: int = 32) -> list[np.ndarray]:
         """Return the vectors of each text's tokens: one array (tokens, d_model) per text.
@@ -149,11 +145,12 @@ class PretrainedEncoder:
                 found[i] = each if mask is None else each[to_numpy(mask)[i]]
             return found
 
+        return list(self._in_batches(rows, texts, batch_size))
+
+    def _in_batches(self, convert: Convert, texts: Iterable[Text], batch_size: int) -> np.ndarray:
         checks.positive("batch_size", batch_size)
-        inputs = self._inputs(texts, None, stacklevel=3)
-        if not len(inputs[0]):
-            return []
-        return list(encoded_in_batches(self.encoder, rows, inputs, batch_size))
+        inputs = self._inputs(texts, None, stacklevel=4)
+        return encoded_in_batches(self.encoder, convert, inputs, batch_size)
 
     def _inputs(self, texts: Iterable[Text], max_len: int | None, stacklevel: int) -> Inputs:
         if max_len is not None:

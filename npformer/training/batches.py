@@ -65,7 +65,7 @@ class Batches:
         with explained_memory_error(backend, len(rows)):
             batch = self.task.samples.of_rows(rows)
             if k + 1 < len(self):
-                self.task.samples.expect(self._own(k + 1, snapshot)[0])
+                self.task.samples.expect(lambda: self._own(k + 1, snapshot)[0])
             if self.way != "shuffled":
                 batch = batch.cut(at_least)
             batch = model.upload(batch, backend, feed, loss=self.task.loss)

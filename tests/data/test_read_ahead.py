@@ -37,25 +37,25 @@ def test_what_is_expected_is_read_once_by_a_thread(always):
     for k, rows in enumerate(batches):
         np.testing.assert_array_equal(reader.get(files.read, rows.copy()), 2 * rows)
         if k < 4:
-            reader.expect(files.read, batches[k + 1])
+            reader.expect(files.read, batches[k + 1].copy)
     assert [rows for rows, _ in files.reads] == batches.tolist()
     assert [in_thread(name) for _, name in files.reads] == [False, True, True, True, True]
 
 
 def test_other_rows_than_expected(always):
     files, reader = Files(), ReadAhead()
-    reader.expect(files.read, np.arange(3))
+    reader.expect(files.read, np.arange(3).copy)
     np.testing.assert_array_equal(reader.get(files.read, np.arange(4)), 2 * np.arange(4))
     np.testing.assert_array_equal(reader.get(files.read, slice(2, 5)), [4, 6, 8])
     others = Files()
-    reader.expect(files.read, np.arange(3))
+    reader.expect(files.read, np.arange(3).copy)
     reader.get(others.read, np.arange(3))
     assert len(others.reads) == 1  # the same rows, and other files
 
 
 def test_one_read_at_a_time(always):
     files, reader = Files(0.05), ReadAhead()
-    reader.expect(files.read, np.arange(3))
+    reader.expect(files.read, np.arange(3).copy)
     began = time.perf_counter()
     reader.get(files.read, slice(0, 1))
     assert time.perf_counter() - began >= 0.1 - 0.01  # the thread's read ends first
@@ -65,7 +65,7 @@ def test_fast_files_need_no_thread(monkeypatch):
     monkeypatch.setattr(read_ahead, "WORTH", 60.0)  # however busy the machine is
     files, reader = Files(), ReadAhead()
     reader.get(files.read, slice(0, 4))
-    reader.expect(files.read, np.arange(4, 8))
+    reader.expect(files.read, np.arange(4, 8).copy)
     reader.get(files.read, np.arange(4, 8))
     assert not any(in_thread(name) for _, name in files.reads)
 
@@ -74,7 +74,7 @@ def test_slow_files_are_read_while_others_compute():
     files, reader = Files(0.01), ReadAhead()
     for k in range(6):
         reader.get(files.read, np.arange(k, k + 2))
-        reader.expect(files.read, np.arange(k + 1, k + 3))
+        reader.expect(files.read, np.arange(k + 1, k + 3).copy)
     reader.get(files.read, np.arange(6, 8))
     assert [in_thread(name) for _, name in files.reads] == [False] + 6 * [True]
 
@@ -84,7 +84,7 @@ def test_an_error_of_the_thread_reaches_who_asks(always):
         raise ValueError("the file has changed")
 
     reader = ReadAhead()
-    reader.expect(fail, np.arange(3))
+    reader.expect(fail, np.arange(3).copy)
     with pytest.raises(ValueError, match="has changed"):
         reader.get(fail, np.arange(3))
 
@@ -96,5 +96,5 @@ def test_numpy_s_error_settings_are_those_of_who_asks(always):
         return np.ones(1) / np.zeros(1)
 
     with np.errstate(divide="ignore"):
-        reader.expect(divide, np.arange(3))
+        reader.expect(divide, np.arange(3).copy)
         assert np.isinf(reader.get(divide, np.arange(3)))
