@@ -15,7 +15,7 @@ from npformer.models.next_token import NextToken
 from npformer.models.sequence_model import SequenceModel
 from npformer.models.step import accumulate
 from npformer.models.transformer import Transformer
-from npformer.models.wide_sequence_model import MeanOfAnswers, WideSequenceModel
+from npformer.models.wide_sequence_model import TwoAnswers, WideSequenceModel
 
 __all__ = [
     "POSITIONS",
@@ -25,10 +25,10 @@ __all__ = [
     "EncoderBlock",
     "EncoderConfig",
     "InputEmbedding",
-    "MeanOfAnswers",
     "NextToken",
     "SequenceModel",
     "Transformer",
+    "TwoAnswers",
     "WideSequenceModel",
     "accumulate",
     "post_norm",

@@ -2,42 +2,62 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, array_module
+import numpy as np
+
+from npformer import functional as F
+from npformer.core import Array, Context, Gradients, array_module, checks
 from npformer.layers import Pooling, Wide
-from npformer.losses import SoftmaxCrossEntropy
+from npformer.losses import Classification, SoftmaxCrossEntropy
 from npformer.models.config import EncoderConfig
 from npformer.models.sequence_model import SequenceModel
 
 
-class MeanOfAnswers(SoftmaxCrossEntropy):
-    """Several answers to each sample: outputs are (batch, answers, n_classes) logits.
+class TwoAnswers(Classification):
+    """The loss of a model with a wide part, whose outputs are (batch, 2, n_classes): deep, wide.
 
-    The loss is the mean of theirs, so each learns as if it were alone; probabilities are the mean
-    of the softmax of each.
+    It is the mean of two losses, so each answer learns as if it were alone. That of deep is the
+    softmax cross-entropy. That of wide is the sum of one binary cross-entropy for each class
+    against all others (Rifkin & Klautau, 2004, "In defense of one-vs-all classification"): here,
+    linear maps of words that are trained in this way are right more often. The probabilities are
+    the softmax of the mean of both logits, a product of experts (Hinton, 2002).
     """
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
-        n = outputs.shape[1]
-        y, weights = (a if a is None else a[:, None].repeat(n, axis=1) for a in (y, weights))
-        return super().forward(outputs, y, weights)
+        checks.shape("outputs", outputs, ("batch", 2, "n_classes"), "Two answers to each sample")
+        deep, wide = outputs[:, 0], outputs[:, 1]
+        xp, n_classes, classes = array_module(outputs), wide.shape[1], self.class_weights(outputs)
+        smoothing = self.label_smoothing
+        loss, cache = F.softmax_cross_entropy(deep, y, smoothing, weights, classes)
+        targets = (y[:, None] == xp.arange(n_classes)).astype(wide.dtype)  # [batch, n_classes]
+        targets = targets * (1.0 - smoothing) + smoothing / n_classes
+        if classes is not None:
+            weights = classes[y] if weights is None else classes[y] * weights
+        if weights is not None:
+            weights = weights[:, None].repeat(n_classes, axis=1)
+        mean, wide_cache = F.binary_cross_entropy_with_logits(wide, targets, weights)
+        return 0.5 * (loss + n_classes * mean), (cache, wide_cache, n_classes)
 
-    def probabilities(self, outputs: Array) -> Array:
-        return super().probabilities(outputs).mean(axis=-2)
+    def backward(self, dloss: float, cache: Any) -> Array:
+        deep_cache, wide_cache, n_classes = cache
+        # loss = (deep + n_classes wide) / 2
+        ddeep = F.softmax_cross_entropy_backward(0.5 * dloss, deep_cache)
+        dwide = F.binary_cross_entropy_with_logits_backward(0.5 * n_classes * dloss, wide_cache)
+        return array_module(ddeep).stack([ddeep, dwide], axis=1)
 
-    def log_probabilities(self, outputs: Array) -> Array:
-        each = super().log_probabilities(outputs)
-        top = each.max(axis=-2, keepdims=True)  # so that not every exp is 0
-        xp = array_module(each)  # of the host
-        return top[..., 0, :] + xp.log(xp.exp(each - top).mean(axis=-2))
+    def probabilities(self, outputs: Array) -> np.ndarray:
+        return SoftmaxCrossEntropy().probabilities(outputs.mean(axis=-2))
+
+    def log_probabilities(self, outputs: Array) -> np.ndarray:
+        return SoftmaxCrossEntropy().log_probabilities(outputs.mean(axis=-2))
 
 
 class WideSequenceModel(SequenceModel):
     """y = (deep, wide): two answers that are trained together, with a loss for each.
 
     deep holds the logits of a `SequenceModel`, wide those of a `Wide`: a linear map of the tokens
-    and of known pairs of neighbours. Probabilities are the mean of both: `MeanOfAnswers`. Cheng
-    et al. (2016), "Wide & deep learning for recommender systems", add the logits instead; but then
-    the encoder learns little once the wide part is sure.
+    and of known pairs of neighbours: `TwoAnswers` says how they become one. Cheng et al. (2016),
+    "Wide & deep learning for recommender systems", train the sum of both logits with one loss; but
+    then the encoder learns little once the wide part is sure.
 
     Parameters
     ----------
@@ -59,7 +79,7 @@ class WideSequenceModel(SequenceModel):
                 "a wide part is given; expected token ids, one answer for a whole sequence, "
                 "and output='softmax'. Use a SequenceClassifier"
             )
-        self.loss = MeanOfAnswers()
+        self.loss = TwoAnswers()
         self.wide = Wide(self.vocab_size, n_pairs, n_classes, dtype=options.get("dtype", "float32"))
         self.flatten()
 

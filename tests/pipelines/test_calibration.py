@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.pipelines.calibration import best_factor, calibrate
+from npformer.pipelines.calibration import calibrate, factors
 from npformer.pipelines.scores import calibration_error
 from npformer.text import frequent_pairs
 from npformer.trainable import WideSequenceClassifier
@@ -28,7 +28,7 @@ def drawn(n=4000, n_classes=3):
 @pytest.mark.parametrize("too_sure", [0.4, 2.5])
 def test_the_temperature_is_found(too_sure):
     z, _, y = drawn()
-    assert best_factor(too_sure * z[:, None], y) == pytest.approx(1 / too_sure, 0.08)
+    assert factors(too_sure * z[:, None], y) == pytest.approx(1 / too_sure, 0.08)
 
 
 def test_the_error_is_that_of_the_confidence():

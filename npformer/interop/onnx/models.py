@@ -7,7 +7,7 @@ from npformer.core import Array, Layer
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import register
 from npformer.models.input_embedding import InputEmbedding
-from npformer.models.wide_sequence_model import MeanOfAnswers
+from npformer.models.wide_sequence_model import TwoAnswers
 from npformer.trainable import LanguageModel, SequenceClassifier, WideSequenceClassifier
 
 
@@ -99,8 +99,8 @@ def probabilities(model: Layer, logits: Value, graph: Graph) -> Value | None:
     if type(loss) is losses.BinaryCrossEntropy:
         both = graph.node("Concat", logits * -1.0, logits, axis=-1)
         return graph.node("Sigmoid", both)
-    if type(loss) is MeanOfAnswers:
-        return graph.node("ReduceMean", graph.node("Softmax", logits), [-2], keepdims=0)
+    if type(loss) is TwoAnswers:
+        return graph.node("Softmax", graph.node("ReduceMean", logits, [-2], keepdims=0))
     return graph.node("Softmax", logits) if type(loss) is losses.SoftmaxCrossEntropy else None
 
 

@@ -281,8 +281,8 @@ export function forward(model, x, mask = null) {
   let logits = linear(pooled, p, "classify");
   if (p("wide.weight")) logits = [...logits, wide(x, mask, p, given.vocab_size)];
   const ofRow = { softmax: (row) => softmax(row), sigmoid: ([z]) => Float64Array.of(sigmoid(-z), sigmoid(z)) }[given.output];
-  let probabilities = ofRow ? logits.map(ofRow) : null;
-  if (p("wide.weight")) probabilities = [probabilities[0].map((value, k) => (value + probabilities[1][k]) / 2)];
+  const answers = p("wide.weight") ? [logits[0].map((z, k) => (z + logits[1][k]) / 2)] : logits;
+  const probabilities = ofRow ? answers.map(ofRow) : null;
   const one = (rows) => (given.pooling === "none" ? rows : p("wide.weight") && rows === logits ? rows : rows?.[0] ?? null);
   return { logits: one(logits), probabilities: one(probabilities), mixing, outputs };
 }
