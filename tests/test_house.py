@@ -35,12 +35,12 @@ BUDGET: dict[str, int] = {
     "layers": 564,
     "losses": 177,
     "mixers": 926,
-    "models": 903,
+    "models": 915,
     "museum": 787,
     "optim": 459,
-    "pipelines": 1439,
+    "pipelines": 1441,
     "play": 1954,
-    "proof": 1621,
+    "proof": 1624,
     "reporting": 975,
     "sklearn": 647,
     "storage": 660,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_264
+IN_ALL = 30_281
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

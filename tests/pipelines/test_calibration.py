@@ -31,6 +31,14 @@ def test_the_temperature_is_found(too_sure):
     assert factors(too_sure * z[:, None], y) == pytest.approx(1 / too_sure, 0.08)
 
 
+def test_two_answers_count_as_much_as_they_are_right():
+    z, _, y = drawn()
+    noise = np.random.default_rng(1).normal(size=z.shape)
+    found = factors(np.stack([noise, z], axis=1), y)  # the labels are drawn from the second
+    np.testing.assert_allclose(found, [0.0, 2.0], atol=0.1)
+    np.testing.assert_array_equal(factors(np.stack([z, -z], axis=1), y)[1], 0.01)
+
+
 def test_the_error_is_that_of_the_confidence():
     _, p, y = drawn()
     right, sure = p.argmax(axis=1) == y, p.max(axis=1)

@@ -178,6 +178,8 @@ def _losses() -> Iterator[Case]:
     yield _loss("two workers, one label a token", by_token, each, {}, workers=2)
     given: dict[str, Any] = {"mask": MASK, "types": TYPES, "title": "SequenceClassifier"}
     yield _loss("token types", labels, {"pooling": "pooler"}, BERT, workers=2, **given)
+    weighed: dict[str, Any] = {"sample_weight": np.array([2.0, 0.5, 1.0]), **smooth}
+    yield _loss("words and pairs", labels, {"n_pairs": 2}, {}, WideSequenceClassifier, **weighed)
 
 
 def _loss(
@@ -185,13 +187,14 @@ def _loss(
     y: np.ndarray,
     arguments: dict[str, Any],
     changes: dict[str, Any],
+    kind: type[SequenceClassifier] = SequenceClassifier,
     title: str = "loss_and_gradients",
     **options: Any,
 ) -> Case:
     """Return a case for `loss_and_gradients`, as a function of all parameters."""
     n_classes = int(y.max()) + 1
     config = small(n_layers=1, **changes)
-    model = SequenceClassifier(config, n_classes, vocab_size=5, **arguments, **SEEDED)
+    model = kind(config, n_classes, vocab_size=5, **arguments, **SEEDED)
     flat: Any = model.parameters().flat
 
     def forward(parameters: np.ndarray) -> tuple[Any, Any]:
@@ -203,5 +206,5 @@ def _loss(
 
     start = flat + 0.3 * draw(*flat.shape, seed=1)
     run = partial(gradcheck, (forward, backward), start)
-    covers = "SequenceClassifier", "loss_and_gradients"
+    covers = kind.__name__, "loss_and_gradients"
     return Case(f"{title}: {label}", "models", covers, run)
