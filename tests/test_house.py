@@ -24,7 +24,7 @@ BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
     "core": 1649,
-    "data": 1136,
+    "data": 1143,
     "distributed": 339,
     "engine": 3296,
     "exercises": 3413,
@@ -39,21 +39,21 @@ BUDGET: dict[str, int] = {
     "museum": 787,
     "optim": 459,
     "pipelines": 1441,
-    "play": 1954,
+    "play": 1950,
     "proof": 1624,
     "reporting": 975,
     "sklearn": 647,
     "storage": 660,
     "text": 515,
     "text_encoder": 59,
-    "tools": 2814,
-    "trainable": 683,
+    "tools": 2801,
+    "trainable": 691,
     "training": 1152,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_281
+IN_ALL = 30_279
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from npformer.core import checks
+from npformer.data.text_file import check_file, opened
 
 SUFFIXES = {
     ".csv": "csv",
@@ -118,53 +116,11 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
         raise ValueError(
             f"{place} ends in {place.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz{hint}"
         )
-    if not place.is_file():
-        what = "is a folder" if place.is_dir() else "does not exist"
-        raise FileNotFoundError(f"{place} {what}; expected a file")
+    check_file(place)
     if kind == "parquet":
         return _of_parquet(place)
-    with _opened(place, encoding) as file:
+    with opened(place, encoding) as file:
         return _of_csv(place, file) if kind == "csv" else _of_json(place, file)
-
-
-@contextmanager
-def _opened(path: Path, encoding: str) -> Iterator[IO[str]]:
-    """Open a text file; an encoding error says where it is and what to try."""
-    try:
-        with _binary(path) as raw, io.TextIOWrapper(raw, _with_mark(encoding), newline="") as file:
-            yield file
-    except LookupError as error:
-        raise ValueError(f"{error}; expected an encoding such as utf-8 or latin-1") from None
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        with _binary(path) as file:
-            marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
-        likely = "encoding='utf-16'" if marked else "encoding='latin-1' or 'cp1252'"
-        raise ValueError(
-            f"{path} is not in {encoding}: byte 0x{byte:02x} in {_place_of(path, encoding)}. Name "
-            f"its encoding: {likely}, on the command line --encoding"
-        ) from None
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path} is not a complete .gz file: {error}") from None
-
-
-def _binary(path: Path) -> Any:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-def _with_mark(encoding: str) -> str:
-    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
-
-
-def _place_of(path: Path, encoding: str) -> str:
-    """Return the first line that is not in an encoding, in words."""
-    with _binary(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode(encoding)
-            except UnicodeDecodeError:
-                return f"line {number}"
-    return "the file"
 
 
 def _of_csv(path: Path, file: IO[str]) -> Table:

@@ -6,12 +6,12 @@ import gzip
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from npformer import data
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import read_table
+from npformer.data.text_file import read_text
 from npformer.mixers import MIXERS
 from npformer.museum import BUGS
 from npformer.play.broken import HAVE_A_PLACE
@@ -21,7 +21,6 @@ from npformer.play.text_works import (
     PairsWork,
     TextsWork,
     columns_of,
-    text_of,
 )
 from npformer.play.works import ArrayWork, Work
 
@@ -52,7 +51,7 @@ def _sentences(settings: Settings) -> Work:
 
 def _book(settings: Settings) -> Work:
     if settings.file:
-        return BookWork(settings, text_of(Path(settings.file))[:CHARACTERS])
+        return BookWork(settings, read_text(settings.file)[:CHARACTERS])
     place = resources.files("npformer.data").joinpath("shakespeare.txt.gz")
     return BookWork(settings, gzip.decompress(place.read_bytes()).decode()[:CHARACTERS])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,10 +201,3 @@ def columns_of(settings: Settings, table: Table) -> tuple[list[str], list[str]]:
             f"{len({labels[i] for i in full})} classes; expected at least 2 classes"
         )
     return [texts[i] for i in full], [labels[i].strip() for i in full]
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a file."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; expected a text file")
-    return path.read_text("utf-8").removeprefix("\ufeff")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from npformer.data.pairs import PAIRS, pairs
 from npformer.data.tables import read_table
+from npformer.data.text_file import read_text
 from npformer.pipelines.pair_split import held_out_sources
 from npformer.tools import doubts
 from npformer.tools.file_task import FileTask, Part, as_share
@@ -49,20 +49,7 @@ class BookTask(FileTask):
 
     def read(self, file: str) -> str:
         """Return the text of a file."""
-        place = Path(file)
-        if not place.is_file():
-            what = "is a folder" if place.is_dir() else "does not exist"
-            raise FileNotFoundError(f"{file} {what}; expected a text file")
-        try:
-            content = place.read_bytes()
-            if place.suffix == ".gz":
-                content = gzip.decompress(content)
-            text = content.decode(self.encoding).removeprefix("\ufeff").replace("\r\n", "\n")
-        except (UnicodeDecodeError, LookupError, EOFError, gzip.BadGzipFile) as error:
-            raise ValueError(
-                f"{file} is not text in {self.encoding} ({error}); expected text. --encoding names "
-                "another encoding"
-            ) from error
+        text = read_text(file, encoding=self.encoding)
         if len(text) < 2:
             raise ValueError(f"{file} has {len(text)} characters; expected a text")
         return text

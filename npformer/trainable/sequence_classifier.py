@@ -11,8 +11,9 @@ from npformer.core.inputs import Sequences
 from npformer.core.telling import tell_once
 from npformer.data.batch import Batch
 from npformer.layers import Pooling
+from npformer.losses import Loss
 from npformer.mixers import WholeSequenceMixer
-from npformer.models import SequenceModel, WideSequenceModel
+from npformer.models import SequenceModel, TwoAnswers, WideSequenceModel
 from npformer.storage.models import MODELS
 from npformer.trainable.model import Model
 
@@ -154,6 +155,16 @@ class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
     **options
         Of `SequenceClassifier`.
     """
+
+    def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
+        """Return the loss to train on, which must be one of two answers."""
+        if isinstance(loss, Loss) and not isinstance(loss, TwoAnswers):
+            raise ValueError(
+                f"a {type(loss).__name__} is of one answer to each sample, and this model gives "
+                "two; expected no loss (label_smoothing and class_weight do without one), an "
+                "npformer.models.TwoAnswers, or a model with one answer: TextClassifier(wide=False)"
+            )
+        return super().loss_with(loss, label_smoothing)
 
 
 @dataclass

@@ -315,3 +315,11 @@ def test_the_longest_text_may_stand_in_the_configuration():
     found = nf.TextClassifier(SIZES | {"max_len": 100}, members=1)
     assert found.fit(texts, labels, epochs=1).model.config.max_len == 100
     assert found.arrays(["soup " * 20])[0].shape[1] >= 20
+
+
+def test_a_loss_of_one_answer_is_refused():
+    one = nf.losses.SoftmaxCrossEntropy(label_smoothing=0.1)
+    with pytest.raises(ValueError, match=r"this model gives two; .*TextClassifier\(wide=False\)"):
+        small().fit(*texts_and_labels(8), loss=one, **QUICK)
+    small(wide=False).fit(*texts_and_labels(8), loss=one, **QUICK)
+    small().fit(*texts_and_labels(8), loss=nf.models.TwoAnswers(0.1), **QUICK)
