@@ -16,10 +16,11 @@ class TwoAnswers(Classification):
     """The loss of a model with a wide part, whose outputs are (batch, 2, n_classes): deep, wide.
 
     It is the mean of two losses, so each answer learns as if it were alone. That of deep is the
-    softmax cross-entropy. That of wide is the sum of one binary cross-entropy for each class
+    softmax cross-entropy. That of wide is the mean of one binary cross-entropy for each class
     against all others (Rifkin & Klautau, 2004, "In defense of one-vs-all classification"): here,
-    linear maps of words that are trained in this way are right more often. The probabilities are
-    the softmax of the mean of both logits, a product of experts (Hinton, 2002).
+    linear maps of words that are trained in this way are right more often. It is not their sum,
+    whose gradient would have most of the norm that `clip_norm` limits. The probabilities are the
+    softmax of the mean of both logits, a product of experts (Hinton, 2002).
     """
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
@@ -35,13 +36,13 @@ class TwoAnswers(Classification):
         if weights is not None:
             weights = weights[:, None].repeat(n_classes, axis=1)
         mean, wide_cache = F.binary_cross_entropy_with_logits(wide, targets, weights)
-        return 0.5 * (loss + n_classes * mean), (cache, wide_cache, n_classes)
+        return 0.5 * (loss + mean), (cache, wide_cache)
 
     def backward(self, dloss: float, cache: Any) -> Array:
-        deep_cache, wide_cache, n_classes = cache
-        # loss = (deep + n_classes wide) / 2
+        deep_cache, wide_cache = cache
+        # loss = (deep + wide) / 2
         ddeep = F.softmax_cross_entropy_backward(0.5 * dloss, deep_cache)
-        dwide = F.binary_cross_entropy_with_logits_backward(0.5 * n_classes * dloss, wide_cache)
+        dwide = F.binary_cross_entropy_with_logits_backward(0.5 * dloss, wide_cache)
         return array_module(ddeep).stack([ddeep, dwide], axis=1)
 
     def probabilities(self, outputs: Array) -> np.ndarray:

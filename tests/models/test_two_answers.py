@@ -18,11 +18,11 @@ def logits(rng):
 
 
 def defined(z, label_smoothing=0.0, weights=1.0):
-    """The mean over samples of (softmax's loss of deep + the sum of the sigmoids' of wide) / 2."""
+    """The mean over samples of (softmax's loss of deep + the mean of the sigmoids' of wide) / 2."""
     q = np.eye(3)[LABELS] * (1.0 - label_smoothing) + label_smoothing / 3
     deep = -(q * log_softmax(z[:, 0], axis=1)).sum(axis=1)
     p = expit(z[:, 1])
-    wide = -(q * np.log(p) + (1.0 - q) * np.log(1.0 - p)).sum(axis=1)
+    wide = -(q * np.log(p) + (1.0 - q) * np.log(1.0 - p)).mean(axis=1)
     return np.average(0.5 * (deep + wide), weights=weights * np.ones(4))
 
 
