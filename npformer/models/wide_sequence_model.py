@@ -28,19 +28,19 @@ class TwoAnswers(Classification):
         deep, wide = outputs[:, 0], outputs[:, 1]
         xp, n_classes, classes = array_module(outputs), wide.shape[1], self.class_weights(outputs)
         smoothing = self.label_smoothing
-        loss, cache = F.softmax_cross_entropy(deep, y, smoothing, weights, classes)
+        of_deep, deep_cache = F.softmax_cross_entropy(deep, y, smoothing, weights, classes)
         targets = (y[:, None] == xp.arange(n_classes)).astype(wide.dtype)  # [batch, n_classes]
         targets = targets * (1.0 - smoothing) + smoothing / n_classes
         if classes is not None:
             weights = classes[y] if weights is None else classes[y] * weights
         if weights is not None:
             weights = weights[:, None].repeat(n_classes, axis=1)
-        mean, wide_cache = F.binary_cross_entropy_with_logits(wide, targets, weights)
-        return 0.5 * (loss + mean), (cache, wide_cache)
+        of_wide, wide_cache = F.binary_cross_entropy_with_logits(wide, targets, weights)
+        return 0.5 * (of_deep + of_wide), (deep_cache, wide_cache)
 
     def backward(self, dloss: float, cache: Any) -> Array:
         deep_cache, wide_cache = cache
-        # loss = (deep + wide) / 2
+        # loss = (of_deep + of_wide) / 2
         ddeep = F.softmax_cross_entropy_backward(0.5 * dloss, deep_cache)
         dwide = F.binary_cross_entropy_with_logits_backward(0.5 * dloss, wide_cache)
         return array_module(ddeep).stack([ddeep, dwide], axis=1)
