@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, array_module, checks
 from npformer.layers import Pooling, Wide
@@ -45,10 +43,10 @@ class TwoAnswers(Classification):
         dwide = F.binary_cross_entropy_with_logits_backward(0.5 * dloss, wide_cache)
         return array_module(ddeep).stack([ddeep, dwide], axis=1)
 
-    def probabilities(self, outputs: Array) -> np.ndarray:
+    def probabilities(self, outputs: Array) -> Array:
         return SoftmaxCrossEntropy().probabilities(outputs.mean(axis=-2))
 
-    def log_probabilities(self, outputs: Array) -> np.ndarray:
+    def log_probabilities(self, outputs: Array) -> Array:
         return SoftmaxCrossEntropy().log_probabilities(outputs.mean(axis=-2))
 
 

@@ -1,7 +1,6 @@
 """Temperatures of probabilities, fitted on held-out samples (Guo et al., 2017)."""
 
 import numpy as np
-from scipy.optimize import minimize
 
 from npformer.core import Layer, to_numpy
 from npformer.losses import SoftmaxCrossEntropy
@@ -36,6 +35,8 @@ def factors(z: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     z is (n, answers, n_classes). The loss is a convex function of the factors.
     """
+    from scipy.optimize import minimize  # when needed: importing it takes long
+
     loss = SoftmaxCrossEntropy()
 
     def mean_loss(each: np.ndarray) -> tuple[float, np.ndarray]:
