@@ -24,7 +24,7 @@ BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
     "core": 1649,
-    "data": 1143,
+    "data": 1142,
     "distributed": 339,
     "engine": 3296,
     "exercises": 3413,
@@ -53,7 +53,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_279
+IN_ALL = 30_278
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

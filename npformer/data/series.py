@@ -14,6 +14,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.tables import Table, read_table
+from npformer.data.text_file import check_file
 
 LAYOUTS = (
     "values (steps of all series, features) with lengths (series,), or x (series, steps, features)"
@@ -209,8 +210,7 @@ def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list
 
 
 def _of_arrays(path: Path) -> SeriesData:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; expected a file")
+    check_file(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -46,8 +46,8 @@ def opened(path: Path, encoding: str) -> Iterator[IO[str]]:
             marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
         likely = "encoding='utf-16'" if marked else "encoding='latin-1' or 'cp1252'"
         raise ValueError(
-            f"{path} is not in {encoding}: byte 0x{byte:02x} in {_place_of(path, encoding)}. Name "
-            f"its encoding: {likely}, on the command line --encoding"
+            f"{path} is not in {encoding}: byte 0x{byte:02x} in {_place_of(path, encoding)}. Save "
+            f"it as UTF-8, or name its encoding: {likely}, on the command line --encoding"
         ) from None
     except (gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{path} is not a complete .gz file: {error}") from None

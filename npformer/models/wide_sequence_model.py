@@ -54,7 +54,7 @@ class WideSequenceModel(SequenceModel):
     """y = (deep, wide): two answers that are trained together, with a loss for each.
 
     deep holds the logits of a `SequenceModel`, wide those of a `Wide`: a linear map of the tokens
-    and of known pairs of neighbours: `TwoAnswers` says how they become one. Cheng et al. (2016),
+    and of known pairs of neighbours. `TwoAnswers` says how they become one. Cheng et al. (2016),
     "Wide & deep learning for recommender systems", train the sum of both logits with one loss; but
     then the encoder learns little once the wide part is sure.
 
