@@ -56,6 +56,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 python_use_unqualified_type_names = True
+add_module_names = False  # each section of the reference says which module it is about
 toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 import npformer
@@ -12,6 +14,7 @@ import npformer
 ROOT = Path(__file__).resolve().parents[2]
 
 ALL = None
+LONGEST_VALUE = 60
 PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "functional": (
         "The mathematics",
@@ -179,8 +182,17 @@ def keep_formulas(
             lines[k + 1 : k + 1] = ["", " " * indent + "::"]
 
 
+def drop_long_value(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
+    """Show a constant's value only if it fits on a line; a table of builders says nothing here."""
+    for signature in content.parent.findall(addnodes.desc_signature):
+        for note in list(signature.findall(addnodes.desc_annotation)):
+            if note.astext().startswith(" = ") and len(note.astext()) > LONGEST_VALUE:
+                signature.remove(note)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write the pages before Sphinx looks for them, and read docstrings before napoleon does."""
     app.connect("builder-inited", write)
     app.connect("autodoc-process-docstring", keep_formulas, priority=100)
+    app.connect("object-description-transform", drop_long_value)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 
 from docs.site.dark_pictures import dark
 from docs.site.pages import DOCS
+from docs.site.reference import drop_long_value
 
 CONF = """
 extensions = ["myst_parser", "docs.site.formulas", "docs.site.dark_pictures", "docs.site.search"]
@@ -29,7 +30,9 @@ PAGES = {
     "![rows](../pictures/rows.svg)\n\n## Backward\n\nThree ways lead back.\n\n"
     "```py\nlost = 1\n```\n",
     "reference/layer_norm": "# layer_norm\n\n" + "The layer norm of a row. " * 9,
-    "guide": "# Guide\n\nUse layer norm, or another norm.\n",
+    "guide": "# Guide\n\nUse layer norm, or another norm.\n\n"
+    "```{py:data} SCALE\n:value: 20.0\n```\n\n"
+    f"```{{py:data}} TABLE\n:type: dict\n:value: {dict.fromkeys(range(20))}\n```\n",
 }
 
 
@@ -45,6 +48,7 @@ def site(tmp_path_factory):
         (source / f"{name}.md").parent.mkdir(exist_ok=True)
         (source / f"{name}.md").write_text(text)
     app = Sphinx(source, source, out, out / ".doctrees", "html", status=None, warningiserror=True)
+    app.connect("object-description-transform", drop_long_value)
     app.build()
     assert app.statuscode == 0
     return out
@@ -62,6 +66,13 @@ def test_a_picture_has_a_copy_for_the_dark(site):
     assert '<img class="only-dark" src="../_images/dark_rows.svg" alt="rows">' in page
     drawn = (site / "_images" / "dark_rows.svg").read_text("utf-8")
     assert drawn != (site / "_images" / "rows.svg").read_text("utf-8")
+
+
+def test_a_constant_shows_its_value_if_it_is_short(site):
+    page = re.sub("<[^>]+>", "", (site / "guide.html").read_text("utf-8"))
+    assert re.search(r"SCALE\s*=\s*20\.0", page)
+    assert re.search(r"TABLE\s*:\s*dict\b", page)
+    assert "0: None" not in page
 
 
 def test_in_the_dark_ink_is_light_and_ground_dark_and_colours_stay():
