@@ -18,7 +18,7 @@ def blocks(state):
         of.setdefault(figures["section"], []).append(figures)
     made = {}
     if "train" in of:
-        made["summary"] = ratios_in_words(of["train"], "training steps")
+        made["summary"] = ratios_in_words(of["train"])
         made["train"] = training_table(of["train"], peak, state["peaks"])
     if "predict" in of:
         whole = [f | f["all"] for f in of["predict"]]
@@ -105,9 +105,13 @@ def ratios(figures):
     return " | ".join("" if r is None else f"{r['of_medians']:.2f}" for r in both)
 
 
-def ratios_in_words(found, what):
-    """Return median, worst and best of all ratios, in a line for each peer."""
-    lines = []
+def ratios_in_words(found):
+    """Return what the ratios are and, in a line for each peer, their median, worst and best."""
+    lines = [
+        "The time of a training step, npformer's divided by PyTorch's, from small models (S) to "
+        "long sequences (L4096); below 1, npformer is faster:",
+        "",
+    ]
     for who, name in (("eager", "PyTorch eager"), ("compiled", "torch.compile")):
         pairs = [
             (f["ratio"][who]["of_medians"], f"{training_label(f['case'])}, {f['case']['mixer']}")
@@ -121,7 +125,7 @@ def ratios_in_words(found, what):
         worst, where = max(pairs)
         best, there = min(pairs)
         lines.append(
-            f"- npformer / {name}, {len(pairs)} {what}: median {statistics.median(values):.2f}, "
+            f"- beside {name}, {len(pairs)} settings: median {statistics.median(values):.2f}, "
             f"worst {worst:.2f} ({where}), best {best:.2f} ({there}); npformer is faster in "
             f"{faster} of {len(pairs)}."
         )

@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
     "models": 915,
     "museum": 787,
     "optim": 459,
-    "pipelines": 1441,
+    "pipelines": 1449,
     "play": 1950,
     "proof": 1624,
     "reporting": 975,
@@ -46,14 +46,14 @@ BUDGET: dict[str, int] = {
     "storage": 660,
     "text": 515,
     "text_encoder": 59,
-    "tools": 2801,
+    "tools": 2817,
     "trainable": 691,
-    "training": 1152,
+    "training": 1154,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_278
+IN_ALL = 30_304
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

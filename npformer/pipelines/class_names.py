@@ -55,7 +55,8 @@ class ClassNames:
         listed = plain_labels(labels, where)
         unknown = Counter(label for label in listed if label not in self._number_of)
         if unknown:
-            shown = ", ".join(f"{label!r} ({n} times)" for label, n in unknown.most_common(3))
+            of = f"of {len(listed)}"
+            shown = ", ".join(f"{label!r} ({n} {of})" for label, n in unknown.most_common(3))
             more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
             (first, _), *_ = unknown.most_common(1)
             hint = did_you_mean(str(first), self.words())

@@ -280,6 +280,6 @@ class RawClassifier(RawModel):
         models = {f"member {i + 1}": model for i, model in enumerate(self.models)}
         listed = self.checked(samples, "samples")
         x, mask = self.arrays(listed)
-        shown = settings_of_report(self.names, listed, scores, beside or {})
+        shown = settings_of_report(self.names, listed, len(models), scores, beside or {})
         settings = {"token_names": self.token_names(), **shown, **more}
         return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)

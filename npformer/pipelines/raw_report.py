@@ -19,12 +19,19 @@ Table = list[list[str]]
 def settings_of_report(
     names: ClassNames,
     samples: Sequence[Any],
+    n_models: int,
     scores: Scores,
     beside: Mapping[str, Scores | None],
 ) -> dict[str, Any]:
     """Return arguments of `npformer.report`: names of classes and samples, and its opening."""
     texts = list(samples) if all(isinstance(each, str) for each in samples) else None
     opening = _opening(scores, beside)
+    if n_models > 1:
+        opening.insert(
+            0,
+            f"This model is {n_models} models with different seeds, whose probabilities are "
+            "averaged; each of them, a member, is shown below by itself.",
+        )
     title = f"A {'text' if texts else 'series'} classifier: its mistakes, and a look inside"
     named = {"title": title, "class_names": names.words(), "sample_names": texts}
     return named | {"opening": opening}

@@ -35,11 +35,12 @@ class TextClassifier(RawClassifier):
 
         classifier = npformer.TextClassifier().fit(texts, labels)
         classifier.predict(["How do I change my password?"])
+        npformer.save(classifier, "questions.safetensors")  # and npformer.load
 
     Parameters
     ----------
     config : EncoderConfig, or mapping of some of its settings, optional
-        The encoder. For settings that are not given, see `text_defaults`.
+        The encoder. For settings that are not given, see `npformer.pipelines.text_defaults`.
     tokenizer : {"word", "wordpiece", "bpe"} or Tokenizer
         "word": words and punctuation, without a library. "wordpiece", "bpe": pieces of words, by
         Hugging Face's tokenizers (extra ``text``). Each gets its vocabulary from the training
@@ -52,7 +53,7 @@ class TextClassifier(RawClassifier):
         only the head.
     vocab_size, min_count, lower, ngrams : optional
         As in `npformer.text.train_tokenizer`; `ngrams` is for "word" only, and by default 4 for
-        short texts: see `text_defaults`.
+        short texts: see `npformer.pipelines.text_defaults`.
     max_len : int, optional
         How many tokens of a text are read at most. None: 256.
     pooling : str, optional
@@ -72,6 +73,10 @@ class TextClassifier(RawClassifier):
     Attributes
     ----------
     tokenizer : Tokenizer, or its name before `fit`
+    classes : list
+        The labels that it tells apart, sorted: the columns of `predict_probabilities`.
+    models, histories : list
+        A `SequenceClassifier` for each member, and its `History`; `model` and `history`: the first.
     """
 
     reads = "the tokenizer turns texts into ids and a mask, cut at max_len"

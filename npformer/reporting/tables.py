@@ -207,6 +207,6 @@ def _worst(judged: Judged, called: Called) -> list[Element]:
             )
         )
     return [
-        e("h4", f"The {len(worst)} {of}, largest loss first"),
+        e("h4", f"{of.capitalize()} ({len(worst)}), largest loss first"),
         e("ul", items, class_="worst"),
     ]

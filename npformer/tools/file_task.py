@@ -86,7 +86,8 @@ def as_share(words: str) -> float | None:
         return None
     if not 0.0 <= share < 1.0:
         raise ValueError(
-            f"the share is {words}; expected a number of at least 0 and below 1, or a file"
+            f"a share to test or validate on is {words}; expected a number of at least 0 and below "
+            "1, such as 0.2, or a file"
         )
     return share
 

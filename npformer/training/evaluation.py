@@ -164,6 +164,8 @@ def require_model(model: Model) -> None:
         "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
         "npformer.functional, backward, Adam.step"
     )
+    if callable(getattr(model, "fit", None)):
+        advice = f"A {kind} has methods of its own, such as fit"
     checks.instance("model", model, Model, advice)
     try:
         loss = model.loss

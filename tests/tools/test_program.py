@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +62,7 @@ def test_version(capsys):
         ),
         ("predict m --probablities", "Did you mean '--probabilities'?"),
         ("train digits --epoch 1", "Did you mean '--epochs'?"),
-        ("train digits more", "more is unknown; npformer train --help shows what it takes"),
+        ("train digits more", "more is unknown; npformer train --help-all shows what it takes"),
     ],
 )
 def test_a_mistake_is_one_line(words, message, capsys):
@@ -119,6 +120,16 @@ def test_a_missing_model_is_named(tmp_path, fails, command):
     nowhere = tmp_path / "nowhere.safetensors"
     assert f"there is no file {nowhere}" in fails(command, nowhere)
     assert f"there is no file {tmp_path / 'model.safetensors'}" in fails(command, tmp_path)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "look"])
+def test_what_is_no_model_is_named(tmp_path, trained, fails, command):
+    table = tmp_path / "a.csv"
+    table.write_text("text,label\nsoup,food\n")
+    assert f"{table} is a file of data; expected a model first" in fails(command, table)
+    shutil.copytree(trained, tmp_path / "runs" / "digits")
+    said = fails(command, tmp_path / "runs")
+    assert f"is not a run, but runs are in it, such as {tmp_path / 'runs' / 'digits'}" in said
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict"])

@@ -104,6 +104,8 @@ def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, pri
     other = write(tmp_path / "other.csv", texts, labels, "review", "kind")
     out = prints("evaluate", trained_on_texts, other, "--label", "kind")
     assert out.startswith("20 texts on CPU")
+    gap = write(tmp_path / "gap.csv", [*texts, "c"], [*labels, ""], "review", "kind")
+    assert prints("evaluate", trained_on_texts, gap, "--label", "kind", "--skip-empty") == out
     page = prints("look", trained_on_texts, other, "--label", "kind", "--out", tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text("utf-8").count("<h1") == 1
     assert page.strip() == str(tmp_path / "r.html")
@@ -185,7 +187,11 @@ def test_an_ensemble_with_other_tokens_and_mixer(tmp_path, prints):
         "--layers",
         2,
     )
-    prints("train", table, "--keep-repeated", *TINY, *words, "--out", tmp_path / "run")
+    out = prints("train", table, "--keep-repeated", *TINY, *words, "--out", tmp_path / "run")
+    assert "2 models with different seeds, whose probabilities are averaged" in out
+    assert metrics_of(tmp_path / "run")["members"] == 2
+    report = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "This model is 2 models with different seeds" in report
     classifier = nf.load(tmp_path / "run" / "model.safetensors")
     assert len(classifier.models) == 2
     assert classifier.model.config.mixer == ("fourier", "attention")
@@ -207,12 +213,18 @@ def test_an_interrupted_training_goes_on(table, tmp_path, monkeypatch, prints):
     out = prints("train", table, *columns, *TINY, "--out", tmp_path / "run", status=130)
     assert "interrupted after 1 of 4 epochs. To go on:" in out
     monkeypatch.undo()
-    prints("train", table, "--quiet", "--out", tmp_path / "run", "--resume")
+    out = prints("train", table, "--out", tmp_path / "run", "--resume")
+    assert f"--resume, {tmp_path / 'run'}: the run there goes on" in out
     whole, gone_on = (
         nf.load(tmp_path / name / "model.safetensors").model.parameters().flat
         for name in ("whole", "run")
     )
     np.testing.assert_array_equal(whole, gone_on)
+
+
+def test_where_there_is_no_run_resume_says_that_one_begins(table, tmp_path, prints):
+    words = ("--text", "review", "--label", "stars", "--epochs", 1, "--out", tmp_path, "--resume")
+    assert f"--resume, {tmp_path}: no run is there, so one begins" in prints("train", table, *words)
 
 
 def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
@@ -239,7 +251,7 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
             ["{folder}/a.csv", "--text=words", "--label=id"],
             "the column 'id' has 20 different labels",
         ),
-        (["{folder}/a.csv", "--text=words", "--label=kind", "--test=1"], "the share is 1"),
+        (["{folder}/a.csv", "--text=words", "--label=kind", "--test=1"], "validate on is 1"),
         (
             ["{folder}/a.csv", "--text=words", "--label=kind", "--test=b.csv"],
             "b.csv does not exist",
@@ -284,7 +296,8 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
         (["predict", "a", "--out", "none/x.csv"], "the folder none does not exist"),
-        (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 times), which training never saw"),
+        (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 of 2), which training never saw"),
+        (["evaluate", "{folder}/gap.csv"], "1 of 2 labels are empty, the first is in line 3"),
         (["predict", "{folder}/notes.txt"], "is the name of a file or folder, not a table"),
         (["predict", "{folder}"], "is the name of a file or folder, not a table"),
         (["predict", "not_there.xlsx"], "In Excel: save as CSV UTF-8"),
@@ -294,6 +307,7 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
 )
 def test_wrong_calls_of_a_trained_model(trained_on_texts, tmp_path, fails, words, problem):
     write(tmp_path / "a.csv", ["a", "b"], ["sport", "sport"], "review", "stars")
+    write(tmp_path / "gap.csv", ["a", "b"], ["food", ""], "review", "stars")
     (tmp_path / "notes.txt").write_text("soup")
     command, *rest = [word.replace("{folder}", str(tmp_path)) for word in words]
     assert problem in fails(command, trained_on_texts, *rest)

@@ -98,7 +98,7 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
 
 def counted(n: int, kind: str) -> str:
     """Return "1 text", "2 texts", "1 series"."""
-    return f"{n:,} {kind if n != 1 or kind == 'series' else kind.removesuffix('s')}"
+    return f"{n:,} {kind if n != 1 or kind.endswith('series') else kind.removesuffix('s')}"
 
 
 def one_line(text: str, most: int) -> str:

@@ -7,7 +7,7 @@ from npformer.core import checks, use_precision
 from npformer.pipelines import RawClassifier, RawModel, TextClassifier, TextTranslator, TextWriter
 from npformer.storage.models import checkpoint_name
 from npformer.tools.cli import common
-from npformer.tools.cli.file_options import add_columns_of_series
+from npformer.tools.cli.file_options import add_known_file
 from npformer.tools.cli.file_results import held_out_part, worst_mistakes
 from npformer.tools.cli.load_model import (
     add_force,
@@ -26,14 +26,7 @@ def add_to(commands: Any) -> None:
     summary = "measure a trained model on its test data, or on a table"
     parser = common.add_command(commands, "evaluate", run, summary)
     common.add_model(parser)
-    source = "a file, for a model trained on a file (default: its own test part)"
-    parser.add_argument("input", nargs="?", metavar="FILE", help=source)
-    common.option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
-    common.option(parser, "--label COLUMN", "column of the labels (default: likewise)")
-    common.option(parser, "--source COLUMN", "of pairs: column of the sources (default: likewise)")
-    common.option(parser, "--target COLUMN", "of pairs: column of the targets (default: likewise)")
-    common.option(parser, "--encoding NAME", "of the table (default: utf-8)")
-    add_columns_of_series(parser)
+    add_known_file(parser)
     split = "for digits: stratified or ordered (default: the one that it was trained on)"
     common.option(parser, "--split NAME", split)
     add_force(parser)

@@ -5,6 +5,8 @@ from typing import Any
 
 from npformer.tools.cli.common import option
 
+SKIP_EMPTY = "leave out rows without a text or label"
+
 
 def add_file_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for files."""
@@ -41,9 +43,22 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     option(group, "--encoding NAME", "of the file (default: utf-8)")
     again = "keep samples that repeat an earlier one with the same label"
     option(group, "--keep-repeated", again, action="store_true")
-    option(group, "--skip-empty", "leave out rows without a text or label", action="store_true")
+    option(group, "--skip-empty", SKIP_EMPTY, action="store_true")
     add_columns_of_series(group)
     parser.set_defaults(keep_repeated=None, skip_empty=None)  # not given
+
+
+def add_known_file(parser: argparse.ArgumentParser) -> None:
+    """Add a file with right answers, and its columns, for a model that was trained on another."""
+    source = "a file, for a model trained on a file (default: its own test part)"
+    parser.add_argument("input", nargs="?", metavar="FILE", help=source)
+    option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
+    option(parser, "--label COLUMN", "column of the labels (default: likewise)")
+    option(parser, "--source COLUMN", "of pairs: column of the sources (default: likewise)")
+    option(parser, "--target COLUMN", "of pairs: column of the targets (default: likewise)")
+    option(parser, "--encoding NAME", "of the table (default: utf-8)")
+    option(parser, "--skip-empty", SKIP_EMPTY, action="store_true")
+    add_columns_of_series(parser)
 
 
 def add_columns_of_series(group: Any) -> None:

@@ -18,7 +18,7 @@ from npformer.pipelines import (
 from npformer.tools.cli import common
 from npformer.tools.doubts import doubt_known
 from npformer.tools.file_task import FileTask, Part, chosen_column, list_of
-from npformer.tools.labelled_tasks import LabelledTask, SeriesTask, series_of, texts_of
+from npformer.tools.labelled_tasks import LabelledTask, SeriesTask, TextTask, series_of, texts_of
 from npformer.tools.task_notes import task_of_notes, trained_on
 from npformer.tools.writing_tasks import Book, BookTask, PairsTask
 
@@ -61,7 +61,7 @@ def compared(scores: Scores, beside: dict[str, Scores | None]) -> str:
     elif words is not None and scores.accuracy < words.accuracy:
         better = words.accuracy - scores.accuracy
         lines.append(f"\nCounting words is better here, by {better:.4f}: their order adds little,")
-        lines.append("or there are too few texts to learn it from.")
+        lines.append("or there were too few texts or epochs to learn it from.")
     elif linear is not None and scores.accuracy < linear.accuracy:
         lines.append(f"\n{baselines.LINEAR} is better here: use it, or train on more series.")
     return "\n".join(lines)
@@ -115,7 +115,10 @@ def part_of(
         given_name, usual = getattr(options, role), getattr(task, role, None)
         taken = given_name is None and usual in table.columns
         columns.append(usual if taken else chosen_column(table, given_name, role))
-    return texts_of(table, str(columns[0]), columns[1] if labelled else None)
+    if not labelled:
+        return texts_of(table, str(columns[0]), None)
+    names = {"text": str(columns[0]), "label": str(columns[1])}
+    return TextTask(file=file, encoding=encoding, skip_empty=options.skip_empty, **names).read(file)
 
 
 def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: RawModel) -> Part:

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from npformer.data.tables import kind_of
 from npformer.pipelines import RawModel
 from npformer.storage.model_file import CheckpointError
 from npformer.storage.models import checkpoint_name, load, read_notes
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES, Recipe
+from npformer.tools.writing_tasks import is_text_file
 from npformer.trainable import SequenceClassifier
 
 
@@ -84,6 +86,11 @@ def _file(path: Path) -> Path:
             f"there is no folder {path}; expected one that `npformer train` wrote, or a file "
             "that npformer.save wrote"
         )
+    if path.is_file() and (kind_of(path) or is_text_file(path.name)):
+        raise ValueError(
+            f"{path} is a file of data; expected a model first: a folder that `npformer train` "
+            "wrote, or a .safetensors file that npformer.save wrote"
+        )
     if not path.is_dir():
         return path
     model = path / checkpoint_name()
@@ -92,6 +99,8 @@ def _file(path: Path) -> Path:
             f"the training in {path} has saved no model yet: `npformer train TASK --out {path} "
             f"--resume` goes on with it. The model of an earlier run is {earlier[-1]}"
         )
+    if not model.exists() and (runs := sorted(path.glob(f"*/{checkpoint_name()}"))):
+        raise ValueError(f"{path} is not a run, but runs are in it, such as {runs[0].parent}")
     return model
 
 

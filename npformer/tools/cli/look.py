@@ -10,7 +10,7 @@ from npformer.reporting import report
 from npformer.storage.models import checkpoint_name
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
-from npformer.tools.cli.file_options import add_columns_of_series
+from npformer.tools.cli.file_options import add_known_file
 from npformer.tools.cli.file_results import held_out_part
 from npformer.tools.cli.load_model import (
     add_force,
@@ -42,14 +42,7 @@ def add_to(commands: Any) -> None:
     summary = "write a report on a trained model, to open in a browser"
     parser = common.add_command(commands, "look", run, summary, epilog)
     common.add_model(parser)
-    source = "a file, for a model trained on a file (default: its own test part)"
-    parser.add_argument("input", nargs="?", metavar="FILE", help=source)
-    option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
-    option(parser, "--label COLUMN", "column of the labels (default: likewise)")
-    option(parser, "--source COLUMN", "of pairs: column of the sources (default: likewise)")
-    option(parser, "--target COLUMN", "of pairs: column of the targets (default: likewise)")
-    option(parser, "--encoding NAME", "of the table (default: utf-8)")
-    add_columns_of_series(parser)
+    add_known_file(parser)
     option(parser, "--out FILE", f"where to write it (default: {REPORT} beside the model)")
     which = "test samples whose matrices are shown: how many, or which, such as 0,7,12"
     option(parser, "--samples LIST", which, "4")

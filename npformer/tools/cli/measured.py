@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from npformer.pipelines import RawClassifier, RawModel, TextTranslator, TextWriter, Translations
 from npformer.pipelines.ngrams import ORDERS, ngram_loss
 from npformer.pipelines.text_writer import TextScores
-from npformer.tools.cli.common import one_line
+from npformer.tools.cli.common import counted, one_line
 from npformer.tools.cli.file_results import compared, scores_of_baselines, worst_mistakes
 from npformer.tools.cli.run_folder import REPORT
 from npformer.tools.file_task import Part
@@ -43,8 +43,7 @@ def measure(
         if options.ranks.rank:
             return None
         before = "".join(parts["train"].samples + parts["validation"].samples)
-        counted = {order: ngram_loss(before, text, order) for order in ORDERS}
-        baselines = {f"n-grams of order {order}": nats for order, nats in counted.items()}
+        baselines = {f"n-grams of order {n}": ngram_loss(before, text, n) for n in ORDERS}
         found = Measured(
             {"test": scores.to_dict(), "baselines": baselines}, of_text(scores, baselines), []
         )
@@ -70,12 +69,13 @@ def _classified(
         for name, each in beside.items()
         if each is not None
     }
-    title = f"{Path(options.task).name}: {len(test):,} test {kind}"
+    many = counted(len(test), f"test {kind}")
+    title = f"{Path(options.task).name}: {many}"
     some = test.rows(range(min(len(test), MOST_REPORTED)))
     model.report(
         some.samples, some.labels, path / REPORT, title=title, scores=scores, beside=beside
     )
-    words = f"{len(test):,} test {kind}: {scores}\n\n{compared(scores, beside)}\n\n"
+    words = f"{many}: {scores}\n\n{compared(scores, beside)}\n\n"
     words += worst_mistakes(scores, test, model)
     return Measured({"test": scores.to_dict(), "baselines": baselines}, words, [REPORT])
 

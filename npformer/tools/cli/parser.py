@@ -36,7 +36,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say in one line what is wrong, and end with status 2."""
-        more = "" if message.endswith("?") else f"; {self.prog} --help shows what it takes"
+        every = "--help-all" if self.often else "--help"
+        more = "" if message.endswith("?") else f"; {self.prog} {every} shows what it takes"
         self.exit(2, f"{self.prog}: {message}{more}\n")
 
     def _is_seldom(self, action: argparse.Action) -> bool:

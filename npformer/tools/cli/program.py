@@ -104,7 +104,8 @@ def make_parser() -> Parser:
 
 
 def _unknown(word: str, parser: Parser) -> str:
-    hint = checks.did_you_mean(word, re.findall(r"--[a-z-]+", parser.whole_help()))
+    known = re.findall(r"--([a-z-]+)", parser.whole_help()) if word.startswith("-") else []
+    hint = checks.did_you_mean(word.lstrip("-"), known).replace("'", "'--", 1)
     return f"{word} is unknown{hint}"
 
 

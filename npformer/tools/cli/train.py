@@ -129,6 +129,9 @@ def _run_in(
     chosen = options.ranks.first(chosen)  # which alone knows the run that goes on
     if options.resume:
         folder.check_plugins(plugins)
+        if not options.quiet:
+            what = "the run there goes on" if folder.saved else "no run is there, so one begins"
+            print(f"--resume, {folder.path}: {what}")
     for name, value in chosen.items():
         setattr(options, name, value)
     if recipe is None:

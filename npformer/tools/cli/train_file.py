@@ -131,6 +131,7 @@ def _finish(
         "kind": about["task"]["kind"],
         "npformer": npformer.__version__,
         "numpy": np.__version__,
+        "members": len(model.models),
         "parameters": model.model.n_parameters(),
         "config": model.model.config.to_dict(),
         "samples": {name: len(part) for name, part in parts.items()},
@@ -155,6 +156,8 @@ def _finish(
     curves = draw_curves({"": model.history}, tested, title, path)
     history = model.history
     epochs = f"weights of epoch {history.best_epoch} of {len(history.train_loss)}"
+    if len(model.models) > 1:
+        print(f"{len(model.models)} models with different seeds, whose probabilities are averaged")
     print(f"{epochs}, {metrics['seconds']:.1f} s")
     print(f"{path}: {', '.join(files)}; {curves}")
     command, what = NEXT[type(model).__name__]
