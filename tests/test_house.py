@@ -46,14 +46,14 @@ BUDGET: dict[str, int] = {
     "storage": 660,
     "text": 515,
     "text_encoder": 59,
-    "tools": 2817,
+    "tools": 2818,
     "trainable": 691,
     "training": 1154,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_304
+IN_ALL = 30_305
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -106,18 +106,21 @@ class TextTask(LabelledTask):
 
     def read(self, file: str) -> Part:
         """Return the texts and labels of a file."""
-        table = read_table(file, encoding=self.encoding)
+        return self.of(read_table(file, encoding=self.encoding))
+
+    def of(self, table: Table) -> Part:
+        """Return the texts and labels of a table, after checking that none is empty."""
         part = texts_of(table, self.text, self.label)
         full = [i for i, text in enumerate(part.samples) if text.strip() and part.labels[i]]
         if self.skip_empty and full:
-            doubts.doubt_gaps(len(part) - len(full), len(part), file)
+            doubts.doubt_gaps(len(part) - len(full), len(part), str(table.path))
             return part.rows(full)
         for what, found in (("texts", part.samples), ("labels", part.labels)):
             empty = [i for i, words in enumerate(found) if not words.strip()]
             if empty:
                 raise ValueError(
-                    f"{file}: {len(empty):,} of {len(part):,} {what} are empty, the first is in "
-                    f"{table.place(empty[0])}; expected words. Fill them in, or leave them out "
+                    f"{table.path}: {len(empty):,} of {len(part):,} {what} are empty, the first is "
+                    f"in {table.place(empty[0])}; expected words. Fill them in, or leave them out "
                     "with --skip-empty"
                 )
         return part

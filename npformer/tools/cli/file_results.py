@@ -117,8 +117,8 @@ def part_of(
         columns.append(usual if taken else chosen_column(table, given_name, role))
     if not labelled:
         return texts_of(table, str(columns[0]), None)
-    names = {"text": str(columns[0]), "label": str(columns[1])}
-    return TextTask(file=file, encoding=encoding, skip_empty=options.skip_empty, **names).read(file)
+    names: dict[str, Any] = dict(zip(("text", "label"), columns, strict=True))
+    return TextTask(file=file, skip_empty=options.skip_empty, **names).of(table)
 
 
 def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: RawModel) -> Part:
