@@ -243,7 +243,7 @@ WRONG = [
     lambda: F.dropout(f32(3), 1.0),
     "ValueError: rate is 1.0 ... from 0 up to, not including, 1",
     lambda: F.dropout(f32(3), 0.5, 0),  # a seed instead of a generator
-    "TypeError: generator is a int ... numpy.random.Generator ... default_rng(seed)",
+    "TypeError: generator is an int ... numpy.random.Generator ... default_rng(seed)",
     lambda: F.embedding(f32(2), f32(5, 3)),  # ids that are floats
     "TypeError: ids has dtype float32; expected whole numbers ... ids.astype('int64')",
     lambda: F.embedding(keep(2), f32(5, 3)),  # ids that are a mask
@@ -596,7 +596,7 @@ WRONG = [
     lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), wrt=["weights"]),
     "ValueError: wrt names 'weights'; expected some of x, W",
     lambda: gradcheck(f64(3), f64(3)),  # an array to check
-    "TypeError: target is a ndarray; expected a layer, a function with a backward pass, or a pair",
+    "TypeError: target is an ndarray; expected a layer, a function with a backward pass, or a pair",
     lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), bais=f64(4)),
     "TypeError: linear cannot be called like this ... 'bais' ... fit linear(x: ",
     lambda: gradcheck(F.linear, f64(2, 3), f64(3, 4), wrt="x"),

@@ -31,7 +31,7 @@ BUDGET: dict[str, int] = {
     "functional": 1049,
     "generation": 211,
     "inspection": 483,
-    "interop": 2267,
+    "interop": 2265,
     "layers": 564,
     "losses": 177,
     "mixers": 926,
@@ -47,13 +47,13 @@ BUDGET: dict[str, int] = {
     "text": 515,
     "text_encoder": 59,
     "tools": 2818,
-    "trainable": 691,
+    "trainable": 690,
     "training": 1154,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_305
+IN_ALL = 30_302
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

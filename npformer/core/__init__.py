@@ -30,6 +30,7 @@ from npformer.core.part_generator import part_generator, step_key
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.registry import PLUGIN_FILE, Registry
 from npformer.core.specs import parse_spec, split_names
+from npformer.core.words import a_type
 
 __all__ = [
     "INITIALIZERS",
@@ -53,6 +54,7 @@ __all__ = [
     "Registry",
     "Seed",
     "TwoInputLayer",
+    "a_type",
     "add_at",
     "array_module",
     "asarray",

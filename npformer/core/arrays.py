@@ -17,6 +17,7 @@ import numpy as np
 
 from npformer.core.backend import Array, Backend, Module
 from npformer.core.cupy_backend import load_cupy
+from npformer.core.words import a_type
 
 
 def _numpy_erf(x: Array) -> Array:
@@ -125,7 +126,7 @@ def backend_of(**arrays: Array) -> Backend:
     for name, x in arrays.items():
         found = _find(x)
         if found is None:
-            what = "None" if x is None else f"a {type(x).__name__}"
+            what = a_type(x)
             raise TypeError(
                 f"{name} is {what}; expected an array. "
                 f"Convert it first: numpy.asarray({name}, dtype=...), with dtype 'float32' for "

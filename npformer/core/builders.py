@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from npformer.core.checks import did_you_mean
+from npformer.core.words import a_type
 
 
 def builder_problem(name: str, builder: Any, makes: type | None, method: str) -> str:
@@ -120,7 +121,7 @@ def described(value: Any) -> str:
         return repr(value)
     if inspect.isroutine(value) and not isinstance(value, partial):  # a partial is, since 3.14
         return f"the function {value.__name__}"
-    return f"a {type(value).__name__}"
+    return a_type(value)
 
 
 def full_name(kind: type) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array, Module
+from npformer.core.words import a_type
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
@@ -155,9 +156,7 @@ def instance(name: str, value: object, kind: type, advice: str = "") -> None:
     """Check that `value` is an object of a class; `advice` is a sentence for the error."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        what = "None" if value is None else f"a {type(value).__name__}"
-        if isinstance(value, type):
-            what = f"the class {value.__name__}"
+        what = f"the class {value.__name__}" if isinstance(value, type) else a_type(value)
         raise TypeError(
             f"{name} is {what}; expected {article} {kind.__name__}. {advice}".rstrip(". ")
         )
@@ -204,7 +203,7 @@ def weights(name: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError):  # rows of several lengths, or on another device
         given = np.zeros(())
     if given.ndim == 0 or given.dtype.kind not in "iuf":
-        raise TypeError(f"{name} is a {type(value).__name__}; expected numbers, one for each entry")
+        raise TypeError(f"{name} is {a_type(value)}; expected numbers, one for each entry")
     found = given.astype("float64")
     wrong = ~(np.isfinite(found) & (found >= 0.0))
     if wrong.any():

@@ -7,6 +7,7 @@ from npformer.core import checks
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array
 from npformer.core.padding import Padding
+from npformer.core.words import a_type
 
 _NOT_GIVEN: Any = object()
 
@@ -64,7 +65,7 @@ class Context:
             checks.flag("keep", keep)
         if generator is not None and not hasattr(generator, "random"):
             raise TypeError(
-                f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
+                f"generator is {a_type(generator)}; expected a numpy.random.Generator. "
                 "Make one with numpy.random.default_rng(seed)"
             )
         self.__dict__.update(training=training, generator=generator, keep=keep)

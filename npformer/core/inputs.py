@@ -22,6 +22,7 @@ from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.layer import Layer
 from npformer.core.padding import Padding
+from npformer.core.words import a_type
 
 Inputs = Any
 """An array, or a tuple with an entry for each input: inputs, masks (or None) or types (or None)."""
@@ -111,11 +112,7 @@ def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tupl
         if value is None:
             entries = (None,) * n
         if len(entries) != n:
-            what = (
-                f"a tuple of {len(value)}"
-                if isinstance(value, tuple)
-                else f"a {type(value).__name__}"
-            )
+            what = f"a tuple of {len(value)}" if isinstance(value, tuple) else a_type(value)
             kind, expected = type(layer).__name__, "one array"
             why = f"{kind} has one input. A layer with two has n_inputs = 2"
             if n == 2:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from npformer.core import checks
+from npformer.core import a_type, checks
 from npformer.data.text_file import check_file, opened
 
 SUFFIXES = {
@@ -184,7 +184,7 @@ def _of_json(path: Path, file: IO[str]) -> Table:
             raise ValueError(f"{path}: line {number} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise ValueError(
-                f"{path}: line {number} is a {type(row).__name__}; expected an object such as "
+                f"{path}: line {number} is {a_type(row)}; expected an object such as "
                 '{"text": "...", "label": "..."} on each line'
             )
         rows.append(row)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, Padding
+from npformer.core import Layer, Padding, a_type
 from npformer.core.inputs import Sequences, as_inputs
 from npformer.data.stored import ShardedArray, read
 
@@ -19,7 +19,7 @@ def labelled(model: Any, name: str, data: Data) -> tuple[tuple[Sequences, ...], 
     if not isinstance(data, tuple | list) or len(data) not in (2, 3, 4):
         size = f" of {len(data)}" if isinstance(data, tuple | list) else ""
         raise TypeError(
-            f"{name} is a {type(data).__name__}{size}; expected (x, y) or (x, y, mask), or with "
+            f"{name} is {a_type(data)}{size}; expected (x, y) or (x, y, mask), or with "
             "token types (x, y, mask, types)"
         )
     x, y, mask, types = model.arranged(*(*data, None, None)[:4])
@@ -59,7 +59,7 @@ def _check(name: str, array: Any, n: int | None) -> None:
     """Check that this is an array, on the host or in files, of n samples if that is known."""
     if not isinstance(array, np.ndarray | ShardedArray):
         raise TypeError(
-            f"{name} is a {type(array).__name__}; expected a NumPy array, in memory or "
+            f"{name} is {a_type(array)}; expected a NumPy array, in memory or "
             "memory-mapped, or what npformer.data.sharded returns. numpy.asarray makes one from "
             "lists, npformer.to_numpy from arrays on a GPU: batches are uploaded one by one"
         )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from npformer.core import Array, Layer, get_backend
+from npformer.core import Array, Layer, a_type, get_backend
 from npformer.engine.kept_with_model import kept_of
 from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass
@@ -111,7 +111,7 @@ def fast(model: Model, *, of_data: bool = False) -> Model:
     """
     if not isinstance(model, Layer):
         raise TypeError(
-            f"model is a {type(model).__name__}; expected a Layer, such as an Encoder or a "
+            f"model is {a_type(model)}; expected a Layer, such as an Encoder or a "
             "SequenceClassifier. A pair of npformer.functional has no twin"
         )
     twin = twin_on(model.backend, model, of_data)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import a_type
+
 MODULE = "npformer_exercise"  # the name under which a reader's file runs
 
 LONGEST_PRINT = 2000  # characters of what a reader's file prints that are passed on
@@ -91,7 +93,7 @@ class Answer:
             raise Stuck(f"{name} is not defined any more; the check looks for this name")
         found = self.names[name]
         if not callable(found):
-            raise Stuck(f"{name} is a {type(found).__name__}; expected a function or a class")
+            raise Stuck(f"{name} is {a_type(found)}; expected a function or a class")
         return found
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import a_type
+
 CLOSE = 1e-6
 """Relative to the largest entry: finite differences stay far below, typical mistakes far above."""
 
@@ -53,7 +55,7 @@ def fault_of(
     if got is None:
         return f"{name} is None: still to do"
     if not isinstance(got, np.ndarray | np.generic | float | int):
-        return f"{name} is a {type(got).__name__}; expected an array"
+        return f"{name} is {a_type(got)}; expected an array"
     got = np.asarray(got)
     if got.dtype.kind == "c":
         return f"{name} is complex; x is real, so its gradient is real too"

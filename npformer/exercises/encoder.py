@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array
+from npformer.core import Array, a_type
 from npformer.data import digits
 from npformer.exercises.answer import Answer, Stuck
 from npformer.exercises.diagnosis import fault_of, same
@@ -130,7 +130,7 @@ def _forward(encoder: Callable[..., Any], p: dict[str, Array], mistakes: Any) ->
     given = copy.deepcopy(p)
     result = encoder(X, p)
     if not isinstance(result, tuple) or len(result) != 2:
-        kind = "nothing" if result is None else f"a {type(result).__name__}"
+        kind = "nothing" if result is None else a_type(result)
         return [f"encoder returned {kind}; expected a tuple: logits and a cache"]
     logits = result[0]
     if np.shape(logits) != (3, 10):
@@ -176,7 +176,7 @@ def _gradients(
     """Compare with central differences, from the loss backwards: one mistake spoils all below."""
     g = backward(DLOGITS.copy(), encoder(X, p)[1])
     if not isinstance(g, dict):
-        kind = "nothing" if g is None else f"a {type(g).__name__}"
+        kind = "nothing" if g is None else a_type(g)
         return [f"encoder_backward returned {kind}; expected a dict of gradients"]
     if missing := [name for name in p if g.get(name) is None]:
         return [f"encoder_backward gives no gradient of {', '.join(missing)}"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import a_type
 from npformer.exercises.answer import Answer
 from npformer.exercises.diagnosis import fault_of, same
 from npformer.exercises.exercise import Exercise
@@ -32,7 +33,7 @@ class Function:
             if len(self.returns) > 1 and not (
                 isinstance(got, tuple) and len(got) == len(self.returns)
             ):
-                kind = "nothing" if got is None else f"a {type(got).__name__}"
+                kind = "nothing" if got is None else a_type(got)
                 return [
                     f"{self.function} returned {kind}; expected a tuple: {', '.join(self.returns)}"
                 ]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Context, Gradients
+from npformer.core import Array, Context, Gradients, a_type
 from npformer.exercises.answer import Answer, Stuck
 from npformer.exercises.diagnosis import fault_of, same
 from npformer.exercises.exercise import Exercise
@@ -54,7 +54,7 @@ def _built(answer: Answer) -> Mixer:
 def _run(answer: Answer, mixer: Mixer, x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     result = answer.call(mixer.forward, x, Context(mask=mask))
     if not isinstance(result, tuple) or len(result) != 2:
-        kind = "nothing" if result is None else f"a {type(result).__name__}"
+        kind = "nothing" if result is None else a_type(result)
         raise Stuck(f"forward returned {kind}; expected a tuple: y and a cache")
     return result
 
@@ -223,7 +223,7 @@ def _remembers(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
 def _described(found: object) -> str:
     if isinstance(found, np.ndarray):
         return f"an array with {found.ndim} axes"
-    return "nothing" if found is None else f"a {type(found).__name__}"
+    return "nothing" if found is None else a_type(found)
 
 
 def _gradcheck(answer: Answer, mixer: Mixer, x: Array) -> list[str]:

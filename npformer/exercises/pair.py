@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import a_type
 from npformer.exercises.answer import Answer, Stuck
 from npformer.exercises.diagnosis import fault_of, same
 from npformer.exercises.exercise import Exercise
@@ -149,7 +150,7 @@ class Pair:
                 return f"{self.backward} returned a {kind}; expected one array, {wanted}"
             return ""
         if not isinstance(result, tuple):
-            kind = "one array" if isinstance(result, np.ndarray) else f"a {type(result).__name__}"
+            kind = "one array" if isinstance(result, np.ndarray) else a_type(result)
             return f"{self.backward} returned {kind}; expected a tuple: {wanted}, in this order"
         if len(result) != len(self.gradients):
             return (

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from npformer.core import Array, checks, is_array, is_numpy_generator, like
+from npformer.core import Array, a_type, checks, is_array, is_numpy_generator, like
 
 ALL_BITS = 0xFFFF_FFFF_FFFF_FFFF
 """The largest number of 64 bits, so that one random number gives eight random bytes."""
@@ -97,7 +97,7 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     """
     if not hasattr(generator, "random"):
         raise TypeError(
-            f"generator is a {type(generator).__name__}; expected a numpy.random.Generator. "
+            f"generator is {a_type(generator)}; expected a numpy.random.Generator. "
             "Make one with numpy.random.default_rng(seed)"
         )
     if not is_numpy_generator(generator):

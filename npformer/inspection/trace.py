@@ -11,6 +11,7 @@ from npformer.core import (
     Context,
     Gradients,
     Layer,
+    a_type,
     asarray,
     backend_of,
     checks,
@@ -173,7 +174,7 @@ def _targets(layer: Layer, labels: Array, inputs: tuple[Sequences, ...]) -> Arra
     """Return labels checked and uploaded, for a model that has a loss."""
     if not hasattr(layer, "loss") or not hasattr(layer, "batch"):
         raise TypeError(
-            f"labels are given and layer is a {type(layer).__name__}; expected an "
+            f"labels are given and layer is {a_type(layer)}; expected an "
             "npformer.Model, which has a loss, such as a SequenceClassifier. For other layers pass "
             "dy, the gradient to start from"
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
+from npformer.core import a_type, checks
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
@@ -48,7 +48,7 @@ def read_json(path: Path, kind: type = dict) -> Any:
         raise ValueError(f"{path} is not JSON: {error}. Copy it again") from error
     if not isinstance(content, kind):
         expected = "names and values" if kind is dict else "a list"
-        raise ValueError(f"{path} holds a {type(content).__name__}; expected {expected}")
+        raise ValueError(f"{path} holds {a_type(content)}; expected {expected}")
     return content
 
 

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, checks, initializers, to_numpy
+from npformer.core import Layer, a_type, checks, initializers, to_numpy
 from npformer.interop.architecture import POSITIONS, Architecture, transposed
 from npformer.interop.architectures import BERT, FNET
 from npformer.interop.huggingface_config import foreign_settings, translated
@@ -128,7 +128,7 @@ def encoder_of(
 def encoder_arrays(architecture: Architecture, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Check the dtypes of the encoder's arrays, and return them under names without prefix."""
     if not isinstance(state, Mapping) or not state:
-        what = "empty" if isinstance(state, Mapping) else f"a {type(state).__name__}"
+        what = "empty" if isinstance(state, Mapping) else a_type(state)
         raise TypeError(f"state is {what}; expected a mapping of names to NumPy arrays")
     for name in state:
         checks.text("a name in state", name)
@@ -141,7 +141,7 @@ def encoder_arrays(architecture: Architecture, state: Mapping[str, Any]) -> dict
             continue
         if not isinstance(array, np.ndarray):
             raise TypeError(
-                f"{name} is a {type(array).__name__}; expected a NumPy array. For a PyTorch "
+                f"{name} is {a_type(array)}; expected a NumPy array. For a PyTorch "
                 "model write {k: v.numpy() for k, v in model.state_dict().items()}"
             )
         arrays[with_newer_name(short)] = array
@@ -197,7 +197,7 @@ def _to(
     architecture: Architecture, encoder: TextEncoder, arrays: Mapping[str, Any] | None
 ) -> dict[str, np.ndarray]:
     if not isinstance(encoder, TextEncoder):
-        raise TypeError(f"encoder is a {type(encoder).__name__}; expected a TextEncoder")
+        raise TypeError(f"encoder is {a_type(encoder)}; expected a TextEncoder")
     if arrays is not None:
         checks.instance("arrays", arrays, Mapping)
     if found := foreign_settings(architecture, encoder.config):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from npformer.core import checks
+from npformer.core import a_type, checks
 from npformer.interop.architecture import Architecture
 from npformer.models import EncoderConfig
 
@@ -33,7 +33,7 @@ def translated(
     """Translate a configuration; raise ValueError for what npformer does not support."""
     if not isinstance(hf_config, Mapping):
         raise TypeError(
-            f"hf_config is a {type(hf_config).__name__}; expected a mapping. Write "
+            f"hf_config is {a_type(hf_config)}; expected a mapping. Write "
             "model.config.to_dict(), or json.load of config.json"
         )
     keys = (*architecture.settings.values(), "vocab_size")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
+from npformer.core import a_type, checks
 from npformer.interop.architecture import POSITIONS, Architecture, Head
 from npformer.interop.architectures import ARCHITECTURES
 from npformer.interop.dense_head import dense_files
@@ -168,7 +168,7 @@ def _architecture_for(model: TextEncoder | SequenceClassifier, name: str | None)
 def _check_kind(model: object) -> None:
     if not isinstance(model, TextEncoder | SequenceClassifier):
         raise TypeError(
-            f"model is a {type(model).__name__}; expected a TextEncoder, a SequenceClassifier, a "
+            f"model is {a_type(model)}; expected a TextEncoder, a SequenceClassifier, a "
             "LanguageModel or an EncoderDecoder"
         )
 

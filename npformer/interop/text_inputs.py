@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import a_type
 from npformer.text import LibraryTokenizer
 from npformer.text.tokenizer import checked_texts
 
@@ -45,9 +46,7 @@ def _whole(
 def listed_texts(texts: Any, lower: bool) -> list[Any]:
     """Check texts or pairs, and return them as a list; pairs become tuples."""
     if isinstance(texts, Mapping | Set):
-        raise TypeError(
-            f"texts is a {type(texts).__name__}; expected a list of strings, which has an order"
-        )
+        raise TypeError(f"texts is {a_type(texts)}; expected a list of strings, which has an order")
     one_axis = isinstance(texts, Iterable) and getattr(texts, "ndim", 1) == 1
     if isinstance(texts, str | bytes) or not one_axis:
         return checked_texts(texts)  # which raises

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer
+from npformer.core import Array, Context, Gradients, Layer, a_type
 
 
 class Sequential(Layer):
@@ -19,7 +19,7 @@ class Sequential(Layer):
         for i, layer in enumerate(chain):
             if not isinstance(layer, Layer):
                 raise TypeError(
-                    f"item {i} of Sequential is a {type(layer).__name__}; expected a Layer. "
+                    f"item {i} of Sequential is {a_type(layer)}; expected a Layer. "
                     "Pass layers one by one: Sequential(a, b, c)"
                 )
         self.chain = list(chain)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, checks
+from npformer.core import Array, Context, Gradients, Layer, a_type, checks
 
 
 class TimeDistributed(Layer):
@@ -20,7 +20,7 @@ class TimeDistributed(Layer):
 
     def __init__(self, layer: Layer) -> None:
         if not isinstance(layer, Layer):
-            raise TypeError(f"layer is a {type(layer).__name__}; expected a Layer to apply")
+            raise TypeError(f"layer is {a_type(layer)}; expected a Layer to apply")
         self.layer = layer
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:

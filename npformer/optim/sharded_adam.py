@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Parameters
+from npformer.core import Array, Parameters, a_type
 from npformer.distributed import Communicator
 from npformer.optim.adam import Adam
 from npformer.optim.moments import FLAT, Moments, flat_of
@@ -94,7 +94,7 @@ class ShardedAdam(Adam):
     def __init__(self, optimizer: Adam, ranks: Communicator) -> None:
         if type(optimizer) is not Adam:
             raise TypeError(
-                f"optimizer is a {type(optimizer).__name__}; expected an npformer.Adam itself, "
+                f"optimizer is {a_type(optimizer)}; expected an npformer.Adam itself, "
                 "because shard_moments does not call the step of a subclass"
             )
         self.__dict__.update(optimizer.__dict__)

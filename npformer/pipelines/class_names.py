@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import a_type
 from npformer.core.checks import did_you_mean
 
 Label = str | int | bool
@@ -76,7 +77,7 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
     """Return labels as a list of Python's strings, integers and booleans."""
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise TypeError(
-            f"{where} is a {type(labels).__name__}; expected a list with a label for each sample"
+            f"{where} is {a_type(labels)}; expected a list with a label for each sample"
         )
     if (axes := getattr(labels, "ndim", 1)) != 1:
         raise ValueError(f"{where} have {axes} axes; expected one axis, a label for each sample")

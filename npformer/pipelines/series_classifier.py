@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import checks
+from npformer.core import a_type, checks
 from npformer.models import EncoderConfig
 from npformer.pipelines import series_defaults
 from npformer.pipelines.fitting_mixers import usual_pooling
@@ -69,7 +69,7 @@ class SeriesClassifier(RawClassifier):
         """Check series, and return them as float64 arrays (steps, features)."""
         if isinstance(samples, str) or not hasattr(samples, "__len__"):
             raise TypeError(
-                f"{name} is a {type(samples).__name__}; expected a list of arrays (steps, "
+                f"{name} is {a_type(samples)}; expected a list of arrays (steps, "
                 "features), or one array (series, steps, features)"
             )
         series = [_checked(f"{name}[{i}]", each) for i, each in enumerate(samples)]

@@ -17,6 +17,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from npformer.core import a_type
 from npformer.play.folder import Folder
 from npformer.play.guard import MOST_BYTES, MOST_CONNECTIONS, Guard
 from npformer.play.runs import Runs
@@ -126,7 +127,7 @@ class Server:
         except (ValueError, RecursionError) as error:
             return _wrong(400, f"the message is not JSON ({error}); expected an object")
         if not isinstance(values, dict):
-            return _wrong(400, f"the message is a {type(values).__name__}; expected an object")
+            return _wrong(400, f"the message is {a_type(values)}; expected an object")
         known: dict[str, Callable[..., Any]] = {
             "choices": self._choices,
             "start": self._start,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import Layer, asarray, checks, to_numpy
+from npformer.core import Layer, a_type, asarray, checks, to_numpy
 from npformer.models import Encoder, EncoderConfig
 from npformer.storage.architecture import check_rebuilt
 from npformer.storage.files import check_place
@@ -108,7 +108,7 @@ def rebuildable(model: Any) -> dict[str, Any]:
     """Return a model's description, after checking that `model_of` could build it from that."""
     if type(model) not in MODELS.values():  # `load` could not build a subclass
         raise TypeError(
-            f"model is a {type(model).__name__}; expected an Encoder, a TextEncoder or a "
+            f"model is {a_type(model)}; expected an Encoder, a TextEncoder or a "
             "SequenceClassifier, which can be rebuilt from their configuration. For other layers "
             "save layer.parameters() with safetensors.numpy.save_file"
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
+from npformer.core import a_type, checks
 
 WRITING = ("char", "word", "bpe")
 """Tokenizers of models that write, which lose nothing: see `writing_tokenizer`."""
@@ -76,7 +76,7 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids, if the tokenizer can tell."""
         raise TypeError(
-            f"a {type(self).__name__} does not keep spaces, so no text can be made from its ids; "
+            f"{a_type(self)} does not keep spaces, so no text can be made from its ids; "
             f"expected another one, such as {', '.join(WRITING)}"
         )
 
@@ -114,7 +114,7 @@ def checked_texts(texts: Any, name: str = "texts") -> list[str]:
     """Return texts as a list, after checking that each is a string."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise TypeError(
-            f"{name} is a {type(texts).__name__}; expected a list of strings, one for each text. "
+            f"{name} is {a_type(texts)}; expected a list of strings, one for each text. "
             f"For a single text write [text]"
         )
     if (axes := getattr(texts, "ndim", 1)) != 1:
@@ -125,6 +125,6 @@ def checked_texts(texts: Any, name: str = "texts") -> list[str]:
     listed = list(texts)
     for i, text in enumerate(listed):
         if not isinstance(text, str):
-            what = "missing" if text is None or text != text else f"a {type(text).__name__}"
+            what = "missing" if text is None or text != text else a_type(text)
             raise TypeError(f"{name}[{i}] is {what}: {text!r}; expected a string")
     return listed

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, checks, described
+from npformer.core import Array, a_type, checks, described
 from npformer.functional import NO_LABEL
 from npformer.losses import Classification, Loss
 
@@ -21,7 +21,7 @@ def class_weights(
     """
     if not isinstance(loss, Classification) or not loss.takes_weights:
         raise TypeError(
-            f"class_weight is given and the loss is a {type(loss).__name__}; expected one of "
+            f"class_weight is given and the loss is {a_type(loss)}; expected one of "
             "npformer's losses of classes. Pass sample_weight instead"
         )
     if isinstance(class_weight, str):

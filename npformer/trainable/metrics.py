@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, described
+from npformer.core import a_type, checks, described
 from npformer.core.builders import check_takes
 from npformer.functional import NO_LABEL
 from npformer.losses import Classification, Loss, Measured
@@ -52,7 +52,7 @@ def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric
         checks.choice("metric", metric, names)
         if metric in {*FIGURES} - {"accuracy"} and not isinstance(loss, Classification):
             raise ValueError(
-                f"metric is {metric!r} and a {type(loss).__name__} knows no classes; expected "
+                f"metric is {metric!r} and {a_type(loss)} knows no classes; expected "
                 "'loss', or a function of y and outputs"
             )
         return metric

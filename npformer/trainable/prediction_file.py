@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, to_numpy
+from npformer.core import a_type, checks, to_numpy
 from npformer.core.inputs import as_given
 from npformer.core.telling import saying
 from npformer.data.stored_samples import among, rows_at_once
@@ -83,8 +83,7 @@ def predict_to_file(
         check_place(path, "predictions.npy")
         if kind == "labels" and not isinstance(model.loss, Classification):
             raise TypeError(
-                f"kind is 'labels' and a {type(model.loss).__name__} knows no classes; expected "
-                "'outputs'"
+                f"kind is 'labels' and {a_type(model.loss)} knows no classes; expected 'outputs'"
             )
         inputs = unlabelled(model, "x", x, mask, types)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Feed, Layer, Padding, asarray, checks
+from npformer.core import Array, Feed, Layer, Padding, a_type, asarray, checks
 from npformer.core.inputs import Sequences, as_inputs
 from npformer.data.batch import Batch
 from npformer.data.samples import Samples
@@ -80,7 +80,7 @@ class Trainable(Layer):
         """Check targets; `answers` is (batch,), or (batch, length) if tokens have answers."""
         if self.n_classes is None and isinstance(loss, Classification):
             raise TypeError(
-                f"{type(self).__name__} has no n_classes, which a {type(loss).__name__} needs; "
+                f"{type(self).__name__} has no n_classes, which {a_type(loss)} needs; "
                 "expected the number of classes. Set self.n_classes in __init__"
             )
         loss.check(y, answers, self.n_classes)  # type: ignore[arg-type]
@@ -136,7 +136,7 @@ class Trainable(Layer):
             wants, has = loss.n_outputs(n), self.loss.n_outputs(n)
             if wants != has:
                 raise ValueError(
-                    f"a {type(loss).__name__} of {n} classes needs {wants} outputs "
+                    f"{a_type(loss)} of {n} classes needs {wants} outputs "
                     f"and this model has {has}; expected as many. Build the model for it, with "
                     "output=..., or choose a loss that fits"
                 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from npformer.core import Array, Padding, check_ends_in_padding
+from npformer.core import Array, Padding, a_type, check_ends_in_padding
 from npformer.core.inputs import Sequences
 from npformer.core.telling import tell_once
 from npformer.data.batch import Batch
@@ -160,7 +160,7 @@ class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
         """Return the loss to train on, which must be one of two answers."""
         if isinstance(loss, Loss) and not isinstance(loss, TwoAnswers):
             raise ValueError(
-                f"a {type(loss).__name__} is of one answer to each sample, and this model gives "
+                f"{a_type(loss)} is of one answer to each sample, and this model gives "
                 "two; expected no loss (label_smoothing and class_weight do without one), an "
                 "npformer.models.TwoAnswers, or a model with one answer: TextClassifier(wide=False)"
             )

@@ -113,7 +113,7 @@ def test_the_engine_takes_over_both():
         ("types", [[0]], TypeError, "types is a list; expected an array"),
         ("types", TYPES[0], ValueError, r"types has shape \(3,\); expected \(batch, length\)"),
         ("types", MASK, TypeError, "types has dtype bool; expected whole numbers"),
-        ("padding", MASK, TypeError, "padding is a ndarray; expected a Padding"),
+        ("padding", MASK, TypeError, "padding is an ndarray; expected a Padding"),
     ],
 )
 def test_wrong_values_are_refused_by_name(side, name, value, error, message):
@@ -123,5 +123,5 @@ def test_wrong_values_are_refused_by_name(side, name, value, error, message):
 
 
 def test_a_wrong_padding_is_refused_beside_a_mask():
-    with pytest.raises(TypeError, match="memory_padding is a ndarray; expected a Padding"):
+    with pytest.raises(TypeError, match="memory_padding is an ndarray; expected a Padding"):
         nf.Context(memory_padding=OTHER, memory_mask=OTHER)

@@ -48,7 +48,7 @@ def test_one_input_may_be_token_ids():
         (
             (A, B, OF_A),
             TypeError,
-            "mask is a ndarray; expected a tuple of 2, because CrossAttention has",
+            "mask is an ndarray; expected a tuple of 2, because CrossAttention has",
         ),
         (
             (A, B, (OF_A,)),

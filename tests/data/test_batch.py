@@ -102,5 +102,5 @@ def test_a_context_gets_padding_and_types_of_both_inputs():
 @pytest.mark.parametrize("name", ["mask", "types"])
 def test_as_many_masks_and_types_as_inputs(name):
     x = np.zeros((2, 3, 4)), np.zeros((2, 3, 4))
-    with pytest.raises(TypeError, match=f"{name} is a ndarray; expected a tuple of 2"):
+    with pytest.raises(TypeError, match=f"{name} is an ndarray; expected a tuple of 2"):
         as_inputs(x, **{name: np.ones((2, 3), bool)})

@@ -356,7 +356,7 @@ def own_encoder(*changes):
             ["does not use gamma1.1, beta1"],
         ),
         ('    g["positions"] = d', "    d", ["encoder_backward gives no gradient of positions"]),
-        ("    return g\n", "    return d\n", ["returned a ndarray; expected a dict of gradients"]),
+        ("    return g\n", "    return d\n", ["returned an ndarray; expected a dict of gradients"]),
         ("logits, (embedding,", "logits[:2], (embedding,", ["shape (2, 10); expected (3, 10)"]),
         ("    return p\n", "    return 1\n", ["train returns no parameters; expected p"]),
         ("p[name], m[name], v", "_, m[name], v", ["an epoch does not change the parameters: does"]),

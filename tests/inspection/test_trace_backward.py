@@ -229,7 +229,7 @@ def test_wrong_starts_are_refused(small_model, ids, given, error, words):
 
 
 def test_labels_need_a_model_with_a_loss(small_model, small_config, ids, rng):
-    with pytest.raises(TypeError, match=r"layer is a Encoder; expected an npformer\.Model"):
+    with pytest.raises(TypeError, match=r"layer is an Encoder; expected an npformer\.Model"):
         nf.trace(small_model().encoder, rng.normal(size=(2, 5, 8)), labels=LABELS)
     encoder = nf.TextEncoder(small_config(), 7, dtype="float64")
     with pytest.raises(TypeError, match=r"expected a tuple of 2, .* \(2, 5, 8\), \(2, 8\)"):

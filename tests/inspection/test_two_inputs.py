@@ -259,11 +259,11 @@ A, B = np.ones((2, 4, 3)), np.ones((2, 3, 3))
 @pytest.mark.parametrize(
     ("x", "mask", "error", "message"),
     [
-        (A, None, TypeError, "x is a ndarray; expected a tuple of 2, because Bilinear"),
+        (A, None, TypeError, "x is an ndarray; expected a tuple of 2, because Bilinear"),
         ((A,), None, TypeError, "x is a tuple of 1; expected a tuple of 2"),
         ((A, B, B), None, TypeError, "x is a tuple of 3; expected a tuple of 2"),
         ((A, None), None, TypeError, "b is None; expected an array"),
-        ((A, B), OF_A, TypeError, "mask is a ndarray; expected a tuple of 2"),
+        ((A, B), OF_A, TypeError, "mask is an ndarray; expected a tuple of 2"),
         ((A, B), (OF_B, None), ValueError, r"mask\[0\] has shape \(2, 3\); expected \(2, 4\)"),
         ((A, B), (None, OF_A), ValueError, r"mask\[1\] has shape \(2, 4\); expected \(2, 3\)"),
     ],
@@ -274,7 +274,7 @@ def test_wrong_inputs_are_refused(look, x, mask, error, message):
 
 
 def test_wrong_types_are_refused():
-    with pytest.raises(TypeError, match="types is a ndarray; expected a tuple of 2"):
+    with pytest.raises(TypeError, match="types is an ndarray; expected a tuple of 2"):
         nf.trace(Bilinear(3, 3), (A, B), None, OF_A * 1)
     with pytest.raises(TypeError, match="memory_types has dtype bool; expected whole numbers"):
         nf.trace(Bilinear(3, 3), (A, B), None, (None, OF_B))

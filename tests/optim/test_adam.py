@@ -231,7 +231,7 @@ def test_wrong_settings_are_refused_in_words(change, error, message):
     [
         (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
         ([ONES], TypeError, "gradients is a list; expected a Mapping"),
-        (ONES, TypeError, "gradients is a ndarray; expected a Mapping"),
+        (ONES, TypeError, "gradients is an ndarray; expected a Mapping"),
         ({"v": ONES}, ValueError, "do not fit the parameters: w is missing.* from one model"),
         ({"w": ONES, "v": ONES, "u": ONES}, ValueError, "u is unknown"),
         ({"v": ONES, "w": None}, TypeError, "the gradient of w is None; expected an array"),

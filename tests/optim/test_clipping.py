@@ -111,7 +111,7 @@ WRONG = [
     (1.0, TypeError, "gradients is a float"),
     ("gradients", TypeError, "gradients is a str"),
     ([np.ones(3)], TypeError, "gradients is a list"),
-    (np.ones(3), TypeError, "gradients is a ndarray"),
+    (np.ones(3), TypeError, "gradients is an ndarray"),
     ({}, ValueError, "gradients is empty; expected at least one array"),
     (
         {"v": np.ones(3), "w": [1.0, 2.0]},

@@ -191,7 +191,7 @@ def test_the_report_has_words_as_tokens(classifier, tmp_path):
         (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
         (lambda: small().fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
         (lambda: small().fit(["a"], "x"), TypeError, "labels is a str; expected a list"),
-        (lambda: small().fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is a int"),
+        (lambda: small().fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is an int"),
         (lambda: small().fit(["a", "b"], ["x", None]), TypeError, r"labels\[1\] is missing"),
         (lambda: small().fit(["a", "b"], ["x", 2.5]), TypeError, r"labels\[1\] is 2.5; expected"),
         (lambda: small().fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),

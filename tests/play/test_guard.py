@@ -58,7 +58,7 @@ def test_too_large_and_malformed_messages_are_errors_in_words(client):
         (b"\xff", "not JSON"),
         (b"[" * 100_000, "not JSON"),
         (b"[1]", "the message is a list; expected an object"),
-        (b"null", "the message is a NoneType; expected an object"),
+        (b"null", "the message is None; expected an object"),
     ):
         status, answer = client.request("POST", "/api/start", body)
         assert status == 400

@@ -337,7 +337,7 @@ def of_one(returned):
 @pytest.mark.parametrize(
     ("returned", "what"),
     [
-        (lambda da, db: da, "a ndarray"),
+        (lambda da, db: da, "an ndarray"),
         (lambda da, db: None, "None"),
         (lambda da, db: (da,), "a tuple of 1"),
         (lambda da, db: (da, db, db), "a tuple of 3"),
@@ -365,9 +365,9 @@ A, B = np.ones((2, 4, 3)), np.ones((2, 3, 5))
         ([A, B, B], {}, "got 3 inputs; expected two"),
         ([A, B.astype("float32")], {}, "b has dtype float32; expected float64"),
         ([A.tolist(), B], {}, "a is a list; expected an array"),
-        ([A, B], {"mask": OF_A}, "mask is a ndarray; expected a tuple of 2, because Bilinear has"),
+        ([A, B], {"mask": OF_A}, "mask is an ndarray; expected a tuple of 2, because Bilinear has"),
         ([A, B], {"mask": (OF_A,)}, "mask is a tuple of 1; expected a tuple of 2"),
-        ([A, B], {"types": OF_A * 1}, "types is a ndarray; expected a tuple of 2"),
+        ([A, B], {"types": OF_A * 1}, "types is an ndarray; expected a tuple of 2"),
         ([A, B], {"mask": (None, OF_B * 1)}, r"mask\[1\] has dtype int64; expected a boolean"),
         ([A, B], {"wrt": ["a"]}, "got wrt; expected nothing that only functions take"),
     ],

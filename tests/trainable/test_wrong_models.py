@@ -22,7 +22,7 @@ WITH_NAN[4, 2, 1] = np.nan
     ("name", "data", "options", "error", "message"),
     [
         # Inputs, masks and types
-        ("similarity", (A, SIMILAR), {}, TypeError, "x is a ndarray; expected a tuple of 2"),
+        ("similarity", (A, SIMILAR), {}, TypeError, "x is an ndarray; expected a tuple of 2"),
         ("similarity", ([A, B], SIMILAR), {}, TypeError, "x is a list; expected a tuple of 2"),
         ("regressor", ((X, X), Y), {}, TypeError, "x is a tuple of 2; expected one array"),
         (
@@ -30,14 +30,14 @@ WITH_NAN[4, 2, 1] = np.nan
             ((A, B), SIMILAR, OF_A),
             {},
             TypeError,
-            "mask is a ndarray; expected a tuple of 2",
+            "mask is an ndarray; expected a tuple of 2",
         ),
         (
             "similarity",
             ((A, B), SIMILAR, None, OF_A * 1),
             {},
             TypeError,
-            "types is a ndarray; expected a tuple of 2",
+            "types is an ndarray; expected a tuple of 2",
         ),
         (
             "similarity",
@@ -157,9 +157,9 @@ def test_outputs_that_are_not_numbers_are_told():
 
 def test_wrong_inputs_of_a_prediction_are_refused(tmp_path):
     model = Similarity()
-    with pytest.raises(TypeError, match="x is a ndarray; expected a tuple of 2"):
+    with pytest.raises(TypeError, match="x is an ndarray; expected a tuple of 2"):
         model.predict(A)
-    with pytest.raises(TypeError, match="mask is a ndarray; expected a tuple of 2"):
+    with pytest.raises(TypeError, match="mask is an ndarray; expected a tuple of 2"):
         model.predict((A, B), OF_A)
     with pytest.raises(TypeError, match="x is a tuple of 1; expected a tuple of 2"):
         model(A)
@@ -254,7 +254,7 @@ def test_gradcheck_tells_that_there_is_one_gradient_for_two_inputs(kind):
             return super().backward(dy, cache, gradients)[0]
 
     b = B if kind is Similarity else IDS
-    with pytest.raises(TypeError, match=r"Forgetful returned a ndarray; expected \(da, db\)"):
+    with pytest.raises(TypeError, match=r"Forgetful returned an ndarray; expected \(da, db\)"):
         nf.gradcheck(Forgetful(), A[:3], b[:3])
 
 

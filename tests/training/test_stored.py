@@ -324,7 +324,7 @@ def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
         ({"x": [[1, 2]]}, TypeError, "x is a list; expected a NumPy array"),
         ({"mask": np.ones((3, LENGTH), bool)}, ValueError, "mask has 3 samples and x has 97"),
         ({"x": np.zeros((0, LENGTH), int), "mask": None}, ValueError, "x has no samples"),
-        ({"model": 3}, TypeError, "model is a int; expected a Model"),
+        ({"model": 3}, TypeError, "model is an int; expected a Model"),
     ],
 )
 def test_wrong_arguments_of_predict_to_file(tmp_path, monkeypatch, arguments, error, words):

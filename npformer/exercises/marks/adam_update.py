@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array
+from npformer.core import Array, a_type
 from npformer.exercises.answer import Answer, Stuck
 from npformer.exercises.diagnosis import fault_of, same
 from npformer.exercises.exercise import Exercise, Wrong
@@ -36,7 +36,7 @@ def by_reader(answer: Answer) -> Callable[..., Any]:
         before = [np.array(x) for x in arguments[:4]]
         result = answer.call(lambda: update(*arguments, **settings))
         if not isinstance(result, tuple) or len(result) != 3:
-            kind = "nothing" if result is None else f"a {type(result).__name__}"
+            kind = "nothing" if result is None else a_type(result)
             raise Stuck(f"adam_update returned {kind}; expected a tuple: theta, m, v")
         for name, x, kept in zip(("theta", "g", "m", "v"), arguments, before, strict=False):
             if not np.array_equal(x, kept, equal_nan=True):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from npformer.core import Layer, checks
+from npformer.core import Layer, a_type, checks
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities, shape_of
 from npformer.mixers import WholeSequenceMixer
@@ -128,7 +128,7 @@ def _check(model: Any) -> None:
         )
     if not isinstance(model, SequenceClassifier | LanguageModel):
         raise TypeError(
-            f"model is a {type(model).__name__}; expected a SequenceClassifier or a LanguageModel"
+            f"model is {a_type(model)}; expected a SequenceClassifier or a LanguageModel"
         )
 
 

@@ -5,7 +5,7 @@ import sys
 import warnings
 from typing import Any
 
-from npformer.core import use_precision
+from npformer.core import a_type, use_precision
 from npformer.interop import PretrainedWriter, from_pretrained
 from npformer.interop.folder import CONFIG
 from npformer.pipelines import TextWriter
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     writer = _writer(options)
     if not isinstance(writer, TextWriter | PretrainedWriter):
         raise ValueError(
-            f"{options.model} holds a {type(writer).__name__}; expected a TextWriter, which "
+            f"{options.model} holds {a_type(writer)}; expected a TextWriter, which "
             "npformer train BOOK.txt makes, or a folder of GPT-2. Other models: npformer predict"
         )
     if options.ranks.rank:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import a_type
 from npformer.data.tables import kind_of
 from npformer.pipelines import RawModel
 from npformer.storage.model_file import CheckpointError
@@ -52,7 +53,7 @@ def load_classifier(path: Path, backend: str, *, force: bool = False) -> Sequenc
     model = load_any(path, backend, force=force)
     if isinstance(model, RawModel):
         raise ValueError(
-            f"{path} holds a {type(model).__name__}, for files; expected a model of one of "
+            f"{path} holds {a_type(model)}, for files; expected a model of one of "
             f"npformer's tasks: {', '.join(RECIPES)}"
         )
     return model

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format
 
-from npformer.core import checks, use_precision
+from npformer.core import a_type, checks, use_precision
 from npformer.data.stored import read, sharded
 from npformer.pipelines import RawClassifier, RawModel, TextTranslator
 from npformer.tools.cli import common, predict_file, translate_file
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         if isinstance(model, TextTranslator):
             return translate_file.run(options, model, task)
         raise ValueError(
-            f"{options.model} holds a {type(model).__name__}, which goes on writing a text: "
+            f"{options.model} holds {a_type(model)}, which goes on writing a text: "
             f'npformer generate {options.model} "a beginning"'
         )
 

@@ -97,5 +97,5 @@ def test_what_does_not_fit_is_refused_and_not_cast(wrong, error, message):
 
 
 def test_dropout_refuses_what_is_no_generator():
-    with pytest.raises(TypeError, match="generator is a int"):
+    with pytest.raises(TypeError, match="generator is an int"):
         KERNELS["dropout"][0](np.ones(3), 0.5, 3, context=EngineContext())
