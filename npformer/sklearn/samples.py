@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import assert_all_finite, check_array, validate_data
 
-from npformer.core import a_type, checks
+from npformer.core import checks
 
 KINDS = ("tokens", "series", "text")
 Samples = np.ndarray | list[Any]
@@ -76,7 +76,7 @@ def _texts(estimator: Any, x: Any, reset: bool) -> list[str]:
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(
-                f"row {row} of X is {text!r}, {a_type(text)}; expected a str in every "
+                f"row {row} of X is {text!r}; expected a str in every "
                 "row. Leave the row out, or write '' there"
             )
     return texts

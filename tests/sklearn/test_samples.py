@@ -57,8 +57,8 @@ def test_the_kind_of_inputs_is_found(x, kind):
         (["a"] * 8, {"inputs": "series"}, "holds strings and inputs is 'series'"),
         (IDS, {"inputs": "text"}, "holds no strings and inputs is 'text'"),
         ("a text", {}, "one text"),
-        (["a", None] * 4, {}, "row 1 of X is None, a NoneType"),
-        (["a", float("nan")] * 4, {}, "row 1 of X is nan, a float"),
+        (["a", None] * 4, {}, "row 1 of X is None; expected a str"),
+        (["a", float("nan")] * 4, {}, "row 1 of X is nan; expected a str"),
         # NaN
         (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
         (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
