@@ -398,10 +398,9 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
 def test_the_way_out_in_the_readme_runs(tmp_path, monkeypatch):
     readme = Path(__file__).resolve().parents[2] / "README.md"
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"^```py\n(nf\.interop.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
-    assert block.count("\n") == 3
-    model = made(SMALL, "tokens", {})
-    given = inputs_of(model, "tokens", 3, 9, masked=True)
-    namespace = {"nf": nf, "onnxruntime": ort, "model": model, **given}
+    (block,) = re.findall(r"^```py\n(import numpy.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
+    config = nf.EncoderConfig(**SMALL)
+    model = nf.SequenceClassifier(config, n_classes=10, n_features=8)
+    namespace = {"nf": nf, "model": model, "digits": nf.data.digits()}
     exec(block, namespace)
-    check_equal(namespace["logits"], model(given["x"], given["mask"]))
+    check_equal(namespace["logits"], model(namespace["x"]))
