@@ -23,7 +23,7 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "__init__": 85,
     "__main__": 1,
-    "core": 1649,
+    "core": 1647,
     "data": 1142,
     "distributed": 339,
     "engine": 3296,
@@ -46,14 +46,14 @@ BUDGET: dict[str, int] = {
     "storage": 660,
     "text": 515,
     "text_encoder": 59,
-    "tools": 2818,
+    "tools": 2821,
     "trainable": 690,
     "training": 1154,
 }
 """Lines of code a floor may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_302
+IN_ALL = 30_303
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -16,7 +16,7 @@ import numpy as np
 
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array, Module
-from npformer.core.words import a_type
+from npformer.core.words import a_type, with_article
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
@@ -155,10 +155,9 @@ def text(name: str, value: object) -> None:
 def instance(name: str, value: object, kind: type, advice: str = "") -> None:
     """Check that `value` is an object of a class; `advice` is a sentence for the error."""
     if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
         what = f"the class {value.__name__}" if isinstance(value, type) else a_type(value)
         raise TypeError(
-            f"{name} is {what}; expected {article} {kind.__name__}. {advice}".rstrip(". ")
+            f"{name} is {what}; expected {with_article(kind.__name__)}. {advice}".rstrip(". ")
         )
 
 

@@ -1,9 +1,11 @@
 """Words for messages."""
 
 
-def a_type(value: object) -> str:
-    """Return the type of a value with its article: "a list", "an int"; "None" for None."""
-    if value is None:
-        return "None"
-    name = type(value).__name__
+def with_article(name: str) -> str:
+    """Return the name of a type with its article: "a list", "an int"."""
     return f"{'an' if name[0] in 'AEIOUaeio' or name == 'ndarray' else 'a'} {name}"
+
+
+def a_type(value: object) -> str:
+    """Return the type of a value, `with_article`; "None" for None."""
+    return "None" if value is None else with_article(type(value).__name__)

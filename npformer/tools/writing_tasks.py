@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.data.pairs import PAIRS, pairs
-from npformer.data.tables import read_table
+from npformer.data.tables import kind_of, read_table
 from npformer.data.text_file import read_text
 from npformer.pipelines.pair_split import held_out_sources
 from npformer.tools import doubts
@@ -36,6 +36,11 @@ def is_text_file(name: str) -> bool:
     """Return whether a file holds one text, judging by the ending of its name."""
     suffixes = [suffix.lower() for suffix in Path(name).suffixes if suffix != ".gz"]
     return bool(suffixes) and suffixes[-1] in TEXT_FILES
+
+
+def is_data_file(place: Path) -> bool:
+    """Return whether a file is one to train on, judging by the ending of its name."""
+    return bool(kind_of(place)) or is_text_file(place.name) or place.suffix.lower() == ".npz"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -399,6 +399,7 @@ def test_the_way_out_in_the_readme_runs(tmp_path, monkeypatch):
     readme = Path(__file__).resolve().parents[2] / "README.md"
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"^```py\n(import numpy.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
+    assert block.count("\n") == 7
     config = nf.EncoderConfig(**SMALL)
     model = nf.SequenceClassifier(config, n_classes=10, n_features=8)
     namespace = {"nf": nf, "model": model, "digits": nf.data.digits()}

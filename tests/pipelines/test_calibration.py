@@ -36,7 +36,7 @@ def test_two_answers_count_as_much_as_they_are_right():
     noise = np.random.default_rng(1).normal(size=z.shape)
     found = factors(np.stack([noise, z], axis=1), y)  # the labels are drawn from the second
     alone = factors(z[:, None], y)[0]
-    np.testing.assert_allclose(found, [0.01, 2.0 * alone], rtol=1e-3)  # noise has its least: 0.01
+    np.testing.assert_allclose(found, [0.01, 2.0 * alone], rtol=1e-3)  # the least allowed
     np.testing.assert_array_equal(factors(np.stack([z, -z], axis=1), y)[1], 0.01)
 
 

@@ -132,6 +132,11 @@ def test_what_is_no_model_is_named(tmp_path, trained, fails, command):
     assert f"is not a run, but runs are in it, such as {tmp_path / 'runs' / 'digits'}" in said
 
 
+def test_a_model_may_have_the_name_of_a_text(tmp_path, trained, prints):
+    shutil.copy(trained / "model.safetensors", tmp_path / "model.txt")
+    assert prints("evaluate", tmp_path / "model.txt").startswith("digits")
+
+
 @pytest.mark.parametrize("command", ["evaluate", "predict"])
 def test_a_damaged_model_is_reported(tmp_path, trained, fails, command):
     data = (trained / "model.safetensors").read_bytes()

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from npformer.core import a_type
-from npformer.data.tables import kind_of
 from npformer.pipelines import RawModel
 from npformer.storage.model_file import CheckpointError
 from npformer.storage.models import checkpoint_name, load, read_notes
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES, Recipe
-from npformer.tools.writing_tasks import is_text_file
+from npformer.tools.writing_tasks import is_data_file
 from npformer.trainable import SequenceClassifier
 
 
@@ -65,6 +64,11 @@ def load_any(path: Path, backend: str, *, force: bool = False) -> SequenceClassi
     try:
         model = load(path, backend=backend, force=force)
     except CheckpointError as error:
+        if is_data_file(path):  # by its name, which a model may have, too
+            raise ValueError(
+                f"{path} is a file of data; expected a model first: a folder that `npformer train` "
+                "wrote, or a .safetensors file that npformer.save wrote"
+            ) from error
         plugins = read_notes(path, force=force).get("plugins") if error.unregistered else None
         if not plugins or not isinstance(plugins, list):
             raise
@@ -87,11 +91,6 @@ def _file(path: Path) -> Path:
             f"there is no folder {path}; expected one that `npformer train` wrote, or a file "
             "that npformer.save wrote"
         )
-    if path.is_file() and (kind_of(path) or is_text_file(path.name)):
-        raise ValueError(
-            f"{path} is a file of data; expected a model first: a folder that `npformer train` "
-            "wrote, or a .safetensors file that npformer.save wrote"
-        )
     if not path.is_dir():
         return path
     model = path / checkpoint_name()
@@ -101,7 +100,9 @@ def _file(path: Path) -> Path:
             f"--resume` goes on with it. The model of an earlier run is {earlier[-1]}"
         )
     if not model.exists() and (runs := sorted(path.glob(f"*/{checkpoint_name()}"))):
-        raise ValueError(f"{path} is not a run, but runs are in it, such as {runs[0].parent}")
+        raise ValueError(
+            f"{path} is not a run, but runs are in it, such as {runs[0].parent}; name one"
+        )
     return model
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from npformer.core import INITIALIZERS, checks
 from npformer.data.pairs import PAIRS
-from npformer.data.tables import SUFFIXES, kind_of
+from npformer.data.tables import SUFFIXES
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
@@ -17,7 +17,7 @@ from npformer.optim import SCHEDULES
 from npformer.tools.cli import common
 from npformer.tools.cli.common import option
 from npformer.tools.recipes import RECIPES
-from npformer.tools.writing_tasks import TEXT_FILES, is_text_file
+from npformer.tools.writing_tasks import TEXT_FILES, is_data_file
 from npformer.trainable.metrics import FIGURES
 
 EMBEDDED = {
@@ -84,8 +84,7 @@ def task_or_file(word: str) -> str:
     if word in EMBEDDED and not place.exists():
         return str(resources.files("npformer.data").joinpath(EMBEDDED[word]))
     known = [*RECIPES, *EMBEDDED, *PAIRS]
-    of_file = kind_of(place) or is_text_file(word) or place.suffix.lower() == ".npz"
-    if word in known or place.exists() or of_file:
+    if word in known or place.exists() or is_data_file(place):
         return word
     raise argparse.ArgumentTypeError(
         f"{word!r} is neither a task nor a file; expected one of {', '.join(known)}, or a file "
