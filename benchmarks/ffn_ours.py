@@ -8,7 +8,7 @@ from benchmarks.timing import timed
 from npformer.core.inputs import Sequences
 from npformer.data.batch import Batch
 from npformer.engine.team import Team
-from npformer.losses import BinaryCrossEntropy
+from npformer.models.losses import BinaryCrossEntropy
 
 
 class Ours:

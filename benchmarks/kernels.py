@@ -14,9 +14,9 @@ from scipy.special import erf
 
 import npformer as nf
 from benchmarks.results_files import write
+from npformer.cli.speed import CLASSES, VOCABULARY, WORKLOADS
 from npformer.engine import cpu, threads
 from npformer.engine.team import Team
-from npformer.tools.speed import CLASSES, VOCABULARY, WORKLOADS
 
 ROUNDS = {"S": 72, "M": 9, "X": 7}
 STEPS = {"S": 5, "M": 1, "X": 1}

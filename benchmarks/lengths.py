@@ -12,8 +12,8 @@ from benchmarks.workloads import HEADS, MIXERS, THREADS
 from npformer.core.inputs import Sequences
 from npformer.data.batch import Batch
 from npformer.engine.team import Team
-from npformer.losses import Loss
 from npformer.mixers import MIXERS as MIXER_TYPES
+from npformer.models.losses import Loss
 
 TOKENS, D_MODEL, D_FF = 8192, 256, 1024
 LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)

@@ -4,7 +4,7 @@ import time
 
 import npformer as nf
 from benchmarks.results_files import write
-from npformer.tools.recipes import RECIPES
+from npformer.cli.recipes.recipes import RECIPES
 
 MIXERS = ("attention", "dense_synthesizer", "fourier")
 SEEDS = (0, 1, 2)

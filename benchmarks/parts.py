@@ -15,10 +15,10 @@ import npformer as nf
 from benchmarks.results_files import write
 from npformer import functional as F
 from npformer import optim
+from npformer.cli.speed import CLASSES, VOCABULARY, WORKLOADS
 from npformer.engine import cpu
 from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.engine.team import Team
-from npformer.tools.speed import CLASSES, VOCABULARY, WORKLOADS
 
 NAMES = {
     "fourier_mixing": "Fourier mixing",

@@ -31,8 +31,8 @@ QUESTIONS = (
 
 ALONE = """
 import json, sys, time
-from npformer.play.tasks import defaults, work_of
-from npformer.training import Callback
+from npformer.learn.play.tasks import defaults, work_of
+from npformer.training.callbacks import Callback
 
 class Clock(Callback):
     def on_start(self, state):

@@ -8,7 +8,7 @@ import numpy as np
 import npformer as nf
 from benchmarks.causal_mixers import CausalConvolution, CausalFourier
 from benchmarks.questions_training import EPOCHS, fitted
-from npformer.tools.recipes import SMALL
+from npformer.cli.recipes.recipes import SMALL
 
 nf.MIXERS.register("causal_fourier", CausalFourier)
 nf.MIXERS.register("causal_convolution", CausalConvolution)

@@ -11,8 +11,8 @@ import numpy as np
 import npformer as nf
 from benchmarks.questions_training import EPOCHS, fitted
 from benchmarks.timing import interleave, significant, timed
-from npformer.pipelines.ngrams import ngram_loss
-from npformer.tools.recipes import RECIPES
+from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.estimators.ngrams import ngram_loss
 
 MODELS = (
     "identity",

@@ -4,7 +4,7 @@ import numpy as np
 
 import npformer as nf
 from benchmarks.results_files import write
-from npformer.pipelines import baselines
+from npformer.tasks.estimators import baselines
 
 MIXERS = ("attention", "dense_synthesizer", "fourier", "identity")
 SEEDS = (0, 1, 2, 3, 4)

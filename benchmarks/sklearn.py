@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import sklearn
+from npformer.sklearn import EncoderClassifier
 from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -15,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from benchmarks.results_files import write
-from npformer.sklearn import EncoderClassifier
 
 SEEDS = (0, 1)
 

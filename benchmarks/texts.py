@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.results_files import RESULTS, write
 from npformer.data.tables import read_table
-from npformer.pipelines import TextClassifier
-from npformer.pipelines.class_names import ClassNames
-from npformer.pipelines.scores import calibration_error, scores_of
-from npformer.pipelines.split import stratified
+from npformer.tasks.estimators import TextClassifier
+from npformer.tasks.estimators.class_names import ClassNames
+from npformer.tasks.estimators.scores import calibration_error, scores_of
+from npformer.tasks.estimators.split import stratified
 
 FILE = RESULTS / "texts.json"
 SHARE = 0.2

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import npformer as nf
-from npformer.pipelines import baselines
+from npformer.tasks.estimators import baselines
 
 sentences = nf.data.sentences(seed=0)
 texts, labels = sentences.train

@@ -6,13 +6,12 @@ A pipeline, cross-validation and a grid search, on 600 handwritten digits.
 
 from contextlib import suppress
 
+from npformer.sklearn import EncoderClassifier
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
-
-from npformer.sklearn import EncoderClassifier
 
 pixels, y = load_digits(return_X_y=True)
 pixels, y = pixels[:600], y[:600]

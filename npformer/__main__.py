@@ -2,6 +2,6 @@
 
 import sys
 
-from npformer.tools.cli import main
+from npformer.cli import main
 
 sys.exit(main())

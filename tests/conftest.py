@@ -18,7 +18,7 @@ import pytest
 import npformer as nf
 
 IN_TURN = (
-    "tests/distributed/",
+    "tests/training/ranks/",
     "tests/engine/test_prediction.py",
     "tests/engine/test_processes.py",
     "tests/faults/test_kills.py",
@@ -26,8 +26,8 @@ IN_TURN = (
     "tests/faults/test_workers.py",
     "tests/gpu/",
     "tests/kernels/gpu/test_verdict.py",
-    "tests/play/browser/",
-    "tests/storage/test_model_file.py",
+    "tests/learn/play/browser/",
+    "tests/training/storage/test_model_file.py",
 )
 """Tests that start processes, measure time or share a GPU: they run one after the other."""
 

@@ -65,7 +65,7 @@ MOST_FIELDS = 12
 MOST_FILES = 15
 """Files in `training`."""
 
-AGAIN = ("npformer/engine/cpu/", "npformer/engine/gpu/", "npformer/exercises/solved/")
+AGAIN = ("npformer/engine/cpu/", "npformer/engine/gpu/", "npformer/learn/exercises/solved/")
 """The pairs of `functional` once more, under the same names: as kernels, and as exercises."""
 
 NOT_CODE = {

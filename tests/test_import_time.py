@@ -13,8 +13,8 @@ LATER = (
     "cupy",
     "matplotlib",
     "multiprocessing",
-    "npformer.exercises",
-    "npformer.museum",
+    "npformer.learn.exercises",
+    "npformer.learn.museum",
     "npformer.sklearn",
     "numpy.random",
     "safetensors",
@@ -25,7 +25,7 @@ LATER = (
     "tqdm",
 )
 
-OF_FEW = ("npformer.interop", "npformer.proof", "npformer.reporting")
+OF_FEW = ("npformer.interop", "npformer.proof", "npformer.tasks.reports")
 """Floors that `import npformer` leaves for later. Commands import what they need."""
 
 
@@ -39,7 +39,7 @@ def modules_after(code):
     return set(json.loads(done.stdout))
 
 
-@pytest.fixture(scope="module", params=["npformer", "npformer.tools.cli"])
+@pytest.fixture(scope="module", params=["npformer", "npformer.cli"])
 def imported(request):
     return modules_after(f"import {request.param}")
 

@@ -4,8 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import npformer as nf
-from npformer.generation.choosing import Choice
-from npformer.generation.writing import written
+from npformer.training.generation.choosing import Choice
+from npformer.training.generation.writing import written
 
 MAX_LEN, PROMPT, N = 64, 16, 160
 

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from npformer.generation.choosing import Choice
+from npformer.training.generation.choosing import Choice
 
 
 def draw():

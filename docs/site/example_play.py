@@ -11,9 +11,9 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from docs.site.written_page import written_page
-from npformer.play.questions.export import export
-from npformer.play.remote import Remote
-from npformer.play.tasks import defaults, work_of
+from npformer.learn.play.questions.export import export
+from npformer.learn.play.remote import Remote
+from npformer.learn.play.tasks import defaults, work_of
 
 PLACE = "_files/play.html"
 """Where the page is on the site."""

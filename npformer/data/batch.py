@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.core import Array, Context
 from npformer.core.inputs import Sequences, arrays_of, within
-from npformer.losses import Loss
+from npformer.models.losses import Loss
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from npformer.core import Array
 from npformer.core.inputs import Sequences
 from npformer.data.batch import Batch
-from npformer.losses import Loss
+from npformer.models.losses import Loss
 
 
 class Samples:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.losses import Loss
+from npformer.models.losses import Loss
 
 
 def target_weights(

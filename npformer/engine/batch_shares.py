@@ -11,7 +11,7 @@ import numpy as np
 from npformer.core.cut_masks import Cut
 from npformer.core.inputs import Sequences
 from npformer.data.batch import Batch
-from npformer.losses import Loss
+from npformer.models.losses import Loss
 
 
 class Plan(NamedTuple):

@@ -10,7 +10,7 @@ from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS, Saved
 from npformer.engine.twins import kernels_of
 from npformer.engine.verdict import proven
-from npformer.losses import Loss, SoftmaxCrossEntropy
+from npformer.models.losses import Loss, SoftmaxCrossEntropy
 
 FEW = 1 << 14
 """Below this many logits the pair is used on the CPU, as for most classifiers: it is as fast."""

@@ -42,8 +42,8 @@ from npformer.engine.worker_counts import (
     wants_copies,
 )
 from npformer.engine.workspace import Workspace
-from npformer.losses import Loss
 from npformer.models import accumulate
+from npformer.models.losses import Loss
 
 Result = TypeVar("Result")
 

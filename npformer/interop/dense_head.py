@@ -13,7 +13,7 @@ from npformer.interop.architecture import Head
 from npformer.interop.folder import WEIGHTS, read_json, read_weights
 from npformer.interop.heads import TrainedHead, output_of, read_classes
 from npformer.interop.sentences import MODULES, dense_path
-from npformer.trainable import SequenceClassifier
+from npformer.training.trainable import SequenceClassifier
 
 DENSE = "2_Dense"
 IDENTITY = "torch.nn.modules.linear.Identity"

@@ -12,7 +12,7 @@ from npformer.engine.snapshot import snapshot_of
 from npformer.engine.threads import side_by_side
 from npformer.engine.worker_counts import choose_workers
 from npformer.interop.text_inputs import Inputs
-from npformer.text_encoder import TextEncoder
+from npformer.training.trainable.text_encoder import TextEncoder
 
 Convert = Callable[[Array, Array | None], np.ndarray]
 """Makes an entry for each text of the vectors of its tokens and their mask; None keeps all."""

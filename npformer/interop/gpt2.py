@@ -20,7 +20,7 @@ from npformer.interop.family import (
     their_activation,
 )
 from npformer.models import EncoderConfig
-from npformer.trainable import LanguageModel
+from npformer.training.trainable import LanguageModel
 
 
 class GPT2(Family):

@@ -11,7 +11,7 @@ from npformer.interop.architecture import Architecture, Head, parameter_names, t
 from npformer.interop.huggingface import with_newer_name
 from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
-from npformer.trainable import SequenceClassifier
+from npformer.training.trainable import SequenceClassifier
 
 REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
 """Values of ``problem_type`` in config.json for something other than one label per text."""

@@ -40,7 +40,7 @@ from npformer.core import Layer, a_type, checks, initializers, to_numpy
 from npformer.interop.architecture import POSITIONS, Architecture, transposed
 from npformer.interop.architectures import BERT, FNET
 from npformer.interop.huggingface_config import foreign_settings, translated
-from npformer.text_encoder import TextEncoder
+from npformer.training.trainable.text_encoder import TextEncoder
 
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 """Constants in older files, 0, 1, 2, ... and zeros; they are ignored."""

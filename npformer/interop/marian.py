@@ -20,7 +20,7 @@ from npformer.interop.family import (
     their_activation,
 )
 from npformer.models import EncoderConfig
-from npformer.trainable import EncoderDecoder
+from npformer.training.trainable import EncoderDecoder
 
 
 class Marian(Family):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from npformer.data.tokenizers import LibraryTokenizer, read_tokenizer
 from npformer.interop.sentences import SentenceSettings
-from npformer.text import LibraryTokenizer, read_tokenizer
 
 TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from npformer.core import Array, Seed, checks, initializers, to_numpy
+from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.architecture import Architecture
 from npformer.interop.encoded import Convert, encoded_in_batches
 from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
@@ -17,9 +18,8 @@ from npformer.interop.origin import Origin
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
-from npformer.text import LibraryTokenizer
-from npformer.text_encoder import TextEncoder
-from npformer.trainable import SequenceClassifier
+from npformer.training.trainable import SequenceClassifier
+from npformer.training.trainable.text_encoder import TextEncoder
 
 
 class PretrainedEncoder:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import a_type, checks
+from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.architecture import POSITIONS, Architecture, Head
 from npformer.interop.architectures import ARCHITECTURES
 from npformer.interop.dense_head import dense_files
@@ -21,10 +22,9 @@ from npformer.interop.huggingface_config import foreign_settings, to_hf_config
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
 from npformer.interop.writers import FAMILIES, write_writer
-from npformer.storage.files import check_writable, write_whole
-from npformer.text import LibraryTokenizer
-from npformer.text_encoder import TextEncoder
-from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
+from npformer.training.storage.files import check_writable, write_whole
+from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
+from npformer.training.trainable.text_encoder import TextEncoder
 
 OF_A_HEAD = ("architectures", "id2label", "label2id", "problem_type")
 OF_A_FILE = ("torch_dtype", "_name_or_path", "quantization_config", "transformers_version")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import a_type
-from npformer.text import LibraryTokenizer
-from npformer.text.tokenizer import checked_texts
+from npformer.data.tokenizers import LibraryTokenizer
+from npformer.data.tokenizers.tokenizer import checked_texts
 
 Text = str | tuple[str, str]
 """One text, or a pair such as a question and an answer."""

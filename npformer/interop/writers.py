@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
+from npformer.data.tokenizers import MarianTokenizer, Tokenizer, read_tokenizer
+from npformer.data.tokenizers.read_tokenizer import END_OF_TEXT
+from npformer.data.tokenizers.tokenizer import checked_texts, padded
 from npformer.interop.family import Family
 from npformer.interop.folder import CONFIG, WEIGHTS
 from npformer.interop.gpt2 import GPT2
 from npformer.interop.marian import Marian
-from npformer.storage.files import check_writable, write_whole
-from npformer.text import MarianTokenizer, Tokenizer, read_tokenizer
-from npformer.text.read_tokenizer import END_OF_TEXT
-from npformer.text.tokenizer import checked_texts, padded
-from npformer.trainable import EncoderDecoder, LanguageModel
+from npformer.training.storage.files import check_writable, write_whole
+from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 FAMILIES: dict[str, Family] = {each.model_type: each for each in (GPT2(), Marian())}
 """Families of models that write, by ``model_type`` in config.json."""

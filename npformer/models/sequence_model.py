@@ -5,10 +5,10 @@ from typing import Any
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.layers.sequential import backward_chain, forward_chain
-from npformer.losses import LOSSES, Classification, Loss
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
+from npformer.models.losses import LOSSES, Classification, Loss
 
 
 class SequenceModel(Layer):

@@ -5,7 +5,7 @@ from typing import Any
 from npformer.core import Context, Gradients
 from npformer.core.inputs import arrays_of, within
 from npformer.data.batch import Batch
-from npformer.losses import Loss
+from npformer.models.losses import Loss
 
 
 def accumulate(

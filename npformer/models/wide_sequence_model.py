@@ -5,8 +5,8 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, array_module, checks
 from npformer.layers import Pooling, Wide
-from npformer.losses import Classification, SoftmaxCrossEntropy
 from npformer.models.config import EncoderConfig
+from npformer.models.losses import Classification, SoftmaxCrossEntropy
 from npformer.models.sequence_model import SequenceModel
 
 

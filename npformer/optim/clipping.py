@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Gradients, array_module, backend_of, checks
-from npformer.distributed import Communicator
 from npformer.engine.updates import update as kernel_of
 from npformer.optim.moments import flat_of
+from npformer.training.ranks import Communicator
 
 
 class NonFiniteGradientError(ArithmeticError):

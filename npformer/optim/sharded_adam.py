@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Parameters, a_type
-from npformer.distributed import Communicator
 from npformer.optim.adam import Adam
 from npformer.optim.moments import FLAT, Moments, flat_of
+from npformer.training.ranks import Communicator
 
 
 class ShardedMoments(Moments):

@@ -16,9 +16,9 @@ from npformer.engine.gpu.source import ELEMENTWISE
 from npformer.engine.gpu.sums import GROUPS, ROWS
 from npformer.engine.twins import Twins
 from npformer.layers import Dropout, Embedding, LayerNorm, Linear, PositionwiseFeedForward
-from npformer.losses import SoftmaxCrossEntropy
 from npformer.mixers import MIXERS, MixerSettings
 from npformer.models import EncoderBlock, EncoderConfig
+from npformer.models.losses import SoftmaxCrossEntropy
 from npformer.optim import clip_by_global_norm
 from npformer.optim.adam import adam_update
 from npformer.proof.results import Results

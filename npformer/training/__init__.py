@@ -1,20 +1,5 @@
-"""Training a model with `fit`, and evaluating it."""
+"""Training any model: `fit`, what watches it, and what a model must say to be trained.
 
-from npformer.data.user_arrays import Data
-from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.evaluation import Evaluation, batch_at_evaluation, evaluate
-from npformer.training.fit import fit
-from npformer.training.history import History
-from npformer.training.loss_watch import NonFiniteLossError
-
-__all__ = [
-    "Callback",
-    "Data",
-    "Evaluation",
-    "History",
-    "NonFiniteLossError",
-    "TrainingState",
-    "batch_at_evaluation",
-    "evaluate",
-    "fit",
-]
+`trainable/` holds the models that can be trained, `storage/` their files, `ranks/` the processes
+that train together; `inspection/` looks into a model and `generation/` lets it write.
+"""

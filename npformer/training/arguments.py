@@ -12,13 +12,13 @@ from npformer.core import Layer, checks, use_precision
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.samples import Samples
 from npformer.data.user_arrays import Data
-from npformer.distributed import Communicator
 from npformer.engine.updates import device_generator
-from npformer.losses import Loss
+from npformer.models.losses import Loss
 from npformer.optim import Adam
-from npformer.trainable import Model
-from npformer.trainable.metrics import Metric, checked_metric
 from npformer.training.evaluation import Evaluation, checked_data, measure
+from npformer.training.ranks import Communicator
+from npformer.training.trainable import Model
+from npformer.training.trainable.metrics import Metric, checked_metric
 
 WAYS = ("by_length", "cut", "shuffled")
 """The ways in which samples are put into batches."""

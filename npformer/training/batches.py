@@ -10,12 +10,12 @@ import numpy as np
 from npformer.core import Feed, explained_memory_error
 from npformer.data.batch import Batch
 from npformer.data.lengths import shuffled_by_length
-from npformer.distributed import Communicator
-from npformer.distributed.parts import parts_by_tokens
 from npformer.engine.batch_shares import WHOLE, Part
 from npformer.engine.snapshot import Snapshot
-from npformer.trainable import Model
 from npformer.training.arguments import Task
+from npformer.training.ranks import Communicator
+from npformer.training.ranks.parts import parts_by_tokens
+from npformer.training.trainable import Model
 
 
 class Picked(NamedTuple):

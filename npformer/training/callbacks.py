@@ -10,9 +10,9 @@ import numpy as np
 from npformer.core import Array, Gradients, checks, described, to_numpy
 from npformer.core.builders import check_takes
 from npformer.optim import Adam
-from npformer.trainable import Model
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import History
+from npformer.training.trainable import Model
 
 RESERVED = ("finished", "interrupted", "terminated", "error")
 """Values of `History.stopped` that only `fit` sets."""

@@ -17,17 +17,17 @@ from npformer.data.samples import Samples
 from npformer.optim import Adam
 from npformer.optim.adam import SETTINGS
 from npformer.optim.schedules import factors_of
-from npformer.storage import checkpoint_folder as folders
-from npformer.storage.agreement import check_agreement
-from npformer.storage.generator_state import new_generator, restore_generator
-from npformer.storage.model_file import CheckpointError
-from npformer.storage.models import model_description
-from npformer.trainable import Model
-from npformer.trainable.metrics import name_of
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, Now, TrainingState
 from npformer.training.history import History
 from npformer.training.own_loop import sections_of
+from npformer.training.storage import checkpoint_folder as folders
+from npformer.training.storage.agreement import check_agreement
+from npformer.training.storage.generator_state import new_generator, restore_generator
+from npformer.training.storage.model_file import CheckpointError
+from npformer.training.storage.models import model_description
+from npformer.training.trainable import Model
+from npformer.training.trainable.metrics import name_of
 
 
 @dataclass

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import array_module, to_numpy
-from npformer.trainable.metrics import Metric
 from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.trainable.metrics import Metric
 
 
 class EarlyStopping(Callback):

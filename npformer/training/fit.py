@@ -8,14 +8,10 @@ from typing import Any
 
 from npformer.core import Seed, checks, get_backend
 from npformer.data.user_arrays import Data
-from npformer.distributed import as_communicator
 from npformer.engine.team import Team
-from npformer.losses import Loss
+from npformer.models.losses import Loss
 from npformer.optim import Adam, Schedule
 from npformer.optim.sharded_adam import ShardedAdam
-from npformer.storage.checkpoint_folder import checkpoint_folder, reserved
-from npformer.trainable import Model
-from npformer.trainable.metrics import Metric, name_of
 from npformer.training.arguments import (
     check_choices,
     check_optional,
@@ -41,6 +37,10 @@ from npformer.training.history import History
 from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
 from npformer.training.progress import ProgressBar, Recorder
+from npformer.training.ranks import as_communicator
+from npformer.training.storage.checkpoint_folder import checkpoint_folder, reserved
+from npformer.training.trainable import Model
+from npformer.training.trainable.metrics import Metric, name_of
 from npformer.training.training import Training
 from npformer.training.workers import (
     SameWeights,

@@ -62,7 +62,7 @@ class History:
         ImportError
             matplotlib is missing: it comes with the extra ``plot``.
         """
-        from npformer.inspection.curves import plot
+        from npformer.training.inspection.curves import plot
 
         return plot(self, path)
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-from npformer.distributed import Communicator
 from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.ranks import Communicator
 
 
 class Terminated(SystemExit):

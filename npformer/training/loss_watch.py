@@ -8,11 +8,11 @@ import numpy as np
 
 from npformer.core import Array, array_module, explained_memory_error, to_numpy
 from npformer.core.inputs import as_given, names_of
-from npformer.distributed import Communicator
-from npformer.inspection.non_finite import first_non_finite, non_finite_parameter
-from npformer.trainable import Model
 from npformer.training.arguments import Task
 from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.inspection.non_finite import first_non_finite, non_finite_parameter
+from npformer.training.ranks import Communicator
+from npformer.training.trainable import Model
 
 LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
 """Named in place of a tensor if all tensors are finite."""

@@ -13,11 +13,13 @@ import numpy as np
 from npformer.core import Layer, checks, is_numpy_generator
 from npformer.optim import SCHEDULES, Adam, Schedule, schedule_of
 from npformer.optim.adam import SETTINGS
-from npformer.storage import checkpoint_folder as folders
-from npformer.storage.files import check_writable
-from npformer.storage.generator_state import generator_state, new_generator
-from npformer.storage.model_file import CheckpointError
-from npformer.storage.models import (
+from npformer.training.arguments import check_trains
+from npformer.training.history import History
+from npformer.training.storage import checkpoint_folder as folders
+from npformer.training.storage.files import check_writable
+from npformer.training.storage.generator_state import generator_state, new_generator
+from npformer.training.storage.model_file import CheckpointError
+from npformer.training.storage.models import (
     MODELS,
     fill,
     model_description,
@@ -25,8 +27,6 @@ from npformer.storage.models import (
     rebuildable,
     tensors_of,
 )
-from npformer.training.arguments import check_trains
-from npformer.training.history import History
 
 
 @dataclass

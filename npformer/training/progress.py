@@ -7,9 +7,9 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.core.bar import bar
-from npformer.trainable.metrics import Metric
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.loss_watch import LossWatch
+from npformer.training.trainable.metrics import Metric
 
 
 @dataclass

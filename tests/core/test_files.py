@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from npformer.storage import files
-from npformer.storage.files import check_writable, remove_unfinished, write_whole
+from npformer.training.storage import files
+from npformer.training.storage.files import check_writable, remove_unfinished, write_whole
 
 
 def test_a_file_is_written_whole_and_forced_to_disk(tmp_path, monkeypatch):
@@ -101,8 +101,8 @@ def test_a_check_leaves_nothing_behind_wherever_it_is_interrupted(tmp_path, monk
 FULL = """
 import resource, sys
 from pathlib import Path
-from npformer.storage import files
-from npformer.storage.files import write_whole
+from npformer.training.storage import files
+from npformer.training.storage.files import write_whole
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 try:

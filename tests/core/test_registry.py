@@ -9,8 +9,8 @@ import pytest
 import npformer as nf
 from npformer.core import INITIALIZERS, Registry
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS, ReLU
-from npformer.losses import LOSSES, Loss, SoftmaxCrossEntropy
 from npformer.mixers import Identity, Mixer, MixerSettings
+from npformer.models.losses import LOSSES, Loss, SoftmaxCrossEntropy
 from npformer.optim import SCHEDULES
 
 TABLES = [ACTIVATIONS, FFNS, POOLINGS, nf.MIXERS, INITIALIZERS, SCHEDULES, LOSSES]

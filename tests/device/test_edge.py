@@ -8,8 +8,8 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer.core import Padding
-from npformer.inspection.non_finite import first_non_finite
 from npformer.mixers.padding import per_length, zero
+from npformer.training.inspection.non_finite import first_non_finite
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, X, classifier, on_device, same
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from npformer.interop import set_word_vectors
-from npformer.losses import SoftmaxCrossEntropy
+from npformer.models.losses import SoftmaxCrossEntropy
 from tests.device.cases import IDS, LABELS, MASK, classifier, fit, same
 
 pytestmark = pytest.mark.usefixtures("plain")

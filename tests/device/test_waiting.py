@@ -20,7 +20,7 @@ from tests.device.cases import (
     on_device,
 )
 from tests.fake_device import FakeArray, count, waits
-from tests.trainable.outside import Similarity, data_of
+from tests.training.trainable.outside import Similarity, data_of
 
 
 def one_step(team: Team, optimizer: nf.Adam, mask: Any = MASK) -> FakeArray:

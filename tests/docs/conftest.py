@@ -4,8 +4,8 @@ import pytest
 
 from npformer.core import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
-from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
+from npformer.models.losses import LOSSES
 from npformer.optim import SCHEDULES
 
 TABLES = [ACTIVATIONS, FFNS, POOLINGS, MIXERS, INITIALIZERS, SCHEDULES, LOSSES]

@@ -9,7 +9,7 @@ from npformer import BatchTooLargeError
 from npformer.engine import team as engine_team
 from npformer.engine.processes import CannotCopyError
 from npformer.engine.team import Team
-from npformer.losses import SoftmaxCrossEntropy
+from npformer.models.losses import SoftmaxCrossEntropy
 from tests.engine.helpers import blas_threads, linux_only, refuse_fork, refuse_memory, trained
 
 

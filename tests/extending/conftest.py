@@ -4,10 +4,10 @@ import pytest
 
 from npformer.core import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
-from npformer.losses import LOSSES
 from npformer.mixers import MIXERS
+from npformer.models.losses import LOSSES
 from npformer.optim import SCHEDULES
-from tests.tools.conftest import fails, no_curves  # noqa: F401  fixtures of the command line
+from tests.cli.conftest import fails, no_curves  # noqa: F401  fixtures of the command line
 
 TABLES = [ACTIVATIONS, FFNS, POOLINGS, MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
 

@@ -13,8 +13,8 @@ from npformer import functional as F
 from npformer.core import INITIALIZERS, array_module, initializers
 from npformer.layers import ACTIVATIONS, FFNS, GELU, POOLINGS, LayerNorm, Linear, Pooling
 from npformer.layers.pooling import without_padding
-from npformer.losses import LOSSES, Measured, SoftmaxCrossEntropy
 from npformer.mixers import MIXERS, Mixer, WholeSequenceMixer
+from npformer.models.losses import LOSSES, Measured, SoftmaxCrossEntropy
 from npformer.optim import SCHEDULES
 
 # Activations --------------------------------------------------------------------------------------

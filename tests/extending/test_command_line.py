@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer import cli
+from npformer.cli.plugins import load_plugins
 from npformer.layers import ACTIVATIONS
-from npformer.tools import cli
-from npformer.tools.plugins import load_plugins
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 ROOT = PLUGIN.parents[2]

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from npformer.tools import cli
+from npformer import cli
 from tests.extending.conftest import TABLES
 from tests.test_documents import BLOCK, ROOT
 

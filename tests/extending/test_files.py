@@ -10,12 +10,12 @@ from safetensors.numpy import load_file
 
 import npformer as nf
 from npformer import layers as L
+from npformer.cli.plugins import load_plugins
 from npformer.core import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
-from npformer.losses import LOSSES, MeanSquaredError, SoftmaxCrossEntropy
 from npformer.mixers import AttentionScores, Identity
-from npformer.storage.model_file import write_model_file
-from npformer.tools.plugins import load_plugins
+from npformer.models.losses import LOSSES, MeanSquaredError, SoftmaxCrossEntropy
+from npformer.training.storage.model_file import write_model_file
 
 pytestmark = pytest.mark.usefixtures("empty")
 

@@ -8,8 +8,8 @@ import pytest
 import npformer as nf
 from npformer.core import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
-from npformer.losses import LOSSES, SoftmaxCrossEntropy
 from npformer.mixers import MixerSettings
+from npformer.models.losses import LOSSES, SoftmaxCrossEntropy
 from npformer.optim import SCHEDULES
 from tests.extending import plugin
 

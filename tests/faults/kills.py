@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import npformer as nf
-from npformer.storage.checkpoint_folder import CHECKPOINT
+from npformer.training.storage.checkpoint_folder import CHECKPOINT
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)

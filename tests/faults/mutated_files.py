@@ -23,7 +23,7 @@ import numpy as np
 import safetensors.numpy
 
 import npformer as nf
-from npformer.tools import cli
+from npformer import cli
 from tests.faults.mutations import DAMAGE, LIES, of_model, taken_apart
 
 LONGEST_MESSAGE = 2500

@@ -2,7 +2,7 @@
 
 import pytest
 
-from npformer.storage import model_file
+from npformer.training.storage import model_file
 from tests.faults.mutated_files import mutated_files, run
 from tests.faults.mutations import DAMAGE, LIES
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer import cli
 from npformer.core import get_backend
-from npformer.tools import cli
 
 TINY = "--epochs 1 --d-model 16 --heads 2 --d-ff 16 --layers 1 --quiet --out {folder}/run"
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.cli.doctor import diagnose
 from npformer.core import arrays as backends
 from npformer.engine import verdict
-from npformer.tools.cli.doctor import diagnose
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.gpu import hold_up, require_gpu
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.data.tokenizers import frequent_pairs
 from npformer.layers import Wide
 from npformer.layers.wide import SCALE
-from npformer.text import frequent_pairs
-from npformer.trainable import WideSequenceClassifier
+from npformer.training.trainable import WideSequenceClassifier
 
 TEXTS = [[2, 3, 4], [2, 3, 2, 3], [3, 2, 5], [4, 6]]
 

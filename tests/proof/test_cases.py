@@ -12,8 +12,8 @@ from npformer.engine.twin_classes import TABLE, Fast
 from npformer.layers import Pooling
 from npformer.mixers import MIXERS, Mixer
 from npformer.proof.cases import GROUPS, cases
-from npformer.trainable import Model
-from npformer.trainable.protocol import Trainable
+from npformer.training.trainable import Model
+from npformer.training.trainable.protocol import Trainable
 
 CASES = cases()
 LESS_EXACT = {"dense_synthesizer: one map, padding mask": 1e-12}
@@ -89,7 +89,7 @@ def plain_classes():
     plain = {kind for kind in layer_classes() if not issubclass(kind, Fast)}
     # Layers of the museum, and a model with them on the page, are wrong on purpose; those of the
     # exercises are marked by themselves.
-    others = "npformer.museum.", "npformer.exercises.", "npformer.play."
+    others = "npformer.learn.museum.", "npformer.learn.exercises.", "npformer.learn.play."
     return {kind.__name__ for kind in plain if not kind.__module__.startswith(others)}
 
 

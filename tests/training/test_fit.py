@@ -11,7 +11,7 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
-from npformer.trainable.predictions import in_batches
+from npformer.training.trainable.predictions import in_batches
 from tests.engine.helpers import linux_only
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 

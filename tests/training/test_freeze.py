@@ -229,7 +229,7 @@ def test_a_file_remembers_it(small_model, words, tmp_path, share_layers):
 
 
 def test_a_file_that_freezes_what_is_not_there_is_refused(small_model, tmp_path, monkeypatch):
-    from npformer.storage import models as checkpoint
+    from npformer.training.storage import models as checkpoint
 
     path = tmp_path / "model.safetensors"
     described = checkpoint.model_description

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.storage import checkpoint_folder as folders
 from npformer.training.callbacks import HOOKS
+from npformer.training.storage import checkpoint_folder as folders
 from tests.training.common import STEPS, assert_same_weights, fit
 from tests.training.test_callbacks import At, Noted, SpoiledFrom, stop, throw
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
-from tests.trainable.test_metrics import by_class
+from npformer.training.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
 from tests.training.common import STEPS, assert_trained, fit
+from tests.training.trainable.test_metrics import by_class
 
 
 @pytest.mark.parametrize("pooling", ["mean", "none"])

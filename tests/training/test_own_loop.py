@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.optim import cosine
-from npformer.storage.checkpoint_folder import CHECKPOINT
+from npformer.training.storage.checkpoint_folder import CHECKPOINT
 from tests.training.common import assert_same_weights, fit
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import npformer as nf
 from npformer.optim import cosine
-from npformer.storage import checkpoint_folder as folders
+from npformer.training.storage import checkpoint_folder as folders
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, fit
 
 FILE = folders.CHECKPOINT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.storage import checkpoint_folder as folders
+from npformer.training.storage import checkpoint_folder as folders
 from tests.training.common import assert_same_weights, fit
 from tests.training.test_resume import StopAfter, plain, usual_handlers  # noqa: F401  a fixture
 

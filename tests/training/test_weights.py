@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.losses import BinaryCrossEntropy, MeanSquaredError, SoftmaxCrossEntropy
+from npformer.models.losses import BinaryCrossEntropy, MeanSquaredError, SoftmaxCrossEntropy
 from tests.training.common import assert_same_weights, fit
 
 pytest.importorskip(

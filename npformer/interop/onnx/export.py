@@ -12,8 +12,8 @@ from npformer.core import Layer, a_type, checks
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities, shape_of
 from npformer.mixers import WholeSequenceMixer
-from npformer.storage.files import check_place, write_whole
-from npformer.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
+from npformer.training.storage.files import check_place, write_whole
+from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 LARGEST = 2**31 - 2**20
 """The most bytes of an ONNX file, which is one protobuf message."""

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from npformer import layers, losses, models
+from npformer import layers, models
 from npformer.core import Array, Layer
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import register
+from npformer.models import losses
 from npformer.models.input_embedding import InputEmbedding
 from npformer.models.wide_sequence_model import TwoAnswers
-from npformer.trainable import LanguageModel, SequenceClassifier, WideSequenceClassifier
+from npformer.training.trainable import LanguageModel, SequenceClassifier, WideSequenceClassifier
 
 
 @register(InputEmbedding)

@@ -15,7 +15,7 @@ from npformer.core import Context, Gradients
 from npformer.core.inputs import TwoInputLayer
 from npformer.models import Decoder, DecoderBlock, NextToken, Transformer
 from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, pair, small
-from npformer.trainable import EncoderDecoder, LanguageModel
+from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
 X, MEMORY = draw(3, 3, 4), draw(3, 5, 4, seed=1)

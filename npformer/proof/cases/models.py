@@ -17,8 +17,8 @@ from npformer.models import (
 )
 from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, small, twice
 from npformer.proof.gradcheck import gradcheck
-from npformer.text_encoder import TextEncoder
-from npformer.trainable import SequenceClassifier, WideSequenceClassifier
+from npformer.training.trainable import SequenceClassifier, WideSequenceClassifier
+from npformer.training.trainable.text_encoder import TextEncoder
 
 MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
 

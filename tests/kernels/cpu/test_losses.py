@@ -8,7 +8,7 @@ import pytest
 from npformer import functional as F
 from npformer.engine import EngineContext, fast_losses
 from npformer.engine.cpu import KERNELS, losses
-from npformer.losses import SoftmaxCrossEntropy
+from npformer.models.losses import SoftmaxCrossEntropy
 from tests.kernels import helpers
 from tests.kernels.cpu.helpers import assert_parity
 from tests.kernels.helpers import Case

@@ -1,0 +1,227 @@
+"""npformer doctor: show what npformer finds on this machine, and whether it works."""
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import npformer
+from npformer.cli import common
+from npformer.core import (
+    PRECISIONS,
+    BackendUnavailableError,
+    asarray,
+    cores,
+    get_backend,
+    to_numpy,
+    use_precision,
+)
+from npformer.engine.verdict import CHECK_VARIABLE, in_words, verdict
+from npformer.models import EncoderConfig
+from npformer.training.ranks import Communicator
+from npformer.training.trainable import SequenceClassifier
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = common.add_command(commands, "doctor", run, "show what npformer finds on this machine")
+    common.option(parser, "--report FILE", "also write the findings to a file, to send to somebody")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line for each finding."""
+    healthy, report = True, []
+    for line in diagnose(options.ranks):
+        mark = {True: "ok", False: "PROBLEM", None: "--"}[line.ok]
+        words = f"{mark:<8} {line.what:<12} {line.found}"
+        print(words)
+        report += [words, line.details] if line.details else [words]
+        healthy = healthy and line.ok is not False
+    if options.report is not None and options.ranks.rank == 0:
+        options.report.write_text("\n".join([*report, ""]), "utf-8")
+    return 0 if healthy else 1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the diagnosis; `ok` is None for what is optional and missing."""
+
+    what: str
+    found: str
+    ok: bool | None = True
+    details: str = ""  # for the report
+
+
+def diagnose(ranks: Communicator) -> Iterator[Finding]:
+    """Yield what is installed, and whether each backend works."""
+    yield Finding("npformer", npformer.__version__)
+    yield Finding("Python", f"{platform.python_version()}, {platform.platform()}")
+    for package in ("numpy", "scipy", "safetensors", "tqdm", "threadpoolctl"):
+        version = _version(package)
+        yield Finding(package, version or "not installed", ok=bool(version))
+    yield Finding("CPU", f"{cores()} cores")
+    yield _blas()
+    version = _version("matplotlib")
+    missing = 'not installed; python -m pip install "npformer[plot]"'
+    yield Finding("matplotlib", version or missing, ok=bool(version) or None)
+    yield from _ranks(ranks)
+    yield _self_test("numpy")
+    try:
+        gpu = get_backend("cupy")
+    except BackendUnavailableError as error:
+        # CuPy has a package for each version of CUDA.
+        packages = {name: _version(name) for name in ("cupy-cuda13x", "cupy-cuda12x", "cupy")}
+        found = [f"{version} ({name})" for name, version in packages.items() if version]
+        yield Finding("CuPy", found[0] if found else "not installed", ok=None)
+        yield Finding("GPU", str(error), ok=None)
+        return
+    for what, description in gpu.details():
+        yield Finding(what, description)
+    if gpu.link is not None:
+        there = gpu.link().nccl.available
+        missing = 'not installed, for several GPUs; python -m pip install "npformer[nccl13]"'
+        yield Finding("NCCL", "available" if there else missing, ok=there or None)
+    yield from _kernels()
+    yield from _examine("cupy")
+
+
+def _ranks(ranks: Communicator) -> Iterator[Finding]:
+    """Yield what each of several ranks has; for a single one, whether there could be more."""
+    if ranks.size == 1:
+        version = _version("mpi4py")
+        missing = 'not installed; python -m pip install "npformer[mpi]"'
+        yield Finding("mpi4py", version or missing, ok=bool(version) or None)
+        return
+    found = ranks.gather((platform.node(), cores(), _gpu()))
+    for rank, (node, n, gpu) in enumerate(found):
+        yield Finding(f"rank {rank}", f"on {node}, {n} core{'s' * (n != 1)}{gpu}")
+
+
+def _gpu() -> str:
+    """Return which GPU this rank has, for a list; "" without one."""
+    try:
+        gpu = get_backend("cupy")
+    except BackendUnavailableError:
+        return ""
+    return "" if gpu.link is None else f", GPU {gpu.link().device()}"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _blas() -> Finding:
+    from threadpoolctl import threadpool_info
+
+    np.ones((2, 2)) @ np.ones((2, 2))  # some libraries load at first use
+    found = [
+        f"{library['internal_api']} {library.get('version') or ''}, "
+        f"{library['num_threads']} threads"
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    ]
+    return Finding("BLAS", "; ".join(found) or "none that threadpoolctl knows", bool(found) or None)
+
+
+def _self_test(backend: str) -> Finding:
+    """Train a small model briefly: does it learn, and how long does a step take?"""
+    rng = np.random.default_rng(0)
+    x = rng.integers(8, size=(64, 16))
+    y = x[:, 0]
+    config = EncoderConfig(d_model=32, n_layers=1, n_heads=2, d_ff=64, max_len=16)
+    model = SequenceClassifier(config, 8, vocab_size=8, pooling="first").to(backend)
+    optimizer = npformer.Adam(model.parameters(), lr=3e-3)
+    first, _ = model.loss_and_gradients(x, y)
+    loss, steps, began = first, 30, time.perf_counter()
+    for _ in range(steps):
+        loss, gradients = model.loss_and_gradients(x, y)
+        optimizer.step(gradients)
+    step_ms = 1e3 * (time.perf_counter() - began) / steps
+    return Finding(
+        "self-test",
+        f"{backend}: loss {first:.3f} -> {loss:.3f} in {steps} steps of {step_ms:.1f} ms",
+        ok=loss < 0.5 * first,
+    )
+
+
+def _kernels() -> Iterator[Finding]:
+    """Yield whether kernels on the GPU compute what the plain functions do; all are run again."""
+    for dtype, precision in (("float32", "float32"), ("float32", "tf32"), ("float64", "float32")):
+        try:
+            with use_precision(precision):
+                found = verdict(dtype, precision, again=True)
+        except ValueError:  # this GPU has no TF32
+            continue
+        if found["seconds"] is None and not found["problems"]:
+            yield Finding("kernels", f"not checked: {CHECK_VARIABLE} is 0", ok=None)
+            return
+        words = in_words(found) if found["problems"] else f"checked in {found['seconds']:.1f} s"
+        details = json.dumps(found, indent=1)
+        words = f"{dtype}, {precision} products: {words}"
+        yield Finding("kernels", words, ok=not found["problems"], details=details)
+
+
+def _examine(backend: str, size: int = 4096, seconds: float = 0.3) -> Iterator[Finding]:
+    """Yield whether a GPU computes correctly, how fast its products are, and if a model learns."""
+    try:
+        yield _gradients_agree(backend)
+        for precision in PRECISIONS:
+            yield _product(backend, precision, size, seconds)
+        yield _self_test(backend)
+    except Exception as error:  # drivers and libraries that do not match raise all kinds
+        yield Finding("self-test", f"{backend}: {type(error).__name__}: {error}", ok=False)
+
+
+def _gradients_agree(backend: str) -> Finding:
+    """Compare a small model's float32 gradients with NumPy's, which differ by rounding alone."""
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(8, size=(16, 32)), rng.integers(4, size=16)
+    mask = np.arange(32) < rng.integers(1, 33, size=16)[:, None]
+    mixers = ("attention", "dense_synthesizer", "fourier")
+    config = EncoderConfig(
+        d_model=32, n_layers=3, n_heads=2, d_ff=64, max_len=32, mixer=mixers, padding="per_length"
+    )
+    found = []
+    for name in ("numpy", backend):
+        model = SequenceClassifier(config, 4, vocab_size=8).to(name)
+        _, gradients = model.loss_and_gradients(x, y, mask)
+        found.append({n: to_numpy(g) for n, g in gradients.items()})
+    largest = max(float(np.abs(g).max()) for g in found[0].values())
+    difference = {n: float(np.abs(found[1][n] - g).max()) / largest for n, g in found[0].items()}
+    worst = max(difference, key=lambda name: difference[name])
+    return Finding(
+        "gradients",
+        f"{backend} and NumPy differ by at most {difference[worst]:.1e} of the largest, in {worst}",
+        ok=difference[worst] <= 1e-4,
+    )
+
+
+def _product(backend: str, precision: str, size: int, seconds: float) -> Finding:
+    """Time products of large matrices."""
+    rng = np.random.default_rng(0)
+    a, b = (asarray(rng.random((size, size), dtype="float32"), backend) for _ in range(2))
+
+    def multiply(n: int) -> float:
+        began = time.perf_counter()
+        for _ in range(n):
+            c = a @ b
+        to_numpy(c[:1, :1])  # waits for the device
+        return time.perf_counter() - began
+
+    try:
+        with use_precision(precision, backend):
+            multiply(1)  # loads cuBLAS
+            n = max(1, round(seconds / max(multiply(1), 1e-6)))
+            rate = 2.0 * size**3 * n / multiply(n)
+    except ValueError as error:  # this GPU has no TF32
+        return Finding("products", str(error), ok=None)
+    return Finding("products", f"{precision}: {rate / 1e12:.3g} TFLOP/s, matrices of size {size}")

@@ -1,0 +1,91 @@
+"""npformer evaluate: measure a trained model on the test data of its task."""
+
+import argparse
+from typing import Any
+
+from npformer.cli import common
+from npformer.cli.file_options import add_known_file
+from npformer.cli.file_results import held_out_part, worst_mistakes
+from npformer.cli.load_model import (
+    add_force,
+    in_dtype_of,
+    load_any,
+    load_trained,
+    notes_of,
+)
+from npformer.cli.measured import of_pairs, of_text
+from npformer.cli.plugins import load_plugins
+from npformer.core import checks, use_precision
+from npformer.tasks.estimators import (
+    RawClassifier,
+    RawModel,
+    TextClassifier,
+    TextTranslator,
+    TextWriter,
+)
+from npformer.training.evaluation import evaluate
+from npformer.training.storage.models import checkpoint_name
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
+    summary = "measure a trained model on its test data, or on a table"
+    parser = common.add_command(commands, "evaluate", run, summary)
+    common.add_model(parser)
+    add_known_file(parser)
+    split = "for digits: stratified or ordered (default: the one that it was trained on)"
+    common.option(parser, "--split NAME", split)
+    add_force(parser)
+    common.add_backend(parser)
+    common.add_plugin(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print how good the model is, in the metrics of its kind."""
+    load_plugins(options.plugin)
+    path, split = options.model, options.split
+    raw = load_any(path, options.backend, force=options.force)
+    if isinstance(raw, RawModel):
+        with use_precision(options.precision, options.backend):
+            return _of_file(options, raw)
+    if options.input is not None:
+        raise ValueError(
+            f"{options.input} is given, and the model was not trained on a file; expected none. In "
+            "Python: npformer.evaluate(npformer.load(path), (x, y))"
+        )
+    if path.is_dir() and split is not None and (path / checkpoint_name(split)).is_file():
+        path = path / checkpoint_name(split)
+    instead = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
+    model, recipe, notes = load_trained(path, options.backend, instead, force=options.force)
+    split = notes["split"] if split is None else split
+    checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
+    x, labels = in_dtype_of(model, recipe.load(split, int(notes["seed"])).test)
+    with use_precision(options.precision, options.backend):
+        found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
+        predicted = model.predict(x, batch_size=options.batch_size)
+    print(f"{recipe.name}, {split} split, {found.labels:,} labels, on {common.device_of(options)}")
+    if split != notes["split"]:
+        print(f"it was trained on the {notes['split']} split and may have seen some of these")
+    print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
+    print("\nclass  labels  right")
+    for label in range(model.n_classes):
+        of_class = labels == label
+        if of_class.any():
+            print(f"{label:>5}  {of_class.sum():>6}  {(predicted[of_class] == label).mean():.4f}")
+    return 0
+
+
+def _of_file(options: argparse.Namespace, model: RawModel) -> int:
+    """Print how well a model does on a file."""
+    part = held_out_part(options, notes_of(options.model, force=options.force), model)
+    shared: dict[str, Any] = {"batch_size": options.batch_size, "communicator": options.ranks}
+    if isinstance(model, TextWriter):
+        print(of_text(model.evaluate(*part.data(), **shared), {}))
+    elif isinstance(model, TextTranslator):
+        print(of_pairs(model.evaluate(*part.data(), **shared)), end="")
+    elif isinstance(model, RawClassifier):
+        scores = model.evaluate(*part.data(), **shared)
+        kind = "texts" if isinstance(model, TextClassifier) else "series"
+        print(f"{common.counted(len(part), kind)} on {common.device_of(options)}\n{scores}\n")
+        print(worst_mistakes(scores, part, model), end="")
+    return 0

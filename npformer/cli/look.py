@@ -1,0 +1,153 @@
+"""npformer look: write a report on trained models, one HTML file to open in a browser."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from npformer.cli import common
+from npformer.cli.common import option
+from npformer.cli.file_options import add_known_file
+from npformer.cli.file_results import held_out_part
+from npformer.cli.load_model import (
+    add_force,
+    in_dtype_of,
+    load_any,
+    load_trained,
+    notes_of,
+)
+from npformer.cli.plugins import load_plugins
+from npformer.cli.run_folder import REPORT
+from npformer.core import checks
+from npformer.tasks.estimators import RawClassifier, RawModel
+from npformer.tasks.reports import report
+from npformer.training.storage.models import checkpoint_name
+
+LETTERS = "abcdefgh"
+PAIRS = [f"{key}={letter}" for key in range(128) for letter in LETTERS]
+NAMES: dict[str, tuple[list[str], list[str]]] = {
+    "reverse": ([*LETTERS], [*LETTERS]),
+    "pointer": ([*LETTERS, *(f"@{i}" for i in range(16))], [*LETTERS]),
+    "recall": (PAIRS + [f"{key}?" for key in range(128)], [*LETTERS]),
+}
+"""Names of token ids and of classes, for generated tasks in which they are not plain numbers."""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
+    epilog = (
+        "The report shows what each token takes from the others, in every layer and head; every\n"
+        "tensor, forward and backward; the gradient of every parameter; and the worst mistakes.\n"
+        "It is one file, without scripts, that needs no network."
+    )
+    summary = "write a report on a trained model, to open in a browser"
+    parser = common.add_command(commands, "look", run, summary, epilog)
+    common.add_model(parser)
+    add_known_file(parser)
+    option(parser, "--out FILE", f"where to write it (default: {REPORT} beside the model)")
+    which = "test samples whose matrices are shown: how many, or which, such as 0,7,12"
+    option(parser, "--samples LIST", which, "4")
+    beside = "another model of the same task, to be shown beside the first; can be repeated"
+    option(parser, "--compare MODEL", beside, action="append", type=Path)
+    split = "for digits: stratified or ordered (default: the one that the first was trained on)"
+    option(parser, "--split NAME", split)
+    add_force(parser)
+    common.add_plugin(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report and print its path."""
+    load_plugins(options.plugin)
+    samples = _numbers(options.samples)
+    found = load_any(options.model, "numpy", force=options.force)
+    if isinstance(found, RawModel):
+        return _of_file(options, found, samples)
+    if options.input is not None:
+        raise ValueError(f"{options.input} is given, and the model was not trained on a file")
+    places = [options.model, *(options.compare or [])]
+    instead = "In Python: npformer.report(npformer.load(path), x, y)"
+    paths = [_of_split(place, options.split) for place in places]
+    loaded = [load_trained(path, "numpy", instead, force=options.force) for path in paths]
+    first, recipe, about = loaded[0]
+    split = about["split"] if options.split is None else options.split
+    checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
+    names = _names(places)
+    models, notes = {}, {}
+    for name, place, (model, other, theirs) in zip(names, places, loaded, strict=True):
+        if other.name != recipe.name:
+            raise ValueError(
+                f"{place} was trained on {other.name} and {places[0]} on {recipe.name}; expected "
+                "models of one task"
+            )
+        if model.dtype != first.dtype:
+            raise ValueError(
+                f"{place} is a model in {model.dtype} and {places[0]} one in {first.dtype}; "
+                "expected one dtype, because they get the same data. Train one of them with --dtype"
+            )
+        models[name] = model
+        if theirs["split"] != split:
+            notes[name] = (
+                f"it was trained on the {theirs['split']} split and may have seen some of the test "
+                f"data of the {split} split"
+            )
+    x, y = in_dtype_of(first, recipe.load(split, int(about["seed"])).test)
+    which = f", {split} split" if len(recipe.splits) > 1 else ""
+    tokens, classes = NAMES.get(recipe.name, (None, None))
+    folder = options.model if options.model.is_dir() else options.model.parent
+    path = report(
+        models,
+        x,
+        y,
+        path=folder / REPORT if options.out is None else options.out,
+        samples=samples,
+        token_names=tokens,
+        class_names=classes,
+        title=f"{recipe.name}{which}: a look inside",
+        notes=notes,
+        batch_size=options.batch_size,
+    )
+    print(path)
+    return 0
+
+
+def _of_file(options: argparse.Namespace, model: RawModel, samples: int | list[int]) -> int:
+    """Write the report on a model of a file."""
+    if options.compare or options.split:
+        raise ValueError("--compare and --split are for npformer's tasks; expected neither")
+    part = held_out_part(options, notes_of(options.model, force=options.force), model)
+    folder = options.model if options.model.is_dir() else options.model.parent
+    place = folder / REPORT if options.out is None else options.out
+    shown: dict[str, Any] = {"samples": samples}
+    if isinstance(model, RawClassifier):
+        shown["batch_size"] = options.batch_size
+    raw: Any = model
+    print(raw.report(*part.data(), place, **shown))
+    return 0
+
+
+def _of_split(place: Path, split: str | None) -> Path:
+    """Return the model of a split in a run's folder, if there is one."""
+    if place.is_dir() and split is not None and (place / checkpoint_name(split)).is_file():
+        return place / checkpoint_name(split)
+    return place
+
+
+def _names(places: list[Path]) -> list[str]:
+    """Return a name for each model: that of its folder or file, or its whole path if taken."""
+    short = [place.resolve().name for place in places]
+    names = [n if short.count(n) == 1 else str(p) for n, p in zip(short, places, strict=True)]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{', '.join(names)}: expected different models to compare")
+    return names
+
+
+def _numbers(words: str) -> int | list[int]:
+    """Return the value of --samples: "4" is how many, "0,7,12" or "7," which."""
+    try:
+        numbers = [int(word) for word in words.split(",") if word.strip()]
+    except ValueError:
+        numbers = []
+    if not numbers:
+        raise ValueError(
+            f"--samples is {words!r}; expected how many, such as 4, or which, such as 0,7,12"
+        )
+    return numbers if "," in words else numbers[0]

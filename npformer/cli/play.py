@@ -1,0 +1,70 @@
+"""npformer play: a page on which a model is trained, looked into and tried out."""
+
+import argparse
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from npformer.cli import common
+from npformer.cli.common import option
+from npformer.core import checks
+
+FOLDER = Path("runs/play")
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
+    epilog = (
+        "The page is served on this machine alone, and its address has a token in it. Ctrl-C ends\n"
+        "it; the same command goes on where the runs stopped."
+    )
+    summary = "open a page that trains a model, draws what happens inside, and lets you try it"
+    parser = common.add_command(commands, "play", run, summary, epilog)
+    what = f"a task to begin with, a CSV or text, or the folder of an earlier page ({FOLDER})"
+    parser.add_argument("what", nargs="?", metavar="TASK|FILE|DIR", help=what)
+    option(parser, "--port N", "where to listen (default: the same as last time, or any)")
+    option(parser, "--no-open", "print the address without opening a browser", action="store_true")
+    export = "write the last state of a folder's run as one page without a server, and end"
+    option(parser, "--export FILE", export)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve the page until Ctrl-C."""
+    if options.port is not None:
+        checks.whole("--port", options.port, at_least=1, at_most=65535)
+    from npformer.learn.play import tasks
+
+    what, folder, file, first = options.what, FOLDER, None, None
+    if what in tasks.TASKS and not Path(what).exists():
+        first = [tasks.defaults(what).to_dict()]
+    elif what is not None and Path(what).is_file():
+        file = str(Path(what).resolve())
+    elif what is not None and Path(what).is_dir():
+        folder = Path(what)
+    elif what is not None:
+        hint = checks.did_you_mean(what, tasks.TASKS)
+        raise FileNotFoundError(
+            f"{what} is not a task, and there is no such file or folder; expected one of "
+            f"{', '.join(tasks.TASKS)}, a file or a folder{hint}"
+        )
+    if options.export is not None:
+        from npformer.learn.play.export import export_folder
+
+        print(export_folder(folder, options.export))
+        return 0
+
+    try:
+        from npformer.learn.play import server
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"npformer play needs {error.name}; expected the extra play. Install it: "
+            'pip install "npformer[play]", in a clone pip install ".[play]"'
+        ) from error
+
+    def ready(address: str) -> None:
+        print(f"{address}\nCtrl-C ends it.", flush=True)
+        if not options.no_open:
+            webbrowser.open(address)
+
+    server.serve(folder, options.port, file, first, ready)
+    return 0

@@ -1,0 +1,210 @@
+"""npformer predict: predict labels, or translate, with a trained model."""
+
+import argparse
+import glob
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format
+
+from npformer.cli import common, predict_file, translate_file
+from npformer.cli.common import option
+from npformer.cli.file_options import add_columns_of_series
+from npformer.cli.file_results import file_task
+from npformer.cli.load_model import (
+    add_force,
+    in_dtype_of,
+    load_any,
+    notes_of,
+    task_of,
+)
+from npformer.cli.plugins import load_plugins
+from npformer.core import a_type, checks, use_precision
+from npformer.data.stored import read, sharded
+from npformer.tasks.estimators import RawClassifier, RawModel, TextTranslator
+from npformer.training.trainable import SequenceClassifier, predict_to_file
+
+HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
+"""What reads the header of a .npy file, by the version of the format."""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
+    epilog = (
+        "With a model trained on a file: npformer predict RUN 'a text' 'another text', or a file:\n"
+        "npformer predict RUN questions.csv --out answers.csv\n"
+        "A model of pairs translates: npformer predict RUN 'a source' --beams 4\n\n"
+        "For other models INPUT holds what the model was built for: token ids (samples,\n"
+        "length) or feature vectors (samples, length, features). A .csv file has one sample per\n"
+        "line: all its numbers, one after another. Numbers are converted to the model's dtype.\n"
+        "'x-*.npy', in quotes, means several files, one after another. With --out a few samples\n"
+        "are read and written at a time, so neither file has to fit into memory."
+    )
+    summary = "predict labels, or translate, with a trained model"
+    parser = common.add_command(commands, "predict", run, summary, epilog)
+    common.add_model(parser)
+    source = "texts, a table, .npy or .csv (default: some of the test data of the model's task)"
+    parser.add_argument("input", nargs="*", metavar="INPUT", help=source)
+    option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
+    option(parser, "--source COLUMN", "of pairs: column of what is translated (default: likewise)")
+    option(parser, "--beams N", "of pairs: how many targets are followed at a time", 1)
+    option(parser, "--encoding NAME", "of a table (default: utf-8)")
+    add_columns_of_series(parser)
+    option(parser, "--mask FILE", "boolean .npy, (samples, length): True = keep")
+    option(parser, "--samples N", "how many test samples to predict, without INPUT", 5)
+    probabilities = "print the probabilities of all classes"
+    option(parser, "--probabilities", probabilities, action="store_true")
+    written = "write a file instead of printing: .csv or .tsv for texts, else .npy"
+    option(parser, "--out FILE", written)
+    add_force(parser)
+    common.add_backend(parser)
+    common.add_plugin(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print or write what the model predicts."""
+    load_plugins(options.plugin)
+    model = load_any(options.model, options.backend, force=options.force)
+    _check_out(options.out, (".csv", ".tsv") if isinstance(model, RawModel) else (".npy",))
+    with use_precision(options.precision, options.backend):
+        if isinstance(model, SequenceClassifier):
+            return _predict(options, model)
+        task = file_task(notes_of(options.model, force=options.force))
+        if isinstance(model, RawClassifier):
+            return predict_file.run(options, model, task)
+        if isinstance(model, TextTranslator):
+            return translate_file.run(options, model, task)
+        raise ValueError(
+            f"{options.model} holds {a_type(model)}, which goes on writing a text: "
+            f'npformer generate {options.model} "a beginning"'
+        )
+
+
+def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
+    """Check the name of the file to write, before anything is computed."""
+    if out is None:
+        return
+    if not out.absolute().parent.is_dir():
+        raise ValueError(f"--out: the folder {out.parent} does not exist; create it first")
+    if out.suffix not in ends or out.is_dir():
+        ending = " or ".join(ends)
+        raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
+
+
+def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
+    """Predict labels of arrays."""
+    labels = mask = None
+    if len(options.input) > 1:
+        raise ValueError(
+            f"there are {len(options.input)} words for INPUT; expected one file. Only models of "
+            "texts take several"
+        )
+    if options.input:
+        x = _read_input(Path(options.input[0]), model)
+        mask = None if options.mask is None else _read_npy(options.mask)
+    else:
+        if options.mask is not None:
+            raise ValueError("--mask is given without INPUT; expected both, or neither")
+        checks.positive("--samples", options.samples)
+        recipe, notes = task_of(
+            options.model,
+            f"Give it data: npformer predict {options.model} x.npy",
+            force=options.force,
+        )
+        x, labels = in_dtype_of(model, recipe.load(notes["split"], int(notes["seed"])).test)
+        x, labels = x[: options.samples], labels[: options.samples]
+    result = _predicted(options, model, x, mask)
+    if options.ranks.rank:
+        return 0  # the first writes and prints
+    # To stderr, because standard output is for the labels.
+    print(
+        f"{common.counted(len(result), 'samples')} on {common.device_of(options)}", file=sys.stderr
+    )
+    if options.out is not None:
+        print(f"{options.out}: {result.dtype} {result.shape}")
+        return 0
+    for i, row in enumerate(result):
+        known = "" if labels is None else f"   label {_words(labels[i])}"
+        print(f"{_words(row)}{known}")
+    return 0
+
+
+def _predicted(
+    options: argparse.Namespace, model: SequenceClassifier, x: Any, mask: Any
+) -> np.ndarray:
+    """Return what all ranks predict together; with --out, it is in a file, and so may be x."""
+    ranks, kind = options.ranks, "probabilities" if options.probabilities else "labels"
+    if options.out is not None and len(x):
+        of_file = {"kind": kind, "batch_size": options.batch_size, "communicator": ranks}
+        return predict_to_file(options.out, model, x, mask, **of_file)
+    predict = model.predict_probabilities if options.probabilities else model.predict
+    own = ranks.shard(len(x))
+    part = predict(read(x, own), None if mask is None else read(mask, own), options.batch_size)
+    result: np.ndarray = ranks.concatenate(part)
+    if options.out is not None and not ranks.rank:
+        np.save(options.out, result)
+    return result
+
+
+def _words(row: np.ndarray) -> str:
+    flat = np.asarray(row).reshape(-1)
+    return " ".join(f"{v:.4f}" if flat.dtype.kind == "f" else str(v) for v in flat.tolist())
+
+
+def _read_input(path: Path, model: SequenceClassifier) -> Any:
+    readers: dict[str, Any] = {".npy": _read_npy, ".csv": _read_csv}
+    if path.suffix not in readers:
+        raise ValueError(f"{path} ends in {path.suffix!r}; expected .npy or .csv")
+    x = readers[path.suffix](path)
+    features = model.n_features
+    if features is None:
+        if x.dtype.kind != "f":
+            return x
+        x = np.asarray(x)
+        return x.astype("int64") if (x == np.floor(x)).all() else x  # .csv is read as floats
+    if path.suffix == ".csv":
+        if x.shape[1] % features:
+            raise ValueError(
+                f"{path} has {x.shape[1]} numbers a line; expected a multiple of the model's "
+                f"{features} features"
+            )
+        x = x.reshape(len(x), -1, features)
+    fits = x.dtype == model.dtype or x.dtype.kind not in "fiu"
+    return x if fits else np.asarray(x).astype(model.dtype)
+
+
+def _read_npy(path: Path) -> Any:
+    """Return the array of a file, or of several if the name is a pattern, memory-mapped."""
+    if not path.exists() and glob.has_magic(str(path)):
+        return sharded(str(path))
+    try:
+        with path.open("rb") as file:
+            shape, _, dtype = HEADERS[format.read_magic(file)](file)
+            left = os.fstat(file.fileno()).st_size - file.tell()
+        if 0 <= math.prod(shape) * dtype.itemsize <= left:  # else NumPy could ask for any memory
+            return np.load(path, allow_pickle=False, mmap_mode="r" if left else None)
+    except OSError:
+        raise
+    except Exception:  # empty, text, Python objects, or whatever NumPy's parser stumbled upon
+        pass
+    raise ValueError(f"{path} is not an array of numbers in .npy format; write one with numpy.save")
+
+
+def _read_csv(path: Path) -> np.ndarray:
+    expected = "one sample per line, all with equally many comma-separated numbers, no heading"
+    try:
+        # -sig: spreadsheets begin a file with a byte order mark.
+        lines = path.read_text(encoding="utf-8-sig").rstrip().split("\n")
+        if lines == [""]:
+            raise ValueError("it is empty")
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():  # if it were skipped, answers would not match lines
+                raise ValueError(f"line {number} is empty")
+        return np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
+    except ValueError as error:
+        problem = str(error).partition(";")[0].rstrip(".")
+        raise ValueError(f"{path}: {problem}; expected {expected}") from error

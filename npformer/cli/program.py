@@ -1,0 +1,118 @@
+"""The program `npformer`: its parser, and how it reports errors."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import npformer
+from npformer.cli import (
+    bench,
+    doctor,
+    evaluate,
+    exercises,
+    generate,
+    gradcheck,
+    look,
+    play,
+    predict,
+    train,
+)
+from npformer.cli.common import INTERRUPTED, warnings_in_words
+from npformer.cli.parser import Parser
+from npformer.cli.ranks import check_together, only_the_first_speaks
+from npformer.cli.streams import drop, forgiving, usable_streams
+from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
+from npformer.engine.processes import CopyDiedError
+from npformer.training.loss_watch import NonFiniteLossError
+from npformer.training.ranks import Communicator, LauncherError, RankFailed, world
+
+EXPLAINED = (
+    ValueError,
+    TypeError,
+    OSError,
+    BackendUnavailableError,
+    MemoryError,
+    CopyDiedError,
+    NonFiniteLossError,
+    LauncherError,
+)
+"""Errors shown by their message alone; any other is a bug and shows its traceback."""
+
+RESULTS_IN_FILES = {"train", "look"}
+"""Commands that go on when nobody can see what they print."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line with these arguments, or the process's own; return its exit status.
+
+    The status is 0; 1 if a check failed; 2 for a mistake in the call; 130 after Ctrl-C.
+    """
+    with usable_streams():
+        options, unknown = make_parser().parse_known_args(arguments)
+        if unknown:
+            options.parser.error(_unknown(unknown[0], options.parser))
+        unseen = options.command in RESULTS_IN_FILES
+        with forgiving("stdout") if unseen else nullcontext():
+            return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        options.ranks = Communicator()  # until it is known that there are more
+        options.ranks = world()
+        with (
+            options.ranks.guard(),
+            warnings_in_words(options.command),
+            only_the_first_speaks(options.ranks),
+        ):
+            check_together(options.ranks, options.command)
+            status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # as in `npformer ... | head`
+        drop(sys.stdout)
+        return 0
+    except (*EXPLAINED, ImportError) as error:
+        if isinstance(error, ImportError) and error.name is not None:
+            raise  # Python's own: a library is broken, and the traceback says where
+        rank = options.ranks.rank
+        on_rank = f"on rank {rank}, " if rank else ""
+        print(f"npformer {options.command}: {on_rank}{_explanation(error)}", file=sys.stderr)
+        return 2
+    except RankFailed:  # that rank says why, and its status is that of the whole command
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def make_parser() -> Parser:
+    """Return the parser of all commands."""
+    parser = Parser(
+        prog="npformer",
+        description="The Transformer encoder written out by hand in NumPy.",
+        epilog="npformer COMMAND --help shows its options. Begin with: npformer train digits",
+    )
+    parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    working = (train, evaluate, predict, generate, look, play)
+    for command in (*working, exercises, gradcheck, bench, doctor):
+        command.add_to(commands)
+    return parser
+
+
+def _unknown(word: str, parser: Parser) -> str:
+    known = re.findall(r"--([a-z-]+)", parser.whole_help()) if word.startswith("-") else []
+    hint = checks.did_you_mean(word.lstrip("-"), known).replace("'", "'--", 1)
+    return f"{word} is unknown{hint}"
+
+
+def _explanation(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"  # without the number in brackets
+    if isinstance(error, BatchTooLargeError):  # name options, not arguments of a function
+        words = str(error).replace("batch_size=", "--batch-size ")
+        return words.replace("micro_batch=", "--micro-batch ")
+    return str(error)

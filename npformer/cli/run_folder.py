@@ -1,0 +1,192 @@
+"""The folder of `npformer train`: which run it belongs to, and what becomes of an earlier one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import npformer
+from npformer.training.storage.checkpoint_folder import CHECKPOINT, reserved
+from npformer.training.storage.files import write_whole
+from npformer.training.storage.models import checkpoint_name
+
+RUN = "run.json"
+"""Written first and moved away first: its presence says which run the other files belong to."""
+
+REPORT = "report.html"
+"""What `npformer look` writes."""
+
+KNOWN = {"format", "npformer", "options", "plugins"}
+
+MAY_DIFFER = ("epochs", "workers", "shard_moments", "micro_batch", "backend", "precision")
+"""Options that may change when a run goes on; `fit` says what that means for the numbers."""
+
+
+class RunFolder:
+    """One run's folder.
+
+    Attributes
+    ----------
+    path : Path
+    saved : dict or None
+        What the run in it was begun with; None if there is no run.
+    """
+
+    def __init__(self, path: Path, splits: tuple[str, ...]) -> None:
+        self.path = path
+        self.splits = splits
+        self.saved = self._read()
+
+    def options(
+        self, given: Mapping[str, Any], usual: Mapping[str, Any], *, resume: bool, overwrite: bool
+    ) -> dict[str, Any]:
+        """Return the options of the run: those `given`, otherwise the saved or the `usual` ones.
+
+        Raises ValueError if there is an earlier run and neither `resume` nor `overwrite` says what
+        to do with it, or if it cannot go on with what is given.
+        """
+        if resume and overwrite:
+            raise ValueError("--resume and --overwrite are both given; expected one of the two")
+        # A run that has left nothing but its own description is no loss: its options were wrong.
+        results = [] if self._half_set_aside() else self._results()
+        if not overwrite and not resume and results:
+            raise ValueError(
+                f"{self.path} holds {self._described()}; expected a folder for this run alone. "
+                "--resume goes on with that run, --overwrite begins anew in its place, and --out "
+                "names another folder"
+            )
+        if not resume or not (results or self.saved):
+            return {**usual, **given}
+        if self.saved is None:
+            raise ValueError(
+                f"{self.path} holds {self._described()}, which has no {RUN} and so cannot go on. "
+                "--overwrite begins anew in its place, and --out names another folder"
+            )
+        saved = self.saved["options"]
+        wrong = [
+            f"{name} is {value!r}, and was {saved.get(name, 'not given')!r}"
+            for name, value in given.items()
+            if name not in MAY_DIFFER and saved.get(name) != value
+        ]
+        if wrong:
+            raise ValueError(
+                f"{self.path} holds another run: {'; '.join(wrong)}. To go on with it, leave out "
+                "what it was begun with; --overwrite begins anew, --out names another folder"
+            )
+        return {**usual, **saved, **given}
+
+    def check_plugins(self, given: list[str]) -> None:
+        """Check that plugins of the run that goes on are named again."""
+        missing = [name for name in (self.saved or {}).get("plugins", []) if name not in given]
+        if missing:
+            again = " ".join(f"--plugin {name}" for name in missing)
+            raise ValueError(
+                f"{self.path} was begun with plugins. No file decides what code runs, so name them "
+                f"again: {again}"
+            )
+
+    @contextmanager
+    def begun(
+        self, options: Mapping[str, Any], plugins: list[str], *, resume: bool
+    ) -> Iterator[None]:
+        """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`."""
+        with reserved(self.path):
+            if self._read() != self.saved:
+                raise ValueError(f"{self.path}: another run has begun there; choose another --out")
+            if self.files() and (not resume or self._half_set_aside()):
+                self._set_aside()
+            words = {"format": 1, "npformer": npformer.__version__, "options": dict(options)}
+            text = json.dumps({**words, "plugins": plugins}, indent=2) + "\n"
+            write_whole(self.path / RUN, text.encode())
+            try:
+                yield
+            except BaseException:
+                if not resume and not self._results():
+                    self._bring_back()  # the new run never began: its options were wrong
+                raise
+
+    def checkpoint(self, split: str) -> Path:
+        """Return the folder of a split's checkpoint."""
+        return self.path / "checkpoints" / split
+
+    def files(self) -> list[Path]:
+        """Return the files of a run that exist, `RUN` first."""
+        models = [checkpoint_name(), *(checkpoint_name(split) for split in self.splits)]
+        names = [RUN, "metrics.json", "history.json", "curves.png", REPORT, *models]
+        files = [self.path / name for name in names if (self.path / name).is_file()]
+        return files + sorted((self.path / "checkpoints").rglob(CHECKPOINT))
+
+    def _results(self) -> list[Path]:
+        """Return the files of a run except its own description."""
+        return [file for file in self.files() if file.name != RUN]
+
+    def _set_aside(self) -> None:
+        """Move an earlier run into a folder below, until this one has finished."""
+        if self._half_set_aside():
+            aside = self._aside()[-1]
+        else:
+            number = max((int(path.name.split("-")[1]) for path in self._aside()), default=0) + 1
+            aside = self.path / f"replaced-{number}"
+        for file in self.files():
+            target = aside / file.relative_to(self.path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
+
+    def _bring_back(self) -> None:
+        """Move the run that was set aside last back to its place."""
+        for aside in self._aside()[-1:]:
+            for file in reversed(RunFolder(aside, self.splits).files()):
+                file.replace(self.path / file.relative_to(aside))
+            _remove_empty(aside)
+
+    def _half_set_aside(self) -> bool:
+        """Return whether a move was interrupted: it had taken the first file, and not the last."""
+        aside = self._aside()
+        return bool(aside) and self.saved is None and (aside[-1] / RUN).exists()
+
+    def _aside(self) -> list[Path]:
+        """Return the folders of runs that were set aside, the latest last."""
+        found = (p for p in self.path.glob("replaced-*") if re.fullmatch(r"replaced-\d+", p.name))
+        return sorted(found, key=lambda path: int(path.name.split("-")[1]))
+
+    def forget_replaced(self) -> None:
+        """Remove runs that were set aside: this one has finished."""
+        for aside in self._aside():
+            for file in RunFolder(aside, self.splits).files():
+                file.unlink()
+            _remove_empty(aside)
+
+    def _described(self) -> str:
+        if self.saved is None:
+            return "files of an earlier run"
+        options = self.saved["options"]
+        return f"a run of {options.get('task')} with {options.get('mixer')}"
+
+    def _read(self) -> dict[str, Any] | None:
+        path = self.path / RUN
+        if not path.is_file():
+            return None
+        try:
+            saved = json.loads(path.read_text("utf-8"))
+            unknown = sorted(set(saved) - KNOWN)
+            usable = isinstance(saved["options"], dict) and isinstance(saved["plugins"], list)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"{path} is damaged ({error}); --out names another folder") from error
+        if unknown or not usable:
+            named = ", ".join(map(repr, unknown)) or "options or plugins"
+            raise ValueError(
+                f"{path} has {named} in a form that this version of npformer does not know; a "
+                "later one may have written it. Update npformer, or name another folder with --out"
+            )
+        return dict(saved)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder and those below it, if no file is left in them."""
+    for each in (*sorted(folder.rglob("*"), reverse=True), folder):
+        if each.is_dir() and not any(each.iterdir()):
+            each.rmdir()

@@ -1,0 +1,206 @@
+"""LibraryTokenizer: words, WordPiece or BPE, by Hugging Face's tokenizers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.core import checks, described
+from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, padded
+
+KINDS = ("word", "wordpiece", "bpe")
+PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
+"""Names of the padding token, for files that do not state it."""
+
+BEGIN, END = "[BEGIN]", "[END]"
+"""Names of the tokens for a text's beginning and end, for models that write."""
+
+
+class LibraryTokenizer(Tokenizer):
+    """A tokenizer of Hugging Face's ``tokenizers``, the library of the extra ``text``.
+
+    Parameters
+    ----------
+    library : tokenizers.Tokenizer
+        Copied; its own padding and truncation are not used.
+    padding : str, optional
+        The padding token. None: the one in its file, or one of the usual names.
+    """
+
+    def __init__(self, library: Any, *, padding: str | None = None) -> None:
+        kinds = of_library()
+        if not isinstance(library, kinds.Tokenizer):
+            raise TypeError(f"library is {described(library)}; expected a tokenizers.Tokenizer")
+        stated = (library.padding or {}).get("pad_token")
+        self.library = kinds.Tokenizer.from_str(library.to_str())
+        self.library.no_padding()
+        self.library.no_truncation()
+        names = [name for name in (padding, stated, *PADDING) if name is not None]
+        found = [name for name in names if self.library.token_to_id(name) is not None]
+        if not found or (padding is not None and found[0] != padding):
+            raise ValueError(
+                f"the tokenizer has no token {names[0]!r} for padding; expected one. Name it: "
+                "LibraryTokenizer(library, padding='...'), or add it to the vocabulary"
+            )
+        self.padding = found[0]
+        self.padding_id = int(self.library.token_to_id(self.padding))
+        unknown = getattr(self.library.model, "unk_token", None)
+        self.unknown_id = None if unknown is None else self.library.token_to_id(unknown)
+        self.begin_id, self.end_id = (self.library.token_to_id(word) for word in (BEGIN, END))
+        self._vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        kind: str = "wordpiece",
+        *,
+        vocab_size: int = 8_000,
+        min_count: int = 2,
+        lower: bool = True,
+        writes: bool = False,
+    ) -> Self:
+        """Return a tokenizer made for some texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        kind : {"word", "wordpiece", "bpe"}
+            "word": whole words. "wordpiece": pieces of words, as in BERT (Schuster and Nakajima,
+            2012). "bpe": pieces of bytes, as in RoBERTa (Sennrich et al., 2016), to which no text
+            is unknown.
+        vocab_size : int
+            Maximum number of ids.
+        min_count : int
+            How often a word, or a pair of pieces, must occur.
+        lower : bool
+            Whether texts are converted to lower case.
+        writes : bool
+            Whether it is for a model that writes: spaces stay as they are, and there are tokens for
+            the beginning and the end of a text. For "bpe".
+        """
+        checks.choice("kind", kind, KINDS)
+        checks.positive("vocab_size", vocab_size)
+        checks.positive("min_count", min_count)
+        checks.flag("lower", lower)
+        checks.flag("writes", writes)
+        listed = checked_texts(texts)
+        tk = of_library()
+        special = [PADDING[0], *((BEGIN, END) if writes else ())]
+        steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
+        sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
+        if kind == "word":
+            library = tk.Tokenizer(tk.models.WordLevel(unk_token="[UNK]"))
+            library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
+            trainer = tk.trainers.WordLevelTrainer(special_tokens=["[PAD]", "[UNK]"], **sizes)
+        elif kind == "wordpiece":
+            library = tk.Tokenizer(tk.models.WordPiece(unk_token="[UNK]"))
+            library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
+            library.decoder = tk.decoders.WordPiece()
+            trainer = tk.trainers.WordPieceTrainer(special_tokens=["[PAD]", "[UNK]"], **sizes)
+        else:
+            library = tk.Tokenizer(tk.models.BPE())
+            library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=not writes)
+            library.decoder = tk.decoders.ByteLevel()
+            alphabet = tk.pre_tokenizers.ByteLevel.alphabet()
+            trainer = tk.trainers.BpeTrainer(
+                special_tokens=special, initial_alphabet=alphabet, **sizes
+            )
+        library.normalizer = tk.normalizers.Sequence(steps)
+        with one_thread():
+            library.train_from_iterator(listed, trainer)
+        return cls(library)
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of ids."""
+        return self._vocab_size
+
+    def ids(self, text: str, max_len: int | None = None) -> list[int]:
+        """Return the ids of one text, with the special tokens that the tokenizer adds."""
+        with self._cut_at(max_len):
+            return list(self.library.encode(text).ids)
+
+    def encode_pairs(
+        self, texts: Iterable[str], others: Iterable[str], max_len: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return ids, mask and token types of pairs of texts, such as questions and answers.
+
+        If a pair has more than `max_len` tokens, the longer text is cut first.
+        """
+        first, second = checked_texts(texts), checked_texts(others, "others")
+        if len(first) != len(second):
+            raise ValueError(
+                f"texts has {len(first)} and others {len(second)}; expected one other for each text"
+            )
+        with self._cut_at(max_len), one_thread():
+            found = self.library.encode_batch(list(zip(first, second, strict=True)))
+        ids, mask = padded([each.ids for each in found], self.padding_id)
+        types, _ = padded([each.type_ids for each in found], 0)
+        return ids, mask, types
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of some ids, without special tokens; -1 is skipped."""
+        return str(self.library.decode([id for id in ids if id >= 0]))
+
+    def token(self, id: int) -> str:
+        """Return the token of an id, as the library shows it."""
+        return str(self.library.id_to_token(id))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of tokenizer.json."""
+        return {"kind": "library", "json": self.library.to_str(), "padding": self.padding}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the tokenizer that `to_dict` described."""
+        return cls(of_library().Tokenizer.from_str(values["json"]), padding=values["padding"])
+
+    @contextmanager
+    def _cut_at(self, max_len: int | None) -> Iterator[None]:
+        """Cut texts at a length, without cutting off the special tokens at their ends."""
+        if max_len is None:
+            yield
+            return
+        self.library.enable_truncation(max_len)
+        try:
+            yield
+        finally:
+            self.library.no_truncation()
+
+
+def of_library() -> Any:
+    """Return the module `tokenizers`; if there is none, an ImportError says how to get it."""
+    try:
+        import tokenizers
+        import tokenizers.decoders
+        import tokenizers.models
+        import tokenizers.normalizers
+        import tokenizers.pre_tokenizers
+        import tokenizers.processors
+        import tokenizers.trainers
+    except ImportError as error:
+        raise ImportError(
+            "Hugging Face's tokenizers is needed for WordPiece, BPE and tokenizer.json; install "
+            'it: python -m pip install "npformer[text]". Without it there is tokenizer="word"'
+        ) from error
+    return tokenizers
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let the library use one thread: if it has used more, it warns about copies of a process."""
+    name = "TOKENIZERS_PARALLELISM"
+    before = os.environ.get(name)
+    os.environ[name] = "false"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,128 @@
+"""read_tokenizer: a tokenizer from the files that pretrained models come with."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from npformer.core import checks
+from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, of_library
+
+END_OF_TEXT = "<|endoftext|>"
+FILES = "tokenizer.json, vocab.txt, or vocab.json with merges.txt"
+
+
+def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) -> LibraryTokenizer:
+    """Return the tokenizer of a folder or a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder in Hugging Face's layout, or a file of it: ``tokenizer.json``; ``vocab.txt``, the
+        WordPiece of BERT; or ``vocab.json`` beside ``merges.txt``, the byte-level BPE of RoBERTa.
+        For these, ``tokenizer_config.json`` says whether texts become lower case and what special
+        tokens are called. Needs the extra ``text``.
+    padding : str, optional
+        The padding token, if the files name none, like those of GPT-2.
+    """
+    path = checks.path("path", path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}; expected a folder or file with {FILES}")
+    folder = path if path.is_dir() else path.parent
+    names = ("tokenizer.json", "vocab.txt", "vocab.json") if path.is_dir() else (path.name,)
+    file = next((folder / name for name in names if (folder / name).is_file()), None)
+    if file is None:
+        raise FileNotFoundError(f"{path} has no tokenizer; expected {FILES} in it")
+    settings = _settings(folder)
+    padding = _word(settings.get("pad_token")) or padding
+    try:
+        if file.suffix == ".txt":
+            library = _wordpiece(file, settings)
+        elif (folder / "merges.txt").is_file() and file.name != "tokenizer.json":
+            library = _bpe(file, folder / "merges.txt", settings)
+        else:
+            library = of_library().Tokenizer.from_file(str(file))
+    except ImportError:
+        raise
+    except Exception as error:  # the library raises plain Exception
+        raise ValueError(f"{file} is not a tokenizer: {error}; expected {FILES}") from error
+    known = padding is not None and library.token_to_id(padding) is not None
+    return LibraryTokenizer(library, padding=padding if known else None)
+
+
+def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
+    """Return the tokenizer of BERT with a vocabulary: one token per line."""
+    tk = of_library()
+    words = file.read_text("utf-8").splitlines()
+    vocabulary = {word: id for id, word in enumerate(words)}
+    unknown, first, last = (
+        _word(settings.get(name)) or usual
+        for name, usual in (
+            ("unk_token", "[UNK]"),
+            ("cls_token", "[CLS]"),
+            ("sep_token", "[SEP]"),
+        )
+    )
+    if missing := [word for word in (unknown, first, last) if word not in vocabulary]:
+        raise ValueError(f"the vocabulary has no {missing[0]}")
+    library = tk.Tokenizer(tk.models.WordPiece(vocabulary, unk_token=unknown))
+    library.normalizer = tk.normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+        strip_accents=settings.get("strip_accents"),
+        lowercase=settings.get("do_lower_case", True),
+    )
+    library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
+    library.decoder = tk.decoders.WordPiece()
+    library.post_processor = tk.processors.BertProcessing(
+        (last, vocabulary[last]), (first, vocabulary[first])
+    )
+    special = [*(word for word in ("[PAD]", "[MASK]") if word in vocabulary), unknown, first, last]
+    library.add_special_tokens(special)
+    return library
+
+
+def _bpe(vocabulary: Path, merges: Path, settings: dict[str, Any]) -> Any:
+    """Return the tokenizer of RoBERTa with a vocabulary and its merges."""
+    tk = of_library()
+    library = tk.Tokenizer(tk.models.BPE.from_file(str(vocabulary), str(merges)))
+    library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(
+        add_prefix_space=settings.get("add_prefix_space", False)
+    )
+    library.decoder = tk.decoders.ByteLevel()
+    if library.token_to_id(END_OF_TEXT) is not None:  # of GPT-2, which adds no special tokens
+        library.add_special_tokens([END_OF_TEXT])
+        return library
+    special = [
+        _word(settings.get(name)) or usual
+        for name, usual in (("bos_token", "<s>"), ("eos_token", "</s>"), ("pad_token", "<pad>"))
+    ]
+    if missing := [word for word in special if library.token_to_id(word) is None]:
+        raise ValueError(f"the vocabulary has no {missing[0]}")
+    others = [word for word in ("<unk>", "<mask>") if library.token_to_id(word) is not None]
+    library.add_special_tokens([*special, *others])
+    first, last = special[:2]
+    library.post_processor = tk.processors.RobertaProcessing(
+        (last, library.token_to_id(last)),
+        (first, library.token_to_id(first)),
+        add_prefix_space=settings.get("add_prefix_space", False),
+    )
+    return library
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """Return tokenizer_config.json; empty if there is none."""
+    file = folder / "tokenizer_config.json"
+    if not file.is_file():
+        return {}
+    try:
+        settings = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file} is not JSON: {error}. Copy it again, or remove it") from error
+    return settings if isinstance(settings, dict) else {}
+
+
+def _word(token: Any) -> str | None:
+    """Return a special token, which may be stored as a word or with its settings."""
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else None

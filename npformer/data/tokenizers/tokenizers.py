@@ -1,0 +1,59 @@
+"""Tokenizers by name, and from what `Tokenizer.to_dict` returned."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from npformer.core import checks
+from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer
+from npformer.data.tokenizers.marian_tokenizer import MarianTokenizer
+from npformer.data.tokenizers.spelling_tokenizer import SpellingTokenizer
+from npformer.data.tokenizers.tokenizer import WRITING, Tokenizer
+from npformer.data.tokenizers.word_tokenizer import WordTokenizer
+
+TOKENIZERS = ("word", "wordpiece", "bpe")
+"""What `train_tokenizer` makes: "word" needs no library, the others the extra ``text``."""
+
+
+def train_tokenizer(name: str, texts: Iterable[str], **settings: Any) -> Tokenizer:
+    """Return a tokenizer of a kind with a vocabulary from some texts.
+
+    `name` is one of `TOKENIZERS`; `settings` are vocab_size, min_count and lower, and for "word"
+    ngrams: see `WordTokenizer.train` and `LibraryTokenizer.train`.
+    """
+    checks.choice("tokenizer", name, TOKENIZERS)
+    if name == "word":
+        return WordTokenizer.train(texts, **settings)
+    return LibraryTokenizer.train(texts, name, **settings)
+
+
+def writing_tokenizer(name: str, texts: Iterable[str], vocab_size: int = 2_000) -> Tokenizer:
+    """Return a tokenizer whose tokens keep the whole text, for a model that writes.
+
+    Parameters
+    ----------
+    name : {"char", "word", "bpe"}
+        "char": a token for each character. "word": for each frequent word, too. Neither needs a
+        library. "bpe": for pieces of bytes (extra ``text``).
+    texts : iterable of str
+    vocab_size : int
+        Maximum number of ids of "word" and "bpe".
+    """
+    checks.choice("tokenizer", name, WRITING)
+    if name == "bpe":
+        return LibraryTokenizer.train(texts, "bpe", vocab_size=vocab_size, lower=False, writes=True)
+    return SpellingTokenizer.train(texts, words=name == "word", vocab_size=vocab_size)
+
+
+def tokenizer_of(values: Mapping[str, Any]) -> Tokenizer:
+    """Return the tokenizer that `Tokenizer.to_dict` described."""
+    kinds: dict[Any, Any] = {
+        "words": WordTokenizer,
+        "spelling": SpellingTokenizer,
+        "library": LibraryTokenizer,
+        "marian": MarianTokenizer,
+    }
+    kind = values.get("kind") if isinstance(values, Mapping) else None
+    if kind not in kinds:
+        raise ValueError(f"the tokenizer's kind is {kind!r}; expected one of {', '.join(kinds)}")
+    tokenizer: Tokenizer = kinds[kind].from_dict(values)
+    return tokenizer

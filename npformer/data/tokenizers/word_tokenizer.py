@@ -1,0 +1,133 @@
+"""WordTokenizer: a token for each word, and perhaps for its parts, without any library."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from npformer.core import checks
+from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts
+
+PADDING, UNKNOWN = "[PAD]", "[UNK]"
+
+# Chinese characters and Japanese kana are written without spaces: each is a token, as in BERT.
+SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+TOKEN = re.compile(rf"[{SINGLE}]|[^\W{SINGLE}]+(?:['\u2019][^\W{SINGLE}]+)*|[^\w\s]")
+"""A character that is a word by itself; a word, also with apostrophes; or another symbol."""
+
+LEAST = 3
+"""How often a part of words must occur: rarer ones take time and say little."""
+
+
+class WordTokenizer(Tokenizer):
+    """A token for each word and each punctuation mark of the vocabulary.
+
+    Id 0 is padding, id 1 a word that is not in the vocabulary, and the words follow.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The vocabulary, as it is looked up: in Unicode form NFC, and in lower case if `lower`.
+    lower : bool
+        Whether texts are converted to lower case.
+    ngrams : int
+        If not 0, the tokens of a text are followed by the parts of its words with so many letters,
+        written ``#part``, that are in the vocabulary: 4 makes ``#<wor #word #ords #rds>`` from
+        "words". A word that was never seen then has known parts (Bojanowski et al., 2017,
+        "Enriching word vectors with subword information").
+    """
+
+    padding_id, unknown_id = 0, 1
+
+    def __init__(self, words: Sequence[str], *, lower: bool = True, ngrams: int = 0) -> None:
+        checks.flag("lower", lower)
+        self.lower = lower
+        self.ngrams = checks.whole("ngrams", ngrams, at_least=0)
+        self.words = [PADDING, UNKNOWN, *checked_texts(words, "words")]
+        self._id_of = {word: id for id, word in enumerate(self.words)}
+        if len(self._id_of) < len(self.words):
+            twice = [word for word, n in Counter(self.words).items() if n > 1]
+            raise ValueError(f"words has {twice[0]!r} more than once; expected different words")
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        *,
+        vocab_size: int = 30_000,
+        min_count: int = 1,
+        lower: bool = True,
+        ngrams: int = 0,
+    ) -> Self:
+        """Return a tokenizer with the most frequent words, and parts of words, of some texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        vocab_size : int
+            Maximum number of ids, including those of padding and unknown words.
+        min_count : int
+            How often a word must occur; a part at least 3 times.
+        lower, ngrams
+            As in the class.
+        """
+        vocab_size = checks.whole("vocab_size", vocab_size, at_least=3)
+        checks.positive("min_count", min_count)
+        checks.whole("ngrams", ngrams, at_least=0)
+        counts = Counter(word for text in checked_texts(texts) for word in split(text, lower))
+        kept = {word: n for word, n in counts.items() if n >= min_count}
+        if ngrams:
+            of_parts: Counter[str] = Counter()
+            for word, n in counts.items():
+                for part in parts_of(word, ngrams):
+                    of_parts[part] += n
+            kept |= {part: n for part, n in of_parts.items() if n >= max(min_count, LEAST)}
+        ranked = sorted(kept, key=lambda token: (-kept[token], token))
+        return cls(ranked[: vocab_size - 2], lower=lower, ngrams=ngrams)
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of ids."""
+        return len(self.words)
+
+    def ids(self, text: str, max_len: int | None = None) -> list[int]:
+        """Return the ids of one text: its words, then parts of them."""
+        words = split(text, self.lower)[:max_len]
+        ids = [self._id_of.get(word, self.unknown_id) for word in words]
+        if self.ngrams:
+            parts = (self._id_of.get(p) for word in words for p in parts_of(word, self.ngrams))
+            ids += [id for id in parts if id is not None]
+        return ids[:max_len]
+
+    def parts(self) -> list[int]:
+        """Return the ids of parts of words."""
+        return [id for id, word in enumerate(self.words) if len(word) > 1 and word[0] == "#"]
+
+    def token(self, id: int) -> str:
+        """Return the word of an id."""
+        return self.words[id]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the vocabulary."""
+        settings = {"lower": self.lower, "ngrams": self.ngrams}
+        return {"kind": "words", "words": self.words[2:], **settings}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the tokenizer that `to_dict` described."""
+        return cls(values["words"], lower=values["lower"], ngrams=values["ngrams"])
+
+
+def split(text: str, lower: bool = True) -> list[str]:
+    """Return the words of a text, in order."""
+    text = unicodedata.normalize("NFC", text)
+    return TOKEN.findall(text.lower() if lower else text)
+
+
+def parts_of(word: str, n: int) -> list[str]:
+    """Return the parts of n letters of a word, whose ends are marked; none for a short word."""
+    marked = f"<{word}>"
+    if len(marked) <= n:
+        return []
+    return [f"#{marked[i : i + n]}" for i in range(len(marked) - n + 1)]

@@ -1,0 +1,89 @@
+"""What an exercise is: a question, a solved file, hints, and how answers are marked."""
+
+import functools
+import importlib.resources
+import re
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from npformer.learn.exercises.answer import Answer
+
+BLANK = re.compile(r"^( *)# your code\n(.*?)^ *# end of your code\n", re.MULTILINE | re.DOTALL)
+"""The part of a solved file that readers write themselves."""
+
+FOOT = """
+    Check it:  npformer exercises check {name}
+    Stuck?     npformer exercises hint {name}
+    Read:      {page}
+\"\"\"
+"""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A typical mistake: some text of the solved file, and what a wrong answer has instead."""
+
+    says: str  # what to tell a reader whose answer has the same values
+    right: str
+    wrong: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise. Its solved file is ``solved/NAME.py``."""
+
+    name: str
+    title: str  # what to write
+    page: str  # of docs/, to read on
+    hints: tuple[str, ...]  # from a nudge to nearly the answer
+    why: str  # a short derivation of the solution
+    mark: "Callable[[Exercise, Answer], list[str]]"  # what is wrong with an answer, in words
+    wrong: tuple[Wrong, ...] = ()  # typical mistakes
+    breaks: tuple[tuple[str, str], ...] = ()  # (right, wrong): bugs instead of a blank
+    unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
+    seconds: float = 20.0  # how long an answer may run
+
+    @functools.cached_property
+    def solved(self) -> str:
+        """The solved file, with the marks around the reader's part."""
+        folder = importlib.resources.files("npformer.learn.exercises.solved")
+        text = folder.joinpath(f"{self.name}.py").read_text("utf-8")
+        return text.partition("\n")[2]  # without the line for mypy
+
+    @property
+    def blank(self) -> str:
+        """The file as readers get it."""
+        text = self.with_foot(self.solved)
+        for right, wrong in self.breaks:
+            text = text.replace(right, wrong)
+        return BLANK.sub(r"\1raise NotImplementedError  # your code\n", text)
+
+    @property
+    def solution(self) -> str:
+        """The file with the solution in place of the blank."""
+        return BLANK.sub(r"\2", self.with_foot(self.solved))
+
+    def with_foot(self, text: str) -> str:
+        """Return a file that says at the end of its docstring how it is checked."""
+        question, end, rest = text.partition('\n"""\n')
+        assert end, f"{self.name} begins with a docstring"
+        foot = FOOT.format(name=self.name, page=f"docs/{self.page}")
+        return f"{question}\n{foot}{rest}"
+
+    def parts(self) -> list[str]:
+        """Return the lines that a reader writes, one text for each blank."""
+        return [found[2] for found in BLANK.finditer(self.solved)]
+
+    def variants(self) -> Iterable[tuple[str, types.SimpleNamespace]]:
+        """Yield what each typical mistake says, and the solved file with that mistake in it."""
+        for one in self.wrong:
+            yield one.says, self.run(self.solved.replace(one.right, one.wrong))
+
+    def run(self, text: str) -> types.SimpleNamespace:
+        """Return the names that the solved file defines, or a text made from it."""
+        names: dict[str, object] = {"__name__": self.name}
+        exec(compile(text, f"<{self.name}>", "exec"), names)
+        return types.SimpleNamespace(**names)

@@ -1,0 +1,151 @@
+"""A reader's folder: its files, and how many hints were taken."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from npformer.learn.exercises import notebook
+from npformer.learn.exercises.referee import untouched
+from npformer.learn.exercises.table import NAMES, exercise, named, stem
+
+ENDINGS = ".py", ".ipynb"
+HINTS = "hints.json"
+
+README = """\
+# Exercises
+
+Each file asks for something that npformer does by hand: most of them for a backward pass. The
+forward pass is given. Do them in the order of their numbers; each uses what the ones before it
+taught.
+
+1. Read the question at the top of a file, and work on paper until you have the formula.
+2. Write it in place of `raise NotImplementedError  # your code`, and change nothing else.
+3. `npformer exercises check {first}` marks it. Without a name, all files are marked.
+
+If you are stuck, `npformer exercises hint {first}` gives a hint, and when called again the next.
+`npformer exercises solution {first}` prints the solution and its derivation.
+If a file is beyond repair, `npformer exercises start . {first} --force` writes it anew, and keeps
+yours beside it.
+
+What a file prints while it is marked is shown, so `print(dy.shape)` helps. In an array of rows, a
+row is a token; dy is the gradient of the loss with respect to y, and has the shape of y.
+
+| file | what to write |
+|---|---|
+"""
+
+
+def start(
+    folder: Path, names: Sequence[str] = (), notebooks: bool = False, force: bool = False
+) -> list[str]:
+    """Write the files of exercises, by default of all, and return what was done, line by line.
+
+    A file that the reader changed stays as it is, unless `force` is True; then it is kept under
+    another name.
+    """
+    if force and not names:
+        raise ValueError(
+            "--force writes over a reader's work; expected the names of the exercises to restore. "
+            "Write: npformer exercises start DIR NAME --force"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    ending = ".ipynb" if notebooks else ".py"
+    said, written = [], 0
+    for name in names or NAMES:
+        path = folder / f"{stem(name)}{ending}"
+        blank = exercise(name).blank
+        if path.exists():
+            if untouched(exercise(name), _read(path)):
+                said.append(f"{path.name} is there already, and unchanged")
+                continue
+            if not force:
+                said.append(f"{path.name} was changed, so it stays as it is")
+                continue
+            old = path.with_name(f"{path.name}.old")
+            path.replace(old)
+            said.append(f"{path.name} is written anew; what you had is in {old.name}")
+        text = notebook.from_source(blank, name) if notebooks else blank
+        path.write_text(text, "utf-8", newline="\n")
+        written += 1
+    readme = folder / "README.md"
+    if not readme.exists():
+        readme.write_text(_readme(ending), "utf-8", newline="\n")
+    return [*said, f"{written} {'file' if written == 1 else 'files'} written to {folder}"]
+
+
+def _read(path: Path) -> str:
+    """Return the source in a file; "" if there is none to read, which counts as changed."""
+    try:
+        return source_of(path)[0]
+    except ValueError:
+        return ""
+
+
+def _readme(ending: str) -> str:
+    rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |" for name in NAMES]
+    return README.format(first=NAMES[0]) + "\n".join(rows) + "\n"
+
+
+def source_of(path: Path) -> tuple[str, list[str] | None]:
+    """Return the source of a file or notebook, and what to call its lines.
+
+    Raises ValueError if it is neither.
+    """
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} is not text in UTF-8; save it as UTF-8") from None
+    return notebook.to_source(text, path.name) if path.suffix == ".ipynb" else (text, None)
+
+
+def find(folder: Path, name: str) -> Path | None:
+    """Return the file of an exercise, or None.
+
+    If there is a notebook as well: the one that was changed, or the later one if both were.
+    """
+    paths = [folder / f"{stem(name)}{ending}" for ending in ENDINGS]
+    paths = [path for path in paths if path.is_file()]
+    changed = [path for path in paths if not untouched(exercise(name), _read(path))]
+    return max(changed or paths, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def place_of(word: str) -> Path:
+    """Return the folder in which to look for an exercise: that of its file, or this one."""
+    try:
+        named(word)
+    except ValueError as error:
+        place = f"{word} is not a folder (`npformer exercises start {word}` makes one)"
+        said = f"{error} And {place}" if "Did you mean" in str(error) else f"{place}, and {error}"
+        raise ValueError(said) from None
+    return Path(word).parent
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a folder holds exercises."""
+    if not folder.is_dir() or not any(find(folder, name) for name in NAMES):
+        what = "holds no exercises" if folder.is_dir() else "is not a folder"
+        raise ValueError(f"{folder} {what}; `npformer exercises start {folder}` writes them")
+
+
+def next_hint(folder: Path, name: str) -> tuple[int, int, str]:
+    """Return the number of the next hint, how many there are, and the hint; count it as taken."""
+    check_folder(folder)
+    hints, taken = exercise(name).hints, _taken(folder)
+    number = min(taken.get(name, 0) + 1, len(hints))
+    text = json.dumps(taken | {name: number}, indent=1)
+    (folder / HINTS).write_text(f"{text}\n", "utf-8", newline="\n")
+    return number, len(hints), hints[number - 1]
+
+
+def _taken(folder: Path) -> dict[str, int]:
+    """Return how many hints were taken for each exercise."""
+    path = folder / HINTS
+    if not path.exists():
+        return {}
+    try:
+        taken = json.loads(path.read_text("utf-8"))
+    except ValueError:  # no JSON, or no UTF-8
+        taken = None
+    if not isinstance(taken, dict) or not all(type(n) is int and n >= 0 for n in taken.values()):
+        raise ValueError(f"{path} does not hold numbers of hints; delete it, and hints begin anew")
+    return taken

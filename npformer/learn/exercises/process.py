@@ -1,0 +1,108 @@
+"""Marking in a process of its own: a reader's file may loop for ever, or end Python."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from npformer.core import cores
+from npformer.learn.exercises.answer import Answer
+from npformer.learn.exercises.folder import find, source_of
+from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, judge, untouched
+from npformer.learn.exercises.table import exercise
+
+STARTING = 60.0
+"""How much longer a process may take, to start and to import."""
+
+CHILD = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from npformer.learn.exercises.process import main
+main(*sys.argv[2:])
+"""
+
+
+def check(
+    folder: Path, names: list[str], seconds: float | None = None
+) -> Iterator[tuple[Path | None, Verdict]]:
+    """Yield the file of each exercise, and the verdict on it."""
+
+    def one(name: str) -> tuple[Path | None, Verdict]:
+        path = find(folder, name)
+        return path, Verdict(MISSING) if path is None else check_file(name, path, seconds)
+
+    with ThreadPoolExecutor(min(4, cores())) as pool:
+        yield from pool.map(one, names)
+
+
+def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
+    """Mark one file in a process of its own, which runs in the file's folder."""
+    seconds = exercise(name).seconds if seconds is None else seconds
+    try:
+        text, _ = source_of(path)
+    except ValueError as error:
+        return Verdict(WRONG, [str(error)])
+    if untouched(exercise(name), text):
+        return Verdict(NOT_BEGUN)
+    with tempfile.TemporaryDirectory() as place:
+        found = Path(place) / "verdict.json"
+        places = json.dumps([str(Path(each).resolve()) for each in sys.path])
+        words = [places, name, str(path.resolve()), str(found), str(seconds)]
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", CHILD, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+                timeout=seconds + STARTING,
+                cwd=path.parent,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Verdict(WRONG, [_too_long(seconds, "")])
+        if found.exists():
+            return Verdict(**json.loads(found.read_text("utf-8")))
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return Verdict(
+            WRONG, [f"its process ended with status {done.returncode} before it was marked: {last}"]
+        )
+
+
+def main(name: str, path: str, verdict: str, seconds: str) -> None:
+    """Mark one file in this process, and write the verdict to a file."""
+    one = exercise(name)
+    text, places = source_of(Path(path))
+    answer = Answer(text, path, places)
+    limit = float(seconds)
+    alarm = threading.Timer(limit, _give_up, [answer, threading.get_ident(), limit, Path(verdict)])
+    alarm.daemon = True
+    alarm.start()
+    said = judge(one, answer)
+    alarm.cancel()
+    _write(said, Path(verdict))
+
+
+def _give_up(answer: Answer, thread: int, seconds: float, verdict: Path) -> None:
+    """Say where the reader's code is after so many seconds, and end the process."""
+    said = Verdict(WRONG, [_too_long(seconds, answer.line_now(thread))], answer.prints())
+    _write(said, verdict)
+    os._exit(1)
+
+
+def _write(said: Verdict, verdict: Path) -> None:
+    """Write all or nothing: the process may be ended at any moment."""
+    draft = verdict.with_suffix(".draft")
+    draft.write_text(json.dumps(said.to_json()), "utf-8")
+    draft.replace(verdict)
+
+
+def _too_long(seconds: float, where: str) -> str:
+    at = f"; it was at {where}" if where else ""
+    return f"it was stopped after {seconds:g} seconds{at}. Does a loop never end?"

@@ -1,0 +1,37 @@
+"""Solutions as text, and the table of the exercises' page."""
+
+import difflib
+import re
+import textwrap
+
+from npformer.learn.exercises.exercise import BLANK, Exercise
+from npformer.learn.exercises.table import NAMES, every
+
+
+def solution(one: Exercise) -> str:
+    """Return a derivation, what to write in place of the blanks, and where to read on."""
+    parts = [one.why, *_code(one), f"Read on: docs/{one.page}"]
+    return "\n\n".join(parts)
+
+
+def _code(one: Exercise) -> list[str]:
+    if one.breaks:  # instead of a blank, bugs: show what changes
+        lines = one.blank.splitlines(), one.solution.splitlines()
+        changes = list(difflib.unified_diff(*lines, n=1, lineterm=""))[2:]
+        return ["What changes (- broken, + mended):", "\n".join(changes)]
+    found = []
+    for blank in BLANK.finditer(one.solved):
+        head = re.findall(r"^ *def (\w+)", one.solved[: blank.start()], re.MULTILINE)[-1]
+        name = f"{head}:\n" if len(one.parts()) > 1 else ""
+        found.append(f"{name}{textwrap.indent(textwrap.dedent(blank[2]).rstrip(), '    ')}")
+    return found
+
+
+def table() -> str:
+    """Return the table of docs/exercises.md."""
+    rows = ["| | name | what to write | chapter |", "|---|---|---|---|"]
+    for one in every():
+        number = NAMES.index(one.name) + 1
+        page = one.page.rpartition("/")[2].removesuffix(".md").replace("_", " ")
+        rows.append(f"| {number} | `{one.name}` | {one.title} | [{page}]({one.page}) |")
+    return "\n".join(rows)

@@ -1,0 +1,72 @@
+"""The table of all exercises, in the order in which to do them."""
+
+import importlib
+from difflib import get_close_matches
+
+from npformer.learn.exercises.exercise import Exercise
+
+NAMES = (
+    "linear_backward",
+    "conv1d_backward",
+    "relu_backward",
+    "gelu_backward",
+    "softmax_backward",
+    "layer_norm_backward",
+    "cross_entropy_backward",
+    "embedding_backward",
+    "dropout_backward",
+    "residual_backward",
+    "scores_backward",
+    "attention_backward",
+    "multi_head_backward",
+    "dense_synthesizer_backward",
+    "fourier_backward",
+    "pooling_backward",
+    "adam_update",
+    "own_mixer",
+    "broken_model",
+    "cross_attention_backward",
+    "causal_mask",
+    "cached_step",
+    "sampling",
+    "beam_search",
+    "own_encoder",
+)
+
+
+def exercise(name: str) -> Exercise:
+    """Return an exercise by its name; a number, 01_NAME or a file's name will do."""
+    return _load(named(name))
+
+
+def named(word: str) -> str:
+    """Return the name that a word stands for: "5", "05_softmax_backward.py", "softmax_backward"."""
+    plain = word.rpartition("/")[2].rpartition("\\")[2].removesuffix(".py").removesuffix(".ipynb")
+    number, _, rest = plain.partition("_")
+    if number.isdecimal():
+        if 1 <= int(number) <= len(NAMES) and (not rest or rest == NAMES[int(number) - 1]):
+            return NAMES[int(number) - 1]
+        plain = rest or plain
+    if plain in NAMES:
+        return plain
+    short = {name.rpartition("_")[0]: name for name in NAMES if "_" in name}  # "softmax"
+    for close in get_close_matches(plain, [*NAMES, *short], n=1):
+        meant = short.get(close, close)
+        raise ValueError(f"no exercise is called {word!r}. Did you mean {meant!r}?")
+    listed = "`npformer exercises list` names all of them"
+    raise ValueError(f"no exercise is called {word!r}; {listed}")
+
+
+def stem(name: str) -> str:
+    """Return the name of an exercise's file, without its ending: "01_linear_backward"."""
+    return f"{NAMES.index(name) + 1:02}_{name}"
+
+
+def every() -> list[Exercise]:
+    """Return all exercises."""
+    return list(map(_load, NAMES))
+
+
+def _load(name: str) -> Exercise:
+    found: Exercise = importlib.import_module(f"npformer.learn.exercises.marks.{name}").EXERCISE
+    return found

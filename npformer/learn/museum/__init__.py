@@ -1,0 +1,24 @@
+"""A museum of real bugs: layers and functions that are wrong, beside the right ones.
+
+::
+
+    from npformer.learn.museum import BUGS, INVARIANTS
+
+    bug = BUGS["LayerNormWithoutGamma"]
+    print(bug.doc)                              # who makes it, why it is wrong, what catches it
+    layer = bug.build()                         # an ordinary layer, for any model
+    npformer.gradcheck(layer, *bug.inputs)      # GradcheckError
+    INVARIANTS["gradient_of_layer_norm"](layer) # AssertionError; bug.right() passes
+
+The same invariants tell whether a layer of your own has one of these bugs. docs/museum.md shows all
+bugs. Nothing is patched. Of the rest of the package only two floors import the museum: the
+exercises, which hold the layers that readers write to the same invariants, and the page.
+"""
+
+from npformer.learn.museum import invariants_of_writers  # noqa: F401 - adds to INVARIANTS
+from npformer.learn.museum.bug import REFEREES, Bug, Source, referees
+from npformer.learn.museum.invariants import INVARIANTS
+from npformer.learn.museum.rules import Files
+from npformer.learn.museum.table import BUGS
+
+__all__ = ["BUGS", "INVARIANTS", "REFEREES", "Bug", "Files", "Source", "referees"]

@@ -1,0 +1,142 @@
+"""What a bug is: a wrong thing beside the right one, and what catches it."""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from npformer.layers import GELU, Dropout, LayerNorm, Sequential
+from npformer.learn.museum.mixers import AttentionBy, with_softmax
+from npformer.learn.museum.probes import N_HEADS, WIDTH, small
+from npformer.mixers import Mixer
+from npformer.models import Encoder, EncoderBlock
+from npformer.proof.cases.case import SEEDED, draw
+from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.training.trainable import SequenceClassifier
+
+REFEREES = ("differences", "complex step", "protocol")
+"""How `gradcheck` may notice a bug: by two ways to a derivative, or by a rule of the protocol."""
+
+
+class Source:
+    """A source file with a bug in it: its path, its wrong text and its right text."""
+
+    path: str
+    text: str
+    right: str
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One bug.
+
+    `build` and `right` return the same kind of thing: a layer in float64, a pair (forward,
+    backward), a class, a function, or source text as ``{path: text}``. The docstring of the wrong
+    class or function describes the bug: a sentence, then who makes it, why it is wrong, what it
+    costs, and what catches it.
+    """
+
+    number: int  # related bugs share one; those up to 17 were seen in published code
+    wrong: Any  # the class or function that is wrong; for a pair, the forward function
+    of: str  # what it is a wrong version of: a dotted name below npformer, or a file's path
+    build: Callable[[], Any]  # () -> the wrong thing
+    right: Callable[[], Any]  # () -> the right thing
+    caught_by: tuple[str, ...]  # what catches it: some of REFEREES, and its own invariants
+    inputs: tuple[Any, ...] = ()  # for gradcheck; only layers and pairs have some
+    options: Mapping[str, Any] = field(default_factory=dict)  # for gradcheck
+    config: Mapping[str, Any] = field(default_factory=dict)  # changes to a model's configuration
+
+    @property
+    def name(self) -> str:
+        """Name of the wrong class or function."""
+        return str(self.wrong.__name__)
+
+    @property
+    def doc(self) -> str:
+        """The whole description."""
+        return inspect.getdoc(self.wrong) or ""
+
+    @property
+    def title(self) -> str:
+        """What is wrong, in one sentence."""
+        return self.doc.partition("\n")[0]
+
+    def section(self, label: str) -> str:
+        """Return what the description says after "Who", "Why", "Cost" or "Caught"."""
+        pattern = rf"^{label}: (.*?)(?=^(?:Who|Why|Cost|Caught): |\Z)"
+        found = re.search(pattern, self.doc, re.MULTILINE | re.DOTALL)
+        return "" if found is None else " ".join(found[1].split())
+
+    @property
+    def code(self) -> str:
+        """The wrong lines without docstrings; the wrong functions of a pair."""
+        if isinstance(self.wrong, type) and issubclass(self.wrong, Source):
+            return self.wrong.text
+        backward = getattr(inspect.getmodule(self.wrong), f"{self.name}_backward", None)
+        wrong = filter(None, [self.wrong, backward])  # without its own, it has the right one
+        source = "\n\n".join(textwrap.dedent(inspect.getsource(item)).rstrip() for item in wrong)
+        return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)
+
+    def report(self, thing: Any = None) -> GradcheckReport | None:
+        """Return gradcheck's report on the bug, or on another thing; None without a derivative."""
+        if not self.inputs:
+            return None
+        try:
+            return gradcheck(self.build() if thing is None else thing, *self.inputs, **self.options)
+        except GradcheckError as error:
+            return error.report
+
+    def model(self, thing: Any = None) -> SequenceClassifier:
+        """Return a small model in float64 with the bug, or another thing, in its first block.
+
+        All parameters are moved away from their initial values. Only layers and pairs of functions
+        can be put into a model: anything else is a TypeError.
+        """
+        if not self.inputs:
+            raise TypeError(f"{self.name} has no place in a model")
+        thing = self.build() if thing is None else thing
+        if isinstance(thing, tuple):
+            pair = with_softmax(*thing) if self.of == "functional.softmax" else thing
+            thing = AttentionBy(WIDTH, N_HEADS, attend=pair, **SEEDED)
+        model = SequenceClassifier(small(**self.config), 3, n_features=WIDTH, dtype="float64")
+        _put(thing, model)
+        for i, array in enumerate(model.parameters().values()):
+            array += 0.3 * draw(*array.shape, seed=i)  # a fresh gamma is 1, a fresh bias 0
+        return model
+
+
+def _put(layer: Any, model: SequenceClassifier) -> None:
+    """Put a layer where layers of its kind belong: in the first block, or in front of it."""
+    block: Any = model.encoder.blocks[0]
+    match layer:
+        case LayerNorm():
+            block.mixer_norm = layer
+        case Sequential():  # of one dropout, used twice
+            block.mixer_dropout = block.feed_forward_dropout = layer.chain[0]
+        case Dropout():
+            tokens: Any = Sequential(layer, model.embed.tokens)
+            model.embed.tokens = tokens
+        case GELU():
+            block.feed_forward.activation = layer
+        case Mixer():
+            block.mixer = layer
+        case EncoderBlock():
+            model.encoder.blocks[0] = layer
+        case Encoder():
+            model.encoder = layer
+
+
+def referees(report: GradcheckReport | None) -> set[str]:
+    """Return which of `REFEREES` found something wrong."""
+    if report is None:
+        return set()
+    exact = [t.complex_error for t in report.tensors if t.complex_error is not None]
+    tolerance = report.complex_tolerance or float("inf")
+    noticed = {
+        "differences": not all(t.error <= report.tolerance for t in report.tensors),
+        "complex step": not all(error <= tolerance for error in exact),
+        "protocol": bool(report.broken_rules),
+    }
+    return {name for name, wrong in noticed.items() if wrong}

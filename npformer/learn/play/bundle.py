@@ -1,0 +1,45 @@
+"""The page's modules as one script, for a file that stands alone."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+
+def read(name: str) -> str:
+    """Return the text of a file of the page."""
+    return (files("npformer.learn.play") / "static" / name).read_text("utf-8")
+
+
+IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|let|class)\*? (\w+))", re.MULTILINE)
+
+
+def bundle(entry: str) -> str:
+    """Return a module and all that it imports as one script, each in a function of its own."""
+    done: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in done:
+            return
+        source = read(name)
+        done[name] = ""  # so that nothing is added twice
+        for found in IMPORT.finditer(source):
+            add(found[2])
+        del done[name]  # to come after what it imports
+        exported = ", ".join(EXPORT.findall(source))
+        inner = IMPORT.sub(lambda m: f"const {{{_renamed(m[1])}}} = modules[{m[2]!r}];\n", source)
+        inner = EXPORT.sub("", inner)
+        if left := re.search(r"^(?:import|export)\b.*", inner, re.MULTILINE):
+            raise ValueError(f"{name} has {left[0]!r}, which cannot be put into one file")
+        head = f"// {name}\nmodules[{name!r}] = await (async () => {{\n"
+        done[name] = f"{head}{inner}return {{ {exported} }};\n}})();\n"
+
+    add(entry)
+    script = "const modules = {};\n" + "".join(done.values())
+    return script.replace("</script", "<\\/script")
+
+
+def _renamed(names: str) -> str:
+    """Return names of an import as those of an assignment: "a as b" is "a: b"."""
+    return re.sub(r"(\w+) as (\w+)", r"\1: \2", names)

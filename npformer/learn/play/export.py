@@ -1,0 +1,268 @@
+"""A run as one HTML file that needs no server: its settings and curves, samples, and its model.
+
+The model runs in the page with ``static/model.js``, if that knows all of its layers. For others the
+page shows what `npformer.learn.play.seen` computed for some samples, and says why.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Registry, to_numpy
+from npformer.data.tokenizers import WordTokenizer
+from npformer.layers import FFNS, POOLINGS
+from npformer.layers.activation import ACTIVATIONS
+from npformer.learn.play.broken import SequenceClassifierWithBug
+from npformer.learn.play.bundle import bundle, read
+from npformer.learn.play.questions.tensors import tensor
+from npformer.learn.play.seen import Names, answer_of, plain
+from npformer.mixers import MIXERS
+from npformer.models.losses import LOSSES
+from npformer.training.storage.files import check_place, write_whole
+from npformer.training.storage.models import rebuildable
+from npformer.training.trainable import EncoderDecoder, SequenceClassifier
+from npformer.training.trainable.sequence_classifier import WideSequenceClassifier
+
+KNOWN: dict[str, tuple[str, ...]] = {
+    "mixer": (
+        *("attention", "dense_synthesizer", "factorized_dense_synthesizer", "random_synthesizer"),
+        *("fixed_random_synthesizer", "factorized_random_synthesizer", "mixture", "fourier"),
+        *("hartley", "linear", "random", "identity", "gated_convolution", "state_space"),
+    ),
+    "activation": ("relu", "gelu", "gelu_tanh", "silu", "tanh"),
+    "ffn": ("linear", "conv1d", "none"),
+    "pooling": ("mean", "max", "first", "flatten", "none", "pooler"),
+    "output": ("softmax", "sigmoid", "mean_squared_error"),
+}
+"""What ``model.js`` can compute."""
+
+TABLES: dict[str, Registry[Any]] = {
+    "activation": ACTIVATIONS,
+    "ffn": FFNS,
+    "pooling": POOLINGS,
+    "output": LOSSES,
+}
+
+MOST_PARAMETERS = 3_000_000
+"""Numbers that a page holds: 16 MB of text."""
+
+MOST_POINTS = 500
+
+N_SAMPLES = 12
+
+
+class NotRunnableError(ValueError):
+    """A model that ``model.js`` cannot compute; the message says why."""
+
+
+def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
+    """Write the page of a run to a file, and return its path; `what` is as in `exported`."""
+    path = Path(path)
+    check_place(path, "page.html")
+    write_whole(path, exported(model, **what).encode())
+    return path
+
+
+def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
+    """Write the page of what `npformer train` or `npformer play` left in a folder."""
+    path = Path(path)
+    check_place(path, "page.html")
+    write_whole(path, page_of_folder(folder).encode())
+    return path
+
+
+def page_of_folder(folder: str | os.PathLike[str]) -> str:
+    """Return the page of what `npformer train` or `npformer play` left in a folder."""
+    from npformer.learn.play import played, trained  # which import all pipelines
+
+    folder = Path(folder)
+    if run := played.run_in(folder):
+        return played.page_of_run(run)
+    model, what = trained.trained(folder)
+    return exported(model, **what)
+
+
+def exported(
+    model: Any,
+    *,
+    run: Mapping[str, Any],
+    points: Sequence[Mapping[str, Any]] = (),
+    data: Sequence[Any] | None = None,
+    names: Names | None = None,
+    ink: tuple[float, float] | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the page of a run as HTML.
+
+    Parameters
+    ----------
+    model : Model
+        Any that `fit` can train. It is not changed.
+    run : mapping
+        "settings", and if they are known "classes", "kind_of_input" ("image": 8 rows of 8 pixels
+        are drawn by hand) and "bug", the name of a bug of the museum that is in the model.
+    points : sequence of mappings
+        Of the curves: "step", "loss", "lr", "accuracy", "norms", "dead"; what is missing is None.
+    data : (x, y) or (x, y, mask), optional
+        Samples that the model was not trained on; the first are shown.
+    names : Names, optional
+        What tokens and classes are called.
+    ink : (float, float), optional
+        The numbers that stand for white and for black in pictures. None: 0 and 1.
+    facts : mapping, optional
+        Whatever else is known, by name, such as an accuracy.
+    """
+    names = names or Names()
+    contents: dict[str, Any] = {"model": None, "why": None}
+    try:
+        contents["model"] = model_file(model)
+    except NotRunnableError as error:
+        contents["why"] = str(error)
+    about: dict[str, Any] = {
+        "run": "run-1",
+        "state": "finished",
+        "error": None,
+        "layers": [],
+        "classes": None,
+    }
+    about |= {"kind_of_input": "ids", "bug": None, **run}
+    about["classes"] = names.classes or about["classes"]
+    about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
+    runs = contents["model"] is not None
+    facts = {"parameters": f"{model.n_parameters():,}", **(facts or {})}
+    spelling = spelling_of(names.tokenizer)
+    writable = names.tokenizer is None or spelling is not None
+    if runs and not writable:
+        facts |= {"tokenizer": "needs a library, so no text can be written on this page"}
+    contents |= {
+        "run": about,
+        "points": thinned(points),
+        "bug": bug_of(about["bug"]),
+        "samples": shown_samples(model, data, names, runs=runs),
+        "tokens": names.tokens if writable else None,
+        "tokenizer": spelling,
+        "ink": ink,
+        "facts": facts,
+    }
+    parts = {
+        "style": read("play.css"),
+        "script": bundle("export.js"),
+        "made": f"Written by npformer {version('npformer')}. It needs no server and no network.",
+        # "<" could end the element that holds it
+        "data": json.dumps(finite(contents), separators=(",", ":")).replace("<", "\\u003c"),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], read("export.html"))
+
+
+def thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return some points of long curves, including all that end an epoch."""
+    every = 1 + len(points) // MOST_POINTS
+    return [p for k, p in enumerate(points) if k % every == 0 or p.get("accuracy") is not None]
+
+
+def model_file(model: Any) -> dict[str, Any]:
+    """Return what ``model.js`` computes a model from: configuration, arguments and weights."""
+    if isinstance(model, SequenceClassifierWithBug):
+        raise NotRunnableError("it has a bug of the museum, which is not written out for the page.")
+    if type(model) not in (SequenceClassifier, WideSequenceClassifier):
+        raise NotRunnableError(
+            f"it is of the kind {type(model).__name__}, and only classifiers of sequences do."
+        )
+    if model.n_parameters() > MOST_PARAMETERS:
+        raise NotRunnableError(
+            f"it has {model.n_parameters():,} parameters, and a page holds {MOST_PARAMETERS:,}."
+        )
+    try:
+        description = rebuildable(model)
+    except (TypeError, ValueError) as error:
+        raise NotRunnableError(re.split(r"; expected|\. ", str(error))[0] + ".") from error
+    config, arguments = description["config"], description["arguments"]
+    config["mixer"] = list(model.config.mixers())
+    for name in config["mixer"]:
+        check_known("mixer", MIXERS.parse(name, "mixer")[0])
+    for setting, table in TABLES.items():
+        of = config if setting in config else arguments
+        name, options = table.parse(of[setting], setting)
+        check_known(setting, name)
+        if options.get("approximate") == "tanh":
+            of[setting] = "gelu_tanh"
+    tensors = {
+        name: {"shape": list(parameter.shape), "data": packed(to_numpy(parameter.value))}
+        for name, parameter in model.named_parameters().items()
+    }
+    return {"config": config, "arguments": arguments, "tensors": tensors}
+
+
+def check_known(setting: str, name: str) -> None:
+    """Raise NotRunnableError for a name that ``model.js`` does not have."""
+    if name not in KNOWN[setting]:
+        raise NotRunnableError(f"its {setting} {name!r} is not among those that do.")
+
+
+def shown_samples(
+    model: Any, data: Sequence[Any] | None, names: Names, *, runs: bool
+) -> list[dict[str, Any]]:
+    """Return the first samples; if the model does not run in a page, with its answers."""
+    if data is None:
+        return []
+    x, y, mask = (*data, None)[:3]
+    found = []
+    for i in range(min(N_SAMPLES, len(x))):
+        one, label = np.asarray(to_numpy(x[i])), names.label(y[i], model)
+        if mask is not None:
+            one = one[np.asarray(to_numpy(mask[i]))]
+        sample: dict[str, Any] = {"index": i, "label": label, "shape": one.shape}
+        if isinstance(model, EncoderDecoder):
+            sample["text"] = names.said(one)
+        elif one.ndim == 1:
+            sample |= {"words": names.words(one), "text": names.text(one)}
+        else:
+            sample["image"] = tensor(f"sample {i}", one)
+        if runs:
+            sample["x"] = one.tolist()
+        else:
+            sample["answer"] = answer_of(model, one, to_numpy(y[i]), names)
+        found.append(sample)
+    return found
+
+
+def spelling_of(tokenizer: Any) -> dict[str, Any] | None:
+    """Return how a text becomes ids, for ``spelling.js``; None without a tokenizer."""
+    if not isinstance(tokenizer, WordTokenizer):
+        return None
+    return {"lower": tokenizer.lower, "ngrams": tokenizer.ngrams}
+
+
+def bug_of(name: str | None) -> dict[str, str] | None:
+    """Return what the museum says about a bug."""
+    if name is None:
+        return None
+    from npformer.learn.museum import BUGS  # when needed
+
+    bug = BUGS[name]
+    return {"title": bug.title, "why": bug.section("Why"), "cost": bug.section("Cost")}
+
+
+def packed(array: np.ndarray) -> str:
+    """Return the base64 of an array as little-endian float32."""
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
+
+
+def finite(value: Any) -> Any:
+    """Return plain values that JSON has: NaN and infinity become None, and tuples lists."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    value = plain(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,74 @@
+"""What gradcheck says about the run's bug, or about the first block of a model without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer.learn.museum import BUGS
+from npformer.learn.play.state import Now
+from npformer.models import EncoderBlock
+from npformer.proof.gradcheck import GradcheckError, GradcheckReport
+from npformer.proof.gradcheck import gradcheck as check
+from npformer.proof.problem import parameters_as
+
+SMALL = 2, 5
+"""Samples and tokens."""
+
+
+def gradcheck(now: Now) -> dict[str, Any]:
+    """Return the report on the layer that the bug is in, and what else would find it."""
+    bug = None if now.settings.bug is None else BUGS[now.settings.bug]
+    if bug is not None:
+        report = bug.report()
+        words = {"title": bug.title, "name": bug.name, "why": bug.section("Why")}
+        words |= {"cost": bug.section("Cost"), "code": bug.code}
+        caught, right = list(bug.caught_by), _source_of_right(bug)
+    else:
+        report, words, caught, right = _of_block(now), {}, [], ""
+    tensors = [] if report is None else report.tensors
+    return {
+        "bug": words,
+        "report": "" if report is None else str(report),
+        "caught_by": caught,
+        "right": right,
+        "tensors": [
+            {
+                "name": each.name,
+                "error": each.error,
+                "ok": each.passes(report.tolerance, report.complex_tolerance),
+            }
+            for each in tensors
+            if report is not None
+        ],
+    }
+
+
+def _of_block(now: Now) -> GradcheckReport | None:
+    """Return the report on the first block in float64, without dropout."""
+    layers: Any = now.plain.layers()
+    block: Any = next((each for _, each in layers if isinstance(each, EncoderBlock)), None)
+    if block is None:
+        return None
+    x = np.random.default_rng(0).normal(size=(*SMALL, now.settings.d_model))
+    try:
+        with parameters_as(block, lambda flat: flat.astype("float64")):
+            return check(block, x, max_entries=24)
+    except GradcheckError as error:
+        return error.report
+
+
+def _source_of_right(bug: Any) -> str:
+    """Return the lines of the right function or class, without docstrings."""
+    import inspect
+    import re
+    import textwrap
+
+    right = bug.right()
+    found = [type(right)] if not isinstance(right, tuple) else [*right]
+    try:
+        source = "\n\n".join(textwrap.dedent(inspect.getsource(each)).rstrip() for each in found)
+    except (OSError, TypeError):
+        return ""
+    return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)

@@ -1,0 +1,41 @@
+"""What a page gets of an array: its shape, its figures, and as many entries as one can see."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from npformer.core import to_numpy
+from npformer.training.inspection.explain import Explanation
+
+MOST = 8, 64, 64
+"""Matrices, rows and columns that are sent."""
+
+
+def tensor(name: str, array: Any) -> dict[str, Any]:
+    """Return an array for the page; the axis of a batch of one is left out."""
+    x = np.asarray(to_numpy(array)).real  # of a Fourier matrix, the part that reaches the output
+    if x.ndim > 1 and len(x) == 1:
+        x = x[0]
+    whole = x.astype("float64")
+    parts = x.reshape(-1, *x.shape[-2:])[: MOST[0]] if x.ndim > 2 else x
+    cut = parts[..., : MOST[1], : MOST[2]] if x.ndim > 1 else parts[: MOST[2]]
+    return {
+        "name": name,
+        "shape": list(x.shape),
+        "mean": float(whole.mean()),
+        "spread": float(whole.std()),
+        "largest": float(np.abs(whole).max(initial=0.0)),
+        "data": base64.b64encode(np.ascontiguousarray(cut, "<f4").tobytes()).decode(),
+        "cut": bool(cut.size < x.size),
+    }
+
+
+def mixing(explained: list[Explanation]) -> list[dict[str, Any]]:
+    """Return the matrices of all mixers for one sample."""
+    return [
+        {"layer": e.name, "kind": e.kind, "heads": tensor(e.name, np.asarray(e.matrices)[:1])}
+        for e in explained
+    ]

@@ -1,0 +1,192 @@
+"""Remote: the callback that lets a page watch and steer a run, between two steps."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Layer, to_numpy
+from npformer.engine.blas import ONE_BLAS_THREAD
+from npformer.layers import ReLU
+from npformer.learn.play import questions
+from npformer.learn.play.state import Now
+from npformer.learn.play.works import Work
+from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.inspection.trace import trace
+
+EVERY = 0.2
+"""Seconds between two reports."""
+
+EVERY_DEAD = 2.0
+"""Seconds between two counts of dead units, each of which is a forward pass."""
+
+A_FEW = slice(0, 32)
+
+STOPPED = "stopped on the page"
+
+
+class Remote(Callback):
+    """Sends what happens in a training through a pipe, and answers what comes through it.
+
+    While the run is paused, it waits in the callback: the training does not notice, so it equals
+    one without a pause, bit for bit.
+    """
+
+    def __init__(self, pipe: Connection, work: Work, paused: bool) -> None:
+        self.pipe, self.work = pipe, work
+        self.paused, self.steps_left = paused, 0
+        self.over = False  # whether the process should end
+        self.now: Now | None = None
+        self._points: list[dict[str, Any]] = []
+        self._groups: list[tuple[str, list[str]]] = []
+        self._last = self._last_dead = -np.inf
+        self._began = time.perf_counter()
+
+    # Hooks of the training ------------------------------------------------------------------------
+
+    def on_start(self, state: TrainingState) -> None:
+        """Say what is trained, and wait if the run begins with a pause."""
+        self.now = Now(self.work, state)
+        self._groups = groups_of(state.model)
+        self.tell_state()
+        self._serve(state)
+        self._began = time.perf_counter()
+
+    def after_step(self, state: TrainingState) -> None:
+        """Record the step; now and then send the records; answer; wait while paused."""
+        now = time.perf_counter()
+        whole = now - self._last >= EVERY or self.paused
+        self._points.append(self._point(state, now - self._began, whole))
+        if whole:
+            self._last = now
+            self._send_points()
+        self.steps_left = max(self.steps_left - 1, 0)
+        self._serve(state)
+        self._began = time.perf_counter()
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Send the figures of the validation."""
+        if (found := state.evaluation) is not None:
+            accuracy = None if np.isnan(found.accuracy) else found.accuracy
+            point = {"step": state.step, "epoch": state.epoch, "loss": None, "lr": None}
+            self._points.append(point | {"accuracy": accuracy, "validation_loss": found.loss})
+            self._send_points()
+
+    def on_end(self, state: TrainingState) -> None:
+        """Send what is left."""
+        self._send_points()
+
+    # What is sent ---------------------------------------------------------------------------------
+
+    def _point(self, state: TrainingState, seconds: float, whole: bool) -> dict[str, Any]:
+        optimizer = state.optimizer
+        point: dict[str, Any] = {
+            "step": state.step,
+            "epoch": state.epoch,
+            "loss": state.loss,
+            "lr": float(optimizer.lr * optimizer.schedule(optimizer.steps)),
+            "accuracy": None,
+            "seconds": seconds,
+        }
+        if whole and state.gradients is not None:
+            norms = {n: float(np.vdot(g, g)) for n, g in state.gradients.items()}
+            point["norms"] = [sum(norms[n] for n in of) ** 0.5 for _, of in self._groups]
+            if time.perf_counter() - self._last_dead >= EVERY_DEAD:
+                self._last_dead = time.perf_counter()
+                point["dead"] = self._dead(state.model)
+        return point
+
+    def _dead(self, model: Layer) -> list[float] | None:
+        """Return the share of units of each ReLU that are 0 for all tokens of some samples."""
+        if not any(isinstance(layer, ReLU) for _, layer in model.layers()):
+            return None
+        inputs, _, masks = self.work.sample(A_FEW)
+        calls = [c for c in trace(model, inputs, masks) if isinstance(c.layer, ReLU)]
+        outputs = [to_numpy(call.output).reshape(-1, call.output.shape[-1]) for call in calls]
+        return [float((output <= 0.0).all(axis=0).mean()) for output in outputs]
+
+    def _send_points(self) -> None:
+        if self._points:
+            self.pipe.send({"event": "points", "points": self._points})
+            self._points = []
+
+    def tell_state(self, name: str | None = None, error: str | None = None) -> None:
+        """Send what is known about the run."""
+        told: dict[str, Any] = {"event": "state", "error": error}
+        told["state"] = name or ("paused" if self.paused else "running")
+        if self.now is not None:
+            state = self.now.training
+            told |= {"step": state.step, "epoch": state.epoch, "n_steps": state.n_steps}
+            told |= {"epochs": state.epochs, "n_parameters": state.model.n_parameters()}
+            told |= {"layers": [group for group, _ in self._groups], "classes": self.work.classes}
+        self.pipe.send(told)
+
+    # What is answered -----------------------------------------------------------------------------
+
+    def _serve(self, state: TrainingState) -> None:
+        """Answer all messages that have arrived; while paused, wait for more."""
+        while self.pipe.poll(None if self.paused and not self.steps_left else 0):
+            try:
+                message = self.pipe.recv()
+            except EOFError:  # the server has gone
+                self.over, message = True, {"action": "stop"}
+            if "action" not in message:
+                self.answer(message)
+            elif self.act(message["action"]):
+                state.stop(STOPPED)
+                return
+
+    def act(self, action: str) -> bool:
+        """Do what the page wants, and return whether the training ends."""
+        before = self.paused
+        if action == "end":
+            self.over = True
+        if action in ("stop", "end"):
+            return True
+        self.steps_left = self.steps_left + 1 if action == "step" else 0
+        self.paused = action != "go"
+        if before != self.paused or action == "step":
+            self.tell_state()
+        return False
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Answer a question; what is wrong with it is an answer, too."""
+        reply: dict[str, Any] = {"id": message["id"]}
+        try:
+            reply["answer"] = self._asked(**message["asked"])
+        except (ValueError, TypeError, OSError) as error:
+            reply["error"] = str(error)
+        except Exception as error:  # a mistake of ours must not end the training
+            traceback.print_exc(file=sys.stderr)
+            reply["error"] = f"{type(error).__name__}: {error}"
+        self.pipe.send(reply)
+
+    def _asked(self, question: str, **arguments: Any) -> Any:
+        if self.now is None:
+            raise ValueError("the run has not begun yet; expected a model. Ask again in a moment")
+        ask: Callable[..., Any] = questions.named(question)
+        with ONE_BLAS_THREAD:  # arrays are small, and other runs have the other cores
+            return ask(self.now, **arguments)
+
+
+def groups_of(model: Layer) -> list[tuple[str, list[str]]]:
+    """Return the layers whose gradients are shown together, with the names of their parameters.
+
+    They are the parts of each block, with their norms, and the layers outside of blocks.
+    """
+    found: dict[str, list[str]] = {}
+    for name in model.parameters():
+        parts = name.split(".")
+        if "blocks" in parts:
+            depth = parts.index("blocks") + 3
+            group = ".".join(parts[:depth]).removesuffix("_norm")
+        else:
+            group = parts[0]
+        found.setdefault(group, []).append(name)
+    return [*found.items()]

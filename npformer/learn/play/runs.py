@@ -1,0 +1,229 @@
+"""Runs: the processes that train, what they have reported, and who listens."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import multiprocessing
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from npformer.core import checks
+from npformer.learn.play.folder import Folder
+from npformer.learn.play.runner import run
+from npformer.learn.play.settings import Settings
+from npformer.learn.play.tasks import TASKS, work_of
+
+MOST_RUNS = 4
+
+MOST_POINTS = 2000
+"""Points of a run that are kept for pages opened later; when there are more, they are thinned."""
+
+PATIENCE = 60.0
+"""Seconds to wait for an answer: a step of a large model may be under way."""
+
+ACTIONS = ("pause", "go", "step", "stop")
+
+
+def _place(point: dict[str, Any]) -> tuple[int, bool]:
+    """Return a point's place in order: the figures of an epoch come after its last step."""
+    return point["step"], point["loss"] is None
+
+
+@dataclass
+class Run:
+    """A process that trains, as the server knows it."""
+
+    name: str
+    settings: Settings
+    pipe: Any
+    process: Any
+    told: dict[str, Any] = field(default_factory=dict)
+    points: list[dict[str, Any]] = field(default_factory=list)
+    waiting: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a page is told about it."""
+        usual: dict[str, Any] = {"state": "starting", "error": None, "step": 0, "epoch": 0}
+        usual |= {"n_steps": 0, "epochs": self.settings.epochs, "n_parameters": 0, "layers": []}
+        return {
+            "run": self.name,
+            "settings": self.settings.to_dict(),
+            "kind_of_input": TASKS[self.settings.task].kind,
+            "classes": None,
+            "bug": self.settings.bug,
+            **usual,
+            **self.told,
+        }
+
+
+class Runs:
+    """All runs of a page.
+
+    Parameters
+    ----------
+    folder : Folder
+        The runs in it start again, paused, from their checkpoints.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.runs: dict[str, Run] = {}
+        self.listeners: set[Callable[[dict[str, Any]], None]] = set()
+        self._ids, self._starting = itertools.count(), threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> None:
+        """Start the runs in the folder; called within the server's loop."""
+        self._loop = asyncio.get_running_loop()
+        for name, settings in self.folder.runs().items():
+            self._start(name, settings, paused=True)
+
+    def start(self, given: Any) -> list[dict[str, Any]]:
+        """Start new runs in place of the present ones."""
+        if not isinstance(given, list) or not 1 <= len(given) <= MOST_RUNS:
+            raise ValueError(f"runs are {given!r}; expected a list of 1 to {MOST_RUNS} settings")
+        all_settings = [Settings.of(each) for each in given]
+        for settings in all_settings:
+            checks.choice("task", settings.task, TASKS)
+            if settings.bug is not None or settings.task in ("file", "text"):
+                work_of(settings)  # so that a wrong file is named before anything is ended
+        with self._starting:  # two pages may ask at once
+            self.end()
+            self.folder.forget([*self.folder.runs()])
+            for k, settings in enumerate(all_settings, 1):
+                self.folder.begin(f"run-{k}", settings)
+                self._start(f"run-{k}", settings, paused=False)
+            found = [each.to_dict() for each in self.runs.values()]
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self.tell_all)
+        return found
+
+    def control(self, name: Any, action: Any) -> None:
+        """Pause, step, go on or stop, one run or all."""
+        checks.choice("action", action, ACTIONS)
+        chosen = [*self.runs.values()] if name == "all" else [self.run(name)]
+        for each in chosen:
+            self._send(each, {"action": action})
+
+    async def ask(self, name: Any, asked: dict[str, Any]) -> Any:
+        """Return a run's answer to a question."""
+        run, key = self.run(name), next(self._ids)
+        if run.told.get("state") == "failed" or not run.process.is_alive():
+            raise ValueError(f"{run.name} has failed: {run.told.get('error')}. Start another one")
+        assert self._loop is not None
+        run.waiting[key] = self._loop.create_future()
+        self._send(run, {"id": key, "asked": asked})
+        try:
+            return await asyncio.wait_for(run.waiting[key], PATIENCE)
+        finally:
+            run.waiting.pop(key, None)
+
+    def run(self, name: Any) -> Run:
+        """Return a run by its name."""
+        checks.choice("run", name, self.runs)
+        return self.runs[name]
+
+    def tell_all(self) -> None:
+        """Tell all pages the states of the runs."""
+        self._tell(self.now())
+
+    def now(self) -> dict[str, Any]:
+        """Return the event with the states of the runs."""
+        return {"kind": "runs", "runs": [each.to_dict() for each in self.runs.values()]}
+
+    def so_far(self) -> list[dict[str, Any]]:
+        """Return the events that a newly opened page needs."""
+        points = [
+            {"kind": "points", "run": each.name, "points": each.points}
+            for each in self.runs.values()
+        ]
+        return [self.now(), *points]
+
+    def end(self) -> None:
+        """End all processes: each writes a checkpoint of where it is."""
+        for each in self.runs.values():
+            self._send(each, {"action": "end"})
+        for each in self.runs.values():
+            each.process.join(20.0)
+            if each.process.is_alive():
+                each.process.kill()
+                each.process.join()
+        self.runs = {}
+
+    # The other side -------------------------------------------------------------------------------
+
+    def _start(self, name: str, settings: Settings, paused: bool) -> None:
+        ours, theirs = multiprocessing.Pipe()
+        context = multiprocessing.get_context("spawn")
+        place = self.folder.of_run(name)
+        arguments = theirs, place, settings.to_dict(), paused
+        process = context.Process(target=run, args=arguments, daemon=True, name=name)
+        process.start()
+        theirs.close()
+        self.runs[name] = found = Run(name, settings, ours, process)
+        found.points = self.folder.points(name)
+        threading.Thread(target=self._listen, args=(found,), daemon=True).start()
+
+    def _send(self, run: Run, message: dict[str, Any]) -> None:
+        with suppress(OSError):  # it has ended, which `_listen` reports
+            run.pipe.send(message)
+
+    def _listen(self, run: Run) -> None:
+        """Hand over all that a run reports, in a thread of its own."""
+        assert self._loop is not None
+        with suppress(RuntimeError):  # the loop is closed
+            while True:
+                try:
+                    message = run.pipe.recv()
+                except (EOFError, OSError):
+                    break
+                self._loop.call_soon_threadsafe(self._take, run, message)
+            self._loop.call_soon_threadsafe(self._gone, run)
+
+    def _take(self, run: Run, message: dict[str, Any]) -> None:
+        if self.runs.get(run.name) is not run:  # another one has its name now
+            return
+        if (key := message.get("id")) is not None:
+            waiting = run.waiting.get(key)
+            if waiting is None or waiting.done():
+                return
+            if "error" in message:
+                waiting.set_exception(ValueError(message["error"]))
+            else:
+                waiting.set_result(message["answer"])
+        elif message["event"] == "points":
+            self._keep(run, message["points"])
+            self._tell({"kind": "points", "run": run.name, "points": message["points"]})
+        else:
+            run.told |= {name: value for name, value in message.items() if name != "event"}
+            self._tell_of(run)
+
+    def _keep(self, run: Run, points: list[dict[str, Any]]) -> None:
+        run.told |= {name: points[-1][name] for name in ("step", "epoch")}
+        first = _place(points[0])  # a run that goes on from a checkpoint repeats some steps
+        run.points = [p for p in run.points if _place(p) < first] + points
+        self.folder.add_points(run.name, points)
+        if len(run.points) > MOST_POINTS:
+            figures = [p for p in run.points if p["loss"] is None or "norms" in p]
+            run.points = figures[:: 1 + len(figures) // MOST_POINTS] + run.points[-200:]
+            run.points = [*{_place(p): p for p in run.points}.values()]
+
+    def _gone(self, run: Run) -> None:
+        for waiting in run.waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ValueError(f"{run.name} has ended; expected a running one"))
+        if self.runs.get(run.name) is run and run.told.get("state") != "failed":
+            run.told |= {"state": "failed", "error": "its process ended"}
+            self._tell_of(run)
+
+    def _tell_of(self, run: Run) -> None:
+        if self.runs.get(run.name) is run:
+            self.tell_all()
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        for listener in [*self.listeners]:
+            listener(event)

@@ -1,0 +1,280 @@
+"""The server of the page: it serves files, passes questions on, and sends events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from npformer.core import a_type
+from npformer.learn.play.folder import Folder
+from npformer.learn.play.guard import MOST_BYTES, MOST_CONNECTIONS, Guard
+from npformer.learn.play.runs import Runs
+from npformer.learn.play.tasks import choices
+
+STATIC = Path(__file__).parent / "static"
+FILES = {path.name: path for path in STATIC.iterdir() if path.is_file()}
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; "
+    "style-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+MOST_WAITING = 1000
+"""Events that a page may be behind; one further behind is cut off, and connects again."""
+
+SILENT = 5.0
+"""Seconds after which a connection that has sent no request is closed."""
+
+KEPT = 120
+"""Seconds that the connection of a page is kept open for its next question."""
+
+ALIVE = 15.0
+"""Seconds without an event after which a line is sent, so that a page that is gone is noticed."""
+
+
+class Server:
+    """The page's server: its routes, and what they do."""
+
+    def __init__(self, folder: Folder, port: int, token: str, file: str | None = None) -> None:
+        self.runs, self.guard, self.file = Runs(folder), Guard(port, token), file
+        self.closing = False
+        routes = [
+            Route("/", self.page),
+            Route("/static/{name}", self.static),
+            Route("/events", self.events),
+            Route("/api/{name}", self.api, methods=["POST"]),
+        ]
+        self.app = Starlette(routes=routes, lifespan=self._lifespan)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self.runs.begin()
+        yield
+        await asyncio.to_thread(self.runs.end)
+
+    # Routes ---------------------------------------------------------------------------------------
+
+    async def page(self, request: Request) -> Response:
+        """The page itself."""
+        token = request.query_params.get("token", "")
+        return self._refused(request, token) or FileResponse(FILES["index.html"], headers=HEADERS)
+
+    async def static(self, request: Request) -> Response:
+        """A file of the page, by its name."""
+        if refused := self._refused(request, None):
+            return refused
+        path = FILES.get(request.path_params["name"])
+        if path is None:
+            return _wrong(404, "there is no such file")
+        return FileResponse(path, headers=HEADERS)
+
+    async def events(self, request: Request) -> Response:
+        """Events, as they come."""
+        if refused := self._refused(request, request.query_params.get("token", "")):
+            return refused
+        return StreamingResponse(self._stream(), media_type="text/event-stream", headers=HEADERS)
+
+    async def _stream(self) -> AsyncIterator[str]:
+        waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
+        behind = asyncio.Event()
+
+        def listener(event: dict[str, Any]) -> None:
+            try:
+                waiting.put_nowait(event)
+            except asyncio.QueueFull:
+                behind.set()
+
+        self.runs.listeners.add(listener)
+        try:
+            for event in self.runs.so_far():
+                yield _line(event)
+            while not (behind.is_set() or self.closing):
+                try:
+                    yield _line(await asyncio.wait_for(waiting.get(), ALIVE))
+                except TimeoutError:
+                    yield ": alive\n\n"
+        finally:
+            self.runs.listeners.discard(listener)
+
+    async def api(self, request: Request) -> Response:
+        """A question or a command."""
+        if refused := self._refused(request, request.headers.get("x-token", "")):
+            return refused
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST_BYTES:
+                return _wrong(413, f"the message is larger than {MOST_BYTES} bytes")
+        try:
+            values = json.loads(bytes(body) or b"{}")
+        except (ValueError, RecursionError) as error:
+            return _wrong(400, f"the message is not JSON ({error}); expected an object")
+        if not isinstance(values, dict):
+            return _wrong(400, f"the message is {a_type(values)}; expected an object")
+        known: dict[str, Callable[..., Any]] = {
+            "choices": self._choices,
+            "start": self._start,
+            "control": self._control,
+            "ask": self._ask,
+            "export": self._export,
+        }
+        name = request.path_params["name"]
+        if name not in known:
+            return _wrong(404, f"{name!r} is unknown; expected one of {', '.join(known)}")
+        try:
+            return JSONResponse(await known[name](values), headers=HEADERS)
+        except TimeoutError:
+            return _wrong(504, "the run has not answered in time; its steps may take long")
+        except (ValueError, TypeError, KeyError, OSError, MemoryError) as error:
+            return _wrong(400, str(error.args[0] if error.args else error))
+
+    # What the page asks for -----------------------------------------------------------------------
+
+    async def _choices(self, values: dict[str, Any]) -> Any:
+        return choices(self.file)
+
+    async def _start(self, values: dict[str, Any]) -> Any:
+        return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
+
+    async def _control(self, values: dict[str, Any]) -> Any:
+        self.runs.control(values.get("run"), values.get("action"))
+        return {"state": "told"}
+
+    async def _ask(self, values: dict[str, Any]) -> Any:
+        asked = {name: value for name, value in values.items() if name != "run"}
+        return await self.runs.ask(values.get("run"), asked)
+
+    async def _export(self, values: dict[str, Any]) -> Any:
+        run = self.runs.run(values.get("run"))
+        asked = {"question": "export", "points": run.points}
+        return await self.runs.ask(run.name, asked)
+
+    def _refused(self, request: Request, token: str | None) -> Response | None:
+        why = self.guard.refusal(request.headers, token)
+        return None if why is None else _wrong(403, why)
+
+
+def _line(event: dict[str, Any]) -> str:
+    return f"data: {json.dumps(event)}\n\n"
+
+
+def _wrong(status: int, words: str) -> Response:
+    kept = {"Connection": "close"} if status == 403 else {}  # no room for strangers
+    return JSONResponse({"error": words}, status_code=status, headers=HEADERS | kept)
+
+
+class Connection(H11Protocol):
+    """A connection. Beyond `MOST_CONNECTIONS` it is refused at once.
+
+    uvicorn's own limit refuses requests, even those of open pages, while connections that send
+    nothing stay.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, if there is room."""
+        full = len(self.connections) >= MOST_CONNECTIONS
+        super().connection_made(transport)
+        if full:
+            transport.write(FULL)
+            transport.close()
+        else:
+            self.loop.call_later(SILENT, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None:  # no request has come, or not the whole of its headers
+            self.transport.close()
+
+
+def serve(
+    folder: Path,
+    port: int | None = None,
+    file: str | None = None,
+    first: list[dict[str, Any]] | None = None,
+    ready: Callable[[str], None] = print,
+) -> None:
+    """Serve the page of a folder until Ctrl-C; `ready` is called with its address.
+
+    `first` are settings of runs to start at once.
+    """
+    place = Folder(folder)
+    wanted, token = place.address(port)
+    with _bound(wanted, fixed=port is not None) as bound:
+        port = bound.getsockname()[1]
+        place.keep_address(port, token)
+        server = Server(place, port, token, file)
+        config = uvicorn.Config(
+            server.app,
+            log_level="error",
+            http=Connection,
+            timeout_keep_alive=KEPT,
+            timeout_graceful_shutdown=1,
+            access_log=False,
+        )
+        program = _Program(config, server)
+        program.first = first
+
+        def told() -> None:
+            ready(f"http://127.0.0.1:{port}/?token={token}")
+
+        program.told = told
+        with suppress(KeyboardInterrupt):
+            program.run(sockets=[bound])
+
+
+class _Program(uvicorn.Server):
+    """uvicorn's loop, which says when it listens, and ends the streams of pages when it ends."""
+
+    first: list[dict[str, Any]] | None = None
+    told: Callable[[], None]
+
+    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+        super().__init__(config)
+        self._server = server
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen."""
+        await super().startup(sockets=sockets)
+        if self.first:
+            await asyncio.to_thread(self._server.runs.start, self.first)
+        self.told()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, and all open streams with it."""
+        self._server.closing = True
+        self._server.runs.tell_all()  # so that each stream notices
+        await super().shutdown(sockets=sockets)
+
+
+def _bound(port: int, fixed: bool) -> socket.socket:
+    """Return a socket for this machine only: at a port, or at any if that one is taken."""
+    for wanted in (port, 0):
+        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind(("127.0.0.1", wanted))
+            return bound
+        except OSError as error:
+            bound.close()
+            if fixed or not wanted:
+                raise OSError(
+                    f"port {wanted} cannot be used ({error.strerror}); expected one that is free. "
+                    "Pass another with --port, or leave it out"
+                ) from error
+    raise AssertionError

@@ -1,0 +1,99 @@
+"""The settings of a run, as the page sends them and as the run's folder keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from npformer.core import checks, described
+from npformer.learn.museum import BUGS
+from npformer.mixers import MIXERS
+from npformer.models import EncoderConfig
+
+LIMITS = {"layers": 8, "d_model": 512, "d_ff": 2048, "batch_size": 512, "epochs": 1000}
+"""The largest values: beyond them a step takes longer than anybody would watch."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is trained, and how.
+
+    Attributes
+    ----------
+    task : str
+        A name in `npformer.learn.play.tasks.TASKS`.
+    mixers : tuple of str
+        One for each layer.
+    d_model, n_heads, d_ff, batch_size, epochs, seed : int
+    lr, dropout : float
+    activation : str
+    norm : {"post", "pre"}
+    file, text_column, label_column : str, optional
+        For the tasks "file" and "text".
+    bug : str, optional
+        A name in `npformer.learn.museum.BUGS`, for the first block.
+    """
+
+    task: str
+    mixers: tuple[str, ...] = ("attention",)
+    d_model: int = 64
+    n_heads: int = 4
+    d_ff: int = 128
+    lr: float = 1e-3
+    batch_size: int = 32
+    epochs: int = 20
+    dropout: float = 0.1
+    activation: str = "gelu"
+    norm: str = "post"
+    seed: int = 0
+    file: str | None = None
+    text_column: str | None = None
+    label_column: str | None = None
+    bug: str | None = None
+
+    @classmethod
+    def of(cls, values: Any) -> Self:
+        """Return checked settings. Raises ValueError or TypeError, which name what is wrong."""
+        if not isinstance(values, Mapping):
+            raise TypeError(f"settings are {described(values)}; expected an object with names")
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            checks.choice("a setting", name, known)
+        if not isinstance(values.get("task"), str):
+            raise TypeError(f"task is {values.get('task')!r}; expected the name of a task")
+        given = {name: value for name, value in values.items() if value is not None}
+        mixers = given.pop("mixers", cls.mixers)
+        if not isinstance(mixers, list | tuple) or not 1 <= len(mixers) <= LIMITS["layers"]:
+            raise ValueError(
+                f"mixers is {mixers!r}; expected a list of 1 to {LIMITS['layers']} names, one for "
+                "each layer"
+            )
+        for mixer in mixers:
+            checks.choice("a mixer", mixer, MIXERS)
+        for name in ("d_model", "n_heads", "d_ff", "batch_size", "epochs"):
+            if name in given:
+                most = LIMITS.get(name, LIMITS["d_model"])
+                given[name] = checks.whole(name, given[name], at_least=1, at_most=most)
+        if "seed" in given:
+            given["seed"] = checks.whole("seed", given["seed"], at_least=0, at_most=2**32 - 1)
+        if "lr" in given:
+            checks.number("lr", given["lr"], above=0.0)
+        for name in ("file", "text_column", "label_column"):
+            checks.instance(name, given.get(name, ""), str)
+        if "bug" in given:
+            checks.choice("bug", given["bug"], BUGS)
+        found = cls(mixers=tuple(mixers), **given)
+        EncoderConfig(max_len=8, **found.encoder())  # it checks the rest
+        return found
+
+    def encoder(self) -> dict[str, Any]:
+        """Return the settings that belong to an `EncoderConfig`."""
+        names = ("d_model", "n_heads", "d_ff", "dropout", "activation", "norm")
+        mixer = self.mixers if len(set(self.mixers)) > 1 else self.mixers[0]
+        own = {name: getattr(self, name) for name in names}
+        return {**own, "n_layers": len(self.mixers), "mixer": mixer}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {**asdict(self), "mixers": list(self.mixers)}

@@ -1,0 +1,176 @@
+"""The tasks that the page offers, and the work that each begins."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from npformer import data
+from npformer.data.pairs import PAIRS
+from npformer.data.tables import read_table
+from npformer.data.text_file import read_text
+from npformer.learn.museum import BUGS
+from npformer.learn.play.broken import HAVE_A_PLACE
+from npformer.learn.play.settings import LIMITS, Settings
+from npformer.learn.play.text_works import (
+    BookWork,
+    PairsWork,
+    TextsWork,
+    columns_of,
+)
+from npformer.learn.play.works import ArrayWork, Work
+from npformer.mixers import MIXERS
+
+CHARACTERS = 300_000
+"""Most characters of a text: an epoch should be short enough to wait for."""
+
+N_PAIRS = 20_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task: what the page says about it, its usual settings, and how its work begins."""
+
+    title: str
+    about: str
+    kind: str
+    begin: Callable[[Settings], Work]
+    usual: dict[str, Any] = field(default_factory=dict)
+
+
+def _generated(make: Callable[..., Any], **options: Any) -> Callable[[Settings], Work]:
+    return lambda settings: ArrayWork(settings, make(settings.seed, **options))
+
+
+def _sentences(settings: Settings) -> Work:
+    return TextsWork(settings, *data.sentences(seed=0).train)
+
+
+def _book(settings: Settings) -> Work:
+    if settings.file:
+        return BookWork(settings, read_text(settings.file)[:CHARACTERS])
+    place = resources.files("npformer.data").joinpath("shakespeare.txt.gz")
+    return BookWork(settings, gzip.decompress(place.read_bytes()).decode()[:CHARACTERS])
+
+
+def _pairs(name: str) -> Callable[[Settings], Work]:
+    return lambda settings: PairsWork(settings, *data.pairs(name, N_PAIRS, settings.seed))
+
+
+def _file(settings: Settings) -> Work:
+    if not settings.file:
+        raise ValueError("file is empty; expected the path of a CSV on this machine")
+    return TextsWork(settings, *columns_of(settings, read_table(settings.file)))
+
+
+TWO = ("attention", "attention")
+TASKS: dict[str, Task] = {
+    "digits": Task(
+        "Handwritten digits",
+        "1,797 pictures of 8 x 8 points. Each row of a picture is a token.",
+        "image",
+        lambda settings: ArrayWork(settings, data.digits()),
+        {"mixers": TWO, "dropout": 0.2},
+    ),
+    "sentences": Task(
+        "Sentences of reviews",
+        "Is a sentence positive or negative? Each word is a token.",
+        "ids",
+        _sentences,
+        {"dropout": 0.3, "epochs": 15},
+    ),
+    "parity": Task(
+        "Parity",
+        "Is the number of ones in twelve bits odd? Any eleven of them tell nothing.",
+        "ids",
+        _generated(data.parity, train=8000),
+        {"mixers": TWO, "dropout": 0.0, "batch_size": 64},
+    ),
+    "pointer": Task(
+        "Pointer",
+        "The last token names one of 16 places. Which symbol is there?",
+        "ids",
+        _generated(data.pointer, train=8000),
+        {"mixers": TWO, "dropout": 0.0, "batch_size": 64},
+    ),
+    "text": Task(
+        "A text to continue",
+        "A language model learns the next letter: of plays that come with the package, or of a "
+        "text file of your own.",
+        "text",
+        _book,
+        {"mixers": TWO, "epochs": 3, "d_ff": 256},
+    ),
+    **{
+        name: Task(
+            title,
+            f"From one sequence to another: {PAIRS[key]}.",
+            "pair",
+            _pairs(key),
+            {"epochs": 10, "batch_size": 64, "dropout": 0.0},
+        )
+        for name, title, key in (
+            ("reverse", "Write backwards", "reversal"),
+            ("sort", "Sort letters", "sort"),
+            ("add", "Add two numbers", "add"),
+        )
+    },
+    "file": Task(
+        "A CSV of your own",
+        "Texts and their labels: name the file, and the columns of both.",
+        "ids",
+        _file,
+        {"dropout": 0.3, "text_column": "text", "label_column": "label"},
+    ),
+}
+
+
+def defaults(name: str, **given: Any) -> Settings:
+    """Return the usual settings of a task."""
+    return Settings.of({"task": name, **TASKS[name].usual, **given})
+
+
+def work_of(settings: Settings) -> Work:
+    """Return the work of some settings, with its data."""
+    if settings.bug is not None and settings.task not in ("digits", "parity", "pointer"):
+        raise ValueError(
+            f"bug is {settings.bug!r} and task {settings.task!r}; expected the task digits, "
+            "parity or pointer, whose model gets its layers one by one"
+        )
+    return TASKS[settings.task].begin(settings)
+
+
+def choices(file: str | None = None) -> dict[str, Any]:
+    """Return what a page can choose from: tasks, mixers and bugs."""
+    tasks = [
+        {
+            "name": name,
+            "title": task.title,
+            "about": task.about,
+            "kind_of_input": task.kind,
+            "defaults": defaults(name, file=file if name in ("file", "text") else None).to_dict(),
+        }
+        for name, task in TASKS.items()
+    ]
+    mixers = [{"name": n, "about": _first_line(kind)} for n, kind in MIXERS.items()]
+    bugs = [
+        {
+            "name": name,
+            "title": bug.title,
+            "why": bug.section("Why"),
+            "cost": bug.section("Cost"),
+            "code": bug.code,
+            "task": "digits",
+            "settings": dict(HAVE_A_PLACE[name]),
+        }
+        for name, bug in BUGS.items()
+        if name in HAVE_A_PLACE
+    ]
+    return {"tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}
+
+
+def _first_line(kind: Any) -> str:
+    return (kind.__doc__ or "").strip().partition("\n")[0]

@@ -1,0 +1,1 @@
+"""From texts, series and tables to answers: estimators, tokenizers, reports."""

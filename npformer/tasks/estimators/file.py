@@ -1,0 +1,84 @@
+"""Files of models for raw samples, with all that they need to predict or to write.
+
+`npformer.save` and `npformer.load` write and read them. A file holds a model for each member of the
+ensemble; what turns samples into arrays, such as a vocabulary, is JSON in a tensor of bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npformer.training.storage.models as checkpoint
+from npformer.tasks.estimators.class_names import ClassNames
+from npformer.tasks.estimators.raw_classifier import RawClassifier
+from npformer.tasks.estimators.raw_model import RawModel
+from npformer.tasks.estimators.series_classifier import SeriesClassifier
+from npformer.tasks.estimators.text_classifier import TextClassifier
+from npformer.tasks.estimators.text_translator import TextTranslator
+from npformer.tasks.estimators.text_writer import TextWriter
+from npformer.training.storage.model_file import CheckpointError, check_keys
+from npformer.training.storage.models import OTHERS, Kind, load, read_notes, save
+
+PIPELINES: dict[str, type[RawModel]] = {
+    each.__name__: each for each in (TextClassifier, SeriesClassifier, TextWriter, TextTranslator)
+}
+
+__all__ = ["load", "read_notes", "save"]
+
+KEYS = ("class", "members", "classes", "arguments", "notes")
+PREPARATION = "preparation"
+
+
+def described(raw: RawModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the description of a model for its file, and its tensors."""
+    raw.check_trained()
+    members = [checkpoint.rebuildable(model) for model in raw.models]
+    preparation = json.dumps(raw.preparation()).encode()
+    tensors = {PREPARATION: np.frombuffer(preparation, dtype="uint8")}
+    for i, model in enumerate(raw.models):
+        tensors |= {f"{i}.{name}": array for name, array in checkpoint.tensors_of(model).items()}
+    description = {
+        "class": type(raw).__name__,
+        "members": members,
+        "classes": raw.names.names if isinstance(raw, RawClassifier) else None,
+        "arguments": {"seed": raw.seed, "dtype": raw.dtype},
+    }
+    return description, tensors
+
+
+def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> RawModel:
+    """Return the model that a file describes; a CheckpointError names the file."""
+    check_keys(path, description, KEYS)
+    try:
+        preparation = json.loads(tensors.pop(PREPARATION).tobytes())
+        members, names, arguments = description["members"], None, dict(description["arguments"])
+        kind = PIPELINES[description["class"]]
+        if issubclass(kind, RawClassifier):
+            names, arguments["members"] = ClassNames(description["classes"]), len(members)
+        raw = kind.prepared(preparation, **arguments)
+    except ImportError:
+        raise
+    except Exception as error:  # a file may contain anything
+        raise CheckpointError(
+            f"{path}: its description cannot be used: {str(error) or type(error).__name__}. If "
+            "the file was edited, save the model again"
+        ) from error
+    models: list[Any] = []
+    for i, member in enumerate(members):
+        own = {
+            name.removeprefix(f"{i}."): array
+            for name, array in tensors.items()
+            if name.startswith(f"{i}.")
+        }
+        models.append(checkpoint.model_of(path, member, own))
+    raw.take(models, names)
+    return raw
+
+
+for kind in PIPELINES.values():
+    OTHERS[kind.__name__] = Kind(kind, described, built)

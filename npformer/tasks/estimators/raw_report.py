@@ -1,0 +1,58 @@
+"""What a report on raw samples shows beside the models: scores, baselines, and the samples."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from npformer.tasks.estimators.class_names import ClassNames
+from npformer.tasks.estimators.scores import Scores
+
+CALIBRATION = (
+    "The loss, in nats, is low if right answers have high probabilities. That of the majority "
+    "class is the baseline: it needs only the frequencies of the classes. The calibration "
+    "error says how far the probability of an answer is from how often such answers are right."
+)
+
+Table = list[list[str]]
+"""Rows of cells; the first is the heading."""
+
+
+def settings_of_report(
+    names: ClassNames,
+    samples: Sequence[Any],
+    n_models: int,
+    scores: Scores,
+    beside: Mapping[str, Scores | None],
+) -> dict[str, Any]:
+    """Return arguments of `npformer.report`: names of classes and samples, and its opening."""
+    texts = list(samples) if all(isinstance(each, str) for each in samples) else None
+    opening = _opening(scores, beside)
+    if n_models > 1:
+        opening.insert(
+            0,
+            f"This model is {n_models} models with different seeds, whose probabilities are "
+            "averaged; each of them, a member, is shown below by itself.",
+        )
+    title = f"A {'text' if texts else 'series'} classifier: its mistakes, and a look inside"
+    named = {"title": title, "class_names": names.words(), "sample_names": texts}
+    return named | {"opening": opening}
+
+
+def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | Table]:
+    """Return a sentence, a table of the model and the baselines, and one of the classes."""
+    compared: Table = [["", "accuracy", "macro F1", "loss", "calibration error"]]
+    for name, each in {"this model": scores, **beside}.items():
+        if each is not None:
+            figures = each.accuracy, each.macro_f1, each.loss, each.calibration_error
+            compared.append([name, *(f"{figure:.4f}" for figure in figures)])
+    classes: Table = [["class", "labels", "precision", "recall", "F1"]]
+    of_class = zip(
+        scores.classes,
+        scores.confusion.sum(axis=1),
+        scores.precision,
+        scores.recall,
+        scores.f1,
+        strict=True,
+    )
+    for name, n, *shares in of_class:
+        classes.append([str(name), f"{n:,}", *(f"{share:.4f}" for share in shares)])
+    return [f"Measured on {scores.n:,} samples.", compared, CALIBRATION, classes]

@@ -1,0 +1,159 @@
+"""Scores: how well predictions match labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.training.trainable.metrics import macro_f1
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How well a classifier predicts some labels.
+
+    Attributes
+    ----------
+    classes : list
+        The names of the classes.
+    confusion : int array, shape (classes, classes)
+        How many samples of class i, the row, were predicted as class j, the column.
+    loss : float
+        The mean of -log p of the right class, in nats; NaN if there were no probabilities.
+    worst : list of (int, float)
+        The wrongly predicted samples with the lowest probabilities of their own class, and these
+        probabilities.
+    calibration_error : float
+        How far the probability of an answer is from the share of right answers, on average: see
+        `npformer.tasks.estimators.scores.calibration_error`.
+    """
+
+    classes: Sequence[Any]
+    confusion: np.ndarray
+    loss: float
+    worst: list[tuple[int, float]]
+    calibration_error: float
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return int(self.confusion.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of samples that were predicted correctly."""
+        return float(np.trace(self.confusion) / self.n)
+
+    @property
+    def precision(self) -> np.ndarray:
+        """The share of each class's predictions that are right; 0 for a class without any."""
+        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=0))
+
+    @property
+    def recall(self) -> np.ndarray:
+        """The share of each class that was predicted as such; 0 for a class without samples."""
+        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=1))
+
+    @property
+    def f1(self) -> np.ndarray:
+        """2 hits / (labels + predictions) of each class: precision and recall's harmonic mean."""
+        both = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
+        return _ratio(2 * np.diag(self.confusion), both)
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean of `f1` over the classes that occur as a label or a prediction."""
+        hits, labels = np.diag(self.confusion), self.confusion.sum(axis=1)
+        return macro_f1(np.stack([hits, labels, self.confusion.sum(axis=0)]).astype("float64"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {
+            "samples": self.n,
+            "accuracy": self.accuracy,
+            "macro_f1": self.macro_f1,
+            "loss": self.loss,
+            "calibration_error": self.calibration_error,
+            "classes": [str(name) for name in self.classes],
+            "precision": self.precision.tolist(),
+            "recall": self.recall.tolist(),
+            "f1": self.f1.tolist(),
+            "confusion": self.confusion.tolist(),
+        }
+
+    def __str__(self) -> str:
+        """Return accuracy and macro F1, a line for each class, and the confusion matrix."""
+        loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
+        lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
+        names = [_short(name, 24) for name in self.classes]
+        wide = max(5, *map(len, names))
+        lines.append(f"{'class':<{wide}}  labels  precision  recall      F1")
+        of_class = zip(
+            names,
+            self.confusion.sum(axis=1),
+            self.precision,
+            self.recall,
+            self.f1,
+            strict=True,
+        )
+        for name, n, precision, recall, f1 in of_class:
+            lines.append(f"{name:<{wide}}  {n:>6}  {precision:>9.4f}  {recall:.4f}  {f1:.4f}")
+        if len(names) <= 12:
+            lines += ["", *self._confusions(names)]
+        return "\n".join(lines)
+
+    def _confusions(self, names: list[str]) -> list[str]:
+        width = max(6, *(len(name) + 2 for name in names))
+        label = max(len("label \\ predicted"), *map(len, names))
+        heading = "".join(f"{name:>{width}}" for name in names)
+        rows = (
+            f"{name:<{label}}" + "".join(f"{n:>{width}}" for n in row)
+            for name, row in zip(names, self.confusion, strict=True)
+        )
+        return [f"{'label / predicted':<{label}}{heading}", *rows]
+
+
+def scores_of(
+    classes: Sequence[Any], y: np.ndarray, probabilities: np.ndarray, n_worst: int = 10
+) -> Scores:
+    """Return the scores of probabilities, (samples, classes), for the right classes y."""
+    rows = np.arange(len(y))
+    predicted = probabilities.argmax(axis=1)
+    own = probabilities[rows, y].astype("float64")
+    wrong = np.flatnonzero(predicted != y)
+    worst = wrong[np.argsort(own[wrong], kind="stable")][:n_worst]
+    loss = float(-np.log(np.maximum(own, np.finfo("float32").tiny)).mean())
+    return Scores(
+        classes,
+        confusion_of(y, predicted, len(classes)),
+        loss,
+        [(int(i), own[i]) for i in worst],
+        calibration_error(predicted == y, probabilities.max(axis=1)),
+    )
+
+
+def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 10) -> float:
+    """Return how far the confidence is from the share of right answers.
+
+    Answers are sorted by confidence into bins of equal size. The distance between a bin's mean
+    confidence and its share of right answers is averaged, weighted by the size of the bin.
+    """
+    bins = np.array_split(np.argsort(confidence, kind="stable"), n_bins)
+    each = [abs(float((confidence[rows] - right[rows]).sum())) for rows in bins]
+    return sum(each) / max(len(right), 1)
+
+
+def confusion_of(y: np.ndarray, predicted: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return how often each class, the row, was predicted as each class, the column."""
+    pairs = y.astype("int64") * n_classes + predicted
+    return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def _ratio(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
+    return np.asarray(np.where(wholes > 0, parts / np.maximum(wholes, 1), 0.0))
+
+
+def _short(name: Any, most: int) -> str:
+    words = str(name)
+    return words if len(words) <= most else f"{words[: most - 1]}…"

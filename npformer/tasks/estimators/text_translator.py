@@ -1,0 +1,285 @@
+"""TextTranslator: an encoder-decoder with its tokenizers, which turns one text into another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
+from npformer.data.tokenizers.tokenizer import checked_texts, padded
+from npformer.data.user_arrays import Data
+from npformer.models import EncoderConfig
+from npformer.tasks.estimators import writing_defaults as usual
+from npformer.tasks.estimators.pair_split import parted_by_source
+from npformer.tasks.estimators.raw_model import RawModel, check_training
+from npformer.tasks.estimators.training_settings import check_without_validation, filled
+from npformer.tasks.estimators.translations import Translations, translations_of
+from npformer.training.ranks import as_communicator
+from npformer.training.trainable import EncoderDecoder
+
+AUTO = "auto"
+NOTHING = -1
+"""Fills up the rows of generated ids."""
+
+
+class TextTranslator(RawModel):
+    """A model that turns one text into another, together with both tokenizers.
+
+        translator = npformer.TextTranslator().fit(words, pronunciations)
+        translator.translate(["transformer"])
+
+    Parameters
+    ----------
+    config : EncoderConfig, or mapping of some of its settings, optional
+        The encoder; the decoder is the same, but causal. For settings that are not given, see
+        `writing_defaults`.
+    decoder : EncoderConfig, optional
+        As in `EncoderDecoder`.
+    tokenizer : {"auto", "char", "word", "bpe"}, or two of them
+        For the sources and for the targets; see `npformer.data.tokenizers.writing_tokenizer`.
+        "auto": words if a few recur again and again, as phones do, else characters.
+    vocab_size : int
+        The most ids of "word" and "bpe", on each side.
+    max_len : int, optional
+        The most tokens of a source or target. None: twice those of the longest one in training.
+    seed : int
+        For the initial weights and the order of training.
+    dtype : {"float32", "float64"}
+    backend : {"numpy", "cupy"}
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig | Mapping[str, Any] | None = None,
+        *,
+        decoder: EncoderConfig | None = None,
+        tokenizer: Any = AUTO,
+        vocab_size: int = 2_000,
+        max_len: int | None = None,
+        seed: int = 0,
+        dtype: str = "float32",
+        backend: str = "numpy",
+    ) -> None:
+        super().__init__(config, seed=seed, dtype=dtype, backend=backend)
+        both = tokenizer if isinstance(tokenizer, tuple | list) else (tokenizer, tokenizer)
+        if len(both) != 2:
+            raise ValueError(f"tokenizer has {len(both)} names; expected one, or one for each side")
+        for each in both:
+            if not isinstance(each, Tokenizer):
+                checks.choice("tokenizer", each, (AUTO, *WRITING))
+        self.decoder = decoder
+        self.tokenizers = list(both)
+        self.vocab_size = checks.positive("vocab_size", vocab_size)
+        self.max_len = None if max_len is None else checks.positive("max_len", max_len)
+
+    def __repr__(self) -> str:
+        known = f"{len(self.models[0].parameters())} arrays" if self.models else "not trained yet"
+        return f"{type(self).__name__}({known})"
+
+    def fit(
+        self,
+        sources: Any,
+        targets: Any,
+        *,
+        validation: float | tuple[Any, Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **training: Any,
+    ) -> Self:
+        """Train on pairs, and return the translator itself.
+
+        Parameters
+        ----------
+        sources, targets : sequence of str
+            A target for each source.
+        validation : float, or (sources, targets), optional
+            Decides which epoch's weights are kept: a share of the pairs, drawn with the seed; or
+            separate pairs. None: the weights of the last epoch are kept.
+        checkpoint : str or path, optional
+            As in `npformer.fit`.
+        **training
+            Other arguments of `npformer.fit`, which replace the defaults.
+        """
+        check_training(training)
+        if validation is None:
+            check_without_validation(training)
+        sources, targets = _pairs(sources, targets)
+        others = None
+        if isinstance(validation, tuple | list):
+            if len(validation) != 2:
+                raise ValueError("validation does not have two parts; expected (sources, targets)")
+            others = _pairs(*validation)
+        elif validation is not None:
+            sources, targets, others = parted_by_source(sources, targets, validation, self.seed)
+        for i, texts in enumerate((sources, targets)):
+            if self.tokenizers[i] == AUTO:
+                self.tokenizers[i] = usual.tokenizer_of_column(texts)
+            if isinstance(self.tokenizers[i], str):
+                made = writing_tokenizer(self.tokenizers[i], texts, self.vocab_size)
+                self.tokenizers[i] = made
+        x, y = self._ids(sources, targets)
+        longest = max(x.shape[1], y.shape[1])
+        few = {"dropout": usual.DROPOUT} if len(x) < usual.FEW_PAIRS else {}
+        config = self.configured(usual.TRANSLATOR | few | {"max_len": self.max_len or 2 * longest})
+        if longest > config.max_len:
+            raise ValueError(
+                f"a text has {longest} tokens, those for its ends included; expected at most "
+                f"max_len, {config.max_len}. Take a larger max_len, or leave long texts out"
+            )
+        self.settings = filled({**usual.translator_training(len(x)), **training}, len(x))
+        source, target = self.tokenizers
+        model = EncoderDecoder(
+            config,
+            source.vocab_size,
+            target.vocab_size,
+            decoder=self.decoder,
+            padding_id=target.padding_id,
+            begin_id=target.begin_id,
+            end_id=target.end_id,
+            seed=self.seed,
+            dtype=self.dtype,
+        )
+        self.models, self.histories = [], []
+        held_out: Data | None = None if others is None else self._ids(*others)
+        place = None if checkpoint is None else Path(checkpoint)
+        self.train(model, (x, y), held_out, place, seed=self.seed, **self.settings)
+        return self
+
+    def _ids(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the padded ids of both sides; targets have tokens for beginning and end."""
+        target = self.tokenizers[1]
+        rows = [[target.begin_id, *target.ids(text), target.end_id] for text in targets]
+        return self.source_ids(sources), padded(rows, target.padding_id)[0]
+
+    def source_ids(self, sources: Sequence[str]) -> np.ndarray:
+        """Return the padded ids of sources, each followed by the end token."""
+        source = self.tokenizers[0]
+        rows = [[*source.ids(text), source.end_id] for text in sources]
+        return padded(rows, source.padding_id)[0]
+
+    def _read(self, sources: Any, name: str = "sources") -> tuple[list[str], np.ndarray]:
+        """Return sources as a list and as ids; raise ValueError if one is too long."""
+        self.check_trained()
+        listed = checked_texts(sources, name)
+        ids, most = self.source_ids(listed), self.model.config.max_len
+        if ids.shape[1] > most:
+            i = int(np.argmax((ids != self.tokenizers[0].padding_id).sum(axis=1)))
+            raise ValueError(
+                f"{name}[{i}] has {ids.shape[1]} tokens, the end token included; expected at most "
+                f"{most}, the most that this model reads. Train it with max_len=... (--max-len on "
+                "the command line), or shorten the text"
+            )
+        return listed, ids
+
+    def translate(
+        self,
+        sources: Any,
+        beams: int = 1,
+        length_penalty: float = 0.6,
+        batch_size: int = 256,
+        communicator: Any = None,
+    ) -> list[str]:
+        """Return what the model writes for each source.
+
+        Parameters
+        ----------
+        sources : sequence of str
+        beams, length_penalty
+            As in `EncoderDecoder.generate`.
+        batch_size : int
+            How many sources are translated at a time.
+        communicator : optional
+            Its ranks share the sources; all get the whole result.
+        """
+        batch_size = checks.positive("batch_size", batch_size)
+        _, x = self._read(sources)
+        most = self.model.decoder_config.max_len
+        with as_communicator(communicator).guard() as ranks:
+            own = x[ranks.shard(len(x))]
+            written = np.full((len(own), most), NOTHING)
+            lengths = (own != self.tokenizers[0].padding_id).sum(axis=1)
+            order = np.argsort(-lengths, kind="stable")
+            for start in range(0, len(own), batch_size):
+                rows = order[start : start + batch_size]
+                part = own[rows, : lengths[rows].max()]
+                for row, ids in zip(
+                    rows, self.model.generate(part, most, beams, length_penalty), strict=True
+                ):
+                    written[row, : len(ids)] = ids
+            every = ranks.concatenate(written)
+        return [self.tokenizers[1].decode(row[row != NOTHING].tolist()) for row in every]
+
+    def evaluate(
+        self,
+        sources: Any,
+        targets: Any,
+        beams: int = 1,
+        batch_size: int = 256,
+        communicator: Any = None,
+    ) -> Translations:
+        """Return how good the translations are; any target of a source counts as right."""
+        sources, targets = _pairs(sources, targets)
+        right: dict[str, list[str]] = {}
+        for source, target in zip(sources, targets, strict=True):
+            right.setdefault(source, []).append(target)
+        found = self.translate([*right], beams, batch_size=batch_size, communicator=communicator)
+        return translations_of(right, found, self.tokenizers[1].ids)
+
+    def report(
+        self,
+        sources: Any,
+        targets: Any = None,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        samples: int | Sequence[int] = 4,
+        title: str = "A model that translates: a look inside",
+    ) -> Path:
+        """Write an HTML file with the three attentions of some translations.
+
+        `samples` is how many sources are shown, or which ones; `targets` are the right answers.
+        """
+        from npformer.tasks.reports.attention_maps import Written, written_report  # when needed
+        from npformer.tasks.reports.report import chosen_samples
+
+        listed = checked_texts(sources, "sources")
+        shown = []
+        source, target = self.tokenizers
+        for i in chosen_samples(samples, len(listed)):
+            x = self._read([listed[i]])[1]
+            written = self.model.generate(x)[0]
+            text = target.decode(written)
+            read = [[target.begin_id, *written]]
+            right = "" if targets is None or targets[i] == text else f" (right: {targets[i]})"
+            names = source.tokens(x[0].tolist()), target.tokens(read[0])
+            title_of = f"{listed[i]} \u2192 {text}{right}"
+            shown.append(Written(title_of, (x, np.array(read)), names))
+        return written_report(self.model, shown, path, title)
+
+    def example(self, *data: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first source, and its target up to the last token."""
+        x, y = self._ids(data[0][:1], data[1][:1])
+        return x, y[:, :-1]
+
+    def preparation(self) -> dict[str, Any]:
+        """Return the tokenizers as plain values."""
+        return {"tokenizers": [each.to_dict() for each in self.tokenizers], "max_len": self.max_len}
+
+    @classmethod
+    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
+        """Return a translator without a model from what `preparation` returned."""
+        both = [tokenizer_of(each) for each in values["tokenizers"]]
+        return cls(tokenizer=both, max_len=values["max_len"], **arguments)
+
+
+def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
+    found = checked_texts(sources, "sources"), checked_texts(targets, "targets")
+    if len(found[0]) != len(found[1]) or not found[0]:
+        raise ValueError(
+            f"there are {len(found[0]):,} sources and {len(found[1]):,} targets; expected the same "
+            "number of both, at least one"
+        )
+    return found

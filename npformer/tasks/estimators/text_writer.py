@@ -1,0 +1,256 @@
+"""TextWriter: a language model with its tokenizer. It learns from a text, and writes more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import exp, log
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
+from npformer.functional import NO_LABEL
+from npformer.models import EncoderConfig
+from npformer.tasks.estimators import writing_defaults as usual
+from npformer.tasks.estimators.raw_model import RawModel, check_training
+from npformer.tasks.estimators.training_settings import check_without_validation, filled
+from npformer.training.evaluation import evaluate
+from npformer.training.trainable import LanguageModel
+
+LONGEST_SHOWN = 32
+"""Tokens of a window in a report."""
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """How well a model predicts a text.
+
+    Attributes
+    ----------
+    nats : float
+        The mean of -log p per character. For a token, -log p is shared by its characters.
+    tokens, characters : int
+        How many were predicted.
+    """
+
+    nats: float
+    tokens: int
+    characters: int
+
+    @property
+    def bits(self) -> float:
+        """The mean of -log2 p per character."""
+        return self.nats / log(2.0)
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean of -log p per token."""
+        return exp(self.nats * self.characters / self.tokens)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {**asdict(self), "bits": self.bits, "perplexity": self.perplexity}
+
+
+class TextWriter(RawModel):
+    """A model that continues a text, together with its tokenizer.
+
+        writer = npformer.TextWriter().fit(book)
+        print(writer.generate("Once upon a time", 300))
+
+    Parameters
+    ----------
+    config : EncoderConfig, or mapping of some of its settings, optional
+        The decoder, with ``causal=True``. For settings that are not given, see `writing_defaults`.
+    tokenizer : {"char", "word", "bpe"} or Tokenizer
+        See `npformer.data.tokenizers.writing_tokenizer`; the vocabulary comes from the text to
+        train on.
+    vocab_size : int
+        The most ids of "word" and "bpe".
+    tied : bool
+        As in `LanguageModel`.
+    seed : int
+        For the initial weights and the order of training.
+    dtype : {"float32", "float64"}
+    backend : {"numpy", "cupy"}
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig | Mapping[str, Any] | None = None,
+        *,
+        tokenizer: str | Tokenizer = "char",
+        vocab_size: int = 2_000,
+        tied: bool = True,
+        seed: int = 0,
+        dtype: str = "float32",
+        backend: str = "numpy",
+    ) -> None:
+        super().__init__(config, seed=seed, dtype=dtype, backend=backend)
+        if not isinstance(tokenizer, Tokenizer):
+            checks.choice("tokenizer", tokenizer, WRITING)
+        checks.flag("tied", tied)
+        self.tokenizer = tokenizer
+        self.vocab_size = checks.positive("vocab_size", vocab_size)
+        self.tied = tied
+
+    def __repr__(self) -> str:
+        known = f"{len(self.models[0].parameters())} arrays" if self.models else "not trained yet"
+        return f"{type(self).__name__}({known})"
+
+    def fit(
+        self,
+        text: str,
+        *,
+        validation: float | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **training: Any,
+    ) -> Self:
+        """Train on a text, and return the writer itself.
+
+        The text is cut into windows of max_len tokens; the model learns what follows each token.
+
+        Parameters
+        ----------
+        text : str
+        validation : float or str, optional
+            Decides which epoch's weights are kept: a share at the end of the text, which is not
+            trained on; or another text. None: the weights of the last epoch are kept.
+        checkpoint : str or path, optional
+            As in `npformer.fit`.
+        **training
+            Other arguments of `npformer.fit`, which replace the defaults.
+        """
+        check_training(training)
+        checks.text("text", text)
+        if isinstance(validation, float):
+            checks.rate("validation", validation)
+            cut = round(len(text) * (1.0 - validation))
+            text, validation = text[:cut], text[cut:]
+        held_out = None if validation is None else self._checked("validation", validation)
+        if held_out is None:
+            check_without_validation({n: v for n, v in training.items() if n != "metric"})
+        if isinstance(self.tokenizer, str):
+            self._checked("text", text)
+            self.tokenizer = writing_tokenizer(self.tokenizer, [text], self.vocab_size)
+        ids = self.ids("text", text)
+        few = {"dropout": usual.DROPOUT} if len(ids) < usual.FEW_TOKENS else {}
+        config = self.configured(usual.WRITER | few)
+        x, y = windows(ids, config.max_len)
+        self.settings = filled({**usual.writer_training(len(ids)), **training}, len(x))
+        sizes: dict[str, Any] = {"tied": self.tied, "seed": self.seed, "dtype": self.dtype}
+        model = LanguageModel(config, self.of_tokenizer.vocab_size, **sizes)
+        self.models, self.histories = [], []
+        others = None
+        if held_out is not None:
+            others = windows(self.ids("validation", held_out), config.max_len)
+        place = None if checkpoint is None else Path(checkpoint)
+        self.train(model, (x, y), others, place, seed=self.seed, **self.settings)
+        return self
+
+    @staticmethod
+    def _checked(name: str, text: Any) -> str:
+        checks.text(name, text)
+        if len(text) < 2:
+            raise ValueError(f"{name} has {len(text)} characters; expected at least 2")
+        return str(text)
+
+    def ids(self, name: str, text: str) -> np.ndarray:
+        """Return the token ids of a text."""
+        checks.text(name, text)
+        return np.array(self.of_tokenizer.ids(text), dtype="int64")
+
+    @property
+    def of_tokenizer(self) -> Tokenizer:
+        """The tokenizer, which must have its vocabulary."""
+        if isinstance(self.tokenizer, str):
+            self.check_trained()
+        assert isinstance(self.tokenizer, Tokenizer)
+        return self.tokenizer
+
+    def evaluate(self, text: str, batch_size: int = 256, communicator: Any = None) -> TextScores:
+        """Return how well the model predicts a text, in windows of max_len that do not overlap."""
+        self.check_trained()
+        ids = self.ids("text", self._checked("text", text))
+        data = windows(ids, self.model.config.max_len)
+        found = evaluate(self.model, data, batch_size, communicator=communicator)
+        characters = len(text) - len(self.of_tokenizer.decode(ids[:1].tolist()))
+        return TextScores(found.loss * found.labels / characters, found.labels, characters)
+
+    def generate(self, prompt: str = "\n", n: int = 200, **options: Any) -> str:
+        """Return n tokens that continue a text.
+
+        Parameters
+        ----------
+        prompt : str
+        n : int
+        **options
+            temperature, top_k, top_p, seed, cache: as in `LanguageModel.generate`.
+        """
+        return "".join(self.stream(prompt, n, **options))
+
+    def stream(self, prompt: str = "\n", n: int = 200, **options: Any) -> Iterator[str]:
+        """Yield the text that `generate` returns, piece by piece."""
+        self.check_trained()
+        ids = self.ids("prompt", prompt)
+        if not len(ids):
+            raise ValueError("prompt is empty; expected at least one character, such as '\\n'")
+        return self.of_tokenizer.pieces(self.model.stream(ids, n, **options))
+
+    def report(
+        self,
+        text: str,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        samples: int | Sequence[int] = 1,
+        title: str = "A model that writes: a look inside",
+    ) -> Path:
+        """Write an HTML file that shows what the tokens of a text take from earlier ones.
+
+        `samples` is how many windows of the text are shown, or which ones.
+        """
+        from npformer.tasks.reports.attention_maps import Written, written_report  # when needed
+        from npformer.tasks.reports.report import chosen_samples
+
+        rows, _ = windows(self.ids("text", self._checked("text", text)), LONGEST_SHOWN)
+        shown = [
+            Written(f"Window {i}", rows[i : i + 1], (self.of_tokenizer.tokens(rows[i].tolist()),))
+            for i in chosen_samples(samples, len(rows))
+        ]
+        return written_report(self.model, shown, path, title)
+
+    def example(self, *data: Any) -> np.ndarray:
+        """Return the first window."""
+        ids = self.ids("text", data[0][: 64 * self.model.config.max_len])
+        return windows(ids, self.model.config.max_len)[0][:1]
+
+    def preparation(self) -> dict[str, Any]:
+        """Return the tokenizer as plain values."""
+        return {"tokenizer": self.of_tokenizer.to_dict(), "tied": self.tied}
+
+    @classmethod
+    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
+        """Return a writer without a model from what `preparation` returned."""
+        return cls(tokenizer=tokenizer_of(values["tokenizer"]), tied=values["tied"], **arguments)
+
+
+def windows(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs and next tokens, (n, length): windows of a text that do not overlap.
+
+    Only the last one may: it ends where the text does. What it shares with the one before is not
+    counted again: its labels are `NO_LABEL`.
+    """
+    if len(ids) < 2:
+        raise ValueError(f"the text has {len(ids)} tokens; expected at least 2")
+    length = min(length, len(ids) - 1)
+    starts = np.arange(0, len(ids) - 1, length)
+    again = max(int(starts[-1]) + length - (len(ids) - 1), 0)
+    starts[-1] -= again
+    places = starts[:, None] + np.arange(length)
+    y = ids[places + 1]
+    y[-1, :again] = NO_LABEL
+    return ids[places], y

@@ -1,0 +1,112 @@
+"""What tokens take from others in a model that writes: an HTML file with tokens along the axes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from npformer.core import checks, to_numpy
+from npformer.layers import CrossAttention
+from npformer.mixers import Mixer
+from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
+from npformer.tasks.reports.elements import document, e
+from npformer.tasks.reports.png import data_address
+from npformer.tasks.reports.style import STYLE
+from npformer.training.inspection.trace import trace
+from npformer.training.storage.files import check_place, write_whole
+
+KINDS = {
+    "source": "The encoder: source from source",
+    "cross": "Cross-attention: target from source",
+    "target": "The decoder: target from earlier target",
+}
+"""The three attentions of a translation, in the order in which they are read."""
+
+
+class Written(NamedTuple):
+    """One sequence that a model reads or writes: its title, ids, and names of tokens."""
+
+    title: str
+    x: Any  # ids (1, length), or (source, target) ids
+    tokens: tuple[Sequence[str], ...]  # of each input
+
+
+def written_report(
+    model: Any,
+    samples: Sequence[Written],
+    path: str | os.PathLike[str],
+    title: str,
+    paragraphs: Sequence[str] = (),
+) -> Path:
+    """Write what the tokens of some sequences take from each other, and return the file's path.
+
+    Parameters
+    ----------
+    model : LanguageModel or EncoderDecoder
+    samples : sequence of Written
+    path : str or path
+    title : str
+    paragraphs : sequence of str
+        What the page begins with.
+    """
+    place = checks.path("path", path)
+    check_place(place, "report.html")
+    page = document(
+        title,
+        STYLE,
+        e("h1", title),
+        [e("p", words) for words in paragraphs],
+        e(
+            "p",
+            "Each picture is the matrix of one head. Each row is a token that takes, each column a "
+            "token that gives: bright is much, dark is nothing. If the head is attention, each row "
+            "sums to 1.",
+        ),
+        e("main", [_sample(model, each) for each in samples]),
+    )
+    write_whole(place, page)
+    return place
+
+
+def _sample(model: Any, written: Written) -> Element:
+    by_kind: dict[str, list[Element]] = {kind: [] for kind in KINDS}
+    several = isinstance(written.x, tuple)
+    for call in trace(model, written.x):
+        if not isinstance(call.layer, Mixer | CrossAttention):
+            continue
+        cross = isinstance(call.layer, CrossAttention)
+        kind = "cross" if cross else "source" if call.name.startswith("encoder") else "target"
+        if not several:
+            kind = "target"
+        layer: Any = call.layer
+        matrices = np.asarray(to_numpy(layer.explain(*call.inputs(), call.context))[0]).real
+        rows = written.tokens[0 if kind == "source" else -1]
+        columns = written.tokens[-1 if kind == "target" else 0]
+        figures = [
+            _figure(matrix, rows, columns, f"head {head}") for head, matrix in enumerate(matrices)
+        ]
+        name = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
+        by_kind[kind] += [name, e("div", figures, class_="heads")]
+    headings: Mapping[str, str] = KINDS if several else {"target": "Text from earlier text"}
+    parts = [
+        e("div", e("h3", words), by_kind[kind]) for kind, words in headings.items() if by_kind[kind]
+    ]
+    return e("section", e("h2", written.title), parts)
+
+
+def _figure(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], name: str) -> Element:
+    """Return the matrix of a head, with a name for each row and column."""
+    matrix = matrix[:MOST_TOKENS, :MOST_TOKENS]
+    rows, columns = rows[: len(matrix)], columns[: matrix.shape[1]]
+    signed = bool((matrix < 0).any())
+    high = float(np.abs(matrix).max(initial=0.0))
+    scale, low = ("signed", -high) if signed else ("weights", 0.0)
+    address = data_address(matrix, np.ones(matrix.shape, bool), scale, low, high)
+    label = f"{name}: {len(rows)} rows, {len(columns)} columns"
+    caption = e("figcaption", e("b", name), f" up to {high:.2f}")
+    return e("figure", with_axes(address, rows, columns, label), caption, class_="map")

@@ -1,0 +1,94 @@
+"""What a model makes of labelled data: predictions, the loss of each sample, and mistakes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.core import to_numpy
+from npformer.data.batch import Batch
+from npformer.models.losses import Classification
+from npformer.training.trainable import SequenceClassifier
+from npformer.training.trainable.predictions import in_batches
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model's answers for all samples, on the host.
+
+    Attributes
+    ----------
+    name : str
+    model : SequenceClassifier
+    samples : Batch
+        Padding has no label.
+    predicted, probability : array, shape (samples,) or (samples, length); or None
+        The most probable class, -1 where the model's outputs are not finite, and its probability.
+        None for a loss without classes.
+    losses : array, shape (samples,)
+        In nats, the mean over a sample's labels; NaN for a sample without labels.
+    loss, accuracy : float
+        The means over all labels; accuracy is NaN for a loss without classes.
+    """
+
+    name: str
+    model: SequenceClassifier
+    samples: Batch
+    predicted: np.ndarray | None
+    probability: np.ndarray | None
+    losses: np.ndarray
+    loss: float
+    accuracy: float
+
+    def wrong(self) -> np.ndarray:
+        """Return which labels were predicted wrongly; tokens without a label never are."""
+        y = np.asarray(self.samples.y)
+        if self.predicted is None:
+            return np.zeros(len(y), dtype=bool)
+        return np.asarray((y >= 0) & (self.predicted != y))
+
+    def worst(self, n: int) -> list[int]:
+        """Return the wrongly predicted samples with the largest losses; without classes, any."""
+        losses = np.where(np.isnan(self.losses), np.inf, self.losses)
+        counted = np.asarray(self.model.loss.counts(np.asarray(self.samples.y))) > 0
+        if self.predicted is not None:
+            counted &= self.wrong().reshape(len(losses), -1).any(axis=1)
+        order = np.argsort(-losses, kind="stable")
+        return [int(i) for i in order if counted[i]][:n]
+
+    def confusions(self) -> list[tuple[int, int, int]]:
+        """Return (label, predicted, how often), the most frequent first."""
+        if self.predicted is None:
+            return []
+        y = np.asarray(self.samples.y)
+        counted = y >= 0
+        pairs = np.stack([y[counted], self.predicted[counted]])
+        found, counts = np.unique(pairs, axis=1, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        return [(int(found[0, i]), int(found[1, i]), int(counts[i])) for i in order]
+
+
+def judge(name: str, model: SequenceClassifier, samples: Batch, batch_size: int) -> Judged:
+    """Run a model on all samples, which have been checked, and judge its answers."""
+    outputs = in_batches(model, to_numpy, samples.inputs, batch_size)
+    y = np.asarray(samples.y)
+    with np.errstate(all="ignore"):
+        each = [model.loss.measure(outputs[i : i + 1], y[i : i + 1]) for i in range(len(y))]
+        predicted, probability = _predictions(model, outputs)
+    n = max(sum(found.n for found in each), 1)
+    losses = np.array([found.total / found.n if found.n else math.nan for found in each])
+    hits = math.nan if predicted is None else sum(found.hits or 0 for found in each) / n
+    total = sum(found.total for found in each)
+    return Judged(name, model, samples, predicted, probability, losses, total / n, hits)
+
+
+def _predictions(model: SequenceClassifier, outputs: np.ndarray) -> Any:
+    if not isinstance(model.loss, Classification):
+        return None, None
+    probabilities = model.loss.probabilities(outputs)
+    numbers = np.isfinite(probabilities).all(axis=-1)
+    predicted = np.where(numbers, np.nan_to_num(probabilities).argmax(axis=-1), -1)
+    return predicted, np.where(numbers, probabilities.max(axis=-1), np.nan)

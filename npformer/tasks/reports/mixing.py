@@ -1,0 +1,245 @@
+"""What each token takes from the others: the matrices of all mixers as pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from npformer.core import to_numpy
+from npformer.mixers import Mixer
+from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
+from npformer.tasks.reports.elements import e
+from npformer.tasks.reports.judged import Judged
+from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.png import data_address, shrunk
+from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
+from npformer.training.inspection.trace import Call, Trace
+
+MOST_PICTURES = 600
+"""If there would be more pictures of matrices, heads are left out, but never a layer's first."""
+
+MOST_PIXELS = 2_000_000
+"""Pictures of matrices are shrunk so that they have no more pixels in total."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A model, its answers, and what it computed for the chosen samples."""
+
+    judged: Judged
+    trace: Trace
+
+
+def mixing_section(
+    models: Sequence[Looked], chosen: Sequence[int], called: Called, left_out: list[str]
+) -> Element:
+    """Return the chosen samples, and beside each the matrices of all models."""
+    samples = models[0].judged.samples
+    y = np.asarray(samples.y)
+    of_tokens = samples.inputs[0].x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
+    pictures = _pictures(models, chosen, called, left_out)
+    articles = []
+    for place, i in enumerate(chosen):
+        first = models[0].judged
+        cards = [
+            e(
+                "div",
+                e("h4", looked.judged.name),
+                e("p", answer(looked.judged, i, called), class_="answer"),
+                layers[place],
+                class_="card",
+            )
+            for looked, layers in zip(models, pictures, strict=True)
+        ]
+        label = target(first, i, called)
+        articles.append(
+            e(
+                "article",
+                e("h3", f"Sample {i}{': ' if label else ''}{label}"),
+                e("p", called.sample(i), class_="text") if called.sample(i) else None,
+                e(
+                    "div",
+                    e("div", sample_view(first.samples, i, called), class_="sample"),
+                    e("div", cards, class_="cards"),
+                    class_="beside" if first.samples.inputs[0].x.ndim == 3 else "below",
+                ),
+            )
+        )
+    return e(
+        "section",
+        e("h2", "What each token takes from the others"),
+        e(
+            "p",
+            "Each picture is the matrix of one head. Row i, column j is the weight of token j in "
+            "the output for token i: rows run from the top, columns from the left, and token 0 is "
+            "at the top left. The caption gives the largest entry, and "
+            "where it is."
+            + (" Each token has its place above it and its label below." if of_tokens else ""),
+        ),
+        _pieces(models[0].judged, chosen, called),
+        _legend(),
+        articles,
+        id="mixing",
+    )
+
+
+def _pictures(
+    models: Sequence[Looked], chosen: Sequence[int], called: Called, left_out: list[str]
+) -> list[list[list[Element]]]:
+    """Return for each model and sample the pictures of all layers."""
+    mixers = [[call for call in looked.trace if isinstance(call.layer, Mixer)] for looked in models]
+    layers = max(sum(map(len, mixers)), 1)
+    named = 2 if called.tokens else 1  # names at the axes weigh as much as the picture
+    most = max(1, MOST_PICTURES // (named * layers * len(chosen)))
+    shown = sum(min(len(_matrices(call, 0)), most) for calls in mixers for call in calls)
+    side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // max(shown * len(chosen), 1))))
+    every: list[list[list[Element]]] = []
+    longer: list[str] = []
+    for looked, calls in zip(models, mixers, strict=True):
+        by_sample: list[list[Element]] = [[] for _ in chosen]
+        for call in calls:
+            mask = None if call.context.mask is None else to_numpy(call.context.mask)
+            for place, i in enumerate(chosen):
+                kept, matrices = None if mask is None else mask[place], _matrices(call, place)
+                if kept is not None:
+                    n = shown_length(kept)
+                    kept, matrices = kept[:n], matrices[:, :n, :n]
+                names = _names(looked.judged, i, matrices.shape[-1], called)
+                if names:
+                    n = len(names)
+                    kept, matrices = None if kept is None else kept[:n], matrices[:, :n, :n]
+                figures = [
+                    _figure(head, matrix, kept, side, looked.judged, i, called, names)
+                    for head, matrix in enumerate(matrices[:most])
+                ]
+                title = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
+                by_sample[place] += [title, e("div", figures, class_="heads")]
+            if called.tokens and call.input.shape[1] > MOST_TOKENS:
+                longer.append(call.name)
+            if len(matrices) > most:
+                left_out.append(
+                    f"{looked.judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
+                    "are shown. To see the others, choose fewer samples"
+                )
+        if not calls:
+            left_out.append(f"{looked.judged.name}: it has no mixer, so there are no matrices")
+        every.append(by_sample)
+    if longer:
+        left_out.append(f"of samples with more than {MOST_TOKENS} tokens, those after the first")
+    return every
+
+
+def _matrices(call: Call, place: int) -> np.ndarray:
+    """Return the matrices of a mixer's heads for one sample: those of all may need much memory."""
+    assert isinstance(call.layer, Mixer)
+    rows, context = slice(place, place + 1), call.context
+    padding = None if context.padding is None else context.padding.of_rows(rows)
+    types = None if context.types is None else context.types[rows]
+    one = replace(context, padding=padding, types=types)
+    return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])
+
+
+def _names(judged: Judged, i: int, length: int, called: Called) -> list[str]:
+    """Return the tokens of a sample along the axes; none if they have no names."""
+    x = judged.samples.inputs[0].x[i]
+    if x.ndim == 2 or not called.tokens:
+        return []
+    return [called.token(each) for each in x[: min(length, MOST_TOKENS)]]
+
+
+def _figure(
+    head: int,
+    matrix: np.ndarray,
+    mask: np.ndarray | None,
+    side: int,
+    judged: Judged,
+    i: int,
+    called: Called,
+    names: Sequence[str] = (),
+) -> Element:
+    length = len(matrix)
+    kept = np.ones((length, length), dtype=bool)
+    if mask is not None:
+        kept &= mask[:, None] & mask
+    part = "real part, " if matrix.dtype.kind == "c" else ""
+    values = matrix.real
+    numbers = np.where(kept & np.isfinite(values), values, 0.0)
+    high = float(np.abs(numbers).max(initial=0.0))
+    signed = bool((numbers < 0).any())
+    row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
+    shown, known = (values, kept) if names else shrunk(values, kept, side)
+    scale, low = ("signed", -high) if signed else ("weights", 0.0)
+    words = f"{part}{-high:.2f} to {high:.2f}"
+    if not signed:
+        words = part + _most(numbers, int(row), int(column), judged, i, called)
+    if (shrink := -(-length // side)) > 1 and not names:
+        words += f"; a pixel is the largest of {shrink} x {shrink}"
+    if not np.isfinite(values[kept]).all():
+        words += "; it holds NaN or infinity"
+    address = data_address(shown, known, scale, low, high)
+    label = f"head {head}, {length} x {length}: {words}"
+    picture = with_axes(address, names, names, label) if names else e("img", src=address, alt=label)
+    caption = e("figcaption", e("b", f"head {head}"), f" {words}")
+    return e("figure", picture, caption, class_="map" if names else size_class(length))
+
+
+def _most(
+    numbers: np.ndarray, row: int, column: int, judged: Judged, i: int, called: Called
+) -> str:
+    """Return which token takes most, and from which, in words."""
+    x = judged.samples.inputs[0].x[i]
+
+    def token(place: int) -> str:
+        return str(place) if x.ndim == 2 else f"{place} ({called.token(x[place])})"
+
+    return f"{numbers[row, column]:.2f}: {token(row)} from {token(column)}"
+
+
+SIGNS = {
+    "##": "{} continues the word before it",
+    "#": "{} is a part of a word, < its beginning and > its end; parts come after all words",
+    "\u0120": "{} is a word, or its beginning, with the space before it",
+    "\u2581": "{} is a word, or its beginning, with the space before it",
+    "[UNK]": "{} is a word that is not in the vocabulary",
+}
+"""Beginnings of tokens that are not simply words, and what they mean."""
+
+
+def _pieces(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+    """Return what those tokens mean that are not words, with an example of each kind."""
+    if judged.samples.inputs[0].x.ndim == 3:
+        return None
+    found: dict[str, str] = {}
+    for id in judged.samples.inputs[0].x[list(chosen)].ravel():
+        token = called.token(id)
+        sign = next((sign for sign in SIGNS if token.startswith(sign)), "")
+        if sign and token != "#":
+            found.setdefault(sign, token)
+    words = "; ".join(SIGNS[sign].format(found[sign]) for sign in SIGNS if sign in found)
+    return e("p", f"Tokens: {words}.") if words else None
+
+
+def _legend() -> Element:
+    weights = data_address(np.arange(64)[None], np.ones((1, 64), bool), "weights", 0, 63)
+    signed = data_address(np.arange(64)[None], np.ones((1, 64), bool), "signed", 0, 63)
+    padding = data_address(np.zeros((1, 1)), np.zeros((1, 1), bool), "weights", 0, 1)
+
+    def scale(address: str, alt: str, *words: str) -> Element:
+        return e("li", e("img", src=address, alt=alt), *words)
+
+    return e(
+        "ul",
+        scale(weights, "dark to bright", " weights: from 0, dark, to the largest of the picture"),
+        scale(
+            signed,
+            "blue over white to red",
+            " entries of both signs: blue below 0, white 0, red above. The matrix of a Fourier "
+            "transform is complex, and its real part is shown",
+        ),
+        scale(padding, "grey", " padding within a sample"),
+        class_="legend",
+    )

@@ -1,0 +1,135 @@
+"""report: what one or several models do with some samples, as one HTML file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npformer.training.evaluation as evaluation
+from npformer.core import checks, described
+from npformer.core.telling import saying
+from npformer.data.batch import Batch
+from npformer.tasks.reports.names import Names, checked_names
+from npformer.training.storage.files import check_place, write_whole
+from npformer.training.trainable import SequenceClassifier
+
+MOST_SAMPLES = 16
+"""The most samples whose matrices are shown."""
+
+
+def report(
+    model: SequenceClassifier | Mapping[str, SequenceClassifier],
+    x: np.ndarray,
+    y: np.ndarray,
+    mask: np.ndarray | None = None,
+    *,
+    path: str | os.PathLike[str] = "report.html",
+    samples: int | Sequence[int] = 4,
+    token_names: Names | None = None,
+    class_names: Names | None = None,
+    title: str = "A look inside",
+    notes: Mapping[str, str] | None = None,
+    batch_size: int = 256,
+    sample_names: Sequence[str] | None = None,
+    opening: Sequence[str | Sequence[Sequence[str]]] = (),
+) -> Path:
+    """Write one HTML file that shows what a model does with labelled data, and return its path.
+
+    It shows the confusion matrix, and the worst mistakes; for some samples, the matrices with which
+    every mixer mixes the tokens; mean, spread and cached bytes of every tensor, forward and
+    backward; the norm of every parameter's gradient. The report says what it cannot show.
+
+    Parameters
+    ----------
+    model : SequenceClassifier, or mapping of names to them
+        Several models, such as ``{"attention": a, "fourier": b}``, are shown side by side.
+    x, y, mask : array
+        As in `fit`, on the host. Accuracy, confusions and mistakes are those of all samples.
+    path : str or path
+        An existing file is replaced.
+    samples : int or list of int
+        The samples whose matrices are shown: how many of the first ones, or which; at most 16.
+    token_names, class_names : list of str, or mapping of int to str, optional
+        Names of token ids and classes; a list has one for each. Names of tokens are shown along
+        the axes of the matrices.
+    title : str
+    notes : mapping of str to str, optional
+        Remarks on models, by their names; a single one is called "model".
+    batch_size : int
+        As in `evaluate`.
+    sample_names : list of str, optional
+        Names of the samples, such as the texts that they were made from.
+    opening : list of str or tables, optional
+        What the report begins with: paragraphs, and tables as lists of rows, the heading first.
+
+    Notes
+    -----
+    The file has no script and needs no other file and no network. The pictures of matrices have at
+    most 2 million pixels in total and 128 x 128 each: for longer sequences, a pixel shows the entry
+    of the largest magnitude of a block. There are at most 600 of them, or one for each sample and
+    layer if that is more. So a report on a few models is smaller than 5 MB. Token types are 0.
+    """
+    models = _checked_models(model)
+    path = checks.path("path", path)
+    check_place(path, "report.html")
+    checks.text("title", title)
+    checks.positive("batch_size", batch_size)
+    batches = {name: _checked_samples(name, each, (x, y, mask)) for name, each in models.items()}
+    chosen = chosen_samples(samples, len(x))
+    first = next(iter(models.values()))
+    from npformer.tasks.reports.names import Called
+    from npformer.tasks.reports.page import page  # here, so that importing npformer stays quick
+
+    called = Called(
+        checked_names("token_names", token_names, first.vocab_size, "token id"),
+        checked_names("class_names", class_names, first.n_classes, "class"),
+        checked_names("sample_names", sample_names, len(x), "sample"),
+    )
+    notes = {} if notes is None else notes
+    checks.instance("notes", notes, Mapping)
+    for name, words in notes.items():
+        checks.choice("a name in notes", name, models)
+        checks.text(f"notes[{name!r}]", words)
+    made = page(title, batches, models, chosen, called, dict(notes), batch_size, opening)
+    write_whole(path, made)
+    return path
+
+
+def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
+    """Return models by name."""
+    models = dict(model) if isinstance(model, Mapping) else {"model": model}
+    if not models:
+        raise ValueError("model is an empty mapping; expected at least one model")
+    for name, each in models.items():
+        checks.text("a name of a model", name)
+        if not isinstance(each, SequenceClassifier):
+            raise TypeError(
+                f"{name} is {described(each)}; expected a SequenceClassifier, or a mapping "
+                "of names to several"
+            )
+    return models
+
+
+def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
+    with saying("" if name == "model" else f"for the model {name!r}, "):
+        samples = evaluation.checked_data(model, "data", data, model.loss)
+        return samples.of_rows(slice(None))
+
+
+def chosen_samples(samples: Any, n: int) -> list[int]:
+    """Return the numbers of the samples to look at."""
+    if isinstance(samples, np.ndarray) and samples.ndim == 1:
+        samples = list(samples)
+    if isinstance(samples, str) or not isinstance(samples, Sequence):
+        wanted = checks.whole("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        return list(range(min(wanted, n)))
+    if not 1 <= len(samples) <= MOST_SAMPLES:
+        raise ValueError(
+            f"samples has {len(samples)} numbers; expected from 1 to {MOST_SAMPLES}, as many "
+            "as fit into one report"
+        )
+    return [checks.whole("a number in samples", i, at_least=0, at_most=n - 1) for i in samples]

@@ -1,0 +1,212 @@
+"""The sections of a report that are tables: models, tensors, gradients, mistakes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from npformer.core import to_numpy
+from npformer.tasks.reports.elements import Child, breakable, e, table
+from npformer.tasks.reports.judged import Judged
+from npformer.tasks.reports.mixing import Looked
+from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.views import answer, sample_view, target
+from npformer.training.inspection.trace_table import number
+
+MOST_CLASSES = 32
+"""Up to this many classes there is a confusion matrix; for more, a list."""
+
+MOST_CONFUSIONS = 20
+WORST = 12
+
+DECADES = 6
+"""Range of the bars of gradient norms, from the largest norm down."""
+
+
+def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element:
+    """Return the paragraphs and tables that a report begins with."""
+    parts = [
+        e("p", each) if isinstance(each, str) else table(each[0], each[1:]) for each in opening
+    ]
+    return e("section", e("h2", "Results"), parts, id="results")
+
+
+def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
+    """Return a table of the models and of how well they do."""
+    rows = []
+    for looked in models:
+        judged, model = looked.judged, looked.judged.model
+        config = model.config
+        mixers = list(dict.fromkeys(config.mixers()))
+        accuracy = "-" if math.isnan(judged.accuracy) else f"{judged.accuracy:.4f}"
+        sizes = [config.n_layers, config.n_heads, config.d_model]
+        rows.append(
+            [
+                judged.name,
+                ", ".join(mixers),
+                accuracy,
+                f"{judged.loss:.4f}",
+                f"{model.n_parameters():,}",
+                *map(str, sizes),
+            ]
+        )
+    samples = models[0].judged.samples
+    padded = "" if samples.inputs[0].padding is None else ", with padding"
+    head = ["model", "mixer", "accuracy", "loss", "parameters", "layers", "heads", "d_model"]
+    return e(
+        "section",
+        e("h2", "Models"),
+        e(
+            "p",
+            f"Accuracy and mean loss (in nats, if it is a cross-entropy) are over all "
+            f"{len(samples):,} samples that the report was given: x has shape "
+            f"{tuple(samples.inputs[0].x.shape)}{padded}.",
+        ),
+        table(head, rows, words=2),
+        [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()],
+        id="models",
+    )
+
+
+def tensors_section(models: Sequence[Looked], chosen: Sequence[int]) -> Element:
+    """Return the tables of each model's trace, and its parameters with their gradients."""
+    return e(
+        "section",
+        e("h2", "Every tensor, forward and backward"),
+        e(
+            "p",
+            f"For the {len(chosen)} samples above, as one batch, in evaluation: dropout is off. "
+            "The spread is the standard deviation; mean and spread leave out padding. Cached bytes "
+            "are what a layer keeps for its backward pass: each array counts once, at the first "
+            "layer that keeps it, and weights do not count.",
+        ),
+        [_of_model(looked, opened=i == 0) for i, looked in enumerate(models)],
+        id="tensors",
+    )
+
+
+def _of_model(looked: Looked, opened: bool) -> Element:
+    found, norms = looked.trace, looked.trace.gradient_norms
+    parameters = looked.judged.model.parameters()
+    largest = max((n for n in norms.values() if math.isfinite(n)), default=0.0)
+    rows: list[list[Child]] = []
+    for name, norm in norms.items():
+        array, bar = parameters[name], _bar(norm, largest)
+        cells = [str(tuple(array.shape)), _norm(array), number(norm)]
+        rows.append([breakable(name), *cells, bar])
+    summary = f"{looked.judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
+    (forward, first), (backward, second), *_ = found.tables()
+    tensors = []
+    for caption, (head, *body) in ((forward, first), (backward, second)):
+        lines: list[list[Child]] = [[breakable(n, kind), *cells] for n, kind, *cells in body]
+        tensors.append(table([head[0], *head[2:]], lines, caption, words=2))
+    return e(
+        "details",
+        e("summary", summary),
+        tensors,
+        table(
+            ["parameter", "shape", "norm", "norm of the gradient", f"of {DECADES} decades"],
+            rows,
+            "parameters: the norm is the root of the sum of squares; bars are logarithmic",
+            words=2,
+        ),
+        **({"open": "open"} if opened else {}),
+    )
+
+
+def _norm(array: np.ndarray) -> str:
+    return number(float(np.linalg.norm(to_numpy(array).astype("float64").reshape(-1))))
+
+
+def _bar(norm: float, largest: float) -> Element | str:
+    """Return a bar as long as the logarithm of a norm; words where there is no logarithm."""
+    if not math.isfinite(norm):
+        return "not finite"
+    if norm == 0.0:
+        return "0"
+    share = 1.0 + math.log10(norm / largest) / DECADES
+    return e("div", e("span", style=f"width: {100 * max(share, 0.01):.0f}%"), class_="bar")
+
+
+def mistakes_section(models: Sequence[Looked], called: Called, left_out: list[str]) -> Element:
+    """Return the confusion matrix and the worst mistakes of each model."""
+    parts = []
+    for looked in models:
+        judged = looked.judged
+        parts.append(
+            e(
+                "div",
+                e("h3", judged.name),
+                _confusions(judged, called, left_out),
+                _worst(judged, called),
+            )
+        )
+    return e("section", e("h2", "Mistakes"), parts, id="mistakes")
+
+
+def _confusions(judged: Judged, called: Called, left_out: list[str]) -> Element | None:
+    if judged.predicted is None:
+        left_out.append(
+            f"{judged.name}: no accuracy and no confusion matrix, as it predicts numbers, not "
+            "classes"
+        )
+        return None
+    found, n = judged.confusions(), judged.model.n_classes
+    if n > MOST_CLASSES:
+        left_out.append(f"{judged.name}: no confusion matrix, as it would have {n} rows")
+        wrong = [(t, p, k) for t, p, k in found if t != p][:MOST_CONFUSIONS]
+        rows = [[called.label(t), called.label(p), str(k)] for t, p, k in wrong]
+        return table(["label", "predicted", "how often"], rows, "most frequent confusions", words=2)
+    counts = np.zeros((n, n + 1), dtype="int64")
+    for true, predicted, k in found:
+        counts[true, predicted] = k  # -1, the last column: no prediction
+    columns = [*range(n), -1] if counts[:, -1].any() else [*range(n)]
+    table_rows: list[list[Child]] = []
+    for true in range(n):
+        total = max(int(counts[true].sum()), 1)
+        cells = [_count(int(counts[true, p]), total, p == true) for p in columns]
+        table_rows.append([called.label(true), *cells])
+    head = ["", *(called.label(p) for p in columns)]
+    caption = "confusion matrix: a row for each label, a column for each prediction"
+    box = table(head, table_rows, caption)
+    box.set("class", "confusion")
+    return box
+
+
+def _count(count: int, total: int, right: bool) -> Element | str:
+    if not count:
+        return "·"
+    colour = "33, 125, 190" if right else "214, 80, 50"
+    return e("b", str(count), style=f"background: rgba({colour}, {0.15 + 0.5 * count / total:.2f})")
+
+
+def _sample(judged: Judged, i: int, called: Called) -> Element:
+    """Return a sample by its name, such as its text, or else as the model reads it."""
+    text = called.sample(i)
+    if text and np.asarray(judged.samples.y).ndim == 1:
+        return e("p", text, class_="text")
+    return sample_view(judged.samples, i, called, judged)
+
+
+def _worst(judged: Judged, called: Called) -> list[Element]:
+    worst = judged.worst(WORST)
+    of = "largest losses" if judged.predicted is None else "worst mistakes"
+    if not worst:
+        return [e("p", "No mistakes: every label was predicted correctly.")]
+    items = []
+    for i in worst:
+        words = [f"sample {i}", target(judged, i, called), answer(judged, i, called)]
+        items.append(
+            e(
+                "li",
+                _sample(judged, i, called),
+                e("p", "; ".join(word for word in words if word)),
+            )
+        )
+    return [
+        e("h4", f"{of.capitalize()} ({len(worst)}), largest loss first"),
+        e("ul", items, class_="worst"),
+    ]

@@ -1,0 +1,92 @@
+"""The section of a report on words: what the wide part of a model found in some texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from npformer.core import to_numpy
+from npformer.data.batch import Batch
+from npformer.layers import Wide
+from npformer.tasks.reports.elements import e, table
+from npformer.tasks.reports.judged import Judged
+from npformer.tasks.reports.mixing import Looked
+from npformer.tasks.reports.names import Called
+from npformer.training.trainable import WideSequenceClassifier
+
+MOST_WORDS = 5
+"""The most that are shown for an answer, and against it."""
+
+LEAST = 0.005
+"""What adds less to a logit would read 0.00, so it is not shown."""
+
+WORST = 6
+
+
+def words_section(
+    models: Sequence[Looked], chosen: Sequence[int], called: Called
+) -> Element | None:
+    """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
+    parts = [
+        part for looked in models if (part := _of_model(looked.judged, chosen, called)) is not None
+    ]
+    if not parts:
+        return None
+    about = (
+        "Beside the encoder's answer there is a second one, in which each word and each known pair "
+        "of neighbours adds a number to the logit of each class. The table shows what it adds to "
+        "the predicted class, minus the mean of what it adds to the others. Positive numbers speak "
+        "for that class."
+    )
+    return e("section", e("h2", "Words"), e("p", about), parts, id="words")
+
+
+def _of_model(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+    if not isinstance(judged.model, WideSequenceClassifier) or judged.predicted is None:
+        return None
+    wide = judged.model.wide
+    rows = list(dict.fromkeys([*chosen, *judged.worst(WORST)]))
+    rows = [i for i in rows if judged.predicted[i] >= 0]
+    said = contributions(wide, judged.samples.of_rows(rows), judged.predicted[rows])
+    lines = []
+    for i, found in zip(rows, said, strict=True):
+        ranked = sorted(found.items(), key=lambda each: -each[1])
+        loud = [(name_of(wide, id, called), v) for id, v in ranked if abs(v) >= LEAST]
+        words = [
+            ", ".join(f"{name} {v:+.2f}" for name, v in some)
+            for some in (
+                [each for each in loud if each[1] > 0][:MOST_WORDS],
+                [each for each in loud[::-1] if each[1] < 0][:MOST_WORDS],
+            )
+        ]
+        label = called.label(np.asarray(judged.samples.y)[i])
+        answer = called.label(judged.predicted[i])
+        lines.append([called.sample(i) or f"sample {i}", label, answer, *words])
+    head = ["sample", "label", "answer", "for it", "against it"]
+    return table(head, lines, judged.name, words=len(head))
+
+
+def contributions(wide: Wide, batch: Batch, answers: np.ndarray) -> list[dict[int, float]]:
+    """Return, for each sample, what each token and pair adds to a class, minus the others' mean."""
+    (inputs,) = batch.inputs
+    ids, v = (to_numpy(each) for each in wide.weighted(inputs.x, inputs.mask))
+    weight = to_numpy(wide.weight.value)
+    n = max(weight.shape[1] - 1, 1)
+    found = []
+    for row, weights, answer in zip(ids, v, answers, strict=True):
+        of_answer = weight[row, answer]
+        each = weights * (of_answer - (weight[row].sum(axis=1) - of_answer) / n)
+        sums: dict[int, float] = {}
+        for id, value in zip(row[weights > 0].tolist(), each[weights > 0].tolist(), strict=True):
+            sums[id] = sums.get(id, 0.0) + value
+        found.append(sums)
+    return found
+
+
+def name_of(wide: Wide, id: int, called: Called) -> str:
+    """Return the name of a token or a pair."""
+    if id < wide.vocab_size:
+        return called.token(id)
+    return " ".join(called.token(each) for each in to_numpy(wide.pairs.value)[id - wide.vocab_size])

@@ -1,0 +1,131 @@
+"""What a language model writes after prompts, token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Context, asarray, checks, described, to_numpy
+from npformer.engine import EngineContext, fast
+from npformer.functional.embedding import check_ids
+from npformer.training.generation.choosing import Choice, generators_of
+
+NOTHING = -1
+"""What stands after a stop token."""
+
+
+class Window:
+    """The tokens of each row that a model sees, and with a cache its state after them.
+
+    A row that has grown beyond the model's max_len continues from its last max_len // 2 tokens, at
+    positions from 0 on.
+    """
+
+    def __init__(self, model: Any, rows: Sequence[np.ndarray], cache: bool) -> None:
+        self._model, self._cache = fast(model), cache
+        self._backend = model.backend
+        self._max_len = model.config.max_len
+        self._context = EngineContext(keep=False)
+        self._rows = [self._cut(row) for row in rows]
+        self._longest = max(map(len, self._rows))
+        self._added: list[np.ndarray] = []  # tokens after these rows, (batch,) each
+        self._states: Any = None
+
+    def logits(self) -> np.ndarray:
+        """Return the logits of the token that follows each row, (batch, vocab_size)."""
+        if self._states is None:
+            return self._anew()
+        return self._following(self._added[-1][:, None], self._context)
+
+    def add(self, tokens: np.ndarray) -> None:
+        """Append a token to each row."""
+        self._added.append(tokens)
+        if not self._cache or self._longest + len(self._added) > self._max_len:
+            added = np.stack(self._added, axis=1)
+            self._rows = [
+                self._cut(np.concatenate(both)) for both in zip(self._rows, added, strict=True)
+            ]
+            self._longest = max(map(len, self._rows))
+            self._added, self._states = [], None
+
+    def _anew(self) -> np.ndarray:
+        """Return the logits after whole rows."""
+        lengths = np.array([len(row) for row in self._rows])
+        ids = np.zeros((len(lengths), self._longest), dtype="int64")
+        mask = np.arange(ids.shape[1]) < lengths[:, None]
+        ids[mask] = np.concatenate(self._rows)
+        self._states = self._model.start(len(ids), self._max_len)
+        padded = {} if mask.all() else {"mask": asarray(mask, self._backend)}
+        logits = self._following(ids, EngineContext(keep=False, **padded))
+        if not self._cache:
+            self._states = None
+        return logits
+
+    def _following(self, ids: np.ndarray, context: Context) -> np.ndarray:
+        ids = asarray(ids, self._backend)
+        logits, self._states = self._model.following(ids, self._states, context)
+        return to_numpy(logits)
+
+    def _cut(self, row: np.ndarray) -> np.ndarray:
+        return row if len(row) <= self._max_len else row[-max(self._max_len // 2, 1) :]
+
+
+def written(
+    model: Any,
+    rows: Sequence[np.ndarray],
+    n: int,
+    choice: Choice,
+    seed: int = 0,
+    cache: bool = True,
+    stop: Sequence[int] = (),
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, up to n times, a token for each row, (batch,), and the logits it was chosen from.
+
+    A row that has written a stop token continues with `NOTHING`; once all have, this ends.
+    """
+    generators = generators_of(seed, len(rows))
+    window, going = Window(model, rows, cache), np.ones(len(rows), dtype=bool)
+    for k in range(n):
+        logits = window.logits()
+        tokens = choice.draw(logits, generators)
+        yield np.where(going, tokens, NOTHING), logits
+        if stop:
+            going &= ~np.isin(tokens, stop)
+            if not going.any():
+                return
+        if k < n - 1:
+            window.add(tokens)
+
+
+def prompts(prompt: Any, vocab_size: int) -> tuple[list[np.ndarray], bool]:
+    """Return the rows of a prompt, checked, and whether it was given as several rows."""
+    if not isinstance(prompt, np.ndarray) and isinstance(prompt, list | tuple):
+        several = any(isinstance(row, list | tuple | np.ndarray) for row in prompt)
+        rows = [np.asarray(row) for row in prompt] if several else [np.asarray(prompt)]
+    elif isinstance(prompt, np.ndarray) and prompt.ndim in (1, 2):
+        rows = [*prompt] if prompt.ndim == 2 else [prompt]
+        several = prompt.ndim == 2
+    else:
+        raise TypeError(
+            f"prompt is {described(prompt)}; expected token ids, (length,) or (batch, length), or "
+            "a list of rows of any lengths"
+        )
+    if not rows:
+        raise ValueError("prompt has no rows; expected at least one")
+    for i, row in enumerate(rows):
+        name = f"prompt[{i}]" if several else "prompt"
+        if row.ndim != 1 or len(row) == 0:
+            raise ValueError(
+                f"{name} has shape {row.shape}; expected at least one token id, (length,). To "
+                "begin a text, pass a token that texts begin with, such as a line break"
+            )
+        check_ids(name, row, vocab_size, f"vocab_size is {vocab_size}")
+    return rows, several
+
+
+def stop_tokens(stop: Any, vocab_size: int) -> tuple[int, ...]:
+    """Return stop tokens, given as None, as one token or as several."""
+    several = () if stop is None else stop if isinstance(stop, list | tuple | set) else (stop,)
+    return tuple(checks.whole("stop", one, at_least=0, at_most=vocab_size - 1) for one in several)

@@ -1,0 +1,108 @@
+"""Curves of trainings: losses on the left, the metric of the validation data on the right.
+
+Without validation data, the learning rate is on the right.
+"""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from npformer.core import checks
+from npformer.training.storage.files import check_place, write_whole
+
+
+def figure_of(
+    histories: Mapping[str, Any], tested: Mapping[str, float] | None = None, title: str = ""
+) -> Any:
+    """Return a matplotlib Figure of some `History` objects, each with a name for the legend.
+
+    `tested` has the test accuracy of some, by name; it is drawn at the best epoch.
+
+    Raises ImportError, which names the extra, if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "matplotlib, which draws curves, is not installed: python -m pip install "
+            '"npformer[plot]"'
+        ) from error
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    losses, metrics = figure.subplots(1, 2)
+    validated = any(history.validation_metric for history in histories.values())
+    for i, (name, history) in enumerate(histories.items()):
+        prefix = f"{name}, " if name else ""
+        look: dict[str, Any] = {"color": f"C{i}", "marker": _marker(history)}
+        validation = {**look, "linestyle": "--", "label": f"{prefix}validation"}
+        losses.plot(
+            *_by_epoch(history.train_loss), **look, label=f"{prefix}training (with dropout)"
+        )
+        if history.validation_loss:
+            losses.plot(*_by_epoch(history.validation_loss), **validation)
+        if validated:
+            metrics.plot(*_by_epoch(history.validation_metric), **validation)
+        else:
+            metrics.plot(*_by_epoch(history.lr), **look, label=f"{prefix}learning rate")
+        _mark_best(metrics, history, (tested or {}).get(name), prefix, f"C{i}")
+    losses.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, None))
+    metrics.set(xlabel="epoch", ylabel=_label(histories) if validated else "learning rate")
+    if validated and all(history.metric in SHARES for history in histories.values()):
+        metrics.set(ylim=(None, 1.005))
+    for axes in (losses, metrics):
+        axes.grid(alpha=0.3)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if axes.lines:
+            axes.legend(fontsize="small")
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+SHARES = ("accuracy", "macro_f1", "balanced_accuracy")
+"""Metrics whose best value is 1."""
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a figure, as a whole file or not at all, in the format of the name's ending."""
+    image = io.BytesIO()
+    figure.savefig(image, dpi=120, format=path.suffix.lstrip(".") or "png")
+    write_whole(path, image.getvalue())
+
+
+def plot(history: Any, path: Any = None) -> Any:
+    """Do what `History.plot` says."""
+    place = None if path is None else checks.path("path", path)
+    if place is not None:
+        check_place(place, "curve.png")
+    figure = figure_of({"": history})
+    if place is not None:
+        write_figure(figure, place)
+    return figure
+
+
+def _by_epoch(values: list[float]) -> tuple[range, list[float]]:
+    return range(1, len(values) + 1), values
+
+
+def _marker(history: Any) -> str:
+    """Return a dot for a single epoch, which would show no line."""
+    return "o" if len(history.train_loss) == 1 else ""
+
+
+def _label(histories: Mapping[str, Any]) -> str:
+    names = {history.metric.replace("_", " ") for history in histories.values()}
+    return names.pop() if len(names) == 1 else "metric"
+
+
+def _mark_best(axes: Any, history: Any, tested: float | None, prefix: str, colour: str) -> None:
+    """Mark the best epoch: by its test accuracy if that is known, else on the curve."""
+    at, values = history.best_epoch, history.validation_metric
+    label = f"{prefix}test (weights of the best epoch)"
+    if at is None or (tested is None and at > len(values)):
+        return
+    if tested is None:
+        tested, label = values[at - 1], f"{prefix}best epoch"
+    axes.plot(
+        [at], [tested], "*", markersize=12, markeredgecolor="black", color=colour, label=label
+    )

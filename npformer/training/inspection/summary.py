@@ -1,0 +1,44 @@
+"""summary: a table of all layers of a model."""
+
+import math
+
+from npformer.core import Layer, Parameter, checks
+from npformer.core.inputs import Inputs
+from npformer.engine import enabled
+from npformer.engine.twins import as_written
+from npformer.training.inspection.trace import trace
+from npformer.training.inspection.trace_table import label
+
+
+def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
+    """Return a table of all layers: name, kind, shape of the output, number of own parameters.
+
+    "runs as written" marks layers for which the engine has no fast twin, "frozen" those with
+    parameters that `Layer.freeze` took out of the training. `x` and `mask` are examples of inputs;
+    only their shapes and dtypes matter. For a layer with two inputs, both are tuples.
+    """
+    checks.instance("layer", layer, Layer)
+    counted: set[int] = set()
+    plain = as_written(layer) if enabled() else set()
+    by_name = dict(layer.layers())
+    rows = [("layer", "kind", "output", "parameters", "")]
+    for call in trace(layer, x, mask):
+        own = [child for _, child in call.layer.children() if isinstance(child, Parameter)]
+        shared = bool(own) and id(call.layer) in counted
+        counted.add(id(call.layer))
+        number = sum(math.prod(p.shape) for p in own if not p.constant)
+        count = "shared" if shared else f"{number:,}" if own else ""
+        shape = ", ".join(str(tuple(y.shape)) for y in call.outputs())
+        notes = ["frozen"] if any(not (p.trainable or p.constant) for p in own) else []
+        notes += ["runs as written"] if id(by_name[call.name]) in plain else []
+        rows.append((label(call.name), type(call.layer).__name__, shape, count, ", ".join(notes)))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    lines = [
+        f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
+        for a, b, c, d, e in rows
+    ]
+    rule = "-" * (sum(widths) + 6)
+    frozen = sum(parameter.size for parameter in layer.frozen().values())
+    and_frozen = f", {frozen:,} frozen" if frozen else ""
+    total = f"{layer.n_parameters():,} trained parameters{and_frozen}, {layer.dtype}"
+    return "\n".join([lines[0], rule, *lines[1:], rule, total])

@@ -1,0 +1,117 @@
+"""How a trace is printed: tables, as text and for notebooks."""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, to_numpy
+from npformer.training.inspection.calls import BackwardCall, Call, shapes
+
+NARROWEST = 9
+"""Least width of a column of numbers: rounding errors, such as -1.23e-17, then do not widen it."""
+
+Table = tuple[str, list[tuple[str, ...]]]
+"""A title, and rows, of which the first is the head. The first two columns are words."""
+
+
+def trace_tables(
+    calls: Sequence[Call],
+    backward: Sequence[BackwardCall],
+    gradients: Mapping[str, Array] | None,
+    norms: Mapping[str, float],
+) -> list[Table]:
+    """Return the tables of the forward pass, the backward pass, and the parameters' gradients."""
+    head = ("name", "layer", "shape", "mean", "spread")
+    rows: list[tuple[str, ...]] = [(*head, "bytes cached")]
+    rows += [(*_row(call, call.output), f"{call.bytes_cached:,}") for call in calls]
+    tables = [("forward: the output y of each layer", rows)]
+    if backward:
+        title = "backward: dx, the gradient of the loss with respect to each layer's input"
+        tables.append((title, [head, *(_row(call, call.dx) for call in backward)]))
+    if gradients:
+        of = [(name, "", str(tuple(gradients[name].shape)), number(norms[name])) for name in norms]
+        tables.append(("gradients of the parameters", [("name", "", "shape", "norm"), *of]))
+    return tables
+
+
+def _row(call: Call | BackwardCall, value: Any) -> tuple[str, ...]:
+    context, pair = call.context, isinstance(call, BackwardCall) and isinstance(value, tuple)
+    masks = (context.mask, context.memory_mask) if pair else repeat(context.mask)
+    several = value if isinstance(value, tuple | list) else (value,)
+    found = [
+        mean_and_spread(array, mask)
+        for array, mask in zip(several, masks, strict=False)
+        if hasattr(array, "shape")
+    ]
+    means = ", ".join(number(mean) for mean, _ in found) or "-"
+    spreads = ", ".join(number(spread) for _, spread in found) or "-"
+    return label(call.name), type(call.layer).__name__, shapes(value), means, spreads
+
+
+def mean_and_spread(x: Array, mask: Array | None = None) -> tuple[complex, float]:
+    """Return mean and standard deviation of all entries, in float64, without those of padding.
+
+    An array has an entry or a row for each token if its first two axes are those of the mask.
+    """
+    x = to_numpy(x)
+    if mask is not None and x.ndim in (2, 3) and x.shape[:2] == mask.shape:
+        x = x[to_numpy(mask)]
+    if x.size == 0:
+        return np.nan, np.nan
+    with np.errstate(all="ignore"):
+        wide = x.astype("complex128" if x.dtype.kind == "c" else "float64")
+        mean, spread = wide.mean().item(), float(wide.std())
+    return (0.0 if abs(mean) < 1e-6 * spread else mean), spread  # nothing but rounding
+
+
+def number(value: complex) -> str:
+    """Return a number with three digits; 0 is "0"."""
+    return f"{value:#.3g}".rstrip(".") if value else "0"
+
+
+def label(name: str) -> str:
+    """Return the last part of a dotted name, indented; ``blocks.0`` is one part."""
+    parts = re.split(r"\.(?!\d)", name)
+    return "  " * len(parts) + parts[-1] if name else "model"
+
+
+def as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """Return tables and notes as text."""
+    lines: list[str] = []
+    for title, rows in tables:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths[3:] = [max(width, NARROWEST) for width in widths[3:]]
+        written = [
+            "  ".join(
+                f"{cell:<{width}}" if i < 3 else f"{cell:>{width}}"
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+                if width
+            ).rstrip()
+            for row in rows
+        ]
+        rule = "-" * max(map(len, written))
+        lines += [title, rule, written[0], rule, *written[1:], ""]
+    return "\n".join([*lines, *notes])
+
+
+def as_html(tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """Return tables and notes as HTML, for notebooks."""
+    from html import escape  # here, because few need it
+
+    parts = []
+    for title, (head, *rows) in tables:
+        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        body = "".join(
+            "<tr>"
+            + "".join(f'<td style="white-space: pre">{escape(cell)}</td>' for cell in row)
+            + "</tr>"
+            for row in rows
+        )
+        parts.append(
+            f"<table><caption>{escape(title)}</caption><thead><tr>{cells}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+    return "".join([*parts, *(f"<p>{escape(note)}</p>" for note in notes)])

@@ -1,0 +1,18 @@
+"""Several processes that train one model together: ranks, in the words of MPI.
+
+    npformer.fit(model, data, communicator=npformer.distributed.world())
+
+Started with ``mpiexec -n 4 python train.py``, each rank computes a part of each batch.
+"""
+
+from npformer.training.ranks.communicator import Communicator, RankFailed
+from npformer.training.ranks.world import LauncherError, as_communicator, launched_ranks, world
+
+__all__ = [
+    "Communicator",
+    "LauncherError",
+    "RankFailed",
+    "as_communicator",
+    "launched_ranks",
+    "world",
+]

@@ -1,0 +1,233 @@
+"""MPI's ranks: a `Communicator` by mpi4py.
+
+Each exchange begins with a meeting. A rank that waits there for the others polls, so it can handle
+signals meanwhile; a rank that has failed says so there, and all leave together. What follows a
+meeting takes no longer than moving the data.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.core import Array, asarray, backend_of, cores, to_numpy
+from npformer.core.arrays import own_cores, share_cores
+from npformer.training.ranks.communicator import Communicator, RankFailed, Value
+from npformer.training.ranks.nccl import NCCL, connect
+
+SPIN = 0.002
+"""Seconds for which a waiting rank polls without a pause, except to let other processes run."""
+
+PAUSE = 0.0002
+"""Seconds between two polls of a rank that has waited for longer."""
+
+PATIENCE = 5.0
+"""Seconds for which a rank that has failed waits for the others before it ends them."""
+
+
+CALLS = (
+    "guard",
+    "agree",
+    "gather",
+    "first",
+    "broadcast",
+    "all_reduce",
+    "reduce_scatter",
+    "all_gather",
+    "join_shards",
+)
+"""What ranks meet for: unless all come for the same, none of them does it."""
+
+
+class MPICommunicator(Communicator):
+    """The ranks of an MPI communicator.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        Duplicated, so that messages of your own do not meet those of npformer.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        from mpi4py import MPI
+        from threadpoolctl import ThreadpoolController
+
+        self._mpi = MPI
+        self._sums: dict[tuple[int, str], np.ndarray] = {}  # memory of exchanges, by their size
+        self._joined: dict[str, NCCL | None] = {}  # the GPUs of the ranks, by their backend
+        self._comm = comm.Dup()
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        local = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
+        # A launcher may have bound each rank to cores of its own. If not, ranks share them.
+        share_cores(sum(not own_cores().isdisjoint(its) for its in local.allgather(own_cores())))
+        local.Free()
+        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+            library.set_num_threads(min(library.num_threads, cores()))  # never more than was set
+        self._told: BaseException | None = None  # what an inner guard has told the others
+
+    def agree(self, *values: float) -> np.ndarray:
+        self._meet("agree")
+        found = np.empty((self.size, len(values)), dtype="float64")
+        self._comm.Allgather(np.array(values, dtype="float64"), found)
+        return found
+
+    def gather(self, value: Value) -> list[Value]:
+        self._meet("gather")
+        found: list[Value] = self._comm.allgather(value)
+        return found
+
+    def first(self, value: Value) -> Value:
+        self._meet("first")
+        found: Value = self._comm.bcast(value)
+        return found
+
+    def broadcast(self, x: Array) -> None:
+        self._meet("broadcast")
+        if (gpus := self._gpus(x)) is not None:
+            gpus.broadcast(x)
+            return
+        with _on_host(x) as host:
+            self._comm.Bcast(host)
+
+    def all_reduce(self, x: Array) -> None:
+        self._meet("all_reduce")
+        if (gpus := self._gpus(x)) is not None:
+            gpus.reduce_scatter(x, self._shards(x.size))
+            gpus.all_gather(x, self._shards(x.size))
+            return
+        with _on_host(x) as host:
+            self._reduce_scatter(host)
+            self._all_gather(host)
+
+    def reduce_scatter(self, x: Array) -> None:
+        self._meet("reduce_scatter")
+        if (gpus := self._gpus(x)) is not None:
+            gpus.reduce_scatter(x, self._shards(x.size))
+            return
+        with _on_host(x) as host:
+            self._reduce_scatter(host)
+
+    def all_gather(self, x: Array) -> None:
+        self._meet("all_gather")
+        if (gpus := self._gpus(x)) is not None:
+            gpus.all_gather(x, self._shards(x.size))
+            return
+        with _on_host(x) as host:
+            self._all_gather(host)
+
+    def join_shards(self, x: Array, n: int) -> Array | None:
+        self._meet("join_shards")
+        own = np.ascontiguousarray(to_numpy(x))
+        found = np.empty(n, own.dtype) if self.rank == 0 else None
+        self._comm.Gatherv(own, None if found is None else [found, self._counts(n)])
+        return found
+
+    def concatenate(self, x: np.ndarray) -> np.ndarray:
+        rows = self.gather(len(x))
+        found = np.empty((sum(rows), *x.shape[1:]), x.dtype)
+        of_row = found[:1].size
+        counts = [n * of_row for n in rows]
+        self._comm.Allgatherv(np.ascontiguousarray(x), [found, counts])
+        return found
+
+    @contextmanager
+    def guard(self) -> Iterator[Self]:
+        try:
+            yield self
+            self._meet("guard")  # nobody leaves before it is known that none has failed
+        except RankFailed:
+            raise
+        except BaseException as error:
+            if error is self._told:
+                raise
+            self._told = error
+            error.add_note(f"This is rank {self.rank} of {self.size}.")
+            if (first := self._tell()) != self.rank:
+                raise RankFailed(first) from error
+            raise
+
+    def _gpus(self, x: Array) -> NCCL | None:
+        """Return what exchanges an array between GPUs; None if the host does."""
+        if type(x) is np.ndarray:
+            return None
+        if (backend := backend_of(x=x)).name not in self._joined:  # all ranks come here together
+            self._joined[backend.name] = connect(backend, self)
+        return self._joined[backend.name]
+
+    def _reduce_scatter(self, x: np.ndarray) -> None:
+        own = x[self.shard(len(x))]
+        key = (len(own), x.dtype.str)
+        if key not in self._sums:  # fresh memory would take longer than the exchange
+            self._sums[key] = np.empty_like(own)
+        self._comm.Reduce_scatter(x, self._sums[key], self._counts(len(x)))
+        own[...] = self._sums[key]
+
+    def _all_gather(self, x: np.ndarray) -> None:
+        self._comm.Allgatherv(self._mpi.IN_PLACE, [x, self._counts(len(x))])
+
+    def _counts(self, n: int) -> list[int]:
+        return [each.stop - each.start for each in self._shards(n)]
+
+    def _shards(self, n: int) -> list[slice]:
+        return [self.shard(n, rank) for rank in range(self.size)]
+
+    def _meet(self, call: str) -> None:
+        """Wait until all ranks are here for the same call, or one of them that has failed."""
+        own = CALLS.index(call)
+        met = self._meeting(self.size, math.inf, own)
+        if met is None:
+            return
+        failed, first, last = met
+        if failed < self.size:
+            raise RankFailed(failed)
+        if first != last:
+            other = CALLS[last if own == first else first]
+            raise RuntimeError(
+                f"ranks call different methods of their communicator: this one {call}, and another "
+                f"one {other}; expected the same calls in the same order. Let all ranks make "
+                "the calls that need all, such as state.optimizer.state() with shard_moments"
+            )
+
+    def _tell(self) -> int:
+        """Come to the next meeting as a rank that has failed; return the first rank that has."""
+        met = self._meeting(self.rank, PATIENCE)
+        if met is None:  # the others compute for a long time, or never meet again
+            atexit.register(self._comm.Abort, 1)  # MPI's own end would wait for them
+            return self.rank
+        return met[0]
+
+    def _meeting(self, failed: int, patience: float, call: int = 0) -> tuple[int, int, int] | None:
+        """Return the smallest `failed` of all ranks, and their smallest and largest `call`.
+
+        None if they do not come within `patience` seconds.
+        """
+        own, least = np.array([failed, call, -call]), np.empty(3, dtype=int)
+        request = self._comm.Iallreduce(own, least, self._mpi.MIN)
+        began = time.perf_counter()
+        while not request.Test():
+            if (waited := time.perf_counter() - began) > patience:
+                return None
+            if waited < SPIN and hasattr(os, "sched_yield"):
+                os.sched_yield()
+            else:
+                time.sleep(PAUSE)
+        return int(least[0]), int(least[1]), -int(least[2])
+
+
+@contextmanager
+def _on_host(x: Array) -> Iterator[np.ndarray]:
+    """Lend an array's numbers on the host, and put them back where they came from."""
+    if type(x) is np.ndarray:
+        yield x
+        return
+    host = np.array(to_numpy(x))
+    yield host
+    x[...] = asarray(host, backend_of(x=x).name)

@@ -1,0 +1,198 @@
+"""EncoderDecoder: the model from sequences to sequences that users call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, Padding, array_module, checks, is_array, to_numpy
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
+from npformer.functional import NO_LABEL
+from npformer.models import Transformer
+from npformer.models.losses import Loss, SoftmaxCrossEntropy
+from npformer.training.generation.searching import searched
+from npformer.training.storage.models import MODELS
+from npformer.training.trainable.model import Model
+
+
+class EncoderDecoder(Model, Transformer):
+    """The Transformer of Vaswani et al. (2017): an encoder of a source, a decoder of a target.
+
+    ``model(source, target)`` takes two arrays of token ids, (batch, source_length) and
+    (batch, target_length), and returns (batch, target_length, target_vocab): row t holds the logits
+    of token t + 1 of the target. To train it, pass whole targets, from the token that marks the
+    beginning to the one that marks the end. The model shifts them itself::
+
+        model = npformer.EncoderDecoder(config, source_vocab=30, target_vocab=30)
+        npformer.fit(model, (source, target))      # target: 1 at the beginning, 2 at the end
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        Of the encoder.
+    source_vocab, target_vocab : int
+        Token ids of each side run from 0 to one less.
+    decoder : EncoderConfig, optional
+        Of the decoder, with ``causal=True``. None: `config` with ``causal=True``, so its mixer must
+        be one that can be causal.
+    tied : bool
+        Whether source, target and output share one table, as in the paper (section 3.4).
+    output_bias : bool
+        Whether a bias is added to the logits of a shared table, as in Marian.
+    padding_id : int
+        The token id that stands for padding, on both sides, where no mask is given. The first token
+        of a target is never padding.
+    begin_id, end_id : int
+        The token ids that targets begin and end with: `generate` begins with the first, and stops
+        at the second.
+    seed : int or numpy.random.Generator
+        For the initial weights.
+    dtype : {"float32", "float64"}
+    """
+
+    loss: Loss = SoftmaxCrossEntropy()
+    targets_of = 1
+
+    def __init__(
+        self,
+        config: Any,
+        source_vocab: int,
+        target_vocab: int,
+        *,
+        decoder: Any = None,
+        tied: bool = False,
+        output_bias: bool = False,
+        padding_id: int = 0,
+        begin_id: int = 1,
+        end_id: int = 2,
+        seed: Any = 0,
+        dtype: str = "float32",
+    ) -> None:
+        made: dict[str, Any] = {"decoder": decoder, "tied": tied, "output_bias": output_bias}
+        super().__init__(config, source_vocab, target_vocab, **made, seed=seed, dtype=dtype)
+        self.n_classes = self.target_vocab
+        most = min(self.source_vocab, self.target_vocab) - 1
+        self.padding_id = checks.whole("padding_id", padding_id, at_least=0, at_most=most)
+        most = self.target_vocab - 1
+        self.begin_id = checks.whole("begin_id", begin_id, at_least=0, at_most=most)
+        self.end_id = checks.whole("end_id", end_id, at_least=0, at_most=most)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `__init__` except the configuration and the seed."""
+        ids = {name: getattr(self, name) for name in ("padding_id", "begin_id", "end_id")}
+        return {**super().arguments(), **ids}
+
+    def generate(
+        self,
+        source: Array,
+        max_len: int = 64,
+        beams: int = 1,
+        length_penalty: float = 0.6,
+        *,
+        mask: Array | None = None,
+    ) -> list[list[int]]:
+        """Return the target that the model writes for each source.
+
+        Parameters
+        ----------
+        source : int array, shape (batch, length)
+        max_len : int
+            At most this many tokens, and no more than the decoder has positions for.
+        beams : int
+            How many sequences are followed at a time. 1: always the likeliest token.
+        length_penalty : float
+            alpha in score = log P / ((5 + n) / 6)^alpha, for n tokens (Wu et al., 2016). The search
+            is that of tensor2tensor: it looks at 2 * beams candidates, sets aside those that have
+            ended, and stops when none still to come could be better than `beams` of these.
+        mask : bool array, shape (batch, length), optional
+            True = keep. None: what is not `padding_id`.
+
+        Returns
+        -------
+        targets : list of list of int
+            Without the begin and end tokens.
+        """
+        max_len = checks.positive("max_len", max_len)
+        beams = checks.positive("beams", beams)
+        checks.not_negative("length_penalty", length_penalty)
+        self.source.check(source, mask)
+        if mask is None:
+            mask = source != self.padding_id
+        return searched(
+            self,
+            to_numpy(source),
+            to_numpy(mask),
+            begin=self.begin_id,
+            end=self.end_id,
+            padding=self.padding_id,
+            max_len=min(max_len, self.decoder_config.max_len),
+            beams=beams,
+            alpha=float(length_penalty),
+        )
+
+    def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
+        """Return ((source, target without its last token), target without its first token)."""
+        if isinstance(x, tuple) or y is None:
+            return x, y, mask, types
+        if getattr(y, "ndim", 0) != 2 or y.shape[1] < 2:
+            checks.shape("y", y, ("batch", "length"), "Targets are whole sequences of ids")
+            raise ValueError(
+                f"y has shape {tuple(y.shape)}; expected at least two tokens in each target: one "
+                "for the beginning, one for the end"
+            )
+        if mask is not None and not isinstance(mask, tuple):
+            mask = mask, None
+        if types is not None and not isinstance(types, tuple):
+            types = types, None
+        return (x, y[:, :-1]), y[:, 1:], mask, types
+
+    def check(
+        self,
+        x: Any,
+        y: Array | None = None,
+        mask: Any = None,
+        types: Any = None,
+        *,
+        loss: Loss | None = None,
+        sample_weight: Any = None,
+    ) -> Batch:
+        """Return checked samples; padding, and what follows padding, is not learned."""
+        x, y, mask, types = self.arranged(x, y, mask, types)
+        if isinstance(x, tuple) and len(x) == 2 and is_array(y) and y.shape == x[1].shape:
+            of_source, of_target = (None, None) if mask is None else mask
+            if of_target is None:
+                of_target = self._kept(x[1]) & self._kept(y)
+            mask = of_source, of_target
+            y = array_module(y).where(y == self.padding_id, NO_LABEL, y)
+        return super().check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
+
+    def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
+        """Check ids on both sides, and make masks for sides without one."""
+        sides = zip(inputs, (self.source, self.target), strict=True)
+        for each, embed in sides:
+            embed.check(each.x, each.mask)
+            embed.check_types(each.types, each.x)
+        source, target = inputs
+        if source.mask is None:
+            source = _masked(source, source.x != self.padding_id)
+        if target.mask is None:
+            target = _masked(target, self._kept(target.x))
+        return source, target
+
+    def _kept(self, ids: Array) -> Array:
+        """Return which tokens of targets are not padding; the first one never is padding."""
+        kept = ids != self.padding_id
+        kept[:, :1] = True
+        return kept
+
+
+def _masked(each: Sequences, mask: Array) -> Sequences:
+    """Return an input with a mask, if there is any padding. On a GPU, looking would wait."""
+    whole = isinstance(mask, np.ndarray) and mask.all()
+    return each if whole else replace(each, padding=Padding(mask))
+
+
+MODELS["EncoderDecoder"] = EncoderDecoder

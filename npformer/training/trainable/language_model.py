@@ -1,0 +1,160 @@
+"""LanguageModel: the model of the next token that users call."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Seed, checks
+from npformer.core.inputs import Sequences
+from npformer.models import EncoderConfig, NextToken
+from npformer.models.losses import Loss, SoftmaxCrossEntropy
+from npformer.training.generation.choosing import Choice, softmax
+from npformer.training.generation.writing import NOTHING, prompts, stop_tokens, written
+from npformer.training.storage.models import MODELS
+from npformer.training.trainable.model import Model
+
+
+class LanguageModel(Model, NextToken):
+    """A model of the next token, which does not look ahead: logits = output(encoder(embed(x))).
+
+    ``model(ids)`` takes (batch, length) and returns (batch, length, vocab_size): row t holds the
+    logits of token t + 1. To train it, y is x shifted by one::
+
+        model = npformer.LanguageModel(config, vocab_size=65)
+        npformer.fit(model, (ids[:, :-1], ids[:, 1:]))
+
+    where -1 in y marks a token that is not to be learned.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        With ``causal=True``.
+    vocab_size : int
+        Token ids run from 0 to vocab_size - 1.
+    tied : bool
+        Whether the output multiplies by the table of the embedding (Press & Wolf, 2017). If not, it
+        is a linear map of its own.
+    seed : int or numpy.random.Generator
+        For the initial weights.
+    dtype : {"float32", "float64"}
+    """
+
+    loss: Loss = SoftmaxCrossEntropy()
+    targets_of = 0
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        vocab_size: int,
+        *,
+        tied: bool = True,
+        seed: Seed = 0,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(config, vocab_size, tied=tied, seed=seed, dtype=dtype)
+        self.n_classes = self.vocab_size
+
+    def generate(
+        self,
+        prompt: Any,
+        n: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+        cache: bool = True,
+        *,
+        stop: Any = None,
+        probabilities: bool = False,
+    ) -> Any:
+        """Return the n tokens that the model writes after a prompt.
+
+        Row i draws from (seed, i) and sees only its own prompt, so more rows after it do not change
+        it. Beyond max_len tokens a row continues from its last max_len // 2.
+
+        Parameters
+        ----------
+        prompt : int array, shape (length,) or (batch, length), or list of rows of any lengths
+            At least one token for each row.
+        n : int
+            How many tokens to write.
+        temperature : float
+            Divides the logits. 0: always the likeliest token.
+        top_k : int, optional
+            Only this many of the likeliest tokens may be drawn.
+        top_p : float, optional
+            Only the likeliest tokens may be drawn: as few as have probabilities that sum to this.
+        seed : int
+        cache : bool
+            Whether to keep what was computed for earlier tokens; `state_bytes` tells how much
+            memory that takes. If not, everything is computed again for each token.
+        stop : int or list of int, optional
+            Tokens at which a row ends.
+        probabilities : bool
+            Whether to return the model's probability of each token, too: the one before
+            temperature, `top_k` and `top_p`.
+
+        Returns
+        -------
+        tokens : int array, shape (n,), or (batch, n) for several prompts
+            -1 after a stop token.
+        probabilities : float64 array of that shape
+            Only if requested. 0 after a stop token.
+        """
+        n = checks.positive("n", n)
+        checks.flag("probabilities", probabilities)
+        rows, several = prompts(prompt, self.vocab_size)
+        steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
+        tokens = np.full((len(rows), n), NOTHING)
+        chances = np.zeros((len(rows), n))
+        for k, (each, logits) in enumerate(steps):
+            tokens[:, k] = each
+            if probabilities:
+                of_all = softmax(logits.astype("float64"))[np.arange(len(each)), each]
+                chances[:, k] = np.where(each == NOTHING, 0.0, of_all)
+        if not several:
+            tokens, chances = tokens[0], chances[0]
+        return (tokens, chances) if probabilities else tokens
+
+    def stream(
+        self,
+        prompt: Any,
+        n: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+        cache: bool = True,
+        *,
+        stop: Any = None,
+    ) -> Iterator[Any]:
+        """Yield what `generate` returns as it comes: an int, or (batch,) for several prompts."""
+        n = checks.positive("n", n)
+        rows, several = prompts(prompt, self.vocab_size)
+        steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
+        return (tokens if several else int(tokens[0]) for tokens, _ in steps)
+
+    def _written(
+        self,
+        rows: list[np.ndarray],
+        n: int,
+        temperature: float,
+        top_k: int | None,
+        top_p: float | None,
+        seed: int,
+        cache: bool,
+        stop: Any,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        checks.flag("cache", cache)
+        ends = stop_tokens(stop, self.vocab_size)
+        return written(self, rows, n, Choice(temperature, top_k, top_p), seed, cache, ends)
+
+    def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
+        """Check ids, masks and types."""
+        self.embed.check(inputs[0].x, inputs[0].mask)
+        self.embed.check_types(inputs[0].types, inputs[0].x)
+        return inputs
+
+
+MODELS["LanguageModel"] = LanguageModel

@@ -1,0 +1,103 @@
+"""Metrics: how good a model's answers are, in one number, by which `fit` chooses the best epoch."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from npformer.core import a_type, checks, described
+from npformer.core.builders import check_takes
+from npformer.functional import NO_LABEL
+from npformer.models.losses import Classification, Loss, Measured
+
+Metric = str | Callable[[np.ndarray, np.ndarray], float]
+"""A name among a model's figures, or "loss"; or a function of labels and probabilities."""
+
+
+def accuracy(found: Measured) -> float:
+    """Return the fraction of labels that were predicted right; NaN if there are no classes."""
+    return math.nan if found.hits is None else found.hits / found.divisor
+
+
+def macro_f1(by_class: np.ndarray) -> float:
+    """Return the mean over classes of F1 = 2 right / (labels + predictions).
+
+    The rows of `by_class` are right answers, labels and predictions, (3, n_classes). Classes with
+    neither labels nor predictions are left out.
+    """
+    right, labels, predictions = by_class
+    return _mean_ratio(2.0 * right, labels + predictions)
+
+
+def balanced_accuracy(by_class: np.ndarray) -> float:
+    """Return the mean over classes of recall = right / labels; classes without labels left out."""
+    right, labels, _ = by_class
+    return _mean_ratio(right, labels)
+
+
+FIGURES: dict[str, Callable[[Measured], float]] = {
+    "accuracy": accuracy,
+    "macro_f1": lambda found: _of_classes(macro_f1, found),
+    "balanced_accuracy": lambda found: _of_classes(balanced_accuracy, found),
+}
+"""What is reported for classes, besides the loss. "accuracy" may be named without classes, too:
+then the loss decides."""
+
+
+def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
+    """Return a metric that can be computed for a loss: the name of a figure, or a function."""
+    names = tuple(dict.fromkeys((*figures, "accuracy", "loss")))
+    if isinstance(metric, str):
+        checks.choice("metric", metric, names)
+        if metric in {*FIGURES} - {"accuracy"} and not isinstance(loss, Classification):
+            raise ValueError(
+                f"metric is {metric!r} and {a_type(loss)} knows no classes; expected "
+                "'loss', or a function of y and outputs"
+            )
+        return metric
+    if not callable(metric):
+        raise TypeError(
+            f"metric is {described(metric)}; expected one of {', '.join(names)}, or a "
+            "function of y and probabilities"
+        )
+    check_takes("metric", metric, 2, "y and probabilities", "a function of these two")
+    return metric
+
+
+def name_of(metric: Metric) -> str:
+    """Return what a metric is called."""
+    return metric if isinstance(metric, str) else getattr(metric, "__name__", described(metric))
+
+
+def own_metric(
+    metric: Callable[[np.ndarray, np.ndarray], float], loss: Loss, outputs: np.ndarray, y: Any
+) -> float:
+    """Return the value of a user's metric over all targets.
+
+    The metric gets y, (n,), and probabilities, (n, n_classes); for a loss without classes, targets
+    and outputs as they are.
+    """
+    y = np.asarray(y)
+    if isinstance(loss, Classification):
+        counted = y != NO_LABEL
+        y, outputs = y[counted], loss.probabilities(outputs)[counted]
+    value = metric(y, outputs)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(
+            f"metric {name_of(metric)} returned {value!r}; expected a number, the larger the better"
+        )
+    return number
+
+
+def _of_classes(figure: Callable[[np.ndarray], float], found: Measured) -> float:
+    return math.nan if found.by_class is None else figure(found.by_class)
+
+
+def _mean_ratio(parts: np.ndarray, wholes: np.ndarray) -> float:
+    occurs = wholes > 0.0
+    return float((parts[occurs] / wholes[occurs]).mean()) if occurs.any() else math.nan

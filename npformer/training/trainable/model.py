@@ -1,0 +1,194 @@
+"""Model: a layer that can be trained. `npformer.fit` takes any, and knows nothing more about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from npformer import engine
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Seed,
+    explained_memory_error,
+    initializers,
+    part_generator,
+    step_key,
+    to_numpy,
+)
+from npformer.engine.snapshot import snapshot_of
+from npformer.engine.team import team_of
+from npformer.models import accumulate
+from npformer.models.losses import Classification, Loss
+from npformer.training.inspection.explain import Explanation, explain
+from npformer.training.trainable.predictions import in_batches, outputs, refuse_samples
+from npformer.training.trainable.protocol import Trainable
+
+QUIET: Any = {"over": "ignore", "invalid": "ignore"}
+"""Settings of a training step for np.errstate: an overflow shows in the loss."""
+
+
+class Model(Trainable):
+    """A layer that can be trained: it says what its inputs, targets, loss and figures are.
+
+    A subclass has the passes of a `Layer`, calls ``self.flatten()`` at the end of its ``__init__``,
+    and sets those of the attributes below that differ. It may override the methods under "What a
+    model says". docs/extending/model.md has three examples.
+
+    Inputs, masks and token types are arrays, or for a model with two inputs tuples with one for
+    each. Such a model has ``forward(a, b, context)``, and its ``backward`` returns two gradients.
+    ``context.padding`` belongs to the first input, ``context.memory_padding`` to the second.
+
+    Attributes
+    ----------
+    loss : Loss
+        Of outputs and targets. Required.
+    n_inputs : int
+        1 or 2.
+    n_classes : int or None
+        How many classes the loss tells apart, or how many numbers each answer has. A loss of
+        classes needs it; otherwise None leaves it to the loss.
+    targets_of : int or None
+        The input, 0 or 1, whose tokens each have a target: targets are (batch, length), such as
+        next tokens. None: there is one target, or one row of targets, for each sample.
+    figures : mapping of str to callable
+        What an evaluation reports besides the loss, and ``fit(metric=...)`` may name: functions of
+        `npformer.losses.Measured`, the larger the better. For classes: "accuracy", "macro_f1" and
+        "balanced_accuracy".
+    """
+
+    def __call__(self, *x: Array, mask: Any = None, types: Any = None) -> Array:
+        """Return the outputs at evaluation, on the model's backend.
+
+        Parameters
+        ----------
+        *x : array
+            One for each input, on the host or on the model's backend.
+        mask : bool array, shape (batch, length), optional
+            True = keep, False = padding. For two inputs, `mask` and `types` are tuples.
+        types : int array, shape (batch, length), optional
+            Token types.
+        """
+        return outputs(self, self.check(x, mask=mask, types=types))
+
+    def loss_and_gradients(
+        self,
+        x: Any,
+        y: Array,
+        mask: Any = None,
+        *,
+        types: Any = None,
+        workers: int | str = 1,
+        micro_batch: int | None = None,
+        label_smoothing: float = 0.0,
+        loss: Loss | None = None,
+        sample_weight: Any = None,
+        seed: Seed | None = None,
+    ) -> tuple[float, Gradients]:
+        """Return the mean loss of a batch in training mode, in nats, and its gradients by name.
+
+        Parameters
+        ----------
+        x, mask, types : array
+            As in `__call__`; for two inputs tuples of them.
+        y : array
+            Targets. For classes: labels from 0 to n_classes - 1, (batch,), or (batch, length) if
+            tokens have them; -1 marks a token without a label.
+        workers : int or "auto"
+            CPU threads that share the batch; a few long sequences are shared within each sequence.
+        micro_batch : int, optional
+            Samples that are computed at a time, to limit memory; the gradients are still those of
+            the whole batch. None: each worker's whole share.
+        label_smoothing : float
+            See `softmax_cross_entropy`.
+        loss : Loss, optional
+            Used instead of the model's own, see `npformer.losses`; label smoothing is then an
+            option of the loss.
+        sample_weight : array, shape (batch,) or, if tokens have targets, (batch, length)
+            Of the samples in the mean, at least 0: sum_i s_i loss_i / sum_i s_i.
+        seed : int or numpy.random.Generator, optional
+            For dropout; needed if the model has any. The masks are the same however the batch is
+            shared, so the gradients differ only in the order of sums.
+        """
+        generator = None if seed is None else initializers.generator(seed)
+        given = loss is not None or label_smoothing != 0
+        loss = self.loss_with(loss, label_smoothing) if given else self.loss
+        snapshot = snapshot_of(self)
+        batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
+        batch = self.upload(batch, snapshot.backend, loss=loss)
+        if not engine.enabled() and workers == 1 and micro_batch is None:  # the plain step
+            if generator is not None:
+                generator = part_generator(step_key(generator), 0, len(batch))
+            context = Context(training=True, generator=generator)
+            gradients = Gradients(snapshot.layout)
+            with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(y)):
+                value = accumulate(self, loss, batch, context, gradients)
+                return float(value), gradients
+        with team_of(self, workers, micro_batch, loss) as team:
+            value, gradients = team.step(batch, generator=generator, snapshot=snapshot)
+        return float(value), gradients
+
+    def predict(
+        self,
+        x: Any,
+        mask: Any = None,
+        batch_size: int = 256,
+        types: Any = None,
+        processes: bool | str = "auto",
+    ) -> np.ndarray:
+        """Return the most probable class of each answer; without classes, the outputs.
+
+        The arguments are those of `predict_probabilities`.
+
+        Raises
+        ------
+        ValueError
+            Probabilities are NaN, so no class is the most probable.
+        """
+        if not isinstance(self.loss, Classification):
+            return self.in_batches(to_numpy, x, mask, batch_size, types, processes)
+        probabilities = self.predict_probabilities(x, mask, batch_size, types, processes)
+        refuse_samples(np.isnan(probabilities), "probabilities")
+        return np.asarray(probabilities.argmax(axis=-1))
+
+    def predict_probabilities(
+        self,
+        x: Any,
+        mask: Any = None,
+        batch_size: int = 256,
+        types: Any = None,
+        processes: bool | str = "auto",
+    ) -> np.ndarray:
+        """Return the probability of each class, in the shape of the outputs, on the host.
+
+        Parameters
+        ----------
+        x, mask, types : array
+            As in `__call__`; for two inputs tuples of them.
+        batch_size : int
+            Samples at a time in each process. If sequences are long, a CPU worker takes only about
+            2048 tokens at a time, whose results stay in the cache.
+        processes : bool or "auto"
+            Whether CPU workers are copies of this process or threads, as in `fit`. "auto": copies
+            for many tokens. What a layer of yours stores during a call stays in the copy.
+        """
+        return self.in_batches(self.loss.probabilities, x, mask, batch_size, types, processes)
+
+    def in_batches(
+        self,
+        convert: Callable[[Array], np.ndarray],
+        x: Any,
+        mask: Any = None,
+        batch_size: int = 256,
+        types: Any = None,
+        processes: bool | str = "auto",
+    ) -> np.ndarray:
+        """Compute outputs batch by batch, convert each batch's to a host array, and join them."""
+        return in_batches(self, convert, self._inputs(x, mask, types), batch_size, processes)
+
+    def explain(self, x: Any, mask: Any = None, types: Any = None) -> list[Explanation]:
+        """Return the matrices that each layer's mixer applied: see `npformer.explain`."""
+        return explain(self, x, mask, types)

@@ -1,0 +1,128 @@
+"""predict_to_file: predictions for more samples than fit into memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.core import a_type, checks, to_numpy
+from npformer.core.inputs import as_given
+from npformer.core.telling import saying
+from npformer.data.stored_samples import among, rows_at_once
+from npformer.data.user_arrays import read_inputs, unlabelled
+from npformer.models.losses import Classification
+from npformer.training.ranks import Communicator, as_communicator
+from npformer.training.storage.files import being_written, check_place, naming
+from npformer.training.trainable.model import Model
+
+
+def predict_to_file(
+    path: str | os.PathLike[str],
+    model: Model,
+    x: Any,
+    mask: Any = None,
+    types: Any = None,
+    *,
+    kind: str = "probabilities",
+    batch_size: int = 256,
+    processes: bool | str = "auto",
+    communicator: Any = None,
+) -> np.memmap:
+    """Write a model's predictions into a .npy file, in the order of the samples.
+
+    Samples are read, and predictions written, a few at a time, so neither has to fit into memory.
+    The file is either complete or not there.
+
+    Parameters
+    ----------
+    path : str or path
+        Of the file, which ends in ".npy".
+    model : Model
+        Such as a SequenceClassifier.
+    x, mask, types : array
+        As in `Model.__call__`, on the host or in files: memory-mapped, or made by
+        `npformer.data.sharded`. Mask and types may be None. For two inputs, tuples of them.
+    kind : {"probabilities", "labels", "outputs"}
+        What is written: the probability of each class, (n, n_classes); the most probable class,
+        (n,); or what the model returns. If tokens have answers, the shape is
+        (n, length, n_classes), or (n, length).
+    batch_size, processes
+        As in `Model.predict_probabilities`.
+    communicator : Communicator or mpi4py.MPI.Comm, optional
+        The ranks that share the samples, as in `fit`. All have to see the same folder.
+
+    Returns
+    -------
+    numpy.memmap
+        The file, opened to read.
+
+    Raises
+    ------
+    ValueError
+        There is no sample, or with ``kind="labels"`` the probabilities of one are NaN.
+    OSError
+        The file cannot be written.
+    """
+    with as_communicator(communicator).guard() as ranks:
+        checks.instance("model", model, Model, "SequenceClassifier is one")
+        path = checks.path("path", path)
+        ways: dict[str, Callable[..., np.ndarray]] = {
+            "probabilities": model.predict_probabilities,
+            "labels": model.predict,
+            "outputs": partial(model.in_batches, to_numpy),
+        }
+        checks.choice("kind", kind, ways)
+        if path.suffix != ".npy":
+            raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
+        check_place(path, "predictions.npy")
+        if kind == "labels" and not isinstance(model.loss, Classification):
+            raise TypeError(
+                f"kind is 'labels' and {a_type(model.loss)} knows no classes; expected 'outputs'"
+            )
+        inputs = unlabelled(model, "x", x, mask, types)
+
+        def of_rows(rows: slice) -> np.ndarray:
+            its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
+            with saying(among(rows)):
+                return ways[kind](its_x, its_mask, batch_size, its_types, processes)
+
+        _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks)
+        found: np.memmap = np.load(path, mmap_mode="r")
+        return found
+
+
+def _write(path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator) -> None:
+    """Write the rows of an array into a file, each rank its own."""
+    one = of_rows(slice(0, 1))  # tells shape and dtype
+    for rank, each, first in ranks.unlike_first((n, at_once, one.shape, one.dtype.str)):
+        raise ValueError(
+            f"rank {rank} predicts {each[0]} samples as {each[2:]}, and rank 0 "
+            f"{first[0]} as {first[2:]}; expected the same model and data on all ranks"
+        )
+    with ExitStack() as stack:
+        place = "", 0  # rank 0 says where
+        if ranks.rank == 0:
+            file = stack.enter_context(being_written(path))
+            head = {"descr": one.dtype.str, "fortran_order": False, "shape": (n, *one.shape[1:])}
+            np.lib.format.write_array_header_2_0(file, head)
+            file.flush()
+            place = file.name, file.tell()
+        name, begin = ranks.first(place)
+        own = ranks.shard(n)
+        with Path(name).open("r+b") as shared:
+            shared.seek(begin + own.start * one.nbytes)
+            for start in range(own.start, own.stop, at_once):
+                found = of_rows(slice(start, min(start + at_once, own.stop)))
+                with naming(path):
+                    shared.write(np.ascontiguousarray(found).data)
+            with naming(path):
+                shared.flush()
+                os.fsync(shared.fileno())
+        ranks.agree(0.0)  # all have written; the first gives the file its name
+    ranks.agree(0.0)

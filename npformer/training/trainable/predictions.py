@@ -1,0 +1,65 @@
+"""Outputs of a model at evaluation: of a batch, or of many samples batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from npformer.core import Array, checks
+from npformer.core.inputs import Sequences
+from npformer.data.batch import Batch
+from npformer.data.lengths import LongestFirst
+from npformer.engine.processes import CannotCopyError, in_processes
+from npformer.engine.snapshot import snapshot_of
+from npformer.engine.team import team_of
+from npformer.engine.worker_counts import choose_processes
+from npformer.training.trainable.protocol import Trainable
+
+
+def outputs(model: Trainable, batch: Batch) -> Array:
+    """Return the outputs of checked samples at evaluation, on the model's backend."""
+    snapshot = snapshot_of(model)
+    with team_of(model, "auto") as team:
+        return team.forward(model.upload(batch, snapshot.backend), snapshot)
+
+
+def in_batches(
+    model: Trainable,
+    convert: Callable[[Array], np.ndarray],
+    inputs: tuple[Sequences, ...],
+    batch_size: int,
+    processes: bool | str = "auto",
+) -> np.ndarray:
+    """Compute outputs batch by batch, convert each batch's to a host array, and join them.
+
+    `inputs` are checked; the other arguments are those of `Model.predict_probabilities`.
+    """
+    checks.positive("batch_size", batch_size)
+    n_samples = len(inputs[0].x)
+    by_length = model.targets_of is None and model.skips_padding()
+    batches = LongestFirst(inputs, batch_size, by_length)
+
+    def of_share(k: int, n: int) -> list[np.ndarray]:
+        return [convert(outputs(model, batch)) for batch in batches.share(k, n)]
+
+    if n_samples == 0:
+        return convert(outputs(model, Batch(inputs)))
+    n = choose_processes(processes, model, n_samples, batches.mean_length())
+    if n > 1:
+        try:
+            return batches.in_order(in_processes(lambda k: of_share(k, n), n))
+        except CannotCopyError:
+            if processes is True:
+                raise
+    return batches.in_order([of_share(0, 1)])
+
+
+def refuse_samples(wrong: np.ndarray, what: str, start: int = 0) -> None:
+    """Raise ValueError for the first sample, counted from `start`, that is wrong."""
+    if wrong.any():
+        raise ValueError(
+            f"the {what} for sample {start + int(np.argwhere(wrong)[0, 0])} are NaN or infinite; "
+            "expected numbers. Its x holds NaN or infinity, or the weights do: "
+            "npformer.trace(model, x) shows where they begin"
+        )

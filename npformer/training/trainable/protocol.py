@@ -1,0 +1,242 @@
+"""What training needs from a model: its inputs, targets, loss, figures and padding."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, Feed, Layer, Padding, a_type, asarray, checks
+from npformer.core.inputs import Sequences, as_inputs
+from npformer.data.batch import Batch
+from npformer.data.samples import Samples
+from npformer.data.weights import target_weights
+from npformer.engine.snapshot import snapshot_of
+from npformer.layers import Pooling
+from npformer.layers.pooling import without_padding
+from npformer.mixers import WholeSequenceMixer
+from npformer.models.losses import Classification, Loss, Measured
+from npformer.training.trainable.class_weights import class_weights, label_weights
+from npformer.training.trainable.metrics import FIGURES
+
+
+class _NoLoss:
+    """Stands for the loss that a model has to set: reading it raises AttributeError."""
+
+    def __get__(self, model: Any, kind: type) -> Any:
+        if model is None:
+            return self
+        raise AttributeError(
+            f"{kind.__name__} has no loss; expected one. Set self.loss in __init__, such as "
+            "npformer.losses.MeanSquaredError()"
+        )
+
+
+class Trainable(Layer):
+    """What a model says, and what training calls. `Model` adds what users call."""
+
+    loss: Loss = _NoLoss()  # type: ignore[assignment]
+    n_classes: int | None = None
+    targets_of: int | None = None
+    figures: Mapping[str, Callable[[Measured], float]] = FIGURES
+
+    # What a model says -------------------------------------------------------------------------
+
+    def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
+        """Return the inputs after checking them: a wrong one raises TypeError or ValueError.
+
+        Arrays are on the host or on the model's backend. This checks backends, masks, types and
+        equal numbers of samples; a subclass adds checks of its own, such as the range of ids.
+        """
+        for k, each in enumerate(inputs):
+            which = f"[{k}]" if len(inputs) > 1 else ""
+            x, mask, types = f"x{which}", f"mask{which}", f"types{which}"
+            checks.on_host_or(x, each.x, self)
+            if each.x.ndim == 0 or len(each.x) != len(inputs[0].x):
+                raise ValueError(
+                    f"{x} has shape {tuple(each.x.shape)}; expected an entry for each of the "
+                    f"samples, {len(inputs[0].x) if inputs[0].x.ndim else 'at least 1'}"
+                )
+            if each.padding is not None:
+                checks.on_host_or(mask, each.padding.mask, self)
+                checks.mask(mask, each.padding.mask, tuple(each.x.shape[:2]))
+            if each.types is not None:
+                checks.on_host_or(types, each.types, self)
+                checks.shape(types, each.types, tuple(each.x.shape[:2]), "One for each token")
+        return inputs
+
+    def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
+        """Return a user's data as inputs and targets, on the host or in files, without checks.
+
+        A model overrides this if users pass something else, such as targets that it shifts.
+        """
+        return x, y, mask, types
+
+    def check_targets(self, y: Array, answers: tuple[int, ...], loss: Loss) -> None:
+        """Check targets; `answers` is (batch,), or (batch, length) if tokens have answers."""
+        if self.n_classes is None and isinstance(loss, Classification):
+            raise TypeError(
+                f"{type(self).__name__} has no n_classes, which {a_type(loss)} needs; "
+                "expected the number of classes. Set self.n_classes in __init__"
+            )
+        loss.check(y, answers, self.n_classes)  # type: ignore[arg-type]
+
+    def skips_padding(self) -> bool:
+        """Return whether padding may be cut, because its amount changes no output.
+
+        It may not if a mixer mixes padding as zeros, or a pooling needs all of max_len.
+        """
+        return not any(
+            (isinstance(layer, WholeSequenceMixer) and layer.padding == "zero")
+            or (isinstance(layer, Pooling) and layer.full_length)
+            for _, layer in self.layers()
+        )
+
+    def numbers_returned(self, inputs: tuple[Sequences, ...]) -> int:
+        """Return about how many numbers the outputs for one sample have, to limit memory."""
+        tokens = 1 if self.targets_of is None else inputs[self.targets_of].length
+        return tokens * (1 if self.n_classes is None else self.loss.n_outputs(self.n_classes))
+
+    def note(self, batch: Batch, before: Any = None) -> Any:
+        """Return what `remember` is to know of some samples of a training.
+
+        `before` is what this returned for the samples before them. Ranks exchange the results.
+        """
+
+    def remember(self, notes: list[Any]) -> None:
+        """Receive what `note` returned on each rank; called once, before a training."""
+
+    # What training calls -----------------------------------------------------------------------
+
+    def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
+        """Return the loss to train on: the given one, or the model's own with label smoothing."""
+        checks.rate("label_smoothing", label_smoothing)
+        if loss is None and label_smoothing == 0:
+            return self.loss
+        if loss is None:
+            if not isinstance(self.loss, Classification):
+                raise TypeError(
+                    f"label_smoothing is {label_smoothing} and the model's loss is a "
+                    f"{type(self.loss).__name__}, which has no labels; expected 0"
+                )
+            smoothed = copy.copy(self.loss)  # a user's loss may have further options
+            smoothed.label_smoothing = float(label_smoothing)
+            return smoothed
+        checks.instance("loss", loss, Loss, "npformer.losses.SoftmaxCrossEntropy() is one")
+        if label_smoothing:
+            raise ValueError(
+                f"label_smoothing is {label_smoothing} and a loss is given; expected one of the "
+                "two. Pass it to the loss: SoftmaxCrossEntropy(label_smoothing=0.1)"
+            )
+        if (n := self.n_classes) is not None:
+            wants, has = loss.n_outputs(n), self.loss.n_outputs(n)
+            if wants != has:
+                raise ValueError(
+                    f"{a_type(loss)} of {n} classes needs {wants} outputs "
+                    f"and this model has {has}; expected as many. Build the model for it, with "
+                    "output=..., or choose a loss that fits"
+                )
+        return loss
+
+    def loss_with_class_weights(self, loss: Loss, class_weight: Any, samples: Samples) -> Loss:
+        """Return a loss with the class weights that `class_weight` gives for some samples."""
+        if (n := self.n_classes) is None:
+            raise TypeError(
+                f"class_weight is given and {type(self).__name__} has no n_classes; expected a "
+                "model of classes. Pass sample_weight instead"
+            )
+        weighted = copy.copy(loss)
+        of_labels = partial(samples.sum_of, lambda some: label_weights(some.y, some.weights, n))
+        numbers = class_weights(class_weight, loss, n, of_labels)
+        weighted.class_weight = numbers  # type: ignore[attr-defined]
+        if not samples.counts_for(weighted).any():
+            raise ValueError(
+                f"class_weight is {list(numbers)}, and every label to train on has the weight 0; "
+                "expected at least one class with labels and a weight above 0"
+            )
+        return weighted
+
+    def strata(self, y: Array | None, loss: Loss) -> np.ndarray | None:
+        """Return the class of each sample, if it has one: each gives its share to validation."""
+        by_class = isinstance(loss, Classification) and self.targets_of is None and y is not None
+        return np.asarray(y) if by_class else None
+
+    def check(
+        self,
+        x: Any,
+        y: Array | None = None,
+        mask: Any = None,
+        types: Any = None,
+        *,
+        loss: Loss | None = None,
+        sample_weight: Any = None,
+    ) -> Batch:
+        """Return checked samples, not uploaded; arguments as in `loss_and_gradients`."""
+        inputs = self._inputs(x, mask, types)
+        if y is None:
+            if loss is not None:
+                raise TypeError("y is None; expected targets, which the loss needs")
+            return Batch(inputs, targets_of=self.targets_of)
+        if len(inputs[0].x) == 0:
+            raise ValueError("x has no samples; expected a batch of at least 1")
+        loss, of_tokens = loss or self.loss, self.targets_of
+        checks.on_host_or("y", y, self)
+        answers = tuple(inputs[of_tokens or 0].x.shape[: 1 if of_tokens is None else 2])
+        if of_tokens is not None and (padding := inputs[of_tokens].padding) is not None:
+            # This waits for the device only if y is on the host and the mask is not.
+            on_host = isinstance(y, np.ndarray)
+            keep = padding.on_host() if on_host else asarray(padding.mask, self.backend)
+            y = loss.without_padding(y, keep) if y.shape[:2] == keep.shape else y
+        self.check_targets(y, answers, loss)
+        if sample_weight is not None:
+            sample_weight = target_weights(sample_weight, answers, loss, self.dtype)
+        return Batch(inputs, y, sample_weight, None, of_tokens)
+
+    def upload(
+        self,
+        batch: Batch,
+        backend: str,
+        feed: Feed | None = None,
+        *,
+        loss: Loss | None = None,
+    ) -> Batch:
+        """Upload checked samples to the model's backend, with vectors set to 0 at padding.
+
+        `loss` counts the targets while they are still on the host.
+        """
+        if backend == "numpy" and all(each.padding is None for each in batch.inputs):
+            return batch
+        parts = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
+        several: Any = [batch.y, batch.weights, *parts]
+        if feed is not None:
+            several = feed(*several)
+        y, weights, *rest = (a if a is None else asarray(a, backend) for a in several)
+        inputs = tuple(map(_uploaded, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
+        counts = batch.counts
+        if isinstance(batch.y, np.ndarray) and counts is None:  # on a device this would wait
+            counts = batch.counts_for(loss or self.loss)
+        return Batch(inputs, y, weights, counts, batch.targets_of)
+
+    def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
+        """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
+        return self.upload(self.check(x, y, mask, types), snapshot_of(self).backend)
+
+    def _inputs(self, x: Any, mask: Any, types: Any) -> tuple[Sequences, ...]:
+        """Return checked inputs of a user's arrays."""
+        if self.n_inputs == 1 and mask is None and types is None and not isinstance(x, tuple):
+            return self.check_inputs((Sequences(x),))  # the usual case
+        return self.check_inputs(as_inputs(self, x, mask, types))
+
+
+def _uploaded(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:
+    """Return an input on the device, from its arrays there; vectors are 0 at padding."""
+    if each.padding is None:
+        return replace(each, x=x, types=types)
+    on_host = each.padding.mask if isinstance(each.padding.mask, np.ndarray) else None
+    if x.ndim == 3 and x.dtype.kind == "f":
+        x = without_padding(x, mask)
+    return Sequences(x, Padding(mask, on_host, hidden=True), types)

@@ -1,0 +1,94 @@
+"""TextClassifier with pretrained weights and with frozen parameters."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.cli.conftest import metrics_of
+from tests.cli.test_texts import write
+from tests.interop.folders import tiny
+from tests.tasks.estimators.conftest import texts_and_labels
+
+pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+BRIEF = {"epochs": 2, "progress": False, "workers": 1, "lr": 1e-3}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tiny(tmp_path / "bert")
+    return tmp_path / "bert"
+
+
+def test_it_begins_with_the_weights_of_the_folder(folder, tmp_path):
+    texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
+    found = nf.TextClassifier(pretrained=folder, freeze=["embed.*", "encoder.*"])
+    found.fit(texts, labels, **BRIEF)
+    before = nf.from_pretrained(folder).encoder.named_parameters()
+    after = found.model.named_parameters()
+    for name in before:
+        if name.startswith(("embed.", "encoder.")):
+            np.testing.assert_array_equal(after[name].value, before[name].value)
+    assert found.model.pooling == "pooler"
+    assert found.model.config.max_len == 16
+    nf.save(found, tmp_path / "file")
+    back = nf.load(tmp_path / "file")
+    np.testing.assert_array_equal(
+        back.predict_probabilities(texts), found.predict_probabilities(texts)
+    )
+
+
+def test_the_pooling_may_be_another(folder):
+    texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
+    found = nf.TextClassifier(pretrained=folder, pooling="mean").fit(texts, labels, **BRIEF)
+    assert found.model.pooling == "mean"
+
+
+def test_whole_fine_tuning_changes_the_encoder(folder):
+    texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
+    found = nf.TextClassifier(pretrained=folder).fit(texts, labels, **BRIEF)
+    before = nf.from_pretrained(folder).encoder.parameters()
+    weight = "encoder.blocks.0.mixer.query.weight"
+    assert not np.array_equal(found.model.parameters()[weight], before[weight])
+    assert found.settings["no_decay"] == nf.optim.NORMS_AND_BIASES
+
+
+def test_the_embedding_alone_may_be_frozen():
+    texts, labels = texts_and_labels(40)
+    config = {"d_model": 8, "n_heads": 2, "d_ff": 8}
+    found = nf.TextClassifier(config, freeze=["embed.tokens.*"], members=1).fit(
+        texts, labels, **BRIEF
+    )
+    assert "embed.tokens.weight" in found.model.frozen()
+
+
+def test_the_command_line_fine_tunes(folder, tmp_path, prints):
+    texts = [f"{text} {'cat' * (i % 7)}" for i, text in enumerate(["the cat", "a dog ran"] * 20)]
+    table = write(tmp_path / "a.csv", texts, ["x", "y"] * 20)
+    words = ("--pretrained", folder, "--freeze", "embed.*,encoder.*", "--epochs", 1)
+    prints("train", table, "--quiet", *words, "--keep-repeated", "--out", tmp_path / "run")
+    assert metrics_of(tmp_path / "run")["config"]["embedding_norm"]
+    prints("predict", tmp_path / "run", "the cat")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"pretrained": "bert-base-uncased"}, FileNotFoundError, "bert-base-uncased"),
+        ({"pretrained": 3}, TypeError, "pretrained is"),
+        ({"freeze": "embed.*"}, TypeError, "expected a list of patterns"),
+        ({"config": {"d_model": 8}}, ValueError, "pretrained is given together with config"),
+        ({"max_len": 8}, ValueError, "pretrained is given together with config"),
+    ],
+)
+def test_mistakes_are_explained(folder, settings, error, words):
+    with pytest.raises(error, match=words):
+        nf.TextClassifier(**{"pretrained": folder, **settings})
+
+
+def test_options_that_the_folder_decides(folder, tmp_path, fails):
+    table = write(tmp_path / "a.csv", *texts_and_labels(20))
+    words = ("--pretrained", folder, "--out", tmp_path / "run")
+    assert "--d-model is given together with --pretrained" in fails(
+        "train", table, *words, "--d-model", 8
+    )
+    assert "--tokenizer is given together" in fails("train", table, *words, "--tokenizer", "bpe")

@@ -1,0 +1,168 @@
+"""The program: help, mistakes on the command line, and errors that commands share."""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import npformer as nf
+from npformer.cli import evaluate
+from npformer.cli.common import counted
+from npformer.cli.program import make_parser
+from tests.cli.conftest import TINY, run
+
+SCRIPT = Path(sys.executable).with_name("npformer")
+(SUBPARSERS,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
+COMMANDS = SUBPARSERS.choices
+
+
+@pytest.mark.parametrize("program", ["npformer", "npformer.cli", SCRIPT], ids=str)
+def test_the_program_helps(program):
+    if program == SCRIPT and not SCRIPT.exists():
+        pytest.skip("the script npformer is not beside this Python")
+    command = [program] if program == SCRIPT else [sys.executable, "-m", program]
+    done = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("train", "evaluate", "predict", "look", "gradcheck", "bench", "doctor"):
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_helps_and_explains_every_option(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(command, "--help")
+    assert end.value.code == 0
+    assert f"usage: npformer {command}" in capsys.readouterr().out
+    for action in COMMANDS[command]._actions:
+        assert action.help, action.option_strings or action.dest
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as end:
+        run("--version")
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"npformer {nf.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "the following arguments are required: COMMAND"),
+        ("train", "the following arguments are required: TASK"),
+        ("train nope", "TASK|FILE: 'nope' is neither a task nor a file; expected one of digits"),
+        ("train digits --workers many", "'many' is neither a whole number nor 'auto'"),
+        ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
+        (
+            "train digits --epohcs 1",
+            "npformer train: --epohcs is unknown. Did you mean '--epochs'?",
+        ),
+        ("predict m --probablities", "Did you mean '--probabilities'?"),
+        ("train digits --epoch 1", "Did you mean '--epochs'?"),
+        ("train digits more", "more is unknown; npformer train --help-all shows what it takes"),
+    ],
+)
+def test_a_mistake_is_one_line(words, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(*words.split())
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.startswith(" ".join(["npformer", *words.split()[:1]]) + ": ")
+    assert err.count("\n") == 1
+
+
+def test_the_help_of_train_begins_with_ten_options(capsys):
+    shown = {}
+    for flag in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as end:
+            run("train", flag)
+        assert end.value.code == 0
+        out = capsys.readouterr().out
+        shown[flag] = set(re.findall(r"^  (--[a-z-]+)", out, re.MULTILINE)) - {"--help-all"}
+        assert "npformer train book.txt" in out
+    few, every = shown["--help"], shown["--help-all"]
+    assert few < every
+    assert len(few) == 10
+    assert len(every) == sum(bool(a.option_strings) for a in COMMANDS["train"]._actions) - 2
+    with pytest.raises(SystemExit):
+        run("train", "--help")
+    assert f"{len(every) - 10} more options: npformer train --help-all" in capsys.readouterr().out
+
+
+@pytest.fixture(params=["train", "evaluate", "predict"])
+def words(request, trained, tmp_path):
+    """Return the words of a command that computes."""
+    train = ["digits", *TINY, "--out", tmp_path / "new"]
+    return [request.param, *(train if request.param == "train" else [trained])]
+
+
+def test_a_missing_gpu_is_one_line(words, monkeypatch, fails, tmp_path):
+    monkeypatch.delitem(nf.core.arrays._backends, "cupy", raising=False)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    line = fails(*words, "--backend", "cupy")
+    assert "backend 'cupy' needs CuPy, which cannot be imported here" in line
+    assert "pip install" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tf32_on_a_cpu_is_one_line(words, fails):
+    line = fails(*words, "--precision", "tf32")
+    assert "precision is 'tf32' and the backend is 'numpy'; expected 'float32'" in line
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_missing_model_is_named(tmp_path, fails, command):
+    assert f"there is no folder {tmp_path / 'nowhere'}" in fails(command, tmp_path / "nowhere")
+    nowhere = tmp_path / "nowhere.safetensors"
+    assert f"there is no file {nowhere}" in fails(command, nowhere)
+    assert f"there is no file {tmp_path / 'model.safetensors'}" in fails(command, tmp_path)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "look"])
+def test_what_is_no_model_is_named(tmp_path, trained, fails, command):
+    table = tmp_path / "a.csv"
+    table.write_text("text,label\nsoup,food\n")
+    assert f"{table} is a file of data; expected a model first" in fails(command, table)
+    shutil.copytree(trained, tmp_path / "runs" / "digits")
+    said = fails(command, tmp_path / "runs")
+    assert f"is not a run, but runs are in it, such as {tmp_path / 'runs' / 'digits'}" in said
+
+
+def test_a_model_may_have_the_name_of_a_text(tmp_path, trained, prints):
+    shutil.copy(trained / "model.safetensors", tmp_path / "model.txt")
+    assert prints("evaluate", tmp_path / "model.txt").startswith("digits")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_damaged_model_is_reported(tmp_path, trained, fails, command):
+    data = (trained / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(data[:1000])
+    assert "is not a whole safetensors file" in fails(command, tmp_path)
+
+
+@pytest.mark.parametrize("notes", [{}, {"task": "digits"}], ids=str)
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
+    nf.save(tokens[1], tokens[0], notes=notes)
+    assert "does not say which task, split and seed" in fails(command, tokens[0])
+
+
+def test_ctrl_c_is_one_word(trained, capsys, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate, "evaluate", interrupted)
+    assert run("evaluate", trained) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("n", "kind", "words"),
+    [(1, "texts", "1 text"), (2000, "texts", "2,000 texts"), (1, "series", "1 series")],
+)
+def test_one_of_a_kind_is_told_as_one(n, kind, words):
+    assert counted(n, kind) == words

@@ -1,0 +1,162 @@
+"""npformer train, predict, evaluate and look with a file of series."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.cli.conftest import metrics_of, run
+from tests.tasks.estimators.test_series_classifier import series_and_labels
+
+TINY = ["--quiet", "--validation=.1", "--epochs=6", "--d-model=16", "--heads=2", "--d-ff=16"]
+TINY += ["--lr=.01", "--members=1"]
+COLUMNS = ("--id", "walk", "--time", "second", "--label", "gait")
+
+
+def write(path, series, labels):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["walk", "second", "x", "y", "gait"])
+        for i, (each, label) in enumerate(zip(series, labels, strict=True)):
+            writer.writerows([f"w{i}", t, *step, label] for t, step in enumerate(each))
+    return path
+
+
+@pytest.fixture(scope="session")
+def trained_on_series(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("series")
+    table = write(folder / "walks.csv", *series_and_labels(100))
+    assert run("train", table, *COLUMNS, *TINY, "--out", folder / "run") == 0
+    return folder
+
+
+def test_a_table_is_trained_on_and_measured(trained_on_series, prints):
+    metrics = metrics_of(trained_on_series / "run")
+    config = nf.load(trained_on_series / "run" / "model.safetensors").model.config
+    assert (config.d_model, config.n_heads, config.d_ff) == (16, 2, 16)  # as the options say
+    assert metrics["samples"] == {"train": 72, "test": 20, "validation": 8}
+    assert metrics["test"]["accuracy"] > 0.8
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    assert set(metrics["baselines"]) == {"majority class", "logistic regression"}
+    out = prints("evaluate", trained_on_series / "run")
+    assert out.startswith("20 series on CPU")
+    assert f"accuracy {metrics['test']['accuracy']:.4f}" in out
+
+
+def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
+    series, labels = series_and_labels(10, seed=4)
+    table = write(tmp_path / "new.csv", series, labels)
+    assert run("predict", trained_on_series / "run", table) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert lines[0].split()[2] == "w0"
+    later = tmp_path / "later.csv"
+    later.write_text(table.read_text().replace("second", "t"))
+    assert run("predict", trained_on_series / "run", later, "--time", "t") == 0
+    assert capsys.readouterr().out.splitlines() == lines
+    unlabelled = tmp_path / "unlabelled.csv"
+    unlabelled.write_text(
+        "\n".join(line.rsplit(",", 1)[0] for line in table.read_text().splitlines()) + "\n"
+    )
+    out = tmp_path / "answers.csv"
+    assert run("predict", trained_on_series / "run", unlabelled, "--out", out) == 0
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["predicted"] for row in rows] == [line.split()[0] for line in lines]
+    assert run("look", trained_on_series / "run", table, "--out", tmp_path / "r.html") == 0
+
+
+def test_ragged_arrays(tmp_path, prints):
+    series, labels = series_and_labels(60)
+    np.savez(
+        tmp_path / "a.npz",
+        values=np.concatenate(series),
+        lengths=[len(each) for each in series],
+        labels=labels,
+    )
+    prints("train", tmp_path / "a.npz", *TINY, "--out", tmp_path / "run")
+    assert nf.load(tmp_path / "run" / "model.safetensors").classes == ["down", "up"]
+    assert prints("predict", tmp_path / "run", tmp_path / "a.npz").count("\n") == 60
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--text", "x", "--id", "walk"], "--text is given; it is for texts with labels"),
+        (["--features", "x"], "--features is given; it is for"),
+        (["--id", "walk", "--label", "gait", "--features", "x,z"], "no column 'z'"),
+        (["--id", "wlk", "--label", "gait"], "no column 'wlk'"),
+        (["--id", "walk"], "Name it with --label COLUMN"),
+    ],
+)
+def test_wrong_calls_are_explained(trained_on_series, tmp_path, fails, words, problem):
+    table = trained_on_series / "walks.csv"
+    said = fails("train", table, *words, "--quiet", "--out", tmp_path / "run")
+    assert problem.partition(";")[0] in said
+
+
+def test_nothing_to_predict(trained_on_series, fails):
+    assert "expected one file" in fails("predict", trained_on_series / "run")
+
+
+def permuted(table, path, *changes):
+    """Write a table's columns in another order, with one more, and without some."""
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = [name for name in ("gait", "y", "second", "more", "x", "walk") if name not in changes]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows({**row, "more": "7"} for row in rows)
+    return path
+
+
+def test_features_are_found_by_name_in_every_file(trained_on_series, tmp_path, prints, fails):
+    new = write(tmp_path / "new.csv", *series_and_labels(12, seed=4))
+    other = permuted(new, tmp_path / "other.csv")
+    run_folder = trained_on_series / "run"
+    assert metrics_of(run_folder)["task"]["features"] == ["x", "y"]
+    assert prints("predict", run_folder, new) == prints("predict", run_folder, other)
+    assert prints("evaluate", run_folder, new) == prints("evaluate", run_folder, other)
+    out = prints(
+        *("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--test", other),
+        *("--validation=0", "--out", tmp_path / "run"),
+    )
+    expected = prints(
+        *("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--test", new),
+        *("--validation=0", "--out", tmp_path / "run2"),
+    )
+    assert out.split("\n\n")[0] == expected.split("\n\n")[0]
+    without = permuted(new, tmp_path / "without.csv", "y")
+    said = fails("predict", run_folder, without)
+    assert "has no column 'y', which was a feature in training" in said
+
+
+def test_features_are_said_and_one_without_a_name_is_doubted(tmp_path, capsys):
+    table = write(tmp_path / "walks.csv", *series_and_labels(60))
+    lines = table.read_text().splitlines()
+    table.write_text(
+        "\n".join([f",{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))])
+    )
+    tiny = [word for word in TINY if word != "--quiet"]
+    assert run("train", table, *COLUMNS, *tiny, "--out", tmp_path / "run") == 0
+    out, err = capsys.readouterr()
+    assert "features: , x, y\n" in out
+    assert "the column '' is taken for a feature" in err
+
+
+def test_measuring_what_was_trained_on_is_doubted(trained_on_series, tmp_path, capsys):
+    assert run("evaluate", trained_on_series / "run", trained_on_series / "walks.csv") == 0
+    assert "72 of 100 series of" in capsys.readouterr().err
+    new = write(tmp_path / "new.csv", *series_and_labels(12, seed=4))
+    assert run("evaluate", trained_on_series / "run", new) == 0
+    assert "trained on" not in capsys.readouterr().err
+
+
+def test_a_series_without_a_label_is_an_error(tmp_path, fails):
+    table = write(tmp_path / "walks.csv", *series_and_labels(20))
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([*lines[:5], lines[5].rsplit(",", 1)[0] + ", ", *lines[6:]]))
+    said = fails("train", table, *COLUMNS, *TINY, "--out", tmp_path / "run")
+    assert "line 6 has no 'gait'; expected a label in every row" in said

@@ -1,0 +1,370 @@
+"""npformer train, predict, evaluate and look with a file of texts."""
+
+import csv
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.engine.team import Team
+from tests.cli.conftest import metrics_of, names, run
+from tests.tasks.estimators.conftest import texts_and_labels
+
+TINY = ["--quiet", "--validation=.1", "--epochs=4", "--d-model=16", "--heads=2", "--d-ff=16"]
+TINY += ["--lr=.03", "--members=1", "--ngrams=0", "--dropout=0", "--token-dropout=0"]
+FILES = {"model.safetensors", "history.json", "metrics.json", "report.html", "run.json"}
+
+
+def write(path, texts, labels, text="text", label="label"):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", text, label])
+        writer.writerows(zip(range(len(texts)), texts, labels, strict=True))
+    return path
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory):
+    texts, labels = texts_and_labels(200)
+    folder = tmp_path_factory.mktemp("texts")
+    unique = [f"{text} no{i}" for i, text in enumerate(texts)]
+    return write(folder / "reviews.csv", unique, labels, "review", "stars")
+
+
+@pytest.fixture(scope="session")
+def trained_on_texts(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    columns = ("--text", "review", "--label", "stars")
+    assert run("train", table, *columns, *TINY, "--out", folder) == 0
+    return folder
+
+
+def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
+    assert names(trained_on_texts) - {"checkpoints", ".lock", "curves.png"} == FILES
+    metrics = metrics_of(trained_on_texts)
+    assert metrics["samples"] == {"train": 144, "test": 40, "validation": 16}
+    assert metrics["test"]["accuracy"] > 0.9
+    assert metrics["baselines"]["majority class"]["accuracy"] == 0.5
+    (history,) = json.loads((trained_on_texts / "history.json").read_text())
+    assert len(history["train_loss"]) == 4
+    report = (trained_on_texts / "report.html").read_text("utf-8")
+    assert "<h1>reviews.csv: 40 test texts</h1>" in report
+    assert "majority class" in report
+    assert ">precision<" in report
+    assert re.search(r'<p class="text">[a-z ]* no\d+</p>', report)
+
+
+def test_the_model_is_the_one_that_was_measured(trained_on_texts, prints):
+    classifier = nf.load(trained_on_texts / "model.safetensors")
+    assert classifier.classes == ["food", "weather"]
+    test = metrics_of(trained_on_texts)["test"]
+    assert f"accuracy {test['accuracy']:.4f}" in prints("evaluate", trained_on_texts)
+
+
+def test_what_it_prints(table, tmp_path, prints):
+    columns = ("--text", "review", "--label", "stars")
+    out = prints("train", table, *columns, *TINY[1:], "--out", tmp_path / "run")
+    assert (
+        "reviews.csv: 144 texts to train on, 16 for validation, 40 for testing; split by class"
+        in out
+    )
+    for words in ("macro F1", "label / predicted", "majority class", "TF-IDF", "npformer predict"):
+        assert words in out
+
+
+def test_sentences_and_tables_are_predicted(trained_on_texts, table, tmp_path, capsys):
+    assert run("predict", trained_on_texts, "soup and bread", "snow, wind") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["food", "weather"]
+    out = tmp_path / "answers.csv"
+    assert run("predict", trained_on_texts, table, "--out", out, "--probabilities") == 0
+    with out.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [
+        *("id", "review", "stars", "predicted", "probability", "p(food)", "p(weather)"),
+    ]
+    assert len(rows) == 200
+    assert np.mean([row["predicted"] == row["stars"] for row in rows]) > 0.9
+    sums = [float(row["p(food)"]) + float(row["p(weather)"]) for row in rows]
+    np.testing.assert_allclose(sums, 1.0, atol=2e-6)
+
+
+def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys):
+    assert run("predict", trained_on_texts, "soup\x1b[2J\nbread") == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert out.count("\n") == 1
+
+
+def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, prints):
+    texts, labels = texts_and_labels(20, seed=3)
+    other = write(tmp_path / "other.csv", texts, labels, "review", "kind")
+    out = prints("evaluate", trained_on_texts, other, "--label", "kind")
+    assert out.startswith("20 texts on CPU")
+    gap = write(tmp_path / "gap.csv", [*texts, "c"], [*labels, ""], "review", "kind")
+    assert prints("evaluate", trained_on_texts, gap, "--label", "kind", "--skip-empty") == out
+    page = prints("look", trained_on_texts, other, "--label", "kind", "--out", tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text("utf-8").count("<h1") == 1
+    assert page.strip() == str(tmp_path / "r.html")
+    assert prints("look", trained_on_texts).strip() == str(trained_on_texts / "report.html")
+
+
+def test_parts_may_be_files_and_a_test_may_be_left_out(tmp_path, prints):
+    texts, labels = texts_and_labels(60)
+    table = write(tmp_path / "a.csv", texts, labels)
+    held_out = write(tmp_path / "b.csv", *texts_and_labels(20, seed=5))
+    out = tmp_path / "run"
+    words = ("--keep-repeated", "--validation", held_out, "--test", "0", "--out", out)
+    prints("train", table, *TINY, *words)
+    assert metrics_of(out)["samples"] == {"train": 60, "test": 0, "validation": 20}
+    assert "test" not in metrics_of(out)
+    assert run("evaluate", out) == 2
+
+
+def test_repeated_texts_are_left_out_and_said(tmp_path, prints):
+    texts, labels = texts_and_labels(40)
+    texts = [f"{text} no{i}" for i, text in enumerate(texts)]
+    table = write(tmp_path / "a.csv", texts + texts[:10], labels + labels[:10])
+    out = prints("train", table, *TINY[1:], "--out", tmp_path / "run")
+    assert "10 that repeat an earlier one are left out" in out
+    assert sum(metrics_of(tmp_path / "run")["samples"].values()) == 40
+
+
+def test_empty_texts_are_left_out_if_asked_for(tmp_path, capsys):
+    texts, labels = texts_and_labels(40)
+    table = write(tmp_path / "a.csv", [*texts, "", " "], [*labels, "food", "food"])
+    words = ("--skip-empty", "--keep-repeated", "--out", tmp_path / "run")
+    assert run("train", table, *TINY, *words) == 0
+    said = capsys.readouterr().err
+    assert f"2 of 42 rows of {table} have no text or no label: they are left out" in said
+    assert sum(metrics_of(tmp_path / "run")["samples"].values()) == 40
+
+
+def test_texts_with_several_labels_are_doubted(tmp_path, capsys):
+    texts, labels = texts_and_labels(40)
+    texts = [f"{text} no{i}" for i, text in enumerate(texts)]
+    other = "weather" if labels[3] == "food" else "food"
+    table = write(tmp_path / "a.csv", [*texts, texts[3]], [*labels, other])
+    assert run("train", table, *TINY, "--out", tmp_path / "run") == 0
+    said = capsys.readouterr().err
+    assert "1 of 40 different texts have more than one label, such as" in said
+    assert f"'{texts[3]}': 'food' and 'weather'. No model can be right for all" in said
+
+
+def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_path, capsys):
+    assert run("evaluate", trained_on_texts, table) == 0
+    assert "144 of 200 texts of" in capsys.readouterr().err
+    texts, labels = texts_and_labels(40)
+    unique = [f"{text} no{i}" for i, text in enumerate(texts)]
+    copies = write(tmp_path / "copies.csv", unique[:6], labels[:6])
+    labels[0] = f" {labels[0]} "  # is stripped
+    labels[1] = labels[1].upper()
+    labels[2] = labels[1].upper()
+    mine = write(tmp_path / "a.csv", unique, labels)
+    words = ("--test", copies, "--validation=0", "--out", tmp_path / "run")
+    assert run("train", mine, *TINY, *words) == 0
+    said = capsys.readouterr().err
+    assert "6 of 6 texts of" in said
+    assert "differ only in case: one class?" in said
+    assert len(metrics_of(tmp_path / "run")["classes"]) == 3
+
+
+def test_an_ensemble_with_other_tokens_and_mixer(tmp_path, prints):
+    pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+    table = write(tmp_path / "a.csv", *texts_and_labels(80))
+    words = (
+        "--members",
+        2,
+        "--tokenizer",
+        "bpe",
+        "--vocab-size",
+        300,
+        "--mixer",
+        "fourier,attention",
+        "--layers",
+        2,
+    )
+    out = prints("train", table, "--keep-repeated", *TINY, *words, "--out", tmp_path / "run")
+    assert "2 models with different seeds, whose probabilities are averaged" in out
+    assert metrics_of(tmp_path / "run")["members"] == 2
+    report = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "This model is 2 models with different seeds" in report
+    classifier = nf.load(tmp_path / "run" / "model.safetensors")
+    assert len(classifier.models) == 2
+    assert classifier.model.config.mixer == ("fourier", "attention")
+    prints("train", table, "--keep-repeated", *TINY, "--tokenizer", "word", "--out", tmp_path / "b")
+
+
+def test_an_interrupted_training_goes_on(table, tmp_path, monkeypatch, prints):
+    columns = ("--text", "review", "--label", "stars")
+    prints("train", table, *columns, *TINY, "--out", tmp_path / "whole")
+    step, calls = Team.step, []
+
+    def interrupted(self, *arguments, **more):
+        calls.append(1)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return step(self, *arguments, **more)
+
+    monkeypatch.setattr(Team, "step", interrupted)
+    out = prints("train", table, *columns, *TINY, "--out", tmp_path / "run", status=130)
+    assert "interrupted after 1 of 4 epochs. To go on:" in out
+    monkeypatch.undo()
+    out = prints("train", table, "--out", tmp_path / "run", "--resume")
+    assert f"--resume, {tmp_path / 'run'}: the run there goes on" in out
+    whole, gone_on = (
+        nf.load(tmp_path / name / "model.safetensors").model.parameters().flat
+        for name in ("whole", "run")
+    )
+    np.testing.assert_array_equal(whole, gone_on)
+
+
+def test_where_there_is_no_run_resume_says_that_one_begins(table, tmp_path, prints):
+    words = ("--text", "review", "--label", "stars", "--epochs", 1, "--out", tmp_path, "--resume")
+    assert f"--resume, {tmp_path}: no run is there, so one begins" in prints("train", table, *words)
+
+
+def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
+    table = write(tmp_path / "a.csv", *texts_and_labels(40))
+    prints("train", table, "--keep-repeated", *TINY, "--out", tmp_path / "run")
+    prints("evaluate", tmp_path / "run")
+    write(table, *texts_and_labels(44))
+    assert "has changed since the training" in fails("evaluate", tmp_path / "run")
+    table.unlink()
+    assert "is missing" in fails("evaluate", tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["{folder}/none.csv"], "none.csv does not exist"),
+        (
+            ["{folder}/a.csv"],
+            "which column of {folder}/a.csv holds the texts? It has 'id', 'words', 'kind'",
+        ),
+        (["{folder}/a.csv", "--text", "word"], "no column 'word'; it has 'id', 'words', 'kind'."),
+        (["{folder}/a.csv", "--text", "words"], "Name it with --label COLUMN"),
+        (
+            ["{folder}/a.csv", "--text=words", "--label=id"],
+            "the column 'id' has 20 different labels",
+        ),
+        (["{folder}/a.csv", "--text=words", "--label=kind", "--test=1"], "validate on is 1"),
+        (
+            ["{folder}/a.csv", "--text=words", "--label=kind", "--test=b.csv"],
+            "b.csv does not exist",
+        ),
+        (
+            ["{folder}/a.csv", "--text=words", "--label=kind", "--tokenizer=letters"],
+            "tokenizer is 'letters'; expected one of",
+        ),
+        (
+            ["{folder}/a.csv", "--text=words", "--label=kind", "--epochs=0"],
+            "epochs is 0",
+        ),
+        (["{folder}/one.csv"], "only the class 'a'; expected at least 2 classes"),
+        (["{folder}/empty.csv"], "2 of 4 texts are empty, the first is in line 2"),
+        (["{folder}/gap.jsonl"], "1 of 2 labels are empty, the first is in line 2; expected words"),
+        (["digits", "--text", "words"], "--text is for files"),
+        (["{folder}/latin.csv"], "latin.csv is not in utf-8"),
+        (["{folder}/a.csv", "--text=words", "--label=words"], "for the texts and for the labels"),
+        (["{folder}/ids.csv"], "the column 'label' has 20 different labels for 20 samples"),
+        (["{folder}/bare.csv"], "The first line must hold the column names"),
+    ],
+)
+def test_wrong_files_are_explained(tmp_path, fails, words, problem):
+    write(tmp_path / "a.csv", *texts_and_labels(20), "words", "kind")
+    write(tmp_path / "one.csv", ["x", "y"], ["a", "a"])
+    write(tmp_path / "empty.csv", ["", " ", "x", "y"], list("abab"))
+    write(tmp_path / "ids.csv", texts_and_labels(20)[0], [f"no{i}" for i in range(20)])
+    (tmp_path / "bare.csv").write_text("soup,food\nrain,weather\n")
+    (tmp_path / "gap.jsonl").write_text('{"text": "a", "label": "x"}\n{"text": "b"}\n')
+    (tmp_path / "latin.csv").write_bytes("text,label\ncafé,a\nthé,b\n".encode("latin-1"))
+    words = [word.replace("{folder}", str(tmp_path)) for word in words]
+    said = fails("train", *words, "--quiet", "--out", tmp_path / "run")
+    assert problem.replace("{folder}", str(tmp_path)) in said
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["predict"], "there is nothing to predict; expected texts in quotes, or one file"),
+        (["predict", "none.csv"], "there is no file none.csv"),
+        (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
+        (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
+        (["predict", "a", "--out", "none/x.csv"], "the folder none does not exist"),
+        (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 of 2), which training never saw"),
+        (["evaluate", "{folder}/gap.csv"], "1 of 2 labels are empty, the first is in line 3"),
+        (["predict", "{folder}/notes.txt"], "is the name of a file or folder, not a table"),
+        (["predict", "{folder}"], "is the name of a file or folder, not a table"),
+        (["predict", "not_there.xlsx"], "In Excel: save as CSV UTF-8"),
+        (["predict", "{folder}/a.csv", "a text"], "expected one table, or texts, not both"),
+        (["look", "--compare", "b"], "--compare and --split are for npformer's tasks"),
+    ],
+)
+def test_wrong_calls_of_a_trained_model(trained_on_texts, tmp_path, fails, words, problem):
+    write(tmp_path / "a.csv", ["a", "b"], ["sport", "sport"], "review", "stars")
+    write(tmp_path / "gap.csv", ["a", "b"], ["food", ""], "review", "stars")
+    (tmp_path / "notes.txt").write_text("soup")
+    command, *rest = [word.replace("{folder}", str(tmp_path)) for word in words]
+    assert problem in fails(command, trained_on_texts, *rest)
+
+
+def test_an_empty_text_gets_no_label(trained_on_texts, tmp_path, capsys):
+    write(tmp_path / "a.csv", ["soup", " ", "rain"], ["", "", ""], "review", "other")
+    assert run("predict", trained_on_texts, tmp_path / "a.csv", "--out", tmp_path / "b.csv") == 0
+    assert "1 of 3 texts are empty: no label" in capsys.readouterr().err
+    with (tmp_path / "b.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["predicted"] != "" for row in rows] == [True, False, True]
+    assert run("predict", trained_on_texts, "") == 2
+    assert "the text is empty; expected words" in capsys.readouterr().err
+
+
+def test_texts_without_a_known_word_are_said(trained_on_texts, capsys):
+    assert run("predict", trained_on_texts, "soup", "zxqv zzz") == 0
+    said = capsys.readouterr().err
+    assert "1 of 2 texts have no word that the model knows, the first is 'zxqv zzz'" in said
+    assert run("predict", trained_on_texts, "soup") == 0
+    assert "no word that the model knows" not in capsys.readouterr().err
+
+
+def test_the_file_that_is_read_is_not_written(trained_on_texts, tmp_path, capsys):
+    table = write(tmp_path / "a.csv", ["soup"], ["x"], "review", "other")
+    before = table.read_text()
+    assert run("predict", trained_on_texts, table, "--out", table) == 2
+    assert "is the file that is read; expected another name" in capsys.readouterr().err
+    assert table.read_text() == before
+
+
+@pytest.mark.parametrize("words", [["--patience", "3"], ["--metric", "macro_f1"]])
+def test_what_needs_validation(table, tmp_path, fails, words):
+    few = [word for word in TINY if not word.startswith("--validation")]
+    said = fails("train", table, "--text=review", "--label=stars", *few, *words, "--out", tmp_path)
+    assert "there is no validation; expected some" in said
+    assert "--validation 0.1" in said
+
+
+def test_a_missing_reader_of_parquet_is_named(tmp_path, fails, monkeypatch):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    said = fails("train", tmp_path / "a.parquet")
+    assert said.startswith("npformer train: ")
+    assert "python -m pip install pyarrow" in said
+
+
+def test_predictions_do_not_overwrite_a_column(trained_on_texts, tmp_path, capsys):
+    write(tmp_path / "a.csv", ["soup"], ["x"], "review", "predicted")
+    assert run("predict", trained_on_texts, tmp_path / "a.csv", "--out", tmp_path / "b.csv") == 2
+    assert "has a column 'predicted'" in capsys.readouterr().err
+
+
+def test_models_of_tasks_take_no_table(trained, table, fails):
+    assert "the model was not trained on a file" in fails("evaluate", trained, table)
+    assert "the model was not trained on a file" in fails("look", trained, table)
+    assert "expected one file" in fails("predict", trained, "a", "b")

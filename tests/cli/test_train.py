@@ -1,0 +1,276 @@
+"""npformer train: what its options do, what it prints, and which files it writes."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.cli import train as command
+from npformer.cli.program import make_parser
+from npformer.engine.team import Team
+from tests.cli.conftest import TINY, metrics_of, names, run, train
+
+RUN = {"run.json", "checkpoints", ".lock"}
+FILES = {"model.safetensors", "model-ordered.safetensors", "history.json", "metrics.json", *RUN}
+ONE_MODEL = FILES - {"model-ordered.safetensors"}
+
+quick = pytest.mark.usefixtures("no_curves")
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def test_training_writes_models_history_and_metrics(trained):
+    assert names(trained) - {"curves.png"} == FILES
+    metrics = metrics_of(trained)
+    assert set(metrics["splits"]) == {"stratified", "ordered"}
+    assert metrics["config"]["d_model"] == 16
+    history = json.loads((trained / "history.json").read_text())
+    assert len(history["stratified"]["train_loss"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("split", "file"),
+    [("stratified", "model.safetensors"), ("ordered", "model-ordered.safetensors")],
+)
+def test_metrics_are_those_of_the_model_that_was_saved(trained, split, file):
+    metrics = metrics_of(trained)
+    model = nf.load(trained / file)
+    found = nf.evaluate(model, nf.data.digits(split).test)
+    assert metrics["splits"][split]["test_accuracy"] == found.accuracy
+    assert metrics["splits"][split]["test_loss"] == pytest.approx(found.loss, rel=1e-6)
+    assert metrics["splits"][split]["file"] == file
+    assert metrics["parameters"] == model.n_parameters()
+    assert nf.read_notes(trained / file) == {"task": "digits", "split": split, "seed": 0}
+
+
+def test_curves_are_drawn_where_matplotlib_is_installed(trained):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: there are no curves")
+    assert (trained / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_all_other_files_are_written(tmp_path, prints, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    out = prints("train", "digits", *TINY, "--out", tmp_path)
+    assert names(tmp_path) == FILES
+    assert 'no curves.png: python -m pip install "npformer[plot]"' in out
+
+
+@quick
+@pytest.mark.parametrize("split", ["stratified", "ordered"])
+def test_one_split_is_one_model(tmp_path, split):
+    train(tmp_path, "--split", split)
+    assert names(tmp_path) == ONE_MODEL
+    assert nf.read_notes(tmp_path / "model.safetensors")["split"] == split
+
+
+@quick
+def test_the_same_seed_is_the_same_model(tmp_path):
+    first, same, other = (
+        nf.load(train(tmp_path / name, "--seed", seed) / "model.safetensors").parameters().flat
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+@quick
+def test_the_folder_is_named_after_task_and_mixer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("train", "digits", *TINY, "--split", "ordered", "--mixer", "fourier") == 0
+    assert "model.safetensors" in names(tmp_path / "runs" / "digits-fourier")
+
+
+@quick
+def test_quiet_prints_the_results_alone(tmp_path, capsys):
+    train(tmp_path)
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert [line.split()[0] for line in out.splitlines() if line] == ["test", f"{tmp_path}:"]
+    loud = [word for word in TINY if word != "--quiet"]
+    again = ("--overwrite", "--out", tmp_path)
+    assert run("train", "digits", *loud, "--split", "ordered", *again) == 0
+    assert "SequenceClassifier" in capsys.readouterr().out
+
+
+# Options ------------------------------------------------------------------------------------------
+
+
+@quick
+def test_options_reach_the_model(tmp_path):
+    words = "--layers 2 --mixer attention,fourier --norm pre --ffn conv1d --activation relu"
+    words += " --positions sinusoidal --dropout 0.1 --dtype float64"
+    train(tmp_path, *words.split())
+    model = nf.load(tmp_path / "model.safetensors")
+    config = model.config
+    assert config.mixers() == ("attention", "fourier")
+    assert (config.norm, config.ffn, config.activation) == ("pre", "conv1d", "relu")
+    assert (config.positions, config.dropout, model.dtype) == ("sinusoidal", 0.1, "float64")
+
+
+@quick
+def test_a_model_without_feed_forward_networks_is_trained_and_read_back(tmp_path):
+    train(tmp_path, "--ffn", "none")
+    model = nf.load(tmp_path / "model.safetensors")
+    assert model.config.ffn == "none"
+    assert len(model.encoder.blocks[0].parts()) == 1
+
+
+@quick
+def test_shared_layers_are_one_block(tmp_path):
+    train(tmp_path, "--layers", 3, "--share-layers")
+    assert nf.load(tmp_path / "model.safetensors").config.share_layers
+
+
+@pytest.fixture
+def used(no_curves, monkeypatch):
+    """Return the options that `fit` gets."""
+    used = {}
+
+    def fit(model, data, **options):
+        used.update(options)
+        return nf.fit(model, data, **options)
+
+    monkeypatch.setattr(command, "fit", fit)
+    return used
+
+
+def test_options_reach_the_training(tmp_path, used):
+    words = "--batch-size 1258 --lr 0.5 --weight-decay 0.3 --clip-norm 2 --label-smoothing 0.2"
+    words += " --epochs 3 --workers 2 --seed 5"
+    train(tmp_path, *words.split())
+    asked = {"batch_size": 1258, "lr": 0.5, "weight_decay": 0.3, "clip_norm": 2.0, "epochs": 3}
+    asked["label_smoothing"] = 0.2
+    assert metrics_of(tmp_path)["training"].items() >= asked.items()
+    assert used.items() >= {**asked, "workers": 2, "seed": 5, "progress": False}.items()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers"],
+)
+def test_what_is_not_asked_for_is_left_to_the_run(name):
+    options = make_parser().parse_args(["train", "digits"])
+    assert getattr(options, name) is None, "a run that goes on would be asked for another"
+    assert options.usual[name] is not None
+
+
+def test_with_another_loss_no_labels_are_smoothed_unless_that_is_asked_for(tmp_path, used):
+    train(tmp_path / "one", "--output", "softmax")
+    assert used["label_smoothing"] == 0.0
+    train(tmp_path / "two", "--output", "softmax", "--label-smoothing", "0.2")
+    assert used["label_smoothing"] == 0.2
+
+
+def test_a_micro_batch_reaches_the_training(tmp_path, used):
+    train(tmp_path, "--micro-batch", 16, "--masks", "device")
+    assert (used["micro_batch"], used["masks"]) == (16, "device")
+    assert used["precision"] == "float32"
+    assert metrics_of(tmp_path)["precision"] == "float32"
+
+
+# Mistakes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--mixer nope", "mixer is 'nope'; expected one of 'attention'"),
+        ("--mixer attention,fourier", "mixer has 2 names; expected one name, or one for each"),
+        (
+            "--split nope",
+            "--split of task digits is 'nope'; expected one of 'stratified', 'o",
+        ),
+        ("--heads 3", "n_heads is 3 and d_model is 16; expected n_heads to divide d_model"),
+        ("--epochs 0", "--epochs is 0; expected a whole number of at least 1"),
+        ("--batch-size 0", "--batch-size is 0; expected a whole number of at least 1"),
+        ("--layers 0", "n_layers is 0; expected a whole number of at least 1"),
+        ("--dropout 1", "dropout is 1.0; expected a number from 0 up to"),
+        ("--seed -1", "seed is -1; expected a whole number of at least 0"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_no_folder(tmp_path, fails, words, message):
+    assert message in fails("train", "digits", *TINY, *words.split(), "--out", tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--lr 0", "lr is 0.0; expected a number above 0"),
+        ("--workers 0", "workers is 0; expected a whole number of at least 1 or 'auto'"),
+        ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
+    ],
+)
+def test_an_error_during_training_is_one_line(tmp_path, fails, words, message):
+    assert message in fails("train", "digits", *TINY, *words.split(), "--out", tmp_path)
+
+
+def test_a_split_of_a_task_without_splits_is_refused(fails, tmp_path):
+    line = fails("train", "reverse", "--split", "ordered", "--out", tmp_path)
+    assert "--split of task reverse is 'ordered'; expected one of 'generated', 'both'" in line
+
+
+def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, monkeypatch):
+    def accumulate(*arguments, **options):
+        raise MemoryError("Unable to allocate 7.45 GiB")
+
+    monkeypatch.setattr("npformer.engine.team.accumulate", accumulate)
+    line = fails("train", "digits", *TINY, "--batch-size", 64, "--workers", 1, "--out", tmp_path)
+    assert "(Unable to allocate 7.45 GiB). Try --batch-size 32 or --micro-batch 32, which" in line
+
+
+# Ctrl-C -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("after", "files", "said"),
+    [
+        (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
+        (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
+        (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
+    ],
+)
+def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(
+    tmp_path, capsys, monkeypatch, after, files, said
+):
+    steps, step = [], Team.step
+
+    def interrupted(self, *arguments, **options):
+        if len(steps) == after:
+            raise KeyboardInterrupt
+        steps.append(1)
+        return step(self, *arguments, **options)
+
+    monkeypatch.setattr(Team, "step", interrupted)
+    assert run("train", "digits", *TINY, "--epochs", 2, "--out", tmp_path) == 130
+    out, err = capsys.readouterr()
+    # Without an epoch that was evaluated there are no weights worth a file.
+    assert names(tmp_path) == files - ({"model-ordered.safetensors"} if after == 90 else set())
+    assert said in out
+    assert f"npformer train digits --out {tmp_path} --resume" in out
+    assert err == ""
+    monkeypatch.undo()
+    assert run("train", "digits", "--quiet", "--out", tmp_path, "--resume") == 0
+    assert names(tmp_path) - {"curves.png"} == FILES
+    assert [*metrics_of(tmp_path)["splits"].values()][-1]["epochs"] == 2
+
+
+def test_weights_are_saved_before_they_are_tested(tmp_path, capsys, monkeypatch):
+    sizes = []
+
+    def interrupted(model, data, batch_size, **more):
+        sizes.append(batch_size)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "evaluate", interrupted)
+    words = ("--micro-batch", 8, "--batch-size", 64, "--out", tmp_path)
+    assert run("train", "digits", *TINY, *words) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+    assert nf.load(tmp_path / "model.safetensors").config.d_model == 16
+    found = metrics_of(tmp_path)["splits"]["stratified"]
+    assert (found["test_accuracy"], found["epochs"]) == (None, 1)
+    assert len(json.loads((tmp_path / "history.json").read_text())["stratified"]["lr"]) == 1
+    assert sizes == [32]  # without a backward pass, four times what a training step holds

@@ -1,0 +1,195 @@
+"""npformer train, generate, predict, evaluate and look with a text, and with pairs of texts."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.cli import train_options
+from npformer.data.pairs import pairs
+from npformer.engine.team import Team
+from tests.cli.conftest import metrics_of, names, run
+
+TINY = ["--quiet", "--epochs=3", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1"]
+FILES = {"model.safetensors", "history.json", "metrics.json", "run.json"}
+TEXT = "the cat sat on the mat, and the dog lay on the rug.\n" * 60
+
+
+@pytest.fixture(scope="session")
+def book(tmp_path_factory):
+    file = tmp_path_factory.mktemp("book") / "book.txt"
+    file.write_text(TEXT, "utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory):
+    file = tmp_path_factory.mktemp("pairs") / "pairs.csv"
+    with file.open("w", newline="") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(["sum", "answer"])
+        writer.writerows(zip(*pairs("add", 300), strict=True))
+    return file
+
+
+@pytest.fixture(scope="session")
+def writer(book, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("writer") / "run"
+    assert run("train", book, *TINY, "--lr=.01", "--max-len=32", "--out", folder) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def translator(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("translator") / "run"
+    columns = ("--source", "sum", "--target", "answer")
+    assert run("train", table, *columns, *TINY, "--out", folder) == 0
+    return folder
+
+
+def test_a_text_is_measured_beside_counts(book, writer, tmp_path, prints):
+    assert names(writer) - {"checkpoints", ".lock", "curves.png"} == FILES
+    metrics = metrics_of(writer)
+    assert metrics["kind"] == "text"
+    n = len(TEXT)
+    assert metrics["samples"] == {
+        "train": n - round(n * 0.1) - round(round(n * 0.9) * 0.1),
+        "validation": round(round(n * 0.9) * 0.1),
+        "test": round(n * 0.1),
+    }
+    assert set(metrics["baselines"]) == {f"n-grams of order {order}" for order in (1, 2, 5)}
+    assert metrics["baselines"]["n-grams of order 5"] < metrics["test"]["nats"]
+    out = prints("train", book, *TINY, "--max-len=32", "--epochs=1", "--out", tmp_path / "r")
+    assert "Counting is better here: n-grams of order 5." in out
+    assert f'npformer generate {tmp_path / "r"} "a beginning"' in out
+    assert f"this model                {metrics['test']['nats']:.4f}"[:10] in out
+
+
+def test_what_is_measured_is_what_is_saved(writer, prints):
+    nats = metrics_of(writer)["test"]["nats"]
+    assert f"{nats:.4f}" in prints("evaluate", writer)
+    loaded = nf.load(writer / "model.safetensors")
+    test = TEXT[-round(len(TEXT) * 0.1) :]
+    assert loaded.evaluate(test).nats == pytest.approx(nats, abs=1e-6)
+
+
+def test_a_model_writes_as_in_python(writer, prints, capsys):
+    loaded = nf.load(writer / "model.safetensors")
+    out = prints("generate", writer, "the c", "--tokens", 20, "--temperature", 0)
+    assert out == "the c" + loaded.generate("the c", 20, temperature=0) + "\n"
+    out = prints("generate", writer, "--tokens", 20, "--seed", 3, "--top-k", 4, "--top-p", 0.9)
+    assert out == loaded.generate("\n", 20, seed=3, top_k=4, top_p=0.9) + "\n"
+    assert run("generate", writer, "über", "--tokens", 2) == 0
+    assert "the model was not trained on 'ü'" in capsys.readouterr().err
+
+
+def test_a_text_is_looked_at(writer, tmp_path, prints):
+    out = prints("look", writer, "--out", tmp_path / "r.html", "--samples", 1)
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert out.strip() == str(tmp_path / "r.html")
+    assert page.count("<svg") == 2  # a layer of two heads
+    assert "<text" in page
+
+
+def test_pairs_are_measured(translator, prints):
+    assert names(translator) - {"checkpoints", ".lock", "curves.png"} == FILES
+    metrics = metrics_of(translator)
+    assert metrics["samples"] == {"train": 240, "validation": 0, "test": 60}
+    assert metrics["test"]["sources"] == 60
+    out = prints("evaluate", translator)
+    assert f"{metrics['test']['exact']:.4f} exact matches" in out
+    assert "worst: edits, source, target, written" in out
+
+
+def test_pairs_are_translated(translator, table, tmp_path, prints):
+    loaded = nf.load(translator / "model.safetensors")
+    assert prints("predict", translator, "1+2") == loaded.translate(["1+2"])[0] + "\n"
+    two = prints("predict", translator, "1+2", "20+3", "--beams", 2).splitlines()
+    assert two == [
+        f"{source}  {target}"
+        for source, target in zip(
+            ("1+2", "20+3"), loaded.translate(["1+2", "20+3"], beams=2), strict=True
+        )
+    ]
+    out = tmp_path / "answers.csv"
+    assert "300 rows" in prints("predict", translator, table, "--out", out)
+    with out.open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    assert list(rows[0]) == ["sum", "answer", "predicted"]
+    assert [row["predicted"] for row in rows] == loaded.translate([row["sum"] for row in rows])
+
+
+def test_the_three_attentions_of_a_translation(translator, tmp_path, prints):
+    prints("look", translator, "--out", tmp_path / "r.html", "--samples", "0,2")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert page.count("<svg") == 2 * 3 * 2  # samples, attentions, heads
+    for words in ("source from source", "target from source", "target from earlier target"):
+        assert page.count(words) == 2
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(book, writer, tmp_path, monkeypatch):
+    step, done = Team.step, []
+
+    def stops(self, *arguments, **more):
+        done.append(None)
+        if len(done) == 8:
+            raise KeyboardInterrupt
+        return step(self, *arguments, **more)
+
+    words = ("train", book, *TINY, "--lr=.01", "--max-len=32", "--out", tmp_path / "run")
+    monkeypatch.setattr(Team, "step", stops)
+    assert run(*words) == 130
+    monkeypatch.undo()
+    assert run(*words, "--resume") == 0
+    whole, again = (nf.load(folder / "model.safetensors") for folder in (writer, tmp_path / "run"))
+    for name, value in whole.model.parameters().items():
+        np.testing.assert_array_equal(again.model.parameters()[name], value)
+
+
+def test_words_for_what_comes_with_the_package():
+    for word, end in (("shakespeare", ".txt.gz"), ("pronunciations", ".csv.gz")):
+        assert train_options.task_or_file(word).endswith(word + end)
+    assert train_options.task_or_file("sort") == "sort"
+
+
+def test_a_generated_task(tmp_path, prints, monkeypatch):
+    monkeypatch.setattr("npformer.cli.recipes.writing_tasks.GENERATED", 300)
+    out = prints("train", "reversal", *TINY, "--epochs=1", "--test=.1", "--out", tmp_path / "run")
+    assert "30 test sources" in out
+    assert "exact matches" in prints("evaluate", tmp_path / "run")
+    notes = json.loads((tmp_path / "run" / "metrics.json").read_text())["task"]
+    assert notes["file"] == "reversal"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("train", "BOOK", "--text", "a"), "--text is given; it is for texts with labels"),
+        (("train", "BOOK", "--pooling", "cls"), "--pooling is given; it is for texts with labels"),
+        (("train", "TABLE", "--source", "sum"), "which column of"),
+        (("train", "TABLE", "--source", "sum", "--target", "sum"), "for the sources and for the"),
+        (("train", "TABLE", "--source", "sum", "--target", "answer", "--id", "x"), "--"),
+        (("train", "BOOK", "--tokenizer", "wordpiece"), "tokenizer is 'wordpiece'"),
+        (("train", "missing.txt"), "missing.txt does not exist"),
+        (("generate", "TRANSLATOR"), "expected a TextWriter"),
+        (("generate", "WRITER", ""), "prompt is empty"),
+        (("generate", "WRITER", "a", "--tokens", "0"), "n is 0"),
+        (("predict", "WRITER", "a"), "npformer generate"),
+        (("predict", "TRANSLATOR"), "there is nothing to translate"),
+        (("predict", "TRANSLATOR", "1+2", "--probabilities"), "--probabilities is given"),
+        (("predict", "TRANSLATOR", "1" * 99), "has 100 tokens"),
+    ],
+)
+def test_mistakes_are_said(words, said, book, table, writer, translator, tmp_path, fails):
+    places = {"BOOK": book, "TABLE": table, "WRITER": writer, "TRANSLATOR": translator}
+    given = [places.get(word, word) for word in words]
+    more = ["--out", tmp_path / "run"] if words[0] == "train" else []
+    assert said in fails(*given, *more)
+
+
+def test_the_vocabulary_of_a_text_may_be_smaller(book, tmp_path):
+    few = ("--tokenizer", "word", "--vocab-size", 25)
+    assert run("train", book, *TINY, *few, "--max-len=8", "--out", tmp_path) == 0
+    assert nf.load(tmp_path / "model.safetensors").model.vocab_size == 25

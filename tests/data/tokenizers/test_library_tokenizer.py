@@ -1,0 +1,110 @@
+"""Hugging Face's tokenizers, trained on texts and read from files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from npformer.data.tokenizers import (
+    LibraryTokenizer,
+    read_tokenizer,
+    tokenizer_of,
+    train_tokenizer,
+)
+
+tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+
+TEXTS = ["The cat sat on the mat.", "A dog, a cat and a bird!", "Unrelated sentences"] * 3
+
+
+@pytest.mark.parametrize("kind", ["word", "wordpiece", "bpe"])
+def test_each_kind_is_trained_encodes_and_comes_back(kind):
+    made = LibraryTokenizer.train(TEXTS, kind, vocab_size=400)
+    ids, mask = made.encode([*TEXTS, ""], max_len=6)
+    assert ids.shape == mask.shape == (10, 6)
+    assert ids.max() < made.vocab_size
+    assert (ids[~mask] == made.padding_id).all()
+    assert mask.any(axis=1).all()
+    assert made.tokens(ids[0])[1].strip("Ġ") == "cat"
+    back = tokenizer_of(json.loads(json.dumps(made.to_dict())))
+    np.testing.assert_array_equal(back.encode(TEXTS)[0], made.encode(TEXTS)[0])
+
+
+def test_the_own_word_tokenizer_needs_no_library():
+    assert type(train_tokenizer("word", TEXTS)).__name__ == "WordTokenizer"
+    assert type(train_tokenizer("bpe", TEXTS, vocab_size=300)) is LibraryTokenizer
+
+
+@pytest.fixture
+def bert(tmp_path):
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "."]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
+    return tmp_path
+
+
+def test_a_vocabulary_of_bert(bert):
+    made = read_tokenizer(bert)
+    ids, _ = made.encode(["The cats sat."])
+    assert made.tokens(ids[0]) == ["[CLS]", "the", "cat", "##s", "sat", ".", "[SEP]"]
+    short, _ = made.encode(["The cats sat."], max_len=4)  # the end mark is not cut off
+    assert made.tokens(short[0]) == ["[CLS]", "the", "cat", "[SEP]"]
+    ids, mask, types = made.encode_pairs(["the cat", "cat"], ["sat", "sat."])
+    assert made.tokens(ids[0]) == ["[CLS]", "the", "cat", "[SEP]", "sat", "[SEP]"]
+    np.testing.assert_array_equal(types, [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]])
+    assert mask.all()
+
+
+def test_upper_case_is_kept_if_the_settings_say_so(bert):
+    (bert / "tokenizer_config.json").write_text('{"do_lower_case": false}', "utf-8")
+    made = read_tokenizer(bert / "vocab.txt")
+    assert made.tokens(made.encode(["The cat"])[0][0]) == ["[CLS]", "[UNK]", "cat", "[SEP]"]
+
+
+def test_a_byte_pair_vocabulary_of_roberta(tmp_path):
+    library = tokenizers.ByteLevelBPETokenizer()
+    library.train_from_iterator(
+        TEXTS, vocab_size=300, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], show_progress=False
+    )
+    library.save_model(str(tmp_path))
+    made = read_tokenizer(tmp_path)
+    ids, _ = made.encode(["the cat"])
+    assert made.tokens(ids[0])[0] == "<s>"
+    assert made.tokens(ids[0])[-1] == "</s>"
+    assert made.token(made.padding_id) == "<pad>"
+
+
+def test_tokenizer_json(bert):
+    read_tokenizer(bert).library.save(str(bert / "tokenizer.json"))
+    (bert / "vocab.txt").unlink()
+    assert read_tokenizer(bert).encode(["the cat"])[0].tolist() == [[2, 5, 6, 3]]
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"has no tokenizer; expected tokenizer\.json"):
+        read_tokenizer(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no"):
+        read_tokenizer(tmp_path / "none")
+    (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
+    with pytest.raises(ValueError, match="is not a tokenizer"):
+        read_tokenizer(tmp_path)
+    (tmp_path / "vocab.txt").write_text("a\nb\n", "utf-8")
+    with pytest.raises(ValueError, match=r"has no \[UNK\]"):
+        read_tokenizer(tmp_path / "vocab.txt")
+
+
+def test_mistakes_are_explained(bert):
+    made = read_tokenizer(bert)
+    with pytest.raises(TypeError, match=r"library is .bpe.; expected a tokenizers\.Tokenizer"):
+        LibraryTokenizer("bpe")
+    with pytest.raises(ValueError, match="no token 'nothing' for padding"):
+        LibraryTokenizer(made.library, padding="nothing")
+    with pytest.raises(ValueError, match="texts has 1 and others 2"):
+        made.encode_pairs(["a"], ["b", "c"])
+    with pytest.raises(ValueError, match="kind is 'letters'"):
+        LibraryTokenizer.train(TEXTS, "letters")
+
+
+def test_without_the_library_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
+    with pytest.raises(ImportError, match=r"npformer\[text\]"):
+        LibraryTokenizer.train(TEXTS)

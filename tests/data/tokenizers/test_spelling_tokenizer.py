@@ -1,0 +1,61 @@
+"""SpellingTokenizer: its tokens are the text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from npformer.data.tokenizers import SpellingTokenizer, tokenizer_of, writing_tokenizer
+
+TEXT = "The cat's mat. The dog -- the cat's, 12 times!\n\tYes,  the cat's."
+
+
+def test_ids_begin_with_the_special_ones():
+    tokenizer = SpellingTokenizer.train(["ab", "ba"])
+    assert tokenizer.vocab_size == 6
+    assert tokenizer.ids("ab?") == [4, 5, tokenizer.unknown_id]
+    assert tokenizer.decode([1, 4, 5, 2, 0, -1]) == "ab"
+    assert tokenizer.tokens([0, 1, 2, 3, 4]) == ["[PAD]", "[BEGIN]", "[END]", "[UNK]", "a"]
+    assert tokenizer.unknown_in("a?b!?") == ["?", "!"]
+
+
+def test_frequent_words_are_tokens():
+    tokenizer = SpellingTokenizer.train([TEXT], words=True, vocab_size=200)
+    assert " cat's" in tokenizer.words
+    assert len(tokenizer.ids(TEXT)) < len(TEXT)
+    few = SpellingTokenizer.train([TEXT], words=True, vocab_size=len(set(TEXT)) + 5)
+    assert few.words == [" cat's"]
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_nothing_is_lost(words):
+    tokenizer = SpellingTokenizer.train([TEXT], words=words)
+    assert tokenizer.decode(tokenizer.ids(TEXT)) == TEXT
+    again = tokenizer_of(tokenizer.to_dict())
+    assert again.ids(TEXT) == tokenizer.ids(TEXT)
+
+
+@given(st.text(alphabet=sorted(set(TEXT)), max_size=60))
+def test_any_text_of_known_characters_comes_back(text):
+    for words in (False, True):
+        tokenizer = SpellingTokenizer.train([TEXT], words=words)
+        assert tokenizer.decode(tokenizer.ids(text)) == text
+
+
+def test_bytes_come_back():
+    pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    tokenizer = writing_tokenizer("bpe", [TEXT], 300)
+    assert tokenizer.decode([tokenizer.begin_id, *tokenizer.ids(TEXT), tokenizer.end_id]) == TEXT
+    assert tokenizer.decode(tokenizer.ids("größe 😀")) == "größe 😀"
+
+
+def test_mistakes_are_said():
+    with pytest.raises(ValueError, match="'a' is there more than once"):
+        SpellingTokenizer(["a"], ["a"])
+    with pytest.raises(ValueError, match="the number of characters is 0"):
+        SpellingTokenizer([])
+    with pytest.raises(ValueError, match="tokenizer is 'letters'"):
+        writing_tokenizer("letters", ["a"])
+    from npformer.data.tokenizers import WordTokenizer
+
+    with pytest.raises(TypeError, match="does not keep spaces"):
+        WordTokenizer(["a"]).decode([2])

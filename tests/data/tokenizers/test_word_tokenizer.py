@@ -1,0 +1,77 @@
+import json
+
+import numpy as np
+import pytest
+
+from npformer.data.tokenizers import WordTokenizer, tokenizer_of
+from npformer.data.tokenizers.word_tokenizer import parts_of, split
+
+
+def test_words_apostrophes_signs_and_characters_without_spaces():
+    assert split("Don't stop, it\u2019s 9.5!") == [
+        "don't", "stop", ",", "it\u2019s", "9", ".", "5", "!",
+    ]  # fmt: skip
+    assert split("我爱你 abcわ") == ["我", "爱", "你", "abc", "わ"]
+    assert split("naïve") == split("nai\u0308ve")
+    assert split("Big", lower=False) == ["Big"]
+    assert split(" \n\t ") == []
+
+
+def test_the_vocabulary_is_ranked_by_frequency_then_by_letters():
+    made = WordTokenizer.train(["b a c", "c b", "c d"])
+    assert made.words == ["[PAD]", "[UNK]", "c", "b", "a", "d"]
+    assert WordTokenizer.train(["b a c", "c b"], min_count=2).words[2:] == ["b", "c"]
+    assert WordTokenizer.train(["b a c", "c b"], vocab_size=3).words[2:] == ["b"]
+
+
+def test_rows_are_padded_and_masked():
+    made = WordTokenizer(["a", "b"])
+    ids, mask = made.encode(["a b a", "", "b what"])
+    np.testing.assert_array_equal(ids, [[2, 3, 2], [1, 0, 0], [3, 1, 0]])
+    np.testing.assert_array_equal(mask, [[1, 1, 1], [1, 0, 0], [1, 1, 0]])
+    assert ids.dtype == "int64"
+    assert made.encode(["a b a"], max_len=2)[0].tolist() == [[2, 3]]
+    assert made.encode([])[0].shape == (0, 1)
+    assert made.tokens([0, 3, 1]) == ["[PAD]", "b", "[UNK]"]
+
+
+def test_parts_of_words_follow_the_words():
+    assert parts_of("words", 4) == ["#<wor", "#word", "#ords", "#rds>"]
+    assert parts_of("an", 4) == []
+    made = WordTokenizer.train(["big words", "swords cut", "swords"], ngrams=4)
+    assert made.tokens(made.ids("words")) == ["words", "#word", "#ords", "#rds>"]  # "#<wor" is once
+    assert made.tokens(made.ids("crosswords!"))[2:] == ["#word", "#ords", "#rds>"]
+    assert made.tokens(made.ids("words big", max_len=3)) == ["words", "big", "#word"]
+    assert tokenizer_of(made.to_dict()).ids("swords") == made.ids("swords")
+
+
+def test_it_comes_back_from_json():
+    made = WordTokenizer.train(["Ein Wort", "我"], lower=False)
+    back = tokenizer_of(json.loads(json.dumps(made.to_dict())))
+    assert back.to_dict() == made.to_dict()
+    assert back.vocab_size == made.vocab_size == 5
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda t: t.encode("a b"), TypeError, r"texts is a str; expected a list of strings"),
+        (lambda t: t.encode(["a", None]), TypeError, r"texts\[1\] is missing: None"),
+        (lambda t: t.encode(["a", float("nan")]), TypeError, r"texts\[1\] is missing: nan"),
+        (lambda t: t.encode([3]), TypeError, r"texts\[0\] is an int: 3; expected a string"),
+        (lambda t: t.encode(np.array([["a"]])), ValueError, "texts has 2 axes; expected one"),
+        (lambda t: t.encode(["a"], max_len=0), ValueError, "max_len is 0"),
+        (lambda t: t.tokens([4]), ValueError, "an id is 4"),
+        (lambda t: WordTokenizer(["a", "a"]), ValueError, "'a' more than once"),
+        (lambda t: tokenizer_of({"kind": "letters"}), ValueError, "kind is 'letters'"),
+    ],
+)
+def test_mistakes_are_explained(call, error, words):
+    with pytest.raises(error, match=words):
+        call(WordTokenizer(["a", "b"]))
+
+
+def test_ten_million_letters_without_a_space():
+    ids, mask = WordTokenizer(["a"]).encode(["x" * 10_000_000])
+    assert ids.tolist() == [[1]]
+    assert mask.all()

@@ -1,0 +1,195 @@
+"""Files are handed out and never written over; hints are counted; notebooks hold the same."""
+
+import json
+
+import pytest
+
+from npformer.learn.exercises import folder, notebook
+from npformer.learn.exercises.referee import untouched
+from npformer.learn.exercises.table import NAMES, exercise, named, stem
+from tests.learn.exercises.answers import MIXER, verdict
+
+FIRST = "01_linear_backward.py"
+
+
+@pytest.fixture
+def begun(tmp_path):
+    folder.start(tmp_path)
+    return tmp_path
+
+
+def names_in(path):
+    return sorted(file.name for file in path.iterdir())
+
+
+def test_a_file_for_each_exercise_in_order_and_a_page(begun):
+    assert names_in(begun) == [*(f"{stem(name)}.py" for name in NAMES), "README.md"]
+    assert (begun / FIRST).read_text("utf-8") == exercise("linear_backward").blank
+    page = (begun / "README.md").read_text("utf-8")
+    for name in NAMES:
+        assert f"| `{stem(name)}.py` | {exercise(name).title} |" in page
+
+
+def test_a_changed_file_stays_and_an_unchanged_one_is_not_mentioned_as_changed(begun):
+    (begun / FIRST).write_text("mine = 1\n")
+    (begun / "README.md").write_text("my notes\n")
+    (begun / "05_softmax_backward.py").unlink()
+    said = folder.start(begun)
+    assert f"{FIRST} was changed, so it stays as it is" in said
+    assert "02_conv1d_backward.py is there already, and unchanged" in said
+    assert said[-1] == f"1 file written to {begun}"
+    assert (begun / FIRST).read_text() == "mine = 1\n"
+    assert (begun / "README.md").read_text() == "my notes\n"
+    assert (begun / "05_softmax_backward.py").exists()
+
+
+def test_force_restores_the_named_one_and_keeps_what_was_there(begun):
+    for name in (FIRST, "02_conv1d_backward.py"):
+        (begun / name).write_text("mine = 1\n")
+    folder.start(begun, ["linear_backward"], force=True)
+    assert (begun / FIRST).read_text("utf-8") == exercise("linear_backward").blank
+    assert (begun / f"{FIRST}.old").read_text() == "mine = 1\n"
+    assert (begun / "02_conv1d_backward.py").read_text() == "mine = 1\n"
+
+
+def test_force_asks_for_names(begun):
+    with pytest.raises(ValueError, match="expected the names of the exercises to restore"):
+        folder.start(begun, force=True)
+
+
+def test_only_named_ones_are_written(tmp_path):
+    folder.start(tmp_path / "new" / "folder", ["softmax_backward", "relu_backward"])
+    found = names_in(tmp_path / "new" / "folder")
+    assert found == ["03_relu_backward.py", "05_softmax_backward.py", "README.md"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "5",
+        "05",
+        "softmax_backward",
+        "05_softmax_backward",
+        "a/05_softmax_backward.py",
+        "05_softmax_backward.ipynb",
+    ],
+)
+def test_an_exercise_has_many_names(word):
+    assert named(word) == "softmax_backward"
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("sofmax_backward", "Did you mean 'softmax_backward'"),
+        ("30", "`npformer exercises list` names all"),
+        ("0", "`npformer exercises list` names all"),
+        ("06_softmax_backward", "no exercise is called '06_softmax_backward'"),
+    ],
+)
+def test_an_unknown_name_is_explained(word, expected):
+    if word.startswith("06"):
+        assert named(word) == "softmax_backward"  # the name says more than the number
+        return
+    with pytest.raises(ValueError, match=expected):
+        named(word)
+
+
+# Hints --------------------------------------------------------------------------------------------
+
+
+def test_hints_come_one_after_another_and_the_last_one_stays(begun):
+    hints = exercise("softmax_backward").hints
+    taken = [folder.next_hint(begun, "softmax_backward") for _ in range(5)]
+    assert taken == [(min(i, 3), 3, hints[min(i, 3) - 1]) for i in range(1, 6)]
+    assert folder.next_hint(begun, "relu_backward")[0] == 1
+    counted = json.loads((begun / "hints.json").read_text())
+    assert counted == {"softmax_backward": 3, "relu_backward": 1}
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a": "b"}', '{"a": -1}', "\xff"])
+def test_a_spoilt_count_of_hints_is_explained(begun, text):
+    (begun / "hints.json").write_text(text, "latin-1")
+    with pytest.raises(ValueError, match=r"delete it, and hints begin anew"):
+        folder.next_hint(begun, "relu_backward")
+
+
+# Notebooks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_holds_the_code_of_the_file(name):
+    blank = exercise(name).blank
+    text = notebook.from_source(blank, name)
+    source, places = notebook.to_source(text, "a.ipynb")
+    code = blank.partition('\n"""\n')[2]
+    kept = [line for line in code.splitlines() if line and not line.startswith("# %%")]
+    assert [line for line in source.splitlines() if line] == [*kept, "pass"]
+    assert len(places) == len(source.splitlines())
+    assert untouched(exercise(name), source)
+    first = json.loads(text)["cells"][0]
+    assert first["cell_type"] == "markdown"
+    assert exercise(name).page in "".join(first["source"])
+
+
+def test_a_notebook_follows_the_formats_schema():
+    nbformat = pytest.importorskip("nbformat", reason="nbformat, with the schema, is not installed")
+    for name in NAMES:
+        text = notebook.from_source(exercise(name).blank, name)
+        nbformat.validate(nbformat.reads(text, as_version=4), version=4, version_minor=5)
+
+
+def solved_notebook(name):
+    return notebook.from_source(exercise(name).solution, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_solved_notebook_is_right(name):
+    source, _ = notebook.to_source(solved_notebook(name), "a.ipynb")
+    assert verdict(name, source).state == "right"
+
+
+def test_what_is_for_the_notebook_alone_is_left_out():
+    cells = ["%matplotlib inline\nx = 1", "%%bash\nls\nrm", "%%time\ny = 2", "if x:\n    !ls\n", ""]
+    cells = [{"cell_type": "code", "source": cell} for cell in cells]
+    cells.append({"cell_type": "markdown", "source": ["words"]})
+    source, places = notebook.to_source(json.dumps({"cells": cells}), "a.ipynb")
+    assert source == "pass\nx = 1\npass\ny = 2\nif x:\n    pass\n"
+    assert places[3] == "line 2 of code cell 3"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": [{}]}', '{"cells": 3}'])
+def test_what_is_no_notebook_is_explained(text):
+    with pytest.raises(ValueError, match=r"a\.ipynb is not a notebook"):
+        notebook.to_source(text, "a.ipynb")
+
+
+def test_a_changed_notebook_stays(tmp_path):
+    folder.start(tmp_path, notebooks=True)
+    assert names_in(tmp_path)[0] == "01_linear_backward.ipynb"
+    path = tmp_path / "03_relu_backward.ipynb"
+    path.write_text(solved_notebook("relu_backward"), "utf-8")
+    said = folder.start(tmp_path, notebooks=True)
+    assert "03_relu_backward.ipynb was changed, so it stays as it is" in said
+    assert len([line for line in said if "unchanged" in line]) == len(NAMES) - 1
+
+
+def test_of_a_file_and_a_notebook_the_changed_one_is_marked(tmp_path):
+    folder.start(tmp_path, ["own_mixer"])
+    folder.start(tmp_path, ["own_mixer"], notebooks=True)
+    file, cells = (tmp_path / f"18_own_mixer{ending}" for ending in (".py", ".ipynb"))
+    cells.write_text(solved_notebook("own_mixer"), "utf-8")
+    assert folder.find(tmp_path, "own_mixer") == cells
+    folder.start(tmp_path, ["own_mixer"], notebooks=True, force=True)
+    file.write_text(MIXER)
+    assert folder.find(tmp_path, "own_mixer") == file
+    assert folder.find(tmp_path, "relu_backward") is None
+
+
+def test_what_a_file_cannot_be_read_as_is_explained(tmp_path):
+    path = tmp_path / FIRST
+    path.write_bytes(b"x = '\xff'")
+    with pytest.raises(ValueError, match="not text in UTF-8"):
+        folder.source_of(path)
+    path.write_bytes("x = 'ü'".encode("utf-8-sig"))
+    assert folder.source_of(path) == ("x = 'ü'", None)

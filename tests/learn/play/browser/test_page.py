@@ -1,0 +1,188 @@
+"""The page of npformer play in a real browser: trains, looks inside, draws, breaks, comes back."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests.learn.play.browser.drawing import DIGITS, draw
+from tests.learn.play.browser.handling import number, start, states, steps, until, wait_for
+
+
+def test_trains_digits_and_reads_what_a_mouse_draws(page):
+    start(page, "attention")
+    wait_for(page, "finished")
+    assert number(page.inner_text(".accuracy")) >= 95
+    page.click("#tab-try")
+    for digit, strokes in DIGITS.items():
+        page.click("#clear")
+        draw(page, strokes)
+        until(page, lambda digit=digit: page.locator("#digit").all_inner_texts() == [digit])
+        shares = [number(x) for x in page.locator(".bars .value").all_inner_texts()]
+        assert np.argmax(shares) == int(digit)
+    assert page.locator(".mixing canvas").count() == 4  # of one layer of four heads
+
+
+def weights(server, run="run-1"):
+    return load_file(server.folder / run / "checkpoint.safetensors")
+
+
+def test_a_pause_and_single_steps_change_no_bit(page, server):
+    few = {"epochs": 3}
+    start(page, "attention", **few)
+    page.click("#pause")
+    wait_for(page, "paused")
+    before = steps(page)
+    assert before < 3 * 40
+    page.wait_for_timeout(300)
+    assert steps(page) == before
+    for k in (1, 2, 3):
+        page.click("#one-step")
+        until(page, lambda k=k: steps(page) == before + k)
+    page.click("#pause")  # it says "Go on" now
+    wait_for(page, "finished")
+    paused = weights(server)
+    start(page, "attention", **few)
+    wait_for(page, "finished")
+    for name, value in weights(server).items():
+        assert np.array_equal(value, paused[name], equal_nan=True), name
+
+
+def test_comes_back_after_the_server_was_started_again(page, server):
+    start(page, "attention", epochs=200)
+    until(page, lambda: steps(page) > 20)
+    before = server.known
+    server.stop()
+    page.wait_for_selector("#connection.lost")
+    step = steps(page)
+    server.start()
+    assert server.known == before
+    assert (server.folder / "server.json").stat().st_mode & 0o777 == 0o600
+    page.wait_for_selector("#connection:not(.lost)", timeout=20_000)
+    wait_for(page, "paused")
+    assert steps(page) >= step  # some may have been made after the page was cut off
+    page.click("#pause")
+    until(page, lambda: steps(page) > step + 20)
+    page.click("#stop")
+    wait_for(page, "stopped")
+
+
+def test_two_pages_show_the_same_run_and_the_keyboard_is_enough(page, browser, server):
+    start(page, "attention", epochs=200)
+    other = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    other.goto(server.address)
+    other.locator(".steps").wait_for()
+    until(other, lambda: steps(other) > 0)
+    other.focus("#pause")
+    other.keyboard.press("Enter")
+    for each in (page, other):
+        wait_for(each, "paused")
+    assert steps(page) == steps(other) > 0
+    other.focus("#tab-train")
+    other.keyboard.press("ArrowRight")
+    until(other, lambda: other.locator(".map button").count() > 10)
+    assert other.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    title = other.inner_text(".detail h3")
+    other.focus(".map button")
+    other.keyboard.press("ArrowRight")
+    assert other.inner_text(".detail h3") != title
+    other.click("#tab-try")
+    other.locator(".paper").wait_for()
+    start(page, "fourier", task="parity", epochs=200)
+    other.locator("#sentence").wait_for()  # the other page follows
+    other.close()
+    page.click("#stop")
+    wait_for(page, "stopped")
+
+
+def test_exports_a_page_that_runs_without_the_server(page, browser, tmp_path):
+    start(page, "attention", epochs=8)
+    wait_for(page, "finished")
+    with page.expect_download() as download:
+        page.click("#export")
+    download.value.save_as(path := tmp_path / "page.html")
+    alone, asked, wrong = browser.new_page(), [], []
+    alone.on("request", lambda request: asked.append(request.url))
+    alone.on("console", lambda line: wrong.append(line.text))
+    alone.goto(path.as_uri())
+    draw(alone, DIGITS["3"])
+    until(alone, lambda: alone.locator("#digit").all_inner_texts() == ["3"])
+    alone.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert wrong == []
+
+
+def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
+    hostile = "<img src=x onerror=alert(1)>"
+    lines = [
+        f"it is {good} {word},{good}{hostile}" for good in ("good", "bad") for word in "abcdefgh"
+    ]
+    (tmp_path / "own.csv").write_text("\n".join(["words,kind", *lines * 5]), "utf-8")
+    columns = {"text_column": "words", "label_column": "kind"}
+    start(page, "attention", task="file", epochs=4, file=tmp_path / "own.csv", **columns)
+    wait_for(page, "finished")
+    page.click("#tab-try")
+    page.fill("#sentence", f"it is good {hostile}")
+    until(page, lambda: "good" in page.inner_text(".tokens"))
+    assert hostile in page.inner_text(".bars")
+    assert page.inner_text(".answer b") == f"good{hostile}"
+    shares = [number(x) for x in page.locator(".bars .value").all_inner_texts()]
+    assert sum(shares) == pytest.approx(100, abs=0.2)
+    page.click("#tab-step")
+    until(page, lambda: page.locator(".samples small").count() > 1)
+    assert page.locator("main img").count() == 0
+
+
+@pytest.mark.parametrize(("mixer", "moved"), [("identity", 1), ("fourier", 12)])
+def test_an_edited_token_moves_what_its_mixer_lets_it(page, mixer, moved):
+    start(page, mixer, task="parity", epochs=1)
+    wait_for(page, "finished")
+    page.click("#tab-try")
+    until(page, lambda: page.locator(".tokens button").count() == 12)
+    page.locator(".tokens button").nth(4).click()
+    is_one = page.locator(".tokens button").nth(4).inner_text() == "1"
+    page.fill("#word", "0" if is_one else "1")
+    page.click("#edit")
+    until(page, lambda: page.locator(".moved td").count() == 12)
+    cells = page.locator(".moved td").all_inner_texts()
+    assert sum("still" not in cell for cell in cells) == moved
+    assert "still" not in cells[4]
+
+
+def test_writes_token_by_token(page):
+    start(page, "attention", task="text", epochs=1, d_model=32)
+    page.click("#pause")
+    wait_for(page, "paused")
+    page.click("#tab-try")
+    page.fill("#text", "First Citizen")
+    page.locator("#temperature").fill("0")
+    page.click("#one")
+    until(page, lambda: len(page.input_value("#text")) == 14)
+    shares = [number(x) for x in page.locator(".bars .value").all_inner_texts()]
+    assert len(shares) == 20
+    assert shares == sorted(shares, reverse=True)
+    assert page.locator(".bars li").first.get_attribute("class").split() == ["best"]
+    assert "with the cache" in page.inner_text("#times")
+
+
+def test_a_translation_shows_three_attentions(page):
+    start(page, "attention", task="reverse", epochs=1)
+    page.click("#pause")
+    wait_for(page, "paused")
+    page.click("#tab-try")
+    page.fill("#source", "abcd")
+    until(page, lambda: page.locator(".three h3").count() == 3)
+    until(page, lambda: page.locator(".three canvas").count() == 12)  # three times four heads
+
+
+def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
+    page.click("#tab-break")
+    page.select_option("#bug", "LayerNormWithoutGamma")
+    page.click("#break-start")
+    page.click("#gradcheck")
+    until(page, lambda: page.locator("#verdict").count() == 1)
+    assert "wrong" in page.inner_text("#verdict")
+    assert page.locator("td.wrong").count() >= 1
+    page.click("#tab-train")
+    until(page, lambda: set(states(page)) == {"training"})
+    page.click("#stop")
+    wait_for(page, "stopped")

@@ -1,0 +1,160 @@
+"""The numbers on "See a step" are those of the Python interface."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from tests.learn.play.browser.handling import SMALL, number, start, until, wait_for
+
+SAMPLE = 5
+
+WRITTEN_OUT = ("query", "mixer", "mixer_norm", "activation", "classify", "tokens")
+"""Layers whose lines of code are shown: they are pairs of functions."""
+
+
+class Keeps(nf.Callback):
+    """Keeps the optimizer of a training."""
+
+    def on_end(self, state):
+        self.optimizer = state.optimizer
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Return the model that the page trains too, and its optimizer."""
+    digits = nf.data.digits()
+    sizes = {name: SMALL[name] for name in ("d_model", "d_ff", "dropout")}
+    config = nf.EncoderConfig(n_layers=1, n_heads=4, max_len=8, positions="learned", **sizes)
+    model = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
+    kept = Keeps()
+    options = {"epochs": 2, "batch_size": 32, "lr": 3e-3, "seed": 0, "workers": 1}
+    given = {"validation": digits.validation, "callbacks": [kept], "progress": False}
+    nf.fit(model, digits.train, **options, **given)
+    return model, kept.optimizer
+
+
+@pytest.fixture(scope="module")
+def sample():
+    x, y = nf.data.digits().validation
+    return x[SAMPLE : SAMPLE + 1], y[SAMPLE : SAMPLE + 1]
+
+
+def look(page):
+    start(page, "attention", epochs=2)
+    wait_for(page, "finished")
+    page.click("#tab-step")
+    until(page, lambda: page.locator(".map button").count() > 0)
+    with page.expect_response("**/api/ask"):
+        page.click(f"[data-sample='{SAMPLE}']")
+    page.wait_for_timeout(100)  # the page draws the answer
+
+
+def shown(figure):
+    """Return shape, mean and spread that a tensor's card shows."""
+    shape = [
+        int(n) for n in figure.locator(".shape").inner_text().split(" \N{MULTIPLICATION SIGN} ")
+    ]
+    return shape, *(number(figure.locator(f".{name}").inner_text()) for name in ("mean", "spread"))
+
+
+def same(figure, array):
+    """Say whether a card shows this array, without an axis for a batch of one."""
+    array = np.asarray(array, "float64")
+    array = array[0] if array.ndim > 1 and len(array) == 1 else array
+    shape, mean, spread = shown(figure)
+    assert shape == [*array.shape]
+    assert spread == pytest.approx(array.std(), rel=6e-4, abs=1e-12)
+    assert mean == pytest.approx(array.mean(), rel=6e-4, abs=1e-5 * array.std() + 1e-12)
+
+
+def test_each_tensor_on_the_way_is_that_of_trace(page, trained, sample):
+    look(page)
+    model, _ = trained
+    x, y = sample
+    trace = nf.trace(model, x, labels=y)
+    assert number(page.inner_text("#loss")) == pytest.approx(trace.loss, rel=6e-4)
+    forward = {call.name: call for call in trace}
+    backward = {call.name: call for call in trace.backward}
+    (explained,) = nf.explain(model, x)
+    n_boxes = page.locator(".map button").count()
+    seen = set()
+    for k in range(n_boxes):
+        page.click(f"[data-k='{k}']")
+        name = page.inner_text(".detail .head code")
+        of_inputs = page.locator(".flow .inputs .tensor")
+        output = page.locator(".flow > .tensor")
+        seen.add((name, way := page.inner_text(".detail .head small").split(",")[0]))
+        if way == "forward":
+            call = forward[name]
+            is_mixer = name == explained.name
+            same(output, explained.matrices if is_mixer else call.output)
+            same(of_inputs.first, call.inputs()[0])
+        else:
+            same(output, backward[name].dx)
+            same(of_inputs.first, backward[name].dy)
+        for card in page.locator(".parameter").all():
+            weight, gradient = card.locator(".tensor").all()
+            whole = f"{name}.{weight.get_attribute('data-name')}"
+            same(weight, model.parameters()[whole])
+            same(gradient, trace.gradients[whole])
+        lines = page.locator(".detail pre")
+        if name.endswith(WRITTEN_OUT):
+            assert lines.inner_text().startswith("def "), (name, way)
+    assert {name for name, _ in seen} >= {"classify", explained.name, "embed.tokens"}
+    assert len(seen) == n_boxes
+
+
+def test_a_weight_has_four_gradients_and_adams_step(page, trained, sample):
+    look(page)
+    model, adam = trained
+    name, at = "encoder.blocks.0.mixer.query.weight", (3, 7)
+    boxes = page.locator(".map button.forward", has_text="W_Q")
+    boxes.first.click()
+    canvas = page.locator("canvas.weights").first
+    box = canvas.bounding_box()
+    cell = box["width"] / SMALL["d_model"]
+    canvas.click(position={"x": (at[1] + 0.5) * cell, "y": (at[0] + 0.5) * cell})
+    until(page, lambda: page.locator("#gradient").count() == 1)
+    assert page.inner_text("#weight code") == name
+    assert [int(field.input_value()) for field in page.locator("#weight [type=number]").all()] == [
+        *at
+    ]
+    precise = in_float64(model)
+    x, y = sample
+    _, gradients = precise.loss_and_gradients(x.astype("float64"), y)
+    gradient = float(gradients[name][at])
+    weight = precise.parameters()[name]
+    assert number(page.inner_text("#value")) == pytest.approx(float(weight[at]), rel=1e-7)
+    assert number(page.inner_text("#gradient")) == pytest.approx(gradient, rel=1e-6)
+    assert number(page.inner_text("#complex")) == pytest.approx(gradient, rel=1e-6)
+    slider = page.locator("#h")
+    slider.focus()
+    slider.press("Home")  # the smallest step: digits are lost
+    small = number(page.inner_text("#difference"))
+    slider.press("End")  # the largest: it misses the curve
+    h, kept = 0.1, float(weight[at])
+    weight[at] = kept + h
+    above = precise.loss_and_gradients(x.astype("float64"), y)[0]
+    weight[at] = kept - h
+    below = precise.loss_and_gradients(x.astype("float64"), y)[0]
+    large = number(page.inner_text("#difference"))
+    assert large == pytest.approx((above - below) / (2 * h), rel=1e-6)
+    assert abs(small - gradient) > 1e-8 * abs(gradient)
+    m, v = (adam.state()[1][f"{of}.{name}"][at] for of in "mv")
+    beta1, beta2 = adam.betas
+    m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
+    assert number(page.inner_text("#adam-m")) == pytest.approx(float(m), rel=6e-4)
+    assert number(page.inner_text("#adam-v")) == pytest.approx(float(v), rel=6e-4)
+
+
+def in_float64(model):
+    """Return the model again, with the same weights in float64, and without dropout."""
+    config = replace(model.config, dropout=0.0)
+    again = nf.SequenceClassifier(
+        config, 10, n_features=8, pooling="flatten", seed=0, dtype="float64"
+    )
+    for name, array in again.parameters().items():
+        array[...] = model.parameters()[name]
+    return again

@@ -1,0 +1,234 @@
+"""Answers about a model of digits, of sentences, of a text and of pairs."""
+
+import base64
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer import functional as F
+from npformer.learn.play import questions
+from npformer.learn.play.questions.sources import lines_of
+from tests.learn.play.questions.conftest import begun
+
+
+def ask(now, question, **arguments):
+    return questions.named(question)(now, **arguments)
+
+
+def array(tensor):
+    data = np.frombuffer(base64.b64decode(tensor["data"]), "<f4")
+    return data.reshape([min(n, 64) for n in tensor["shape"]])
+
+
+def test_samples_are_those_to_validate_on(digits):
+    found = ask(digits, "samples", start=3, n=2)
+    x, y = nf.data.digits().validation
+    assert found["total"] == len(x)
+    assert [each["index"] for each in found["samples"]] == [3, 4]
+    assert [each["label"] for each in found["samples"]] == [str(y[3]), str(y[4])]
+    np.testing.assert_array_equal(array(found["samples"][0]["image"]), x[3])
+    again = ask(digits, "samples", start=len(x) - 1, n=2)["samples"]
+    assert [each["index"] for each in again] == [len(x) - 1, 0]
+
+
+def test_a_step_is_that_of_trace(digits):
+    found = ask(digits, "step", sample=5)
+    x, y = (part[5:6] for part in nf.data.digits().validation)
+    trace = nf.trace(digits.model, x, labels=y)
+    assert found["loss"] == trace.loss
+    assert found["step"] == digits.training.step
+    outputs = {call.name: call.output for call in trace}
+    explained = {each.name: each.matrices for each in nf.explain(digits.model, x)}
+    for box in found["forward"]:
+        whole = explained.get(box["layer"], outputs[box["layer"]])[0].real
+        whole = whole.astype("float32")
+        np.testing.assert_allclose(array(box["output"]), whole[..., :64], 1e-5, 1e-7)
+        assert box["output"]["mean"] == pytest.approx(float(np.mean(whole)), abs=1e-7)
+        for each in box["parameters"]:
+            gradient = trace.gradients[each["name"]]
+            np.testing.assert_array_equal(
+                array(each["gradient"]), gradient[(slice(64),) * gradient.ndim]
+            )
+    dx = {call.name: call.dx for call in trace.backward}
+    for box in found["backward"]:
+        if box["output"] is not None:
+            np.testing.assert_array_equal(array(box["output"]), dx[box["layer"]][0][..., :64])
+    named = [p["name"] for box in found["forward"] for p in box["parameters"]]
+    assert sorted(named) == sorted(digits.model.parameters())  # every weight has a box
+    logits = digits.model(x)
+    p = np.sort(F.softmax(logits)[0][0])[::-1]
+    np.testing.assert_allclose([each["p"] for each in found["prediction"]], p, rtol=1e-5)
+
+
+def test_boxes_show_the_lines_of_functional(digits):
+    found = ask(digits, "step", sample=0)
+    by_title = {box["title"]: box for box in found["forward"] + found["backward"]}
+    assert by_title["norm"]["source"] == "npformer/functional/layer_norm.py"
+    assert by_title["norm"]["lines"].startswith("def layer_norm(")
+    assert by_title["d norm"]["lines"].startswith("def layer_norm_backward(")
+    assert by_title["attention"]["function"] == "scaled_dot_product_attention"
+    assert by_title["Fourier"]["function"] == "fourier_mixing"
+    assert by_title["d Fourier"]["function"] == "fourier_mixing_backward"
+    for box in found["forward"] + found["backward"]:
+        assert box["formula"]
+        assert box["lines"].startswith("def ")
+        assert '"""' not in box["lines"]
+
+
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_every_mixer_has_lines_of_its_own(mixer):
+    kind = nf.MIXERS[mixer]
+    for way in ("forward", "backward"):
+        name, lines, _ = lines_of(kind, way)
+        assert lines.startswith("def ")
+        assert name not in ("linear", "linear_backward")  # those of its parts
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("encoder.blocks.0.mixer.query.weight", [1, 2]),
+        ("encoder.blocks.1.mixer_norm.gamma", [3]),
+        ("embed.positions.table", [0, 1]),
+        ("classify.bias", [4]),
+    ],
+)
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_weights_three_gradients_agree(digits, name, index, batch):
+    found = ask(digits, "weight", name=name, index=index, sample=7, batch=batch)
+    x, y = nf.data.digits(dtype="float64").validation
+    rows = slice(0, 8) if batch else slice(7, 8)
+    sizes = {"n_features": 8, "pooling": "flatten", "dtype": "float64"}
+    config = dataclasses.replace(digits.model.config, dropout=0.0)  # as at evaluation
+    model = nf.SequenceClassifier(config, 10, **sizes)
+    for key, value in digits.model.parameters().items():
+        model.parameters()[key][...] = value
+    _, gradients = model.loss_and_gradients(x[rows], y[rows])
+    exact = gradients[name][tuple(index)]
+    assert found["value"] == digits.model.parameters()[name][tuple(index)]
+    assert found["gradient"] == pytest.approx(exact, rel=1e-9, abs=1e-14)
+    assert found["complex_step"] == pytest.approx(exact, rel=1e-9, abs=1e-14)
+    errors = [abs(each["error"]) for each in found["differences"]]
+    assert min(errors) < 1e-8 * max(1.0, abs(exact))
+    assert errors[0] > 100 * min(errors)  # too small a step: the left side of the V
+    assert errors[-1] > 100 * min(errors)  # and the right one
+    optimizer = copy.deepcopy(digits.training.optimizer)
+    _, moments = optimizer.state()
+    m = 0.9 * moments[f"m.{name}"][tuple(index)] + 0.1 * exact
+    v = 0.999 * moments[f"v.{name}"][tuple(index)] + 0.001 * exact**2
+    t = optimizer.steps + 1
+    step = -optimizer.current_lr() * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    assert found["adam"]["m"] == pytest.approx(m, rel=1e-5)
+    assert found["adam"]["v"] == pytest.approx(v, rel=1e-5)
+    assert found["adam"]["step"] == pytest.approx(step, rel=1e-5)
+    assert found["adam"]["after"] == pytest.approx(found["value"] + step, rel=1e-6)
+
+
+def test_a_drawn_digit(digits):
+    image = np.random.default_rng(0).random((8, 8))
+    found = ask(digits, "digit", image=image.tolist())
+    x = np.asarray(2 * image - 1, "float32")[None]
+    expected = digits.model.predict_probabilities(x)[0]
+    np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-5)
+    matrices = nf.explain(digits.model, x)
+    assert [each["layer"] for each in found["mixing"]] == [each.name for each in matrices]
+    for ours, theirs in zip(found["mixing"], matrices, strict=True):
+        expected = theirs.matrices[0].real.astype("float32").reshape(ours["heads"]["shape"])
+        np.testing.assert_allclose(array(ours["heads"]), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_an_edit_moves_all_outputs_of_a_fourier_mixer_and_none_before_it_of_a_causal_one():
+    fourier = begun("digits", mixers=["fourier"])
+    image = np.zeros((8, 8)).tolist()
+    moved = ask(fourier, "edit", image=image, position=5, to=[1.0] * 8)["moved"]
+    assert all(each > 0 for each in moved[0])
+    causal = begun("text")
+    moved = ask(causal, "edit", text="To be, or not", position=6, to="x")["moved"]
+    assert moved[0][:6] == [0.0] * 6
+    assert all(each > 0 for each in moved[0][6:])
+
+
+def test_a_sentence():
+    now = begun("sentences")
+    text = "The food was not good."
+    found = ask(now, "sentence", text=text)
+    assert found["tokens"][:4] == ["the", "food", "was", "not"]
+    expected = now.work.pipeline.predict_probabilities([text])[0]
+    np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-5)
+    assert found["classes"] == ["negative", "positive"]
+    assert ask(now, "step", sample=0)["forward"]
+    assert len(ask(now, "edit", text=text, position=4, to="bad")["tokens"]) == 6
+    with pytest.raises(ValueError, match="to is 'very bad', which is 2 tokens; expected one token"):
+        ask(now, "edit", text=text, position=4, to="very bad")
+    with pytest.raises(ValueError, match="the text is empty"):
+        ask(now, "sentence", text="  ")
+
+
+def test_a_token_is_the_one_that_generate_writes():
+    now = begun("text", 20)
+    writer, prompt = now.work.pipeline, "ROMEO:\nI"
+    written = ""
+    for _ in range(5):
+        found = ask(now, "write", prompt=prompt + written, temperature=0.8, top_p=0.9, seed=3)
+        options = {"temperature": 0.8, "top_p": 0.9, "seed": 3, "cache": False}
+        assert found["text"] == writer.generate(prompt + written, 1, **options)
+        written += found["text"]
+    kept = [each["p"] for each in found["candidates"] if each["kept"]]
+    assert kept == sorted(kept, reverse=True)
+    assert found["seconds_cached"] > 0 < found["seconds_plain"]
+    assert ask(now, "write", prompt="a")["text"]
+    with pytest.raises(ValueError, match="prompt is empty"):
+        ask(now, "write", prompt="")
+
+
+def test_a_translation_has_three_attentions():
+    now = begun("reverse", 5)
+    found = ask(now, "translate", source="hello")
+    assert found["source"] == [*"hello", "end"]
+    assert "".join(found["target"]) == now.work.pipeline.translate(["hello"])[0]
+    n = len(found["read"])
+    shapes = {part: each[0]["heads"]["shape"] for part, each in found["attentions"].items()}
+    assert shapes == {"encoder": [2, 6, 6], "decoder": [2, n, n], "cross": [2, n, 6]}
+    for part in found["attentions"].values():
+        rows = array(part[0]["heads"]).sum(axis=-1)
+        np.testing.assert_allclose(rows, np.ones_like(rows), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments", "problem"),
+    [
+        ("stp", {}, "question is 'stp'; expected one of"),
+        ("step", {"sampl": 1}, "an argument of step is 'sampl'; expected one of 'sample'"),
+        ("step", {"sample": 10_000}, "sample is 10000; expected a whole number"),
+        ("weight", {"name": "clasify.bias", "index": [0]}, "Did you mean 'classify.bias'?"),
+        ("weight", {"name": "classify.bias", "index": [10]}, r"array of shape \(10,\)"),
+        ("weight", {"name": "classify.bias", "index": 0}, "index is 0; expected a place"),
+        ("digit", {"image": [[0.0] * 8] * 7}, r"image has shape \(7, 8\); expected 8 rows"),
+        ("digit", {"image": [[2.0] * 8] * 8}, "numbers from 0, no ink, to 1"),
+        ("digit", {"image": "x"}, "expected 8 rows"),
+        ("sentence", {"text": "a"}, "has no words"),
+        ("write", {"prompt": "a"}, "writes nothing"),
+        ("translate", {"source": "a"}, "has no pairs"),
+        ("edit", {"position": 0, "to": "a"}, "expected one of the two"),
+        ("weight", {"name": "classify.bias", "index": [0], "batch": 1}, "batch is 1"),
+    ],
+)
+def test_wrong_questions_are_named(digits, question, arguments, problem):
+    with pytest.raises((ValueError, TypeError), match=problem):
+        ask(digits, question, **arguments)
+
+
+def test_no_question_changes_model_or_optimizer(digits):
+    before = {name: value.copy() for name, value in digits.model.parameters().items()}
+    moments = digits.training.optimizer.state()[1]
+    ask(digits, "step", sample=2)
+    ask(digits, "weight", name="classify.weight", index=[0, 0], sample=2)
+    ask(digits, "digit", image=np.zeros((8, 8)).tolist())
+    ask(digits, "gradcheck")
+    for name, value in before.items():
+        np.testing.assert_array_equal(digits.model.parameters()[name], value)
+    for name, value in digits.training.optimizer.state()[1].items():
+        np.testing.assert_array_equal(value, moments[name])

@@ -1,0 +1,116 @@
+"""Bugs of the museum in the model of a run."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.learn.museum import BUGS
+from npformer.learn.play import questions
+from npformer.learn.play.broken import HAVE_A_PLACE, put_bug
+from npformer.learn.play.tasks import choices
+from npformer.models import EncoderBlock
+from tests.learn.play.questions.conftest import begun
+
+
+@pytest.mark.parametrize("name", HAVE_A_PLACE)
+def test_it_trains_with_the_weights_of_the_healthy_one_and_gradcheck_says_what_it_can(name):
+    bug = begun("digits", 2, bug=name, **HAVE_A_PLACE[name])
+    healthy = begun("digits", 2, **HAVE_A_PLACE[name])
+    assert [type(each) for _, each in bug.model.layers()] != [
+        type(each) for _, each in healthy.model.layers()
+    ]
+    found = questions.named("gradcheck")(bug)
+    assert found["bug"]["title"] == BUGS[name].title
+    wrong = [each for each in found["tensors"] if not each["ok"]]
+    assert bool(wrong) == ("differences" in BUGS[name].caught_by)
+    assert found["caught_by"] == [*BUGS[name].caught_by]
+
+
+@pytest.mark.parametrize("name", HAVE_A_PLACE)
+def test_it_begins_with_the_weights_of_the_healthy_one(name):
+    usual = HAVE_A_PLACE[name]
+    mixers = usual.get("mixers", ["attention"])
+    config = nf.EncoderConfig(
+        d_model=8,
+        n_layers=len(mixers),
+        n_heads=2,
+        d_ff=8,
+        max_len=8,
+        mixer=mixers[0],
+        dropout=usual.get("dropout", 0.0),
+        norm=usual.get("norm", "post"),
+    )
+    models = [nf.SequenceClassifier(config, 3, n_features=4, seed=5) for _ in range(2)]
+    put_bug(name, models[1])
+    ours, theirs = (each.named_parameters() for each in models)
+    for key in ours.keys() & theirs.keys():
+        np.testing.assert_array_equal(ours[key].value, theirs[key].value, err_msg=key)
+    assert len(ours.keys() & theirs.keys()) > 4
+
+
+@pytest.fixture(scope="module", params=HAVE_A_PLACE)
+def broken(request):
+    return begun("digits", 2, bug=request.param, **HAVE_A_PLACE[request.param])
+
+
+def test_a_weights_gradient_answers_as_the_referees_do(broken):
+    """By the wrong backward pass some weight's gradient is not the derivative of the loss.
+
+    At evaluation dropout does nothing, so a wrong dropout's gradients are right there.
+    """
+    bug, off = BUGS[broken.settings.bug], []
+    for name, parameter in broken.model.trainable().items():
+        if name.startswith(("embed.tokens", "encoder.blocks.0")):
+            index = [1] * parameter.value.ndim
+            found = questions.named("weight")(broken, name=name, index=index, batch=True)
+            assert min(
+                abs(each["value"] - found["complex_step"]) for each in found["differences"]
+            ) < 1e-8 * max(1.0, abs(found["complex_step"]))  # two ways agree on what is right
+            off.append(abs(found["gradient"] - found["complex_step"]))
+    at_evaluation = "differences" in bug.caught_by and bug.name != "DropoutThatRemembers"
+    assert (max(off) > 1e-5) == at_evaluation
+
+
+def test_a_step_shows_the_wrong_lines_where_they_run(broken):
+    bug = BUGS[broken.settings.bug]
+    found = questions.named("step")(broken, sample=1)
+    wrong = [box for box in found["forward"] + found["backward"] if box["function"] == bug.name]
+    of_a_block = issubclass(bug.wrong, nf.Encoder | EncoderBlock) if _is_class(bug) else False
+    assert bool(wrong) != of_a_block  # blocks have no boxes: their parts have
+    for box in wrong:
+        assert box["lines"] == bug.code
+        assert box["formula"] == bug.title
+        assert box["source"].startswith("npformer/learn/museum/")
+
+
+def _is_class(bug):
+    return isinstance(bug.wrong, type)
+
+
+def test_it_is_not_saved_as_a_healthy_model(broken, tmp_path):
+    with pytest.raises(TypeError, match="model is a SequenceClassifierWithBug"):
+        nf.save(broken.model, tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize("task", ["parity", "pointer"])
+@pytest.mark.parametrize("name", ["LayerNormWithoutGamma", "EncoderOfOneBlock"])
+def test_generated_tasks_have_a_place_too(task, name):
+    run = begun(task, 1, bug=name, mixers=["attention"] * 2)
+    assert any(type(each).__name__ == name for _, each in run.model.layers())
+
+
+@pytest.mark.parametrize("mixers", [["attention"], ["attention", "fourier"]])
+def test_one_block_stands_for_several_equal_ones(mixers):
+    with pytest.raises(ValueError, match="no place for it"):
+        begun("digits", bug="EncoderOfOneBlock", mixers=mixers)
+
+
+def test_a_model_without_a_place_for_it_is_refused():
+    with pytest.raises(ValueError, match=r"no place for it; expected settings such as \{'mixers'"):
+        begun("digits", mixers=["identity"], bug="AttentionThatMergesByReshape")
+
+
+def test_the_page_is_told_of_every_bug_that_has_a_place():
+    bugs = choices()["bugs"]
+    assert {each["name"] for each in bugs} == {*HAVE_A_PLACE}
+    assert all(each["title"] and each["why"] and each["cost"] and each["code"] for each in bugs)

@@ -1,0 +1,168 @@
+"""The exported page, as a text."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.learn.play import bundle, export
+from npformer.learn.play.seen import Names
+from npformer.learn.play.trained import points_of, trained
+
+SMALL = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
+
+
+def made(**changes):
+    return nf.SequenceClassifier(SMALL, 3, **{"vocab_size": 5, "seed": 0, **changes})
+
+
+def contents(html):
+    """Return the data in a page."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
+    return json.loads(found[1])
+
+
+def test_a_page_asks_for_nothing():
+    html = export.exported(made(), run={"settings": {"task": "letters"}})
+    assert not re.search(
+        r"""(?:https?:)?//[\w-]+\.\w|\bimport\b|<link[^>]*href="(?!data:)|src=""", html
+    )
+    assert "default-src 'none'" in html
+    assert html.count("</script>") == 2
+
+
+def test_names_cannot_end_the_element_that_holds_them():
+    names = Names(classes=["</script><script>alert(1)</script>", "<!--", "c"])
+    html = export.exported(made(), run={"settings": {"task": "{{script}}"}}, names=names)
+    assert html.count("</script>") == 2
+    found = contents(html)["run"]
+    assert found["classes"][1] == "<!--"
+    assert found["settings"]["task"] == "{{script}}"
+
+
+def test_nan_is_no_json_and_becomes_null():
+    points = [{"step": 1, "loss": float("nan"), "norms": [np.float32(2.0), np.inf]}]
+    html = export.exported(made(), run={"settings": {}}, points=points)
+    assert contents(html)["points"] == [{"step": 1, "loss": None, "norms": [2.0, None]}]
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (nf.Encoder(SMALL), "Encoder"),
+        (nf.EncoderDecoder(SMALL, source_vocab=5, target_vocab=5), "EncoderDecoder"),
+    ],
+)
+def test_models_that_it_does_not_know_are_named(model, why):
+    with pytest.raises(export.NotRunnableError, match=why):
+        export.model_file(model)
+
+
+def test_a_layer_that_was_replaced_is_named():
+    model = made()
+    model.encoder.blocks[0].feed_forward.activation = nf.layers.Tanh()
+    with pytest.raises(export.NotRunnableError, match=r"feed_forward\.activation is .*Tanh"):
+        export.model_file(model)
+
+
+def test_a_mixer_of_ones_own_is_named():
+    from dataclasses import replace
+
+    class Mine(nf.mixers.Identity):
+        pass
+
+    nf.MIXERS.register("mine", Mine)
+    try:
+        model = nf.SequenceClassifier(replace(SMALL, mixer="mine"), 3, vocab_size=5)
+        with pytest.raises(export.NotRunnableError, match="mixer 'mine'"):
+            export.model_file(model)
+        x = np.array([[1, 2, 3]])
+        page = contents(export.exported(model, run={"settings": {}}, data=(x, np.array([1]))))
+    finally:
+        del nf.MIXERS["mine"]
+    assert page["model"] is None
+    assert "mine" in page["why"]
+    assert page["samples"][0]["answer"]["groups"][0]["mixing"][0]["kind"] == "Mine"
+
+
+def test_a_large_model_is_not_written_into_a_page(monkeypatch):
+    monkeypatch.setattr(export, "MOST_PARAMETERS", 100)
+    with pytest.raises(export.NotRunnableError, match="parameters"):
+        export.model_file(made())
+
+
+def test_a_module_that_cannot_be_put_into_one_file_is_refused(monkeypatch):
+    monkeypatch.setattr(bundle, "read", lambda name: 'import x from "elsewhere";\n')
+    with pytest.raises(ValueError, match="elsewhere"):
+        bundle.bundle("a.js")
+
+
+def test_modules_stand_behind_what_they_import():
+    script = bundle.bundle("export.js")
+    places = [script.index(f"// {name}.js\n") for name in ("dom", "charts", "tensors", "export")]
+    assert places == sorted(places)
+
+
+def test_the_forward_pass_is_short_enough_to_be_read():
+    assert len(export.read("model.js").splitlines()) < 300
+
+
+def test_exporting_changes_no_weight_and_no_generator():
+    model = made()
+    before = {name: p.value.copy() for name, p in model.named_parameters().items()}
+    data = np.array([[1, 2, 3]]), np.array([1])
+    assert export.exported(model, run={"settings": {}}, data=data) == export.exported(
+        model, run={"settings": {}}, data=data
+    )
+    for name, parameter in model.named_parameters().items():
+        np.testing.assert_array_equal(parameter.value, before[name])
+
+
+def test_a_history_has_a_point_for_each_epoch():
+    history = nf.History([2.0, 1.0], [], [0.5, 0.7], [0.1, 0.2], [1, 1], workers={"1 worker": 20})
+    first, second = points_of(history.to_dict())
+    assert (first["step"], second["step"]) == (10, 20)
+    assert second["accuracy"] == 0.7
+
+
+def test_a_classifier_of_texts_has_its_words_and_classes(tmp_path):
+    classifier = nf.TextClassifier(members=2, seed=0)
+    classifier.fit(["good", "bad"] * 6, ["yes", "no"] * 6, epochs=1, progress=False)
+    nf.save(classifier, tmp_path / "model.safetensors")
+    _, what = trained(tmp_path)
+    assert what["names"].classes == ["no", "yes"]
+    found = contents(export.page_of_folder(tmp_path))
+    assert found["tokenizer"]["lower"] is True
+    assert "the first of 2" in found["facts"]["model"]
+
+
+def test_of_a_tokenizer_that_the_page_does_not_have_no_text_can_be_written():
+    class Letters(nf.text.Tokenizer):
+        padding_id, unknown_id, vocab_size = 0, None, 5
+
+        def ids(self, text, max_len=None):
+            return ["abcde".index(letter) for letter in text]
+
+        def token(self, id):
+            return "abcde"[id]
+
+        def decode(self, ids):
+            return "".join(map(self.token, ids))
+
+        def to_dict(self):
+            return {}
+
+    data = np.array([[1, 2, 3]]), np.array([1])
+    names = Names(tokenizer=Letters())
+    found = contents(export.exported(made(), run={"settings": {}}, names=names, data=data))
+    assert found["model"] is not None
+    assert found["tokens"] is found["tokenizer"] is None
+    assert "library" in found["facts"]["tokenizer"]
+    assert found["samples"][0]["text"] == "bcd"
+
+
+def test_a_folder_without_a_model_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="npformer train"):
+        trained(tmp_path)

@@ -1,0 +1,110 @@
+"""A run of `npformer play`, exported while it trains, and from its folder."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.learn.play.export import export_folder
+from npformer.learn.play.folder import Folder
+from npformer.learn.play.questions import named
+from npformer.learn.play.settings import Settings
+from npformer.learn.play.state import Now
+from npformer.learn.play.tasks import TASKS, work_of
+from npformer.training.callbacks import Callback
+
+TINY = {"d_model": 8, "n_heads": 2, "d_ff": 8, "epochs": 1, "batch_size": 256}
+
+LINES = {
+    "file": "text,label\n" + "a good film,yes\na bad film,no\n" * 12,
+    "text": "to be or not to be\n" * 30,
+}
+
+
+class Asks(Callback):
+    """Asks for the page after the first step, and ends the training."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def after_step(self, state):
+        before = {name: p.value.copy() for name, p in state.model.named_parameters().items()}
+        self.html = named("export")(Now(self.work, state), points=[])["html"]
+        for name, parameter in state.model.named_parameters().items():
+            np.testing.assert_array_equal(parameter.value, before[name])
+        state.stop("asked")
+
+
+def contents(html):
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
+    return json.loads(found[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*only their beginning")
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_of_every_task_is_exported(task, tmp_path):
+    settings = {"task": task, **TINY}
+    if task in LINES:
+        settings["file"] = str(tmp_path / "file.csv")
+        (tmp_path / "file.csv").write_text(LINES[task], "utf-8")
+    work = work_of(Settings.of(settings))
+    asks = Asks(work)
+    work.train(callbacks=[asks], progress=False, workers=1)
+    found = contents(asks.html)
+    writes = work.kind in ("text", "pair")
+    assert (found["model"] is None) == writes
+    assert found["samples"][0].get("answer", {}).get("groups", [1])
+    assert "file" not in found["run"]["settings"]  # a path of this machine
+    if work.kind != "image":
+        assert found["samples"][0]["text"]
+        assert "[PAD]" not in found["samples"][0]["text"]
+
+
+def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
+    folder = Folder(tmp_path / "play")
+    settings = Settings.of({"task": "digits", **TINY})
+    place = folder.begin("run-1", settings)
+    work = work_of(settings)
+    options = {"progress": False, "workers": 1, "checkpoint": place}
+    work.train(**options)
+    folder.add_points("run-1", [{"step": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}])
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    assert len(before) > 2
+    for given in (folder.path, place):
+        found = contents(export_folder(given, tmp_path / "page.html").read_text("utf-8"))
+        assert found["points"][0]["loss"] == 2.0
+        steps = found["facts"]["step"].split()
+        assert steps[0] == steps[-1] != "0"  # the last state, not the first
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_with_a_bug_is_exported_with_it(tmp_path):
+    settings = Settings.of({"task": "digits", **TINY, "bug": "LayerNormWithoutGamma"})
+    work = work_of(settings)
+    asks = Asks(work)
+    work.train(callbacks=[asks], progress=False, workers=1)
+    found = contents(asks.html)
+    assert found["bug"]["title"]
+    assert found["model"] is None
+    assert "it has a bug of the museum" in found["why"]
+
+
+@pytest.mark.parametrize("mixer", ["attention", "fourier", "gated_convolution"])
+def test_a_server_sends_the_matrices_that_an_exported_page_computes(mixer):
+    """Of a Fourier transform, whose matrix is complex, both show the real part."""
+
+    class Digit(Callback):
+        def after_step(self, state):
+            now, zeros = Now(work, state), np.zeros((1, 8, 8), "float32")
+            self.found = named("digit")(now, image=[[0.5] * 8] * 8)["mixing"]
+            self.expected = [each.matrices[0].real for each in nf.explain(now.plain, zeros)]
+            state.stop("asked")
+
+    work, digit = work_of(Settings.of({"task": "digits", **TINY, "mixers": [mixer]})), Digit()
+    work.train(callbacks=[digit], progress=False, workers=1)
+    (layer,), (expected,) = digit.found, digit.expected
+    values = np.frombuffer(base64.b64decode(layer["heads"]["data"]), "<f4")
+    np.testing.assert_allclose(values, expected.ravel(), atol=1e-6)

@@ -1,0 +1,185 @@
+"""Runs: what they tell, how they are steered, and what is wrong with settings."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import npformer as nf
+from npformer.learn.play.settings import Settings
+from npformer.learn.play.tasks import work_of
+from tests.learn.play.browser.server import Server
+from tests.learn.play.conftest import TINY, Client
+
+
+def weights(live):
+    found = load_file(live.folder / "run-1" / "checkpoint.safetensors")
+    return {name: x for name, x in found.items() if name.startswith("model")}
+
+
+def test_a_run_tells_its_steps_and_ends_as_a_training_without_a_page(client, live):
+    client.begin(epochs=2, dropout=0.1)
+    (run,) = client.wait_for("finished")
+    assert run["step"] == 2 * run["n_steps"] == 80
+    points = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
+    assert [p["step"] for p in points if p["loss"] is not None] == [*range(1, 81)]
+    with_norms = [p for p in points if "norms" in p]
+    assert all(len(p["norms"]) == len(run["layers"]) for p in with_norms)
+    config = nf.EncoderConfig(
+        d_model=16, n_layers=1, n_heads=2, d_ff=16, dropout=0.1, max_len=8, positions="learned"
+    )
+    model = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
+    data = nf.data.digits()
+    settings = {"epochs": 2, "batch_size": 32, "lr": 1e-3, "seed": 0}
+    history = nf.fit(
+        model, data.train, validation=data.validation, workers=1, progress=False, **settings
+    )
+    assert [p["accuracy"] for p in points if p["accuracy"]] == history.validation_accuracy
+    found = weights(live)
+    assert len(found) >= len(model.parameters())
+    for name, value in model.parameters().items():
+        (ours,) = [x for key, x in found.items() if key.endswith(name) and "weights" not in key]
+        np.testing.assert_array_equal(ours, value, err_msg=name)
+
+
+def _first(client, n):
+    events = client.events()
+    return [next(events) for _ in range(n)]
+
+
+def test_two_pages_see_the_same(client):
+    client.begin(epochs=500)
+    both = client.events(), client.events()
+    seen = []
+    for events in both:
+        points = (e for e in events if e["kind"] == "points" and e["points"])
+        found = {
+            p["step"]: p["loss"]
+            for _, e in zip(range(3), points, strict=False)
+            for p in e["points"]
+            if p["loss"] is not None
+        }
+        seen.append(found)
+    assert len(seen[0].keys() & seen[1].keys()) > 3
+    assert all(seen[0][step] == seen[1][step] for step in seen[0].keys() & seen[1].keys())
+    client.post("control", run="all", action="pause")
+    client.wait_for("paused")
+
+
+def test_questions_change_nothing(client, live):
+    client.begin(epochs=2)
+    client.wait_for("finished")
+    undisturbed = weights(live)
+    client.begin(epochs=2)
+    client.post("control", run="run-1", action="pause")
+    for _ in range(5):
+        client.ask("step", sample=1)
+        client.ask("weight", name="classify.weight", index=[0, 0], sample=1)
+        client.ask("digit", image=np.zeros((8, 8)).tolist())
+        client.ask("gradcheck")
+        client.post("control", run="run-1", action="step")
+    client.post("control", run="run-1", action="go")
+    client.wait_for("finished")
+    disturbed = weights(live)
+    for name, value in undisturbed.items():
+        np.testing.assert_array_equal(disturbed[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"task": "digit"}, "task is 'digit'; expected one of 'digits'"),
+        ({"task": None}, "task is None; expected the name of a task"),
+        ({"mixers": ["attenton"]}, "Did you mean 'attention'?"),
+        ({"mixers": []}, "mixers is []; expected a list of 1 to 8 names"),
+        ({"d_model": 0}, "d_model is 0; expected a whole number of at least 1"),
+        ({"d_model": 17}, "17"),
+        ({"d_model": 10_000}, "at most 512"),
+        ({"lr": -1}, "lr is -1; expected a number above 0"),
+        ({"lr": "fast"}, "lr is 'fast'"),
+        ({"dropout": 1.5}, "dropout is 1.5"),
+        ({"speed": 3}, "a setting is 'speed'; expected one of 'task'"),
+        ({"bug": "none"}, "bug is 'none'; expected one of"),
+        ({"task": "file", "file": "/nowhere.csv"}, "/nowhere.csv"),
+        ({"task": "file"}, "file is empty; expected the path of a CSV"),
+        ({"task": "text", "file": "/nowhere.txt"}, "/nowhere.txt does not exist"),
+        ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected the task digits"),
+    ],
+)
+def test_wrong_settings_are_named_and_the_old_runs_go_on(client, changes, words):
+    before = [run["run"] for run in client.runs()]
+    body = json.dumps({"runs": [TINY | changes]}).encode()
+    status, answer = client.request("POST", "/api/start", body)
+    assert status == 400
+    assert words in answer["error"]
+    assert [run["run"] for run in client.runs()] == before
+
+
+def test_wrong_commands_are_named(client):
+    for body, words in (
+        ({"runs": []}, "expected a list of 1 to 4 settings"),
+        ({"runs": [TINY] * 5}, "expected a list of 1 to 4 settings"),
+        ({"runs": [3]}, "settings are 3; expected an object"),
+    ):
+        status, answer = client.request("POST", "/api/start", json.dumps(body).encode())
+        assert (status, words in answer["error"]) == (400, True), answer
+    for body, words in (
+        ({"run": "run-9", "action": "go"}, "run is 'run-9'; expected one of"),
+        ({"run": "all", "action": "fly"}, "action is 'fly'; expected one of 'pause'"),
+    ):
+        status, answer = client.request("POST", "/api/control", json.dumps(body).encode())
+        assert (status, words in answer["error"]) == (400, True), answer
+
+
+def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_one(client, live):
+    client.begin(epochs=1, bug="LayerNormWithoutGamma")
+    (run,) = client.wait_for("finished")
+    assert run["bug"] == "LayerNormWithoutGamma"
+    assert client.ask("gradcheck")["tensors"]
+    stored = json.loads((live.folder / "run-1" / "settings.json").read_text())
+    assert stored["bug"] == "LayerNormWithoutGamma"
+    with pytest.raises(nf.CheckpointError, match="it holds a SequenceClassifierWithBug"):
+        nf.load_checkpoint(live.folder / "run-1")
+    with pytest.raises(
+        ValueError, match="was 'SequenceClassifierWithBug'"
+    ):  # no healthy one goes on
+        work_of(Settings.of({**stored, "bug": None})).train(
+            checkpoint=live.folder / "run-1", resume=True, every=5, workers=1, progress=False
+        )
+    client.begin(epochs=1)
+    client.wait_for("finished")  # while that of a healthy run is loaded
+    assert type(nf.load_checkpoint(live.folder / "run-1").model) is nf.SequenceClassifier
+
+
+def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path, live):
+    client = Client(server := Server(tmp_path / "runs"))
+    server.start()
+    try:
+        client.begin(epochs=4)
+        client.post("control", run="all", action="pause")
+        client.wait_for("paused")
+        for _ in range(50):
+            client.post("control", run="all", action="step")
+        while client.runs()[0]["step"] < 50:
+            time.sleep(0.05)
+        address, mode = server.known, (server.folder / "server.json").stat().st_mode
+        assert mode & 0o777 == 0o600
+        server.stop()
+        points = server.folder / "run-1" / "points.jsonl"
+        points.write_text(points.read_text() + '{"step": 3, "lo')  # a crash while it was written
+        server.start()
+        assert server.known == address
+        (run,) = client.wait_for("paused")
+        assert run["step"] >= 50
+        client.post("control", run="all", action="go")
+        client.wait_for("finished")
+        told = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
+        client.begin(epochs=4)
+        client.wait_for("finished")
+        alone = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
+        for name in ("loss", "accuracy", "validation_loss", "lr"):
+            assert [p.get(name) for p in told] == [p.get(name) for p in alone], name
+    finally:
+        server.stop()

@@ -1,0 +1,130 @@
+"""SeriesClassifier: from series of numbers to labels."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.tasks.estimators import NotTrainedError
+from tests.tasks.estimators.conftest import QUICK, SIZES
+
+
+def series_and_labels(n=80, seed=0, offset=0.0):
+    """Return rising and falling series of 2 features and different lengths."""
+    rng = np.random.default_rng(seed)
+    labels = ["down", "up"] * (n // 2)
+    series = []
+    for label in labels:
+        line = np.linspace(0, 1, rng.integers(4, 12)) * (1 if label == "up" else -1)
+        noise = rng.normal(size=(len(line), 2))
+        series.append(np.stack([line, 1000 + 50 * noise[:, 1]], axis=1) + offset)
+    return series, labels
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return nf.SeriesClassifier(SIZES, members=1).fit(*series_and_labels(), **QUICK)
+
+
+def test_it_learns_series_of_different_lengths(trained):
+    series, labels = series_and_labels(seed=1)
+    assert trained.evaluate(series, labels).accuracy > 0.9
+    assert set(trained.predict(series[:4])) <= {"down", "up"}
+    alone = np.concatenate([trained.predict_probabilities([each]) for each in series[:5]])
+    np.testing.assert_allclose(trained.predict_probabilities(series)[:5], alone, rtol=1e-4)
+
+
+def test_features_are_scaled_by_the_training_part_alone(trained):
+    series, labels = series_and_labels()
+    others = [each + 1e6 for each in series[:10]]
+    found = nf.SeriesClassifier(SIZES, members=1).fit(
+        series, labels, **QUICK | {"epochs": 1, "validation": (others, labels[:10])}
+    )
+    steps = np.concatenate(series)
+    np.testing.assert_allclose(found.mean, steps.mean(axis=0))
+    np.testing.assert_allclose(found.deviation, steps.std(axis=0))
+    x, mask = found.arrays(series)
+    np.testing.assert_allclose(x[mask].mean(axis=0), 0.0, atol=1e-5)
+    np.testing.assert_allclose(x[mask].std(axis=0), 1.0, rtol=1e-5)
+    assert (x[~mask] == 0.0).all()
+
+
+def test_a_constant_feature_stays_finite():
+    series, labels = series_and_labels(40)
+    flat = [np.concatenate([each, np.full((len(each), 1), 7.0)], axis=1) for each in series]
+    found = nf.SeriesClassifier(SIZES, members=1).fit(flat, labels, **QUICK | {"epochs": 1})
+    x, _ = found.arrays(flat)
+    assert (x[..., 2] == 0.0).all()
+
+
+def test_without_scaling_values_stay_as_they_are():
+    series, labels = series_and_labels(40)
+    found = nf.SeriesClassifier(SIZES, members=1, scale=False).fit(
+        series, labels, **QUICK | {"epochs": 1}
+    )
+    x, mask = found.arrays(series)
+    np.testing.assert_allclose(x[mask], np.concatenate(series), rtol=1e-6)
+
+
+def test_it_comes_back_from_its_file(trained, tmp_path):
+    nf.save(trained, tmp_path / "model.safetensors")
+    back = nf.load(tmp_path / "model.safetensors")
+    series, _ = series_and_labels(seed=2)
+    np.testing.assert_array_equal(
+        back.predict_probabilities(series), trained.predict_probabilities(series)
+    )
+    assert isinstance(back, nf.SeriesClassifier)
+
+
+def test_one_feature_and_whole_arrays():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 6)) + np.arange(40)[:, None] % 2
+    found = nf.SeriesClassifier(SIZES, members=1).fit(x, np.arange(40) % 2, **QUICK | {"epochs": 1})
+    assert found.model.n_features == 1
+    assert found.predict(x[..., None]).shape == (40,)
+
+
+def test_the_report_is_written(trained, tmp_path):
+    path = trained.report(*series_and_labels(6), tmp_path / "r.html")
+    assert "down" in path.read_text("utf-8")
+
+
+def test_another_training_may_have_other_features(trained):
+    series, labels = series_and_labels(40)
+    found = nf.SeriesClassifier(SIZES, members=1).fit(series, labels, **QUICK | {"epochs": 1})
+    with pytest.raises(ValueError, match="only the class"):
+        found.fit([each[:, :1] for each in series], ["up"] * 40)
+    assert len(found.mean) == 2  # a mistake changes nothing
+    found.fit([each[:, :1] for each in series], labels, **QUICK | {"epochs": 1})
+    assert found.model.n_features == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),
+        (lambda t: nf.SeriesClassifier(scale=1), TypeError, "scale is 1"),
+        (lambda t: t.predict("series"), TypeError, "samples is a str; expected a list of arrays"),
+        (
+            lambda t: t.predict([np.zeros((3, 5))]),
+            ValueError,
+            r"samples\[0\] has 5 features",
+        ),
+        (lambda t: t.predict([[[1.0, 2.0], [3.0]]]), ValueError, r"samples\[0\] is object"),
+        (lambda t: t.predict([["a"]]), ValueError, r"samples\[0\] is <U1 \(1,\); expected numbers"),
+        (lambda t: t.predict([np.zeros((0, 2))]), ValueError, r"samples\[0\] is empty"),
+        (
+            lambda t: t.predict([np.zeros((3, 2)), np.array([[0, 1], [0, np.nan]])]),
+            ValueError,
+            r"samples\[1\] has NaN or infinity in step 1; expected numbers. Fill the gap",
+        ),
+        (lambda t: t.predict([np.zeros((50, 2))]), ValueError, "50 steps; expected at most 2"),
+        (
+            lambda t: nf.SeriesClassifier().fit([np.zeros((3, 2)), np.zeros((3, 1))], ["a", "b"]),
+            ValueError,
+            r"samples\[1\] has 1 features; expected 2, as in the first series",
+        ),
+    ],
+)
+def test_mistakes_are_explained(trained, call, error, words):
+    with pytest.raises(error, match=words):
+        call(trained)

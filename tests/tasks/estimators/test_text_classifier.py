@@ -1,0 +1,325 @@
+"""TextClassifier: from strings to labels."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.data.tokenizers import WordTokenizer
+from npformer.tasks.estimators import NotTrainedError, text_defaults
+from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
+
+
+def small(**more):
+    return nf.TextClassifier(SIZES, **{"members": 1, "ngrams": 0, **more})
+
+
+def test_it_learns_and_answers_with_labels(classifier):
+    texts, labels = texts_and_labels(seed=1)
+    assert classifier.classes == ["food", "weather"]
+    assert classifier.predict(["soup and bread", "snow"]).tolist() == ["food", "weather"]
+    scores = classifier.evaluate(texts, labels)
+    assert scores.accuracy > 0.95
+    probabilities = classifier.predict_probabilities(texts)
+    assert probabilities.shape == (120, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
+    assert (classifier.predict(texts) == np.array(labels)).mean() == scores.accuracy
+    assert classifier.predict_probabilities([]).shape == (0, 2)
+
+
+def test_an_answer_does_not_depend_on_the_texts_beside_it(classifier):
+    texts, _ = texts_and_labels(20)
+    together = classifier.predict_probabilities(texts)
+    alone = np.concatenate([classifier.predict_probabilities([text]) for text in texts])
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+
+
+def test_empty_and_unknown_texts_get_an_answer(classifier):
+    assert np.isfinite(classifier.predict_probabilities(["", "   ", "xylophone"])).all()
+
+
+def test_the_validation_part_gives_no_words_to_the_vocabulary():
+    texts, labels = texts_and_labels()
+    others = ["pizza pizza", "hail hail"], ["food", "weather"]
+    found = small().fit(texts, labels, **QUICK | {"validation": others})
+    assert "pizza" not in found.tokenizer.words
+    assert len(found.history.validation_accuracy) == 6
+    parted = small().fit([f"{text} w{i}" for i, text in enumerate(texts)], labels, **QUICK)
+    own = [word for word in parted.tokenizer.words if word[0] == "w" and word[1:].isdigit()]
+    assert len(own) == 108
+
+
+def test_without_validation_the_last_weights_are_kept():
+    with pytest.raises(ValueError, match="patience is 2 and there is no validation"):
+        small().fit(*texts_and_labels(), **QUICK | {"validation": None, "patience": 2})
+    found = small().fit(*texts_and_labels(), **QUICK | {"validation": None})
+    assert found.history.validation_accuracy == []
+    assert found.history.best_epoch == 6
+
+
+def test_the_seed_decides():
+    data = texts_and_labels(40)
+    one, same, other = (
+        small(seed=seed).fit(*data, **QUICK | {"epochs": 1}).model.parameters().flat
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_an_ensemble_averages_probabilities(tmp_path):
+    texts, labels = texts_and_labels(60)
+    found = small(members=3).fit(texts, labels, **QUICK | {"epochs": 2})
+    x, mask = found.arrays(texts)
+    each = [model.predict_probabilities(x, mask) for model in found.models]
+    assert not np.array_equal(each[0], each[1])
+    np.testing.assert_allclose(found.predict_probabilities(texts), np.mean(each, axis=0), rtol=1e-6)
+    nf.save(found, tmp_path / "three")
+    back = nf.load(tmp_path / "three")
+    np.testing.assert_array_equal(
+        back.predict_probabilities(texts), found.predict_probabilities(texts)
+    )
+    assert len(back.models) == 3
+
+
+def test_what_is_not_said_depends_on_the_texts():
+    brief = QUICK | {"epochs": 1}
+    few = nf.TextClassifier(SIZES).fit(*texts_and_labels(40), **brief)
+    assert len(few.models) == len(few.histories) == 2
+    assert few.tokenizer.ngrams == 4
+    texts, labels = texts_and_labels(40)
+    long = nf.TextClassifier(SIZES, members=1).fit([text * 20 for text in texts], labels, **brief)
+    assert long.tokenizer.ngrams == 0
+    assert text_defaults.members(20_000) == 1
+    assert text_defaults.training(400)["epochs"] > text_defaults.training(2_000)["epochs"]
+    assert text_defaults.training(2)["epochs"] == 100
+
+
+@pytest.mark.parametrize("tokenizer", ["word", "wordpiece", "bpe"])
+def test_every_tokenizer_trains_and_is_saved(tmp_path, tokenizer):
+    if tokenizer != "word":
+        pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+    texts, labels = texts_and_labels()
+    settings = {} if tokenizer == "word" else {"vocab_size": 400}
+    found = small(tokenizer=tokenizer, **settings).fit(texts, labels, **QUICK)
+    assert found.evaluate(texts, labels).accuracy > 0.9
+    nf.save(found, tmp_path / "model.safetensors", notes={"from": "a test"})
+    back = nf.load(tmp_path / "model.safetensors")
+    assert back.predict(texts).tolist() == found.predict(texts).tolist()
+    assert nf.read_notes(tmp_path / "model.safetensors") == {"from": "a test"}
+
+
+def test_whole_configurations_tokenizers_and_other_mixers():
+    data = texts_and_labels(40)
+    config = nf.EncoderConfig(**SIZES, max_len=8, mixer="fourier", padding="per_length")
+    tokenizer = WordTokenizer(["rain", "soup"])
+    brief = QUICK | {"epochs": 1}
+    found = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1).fit(
+        *data, **brief
+    )
+    assert found.model.config == config
+    assert found.tokenizer is tokenizer
+    assert found.model.pooling == "first"
+    named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1).fit(
+        *data, **brief
+    )
+    assert named.model.config.mixer == "dense_synthesizer"
+
+
+def test_labels_may_be_numbers_and_truth_values():
+    texts, labels = texts_and_labels(40)
+    brief = QUICK | {"epochs": 1}
+    numbers = np.array([5 if label == "food" else -2 for label in labels])
+    found = small().fit(np.array(texts), numbers, **brief)
+    assert found.classes == [-2, 5]
+    assert found.predict(texts).dtype.kind == "i"
+    truth = small().fit(texts, [label == "food" for label in labels], **brief)
+    assert truth.classes == [False, True]
+
+
+def test_a_long_text_is_cut_and_that_is_said_once():
+    texts, labels = texts_and_labels(40)
+    found = small(max_len=4)
+    with pytest.warns(UserWarning, match=r"texts have more than 4 tokens, and only their begin"):
+        found.fit(texts, labels, **QUICK | {"epochs": 1})
+    assert found.predict(["soup " * 1000]).shape == (1,)  # a second warning would be an error
+
+
+def test_a_model_reads_texts_longer_than_those_it_was_trained_on(classifier):
+    assert classifier.model.config.max_len == 256
+    assert classifier.predict(["soup bread " * 20]).tolist() == ["food"]
+
+
+def test_a_training_goes_on_from_its_checkpoint(tmp_path):
+    data = texts_and_labels(40)
+    whole = small(members=2).fit(*data, **QUICK)
+    brief = QUICK | {"epochs": 6}
+
+    class Stop(nf.Callback):
+        def after_epoch(self, state):
+            if state.epoch == 2:
+                raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        small(members=2).fit(*data, checkpoint=tmp_path, callbacks=[Stop()], **brief)
+    again = small(members=2).fit(*data, checkpoint=tmp_path, resume=True, **brief)
+    for one, other in zip(whole.models, again.models, strict=True):
+        np.testing.assert_array_equal(one.parameters().flat, other.parameters().flat)
+
+
+def test_the_report_has_words_as_tokens(classifier, tmp_path):
+    texts, labels = texts_and_labels(8)
+    path = classifier.report(texts, labels, tmp_path / "r.html", samples=2)
+    page = path.read_text("utf-8")
+    assert texts[0].split()[0] in page
+    assert "weather" in page
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: nf.TextClassifier(64), TypeError, "config is 64; expected an EncoderConfig"),
+        (lambda: nf.TextClassifier({"layers": 2}), ValueError, "'layers'.*Did you mean"),
+        (lambda: small(tokenizer="letters"), ValueError, "tokenizer is 'letters'"),
+        (lambda: small(tokenizer=3), TypeError, "tokenizer is 3; expected one of word"),
+        (
+            lambda: small(tokenizer=WordTokenizer(["a"]), vocab_size=9),
+            ValueError,
+            "vocab_size is given together with a Tokenizer",
+        ),
+        (lambda: small(members=0), ValueError, "members is 0"),
+        (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
+        (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
+        (lambda: small().fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
+        (lambda: small().fit(["a"], "x"), TypeError, "labels is a str; expected a list"),
+        (lambda: small().fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is an int"),
+        (lambda: small().fit(["a", "b"], ["x", None]), TypeError, r"labels\[1\] is missing"),
+        (lambda: small().fit(["a", "b"], ["x", 2.5]), TypeError, r"labels\[1\] is 2.5; expected"),
+        (lambda: small().fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
+        (lambda: small().fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
+        (lambda: small().fit([], []), ValueError, "no sample; expected at least 2 classes"),
+        (lambda: small().fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
+        (
+            lambda: small().fit(["a", "b"], ["x", "y"], validation=0.1),
+            ValueError,
+            "2 samples are too few to set",
+        ),
+        (
+            lambda: small().fit(["a", " "], ["x", "y"], validation=None),
+            ValueError,
+            "1 of 2 texts to train on are empty, the first is text number 2",
+        ),
+        (
+            lambda: small().fit(*texts_and_labels(40), validation=(["a"], ["fod"])),
+            ValueError,
+            r"validation have 'fod' \(1 of \d+\), which.*Did you mean 'food'",
+        ),
+        (
+            lambda: small().fit(*texts_and_labels(40), validation=(["a"],)),
+            ValueError,
+            "validation does not have two parts",
+        ),
+        (
+            lambda: small().fit(*texts_and_labels(40), validation=1.5),
+            ValueError,
+            "the share is 1.5; expected a number between 0 and 1",
+        ),
+        (
+            lambda: small().fit(*texts_and_labels(40), model=None),
+            TypeError,
+            "model is given to fit, which sets it itself",
+        ),
+        (
+            lambda: small().fit(*texts_and_labels(40), epoch=3),
+            TypeError,
+            "unexpected keyword argument 'epoch'",
+        ),
+    ],
+)
+def test_mistakes_are_explained(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_mistakes_with_a_trained_classifier(classifier, tmp_path):
+    with pytest.raises(TypeError, match=r"write \[text\]"):
+        classifier.predict("one text")
+    with pytest.raises(ValueError, match="1 samples and 2 labels"):
+        classifier.evaluate(["a"], ["food", "food"])
+    with pytest.raises(ValueError, match=r"'sport' \(1 of \d+\), which training never saw"):
+        classifier.evaluate(["a"], ["sport"])
+    with pytest.raises(NotTrainedError, match="has not been trained"):
+        nf.save(small(), tmp_path / "nothing")
+    model = nf.SequenceClassifier(nf.EncoderConfig(**SIZES), 2, vocab_size=5)
+    nf.save(model, tmp_path / "model")
+    assert isinstance(nf.load(tmp_path / "model"), nf.SequenceClassifier)
+
+
+def test_weights_that_are_no_numbers_are_said(tmp_path):
+    found = small().fit(*texts_and_labels(40), **QUICK | {"epochs": 1})
+    found.model.classify.bias.value[0] = np.nan
+    with pytest.raises(ValueError, match="the probabilities of sample 0 are NaN"):
+        found.predict(["soup"])
+
+
+def test_a_file_without_its_history(classifier, tmp_path):
+    nf.save(classifier, tmp_path / "model")
+    with pytest.raises(NotTrainedError, match="there is no history"):
+        nf.load(tmp_path / "model").history  # noqa: B018
+
+
+def test_words_and_pairs_give_a_second_answer(classifier, tmp_path):
+    from npformer.training.trainable import WideSequenceClassifier
+
+    assert isinstance(classifier.model, WideSequenceClassifier)
+    assert classifier.model.wide.n_pairs > 0
+    alone = small(wide=False).fit(*texts_and_labels(40), **QUICK)
+    assert not isinstance(alone.model, WideSequenceClassifier)
+    texts, labels = texts_and_labels(20)
+    classifier.report(texts, labels, tmp_path / "wide.html")
+    alone.report(texts, labels, tmp_path / "alone.html")
+    page = (tmp_path / "wide.html").read_text("utf-8")
+    assert "<h2>Words</h2>" in page
+    assert "calibration error" in page
+    assert 'href="#words"' in page
+    assert "words" not in (tmp_path / "alone.html").read_text("utf-8").partition("</nav>")[0]
+
+
+def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
+    from npformer.tasks.estimators import raw_classifier
+
+    held_out = []
+    monkeypatch.setattr(raw_classifier, "calibrate", lambda _, data: held_out.append(len(data[1])))
+    training = QUICK | {"validation": None, "epochs": 1}
+    texts, labels = texts_and_labels(120)
+    small(members=2).fit(texts, labels, calibration=0.25, **training)
+    assert held_out == [30, 30]
+    weights = np.ones(120)
+    small().fit(texts, labels, calibration=0.1, sample_weight=weights, **training)
+    small().fit(texts, labels, calibration=0.1, **training | {"validation": 0.2})
+    assert held_out[2:] == [12, 24], "with a validation, that decides"
+    small().fit(texts, labels, calibration=0, **training)
+    small().fit(texts, labels, **training)
+    assert len(held_out) == 4, "few texts are all trained on"
+    assert text_defaults.calibration(400) == 0.1
+
+
+@pytest.mark.parametrize("share", [1.5, 1.0, -0.1, "x", True])
+def test_a_wrong_share_for_the_temperature_is_named(share):
+    texts, labels = ["good", "bad"] * 10, ["a", "b"] * 10
+    with pytest.raises(ValueError, match=f"calibration is {share!r}; expected a number from 0"):
+        nf.TextClassifier().fit(texts, labels, calibration=share)
+
+
+def test_the_longest_text_may_stand_in_the_configuration():
+    texts, labels = texts_and_labels(40)
+    found = nf.TextClassifier(SIZES | {"max_len": 100}, members=1)
+    assert found.fit(texts, labels, epochs=1).model.config.max_len == 100
+    assert found.arrays(["soup " * 20])[0].shape[1] >= 20
+
+
+def test_a_loss_of_one_answer_is_refused():
+    one = nf.losses.SoftmaxCrossEntropy(label_smoothing=0.1)
+    with pytest.raises(ValueError, match=r"this model gives two; .*TextClassifier\(wide=False\)"):
+        small().fit(*texts_and_labels(8), loss=one, **QUICK)
+    small(wide=False).fit(*texts_and_labels(8), loss=one, **QUICK)
+    small().fit(*texts_and_labels(8), loss=nf.models.TwoAnswers(0.1), **QUICK)

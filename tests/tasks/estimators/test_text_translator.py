@@ -1,0 +1,115 @@
+"""TextTranslator, how translations are judged, and how pairs are parted."""
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.data.pairs import PAIRS, pairs
+from npformer.tasks.estimators.pair_split import held_out_sources, parted_by_source
+from npformer.tasks.estimators.translations import edit_distance, translations_of
+from npformer.tasks.estimators.writing_defaults import tokenizer_of_column
+
+SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "dropout": 0.0}
+SOURCES, TARGETS = pairs("add", 200)
+
+
+def small(**options):
+    return nf.TextTranslator(SMALL, **options)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return small().fit(SOURCES, TARGETS, validation=0.1, epochs=2, progress=False)
+
+
+def test_generated_pairs_are_right():
+    for name in PAIRS:
+        sources, targets = pairs(name, 500, seed=3)
+        assert len(set(sources)) == 500
+        assert (sources, targets) == pairs(name, 500, seed=3)
+        for source, target in zip(sources, targets, strict=True):
+            if name == "add":
+                assert sum(map(int, source.split("+"))) == int(target[::-1])
+            else:
+                expected = source[::-1] if name == "reversal" else "".join(sorted(source))
+                assert target == expected
+                assert 1 <= len(source) <= 20
+
+
+def test_edits():
+    assert edit_distance("kitten", "sitting") == 3
+    assert edit_distance("", "abc") == edit_distance("abc", "") == 3
+    assert edit_distance("abc", "abc") == 0
+    assert edit_distance(["a", "bc"], ["a", "b", "c"]) == 2
+
+
+def test_any_target_of_a_source_is_right():
+    right = {"a": ["x y", "x"], "b": ["p q"]}
+    found = translations_of(right, ["x", "p z"], str.split)
+    assert (found.n, found.exact) == (2, 0.5)
+    assert found.edits == pytest.approx(1 / 3)  # one of the tokens x, p, q
+    assert found.worst == [("b", "p q", "p z", 1)]
+
+
+def test_a_source_stays_in_one_part():
+    sources = ["a", "b", "a", "c", "b", "d"]
+    held = held_out_sources(sources, 0.5, 0)
+    assert len(held) == 2
+    train, targets, (others, _) = parted_by_source(sources, [*"123456"], 0.5, 0)
+    assert set(others) == set(held)
+    assert not set(train) & set(others)
+    assert len(train) == len(targets)
+    with pytest.raises(ValueError, match="1 different sources are too few"):
+        held_out_sources(["a", "a"], 0.5, 0)
+
+
+def test_columns_of_few_words_are_split_into_words():
+    assert tokenizer_of_column(["AH0 B", "B AH0"] * 100) == "word"
+    assert tokenizer_of_column(["abandon", "about"] * 100) == "char"
+    assert tokenizer_of_column([f"word{i} other{i}" for i in range(200)]) == "char"
+
+
+def test_translations_do_not_depend_on_their_neighbours(trained):
+    alone = [trained.translate([source])[0] for source in SOURCES[:20]]
+    assert trained.translate(SOURCES[:20]) == alone
+    assert trained.translate(SOURCES[:20], batch_size=7) == alone
+
+
+def test_it_is_measured_by_running_freely(trained):
+    found = trained.evaluate(SOURCES[:30], TARGETS[:30])
+    written = trained.translate(SOURCES[:30])
+    right = np.mean([one == other for one, other in zip(written, TARGETS, strict=False)])
+    assert found.exact == pytest.approx(right)
+    assert (found.edits == 0) == (right == 1)
+
+
+def test_it_is_saved_whole(trained, tmp_path):
+    nf.save(trained, tmp_path / "t.safetensors")
+    again = nf.load(tmp_path / "t.safetensors")
+    assert again.translate(SOURCES[:9], beams=3) == trained.translate(SOURCES[:9], beams=3)
+
+
+def test_a_decoder_of_its_own():
+    decoder = nf.EncoderConfig(d_model=16, n_heads=2, d_ff=16, n_layers=1, causal=True, max_len=40)
+    config = {**SMALL, "mixer": "fourier", "padding": "per_length", "max_len": 40}
+    found = nf.TextTranslator(config, decoder=decoder).fit(
+        SOURCES, TARGETS, epochs=1, progress=False
+    )
+    assert len(found.translate(SOURCES[:2])) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: small().fit(["a"], ["b", "c"]), "1 sources and 2 targets"),
+        (lambda: small().fit([], []), "at least one"),
+        (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),
+        (lambda: nf.TextTranslator(tokenizer=("char", "word", "bpe")), "tokenizer has 3 names"),
+        (lambda: nf.TextTranslator(tokenizer="letters"), "tokenizer is 'letters'"),
+        (lambda: small().fit(SOURCES, TARGETS, metric="loss"), "there is no validation"),
+        (lambda: small().translate(["a"]), "has not been trained"),
+    ],
+)
+def test_mistakes_are_said(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

@@ -1,0 +1,162 @@
+"""What X may be, and what is said of an X that it may not be."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from npformer.sklearn import EncoderClassifier
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+
+from npformer.tasks.sklearn.samples import samples_of
+
+Y = np.arange(8) % 2
+IDS = np.arange(24).reshape(8, 3) % 7
+FLOATS = IDS * 0.5
+
+
+@pytest.mark.parametrize(
+    ("x", "kind"),
+    [
+        (IDS, "tokens"),
+        (IDS.tolist(), "tokens"),
+        (IDS.astype("uint8"), "tokens"),
+        (IDS > 3, "tokens"),
+        ([[1, 2], [3]], "tokens"),
+        (FLOATS, "series"),
+        (FLOATS.tolist(), "series"),
+        (FLOATS[:, :, None], "series"),
+        (IDS[:, :, None], "series"),
+        ([np.ones((2, 3)), np.ones((4, 3))], "series"),
+        (["a text", "another"], "text"),
+        (("a text", "another"), "text"),
+        (np.array(["a text", "another"]), "text"),
+        (np.array([["a text"], ["another"]], object), "text"),
+    ],
+)
+def test_the_kind_of_inputs_is_found(x, kind):
+    found, samples = samples_of(EncoderClassifier(), x, reset=True)
+    assert found == kind
+    assert len(samples) == len(x)
+
+
+@pytest.mark.parametrize(
+    ("x", "changes", "match"),
+    [
+        # ragged lists
+        ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
+        ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
+        ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"sample 1 of X has shape \(2, 1\) and sample 0"),
+        ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, "sample 0 of X is itself ragged"),
+        ([[1, 2], []] * 4, {}, "length 0"),
+        # strings, and texts
+        (IDS.astype(str), {}, r"strings in an array of shape \(8, 3\)"),
+        (IDS.astype(str), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
+        (IDS.astype(str).tolist(), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
+        (["a"] * 8, {"inputs": "series"}, "holds strings and inputs is 'series'"),
+        (IDS, {"inputs": "text"}, "holds no strings and inputs is 'text'"),
+        ("a text", {}, "one text"),
+        (["a", None] * 4, {}, "row 1 of X is None; expected a str"),
+        (["a", float("nan")] * 4, {}, "row 1 of X is nan; expected a str"),
+        # NaN
+        (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
+        (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
+        ([np.full((2, 3), np.nan), np.ones((4, 3))] * 4, {}, "sample 0 of X contains NaN"),
+        # ids
+        (FLOATS, {"inputs": "tokens"}, "holds 0.5 in row 0, column 1, and inputs is 'tokens'"),
+        (IDS[:, :, None], {"inputs": "tokens"}, r"samples of X have shape \(3, 1\)"),
+        (IDS - 1, {}, r"Negative values in data: X holds -1 in row 0"),
+        (IDS + 10**9, {}, "holds the token id 1000000006.*inputs='series'"),
+        (IDS, {"vocab_size": 5}, "token id 6 in row 2; expected ids from 0 to 4"),
+        # shapes and options
+        (np.ones((8, 2, 2, 2)), {}, "dim 4"),
+        (np.ones(8), {}, "Expected 2D array"),
+        (csr_array(FLOATS), {}, "(?i)sparse"),
+        (FLOATS, {"inputs": "numbers"}, "inputs"),
+        (FLOATS, {"max_iter": 0}, "max_iter"),
+        (FLOATS, {"batch_size": 0}, "batch_size"),
+        (FLOATS, {"max_len": 2}, "max_len"),
+        (FLOATS, {"mixer": "attentoin"}, "attention"),
+        (FLOATS, {"d_model": 7}, "d_model"),
+        (FLOATS, {"early_stopping": "yes"}, "early_stopping"),
+        (FLOATS, {"early_stopping": True, "validation_fraction": 2.0}, "share is 2.0"),
+        (FLOATS, {"class_weight": "equal"}, "class_weight"),
+        (FLOATS, {"tol": -1.0}, "tol"),
+    ],
+)
+def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        small(**changes).fit(x, Y)
+
+
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        (None, "requires y"),
+        (Y[:5], "inconsistent numbers of samples"),
+        (Y * 0, "one class"),
+        (Y + 0.5, "continuous"),
+        (np.where(Y, np.nan, 1.0), "NaN"),
+    ],
+)
+def test_an_error_says_what_is_wrong_with_y(small, y, match):
+    with pytest.raises(ValueError, match=match):
+        small().fit(FLOATS, y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (np.zeros(8), "(?i)weight.*zero"),
+        (-np.ones(8), "(?i)negative"),
+        (np.ones(7), "sample_weight.shape"),
+        (np.where(Y, np.nan, 1.0), "NaN"),
+        (Y.astype(float), "one class"),
+    ],
+)
+def test_an_error_says_what_is_wrong_with_weights(small, weights, match):
+    with pytest.raises(ValueError, match=match):
+        small().fit(FLOATS, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("train", "other", "match"),
+    [
+        (IDS, IDS[:, :2], "X has 2 features, but EncoderClassifier is expecting 3"),
+        (IDS, IDS + 1, r"token id 7 in row 2; expected ids from 0 to 6.*vocab_size=8"),
+        (IDS, IDS - 1, "Negative values"),
+        (IDS, FLOATS, "holds 0.5 in row 0"),
+        (IDS, ["a text"], "holds strings"),
+        (FLOATS, FLOATS[:, :2], "X has 2 features"),
+        (FLOATS, ["a text"], "holds strings"),
+        (FLOATS[:, :, None], FLOATS[:, :, None].repeat(2, axis=2), "X has 2 features.*expecting 1"),
+        (FLOATS[:, :, None], FLOATS[:, :2, None], "length 2; expected max_len = 3"),
+        (["a text"] * 4 + ["another"] * 4, IDS, "holds no strings"),
+    ],
+)
+def test_what_is_predicted_must_be_of_the_kind_and_size_of_the_training(small, train, other, match):
+    classifier = small(max_iter=1).fit(train, Y)
+    with pytest.raises(ValueError, match=match):
+        classifier.predict(other)
+
+
+def test_an_untrained_one_says_so(small):
+    for method in ("predict", "predict_proba", "predict_log_proba"):
+        with pytest.raises(NotFittedError):
+            getattr(small(), method)(FLOATS)
+
+
+def test_without_the_library_the_error_names_the_extra():
+    code = """
+import sys
+sys.modules["sklearn"] = None  # as if it were not installed
+import npformer
+assert "npformer.sklearn" not in sys.modules
+try:
+    import npformer.sklearn
+except ImportError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'python -m pip install "npformer[sklearn]"' in found.stdout

@@ -1,0 +1,295 @@
+"""What is seen inside of layers with two inputs: traces, tables, matrices, the first NaN."""
+
+import re
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.mixers import Attention, Mixer
+from npformer.training.inspection.calls import arrays_of
+from npformer.training.inspection.non_finite import first_non_finite
+from npformer.training.inspection.trace_table import mean_and_spread, number
+from tests.two_inputs import Bilinear, CrossAttention, Twice, WordsToVectors
+
+OF_A = np.arange(4) < np.array([[4], [2]])
+OF_B = np.arange(3) < np.array([[1], [3]])
+MASKS = OF_A, OF_B
+
+
+@pytest.fixture
+def pair(rng):
+    return rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 3, 3))
+
+
+@pytest.fixture
+def layer():
+    return Twice(CrossAttention(3, 3)).flatten()
+
+
+def by_hand(layer, pair, dy):
+    """Return y, (da, db) and the gradients."""
+    y, cache = layer.forward(*pair, nf.Context(mask=OF_A, memory_mask=OF_B))
+    gradients = nf.Gradients(layer)
+    return y, layer.backward(dy, cache, gradients), gradients
+
+
+def test_the_calls_are_those_of_the_passes(layer, pair):
+    dy = np.ones((2, 4, 3))
+    found = nf.trace(layer, pair, MASKS, dy=dy)
+    y, (da, db), gradients = by_hand(layer, pair, dy)
+    once = ["layer", "layer.query", "layer.key", "layer.value"]
+    assert [call.name for call in found] == ["", *once, *once]
+    np.testing.assert_array_equal(found[0].output, y)
+    outer, inner = found[0], found[5]
+    assert (outer.input[0] is pair[0], outer.input[1] is pair[1]) == (True, True)
+    np.testing.assert_array_equal(inner.input[0], found[1].output)
+    assert inner.input[1] is pair[1]
+    assert found[2].input is pair[0]  # of a layer with one input, no tuple
+    np.testing.assert_array_equal(found.backward[0].dx[0], da)
+    np.testing.assert_array_equal(found.backward[0].dx[1], db)
+    for name, gradient in gradients.items():
+        np.testing.assert_array_equal(found.gradients[name], gradient)
+    assert [back.name for back in found.backward[:3]] == ["", "layer", "layer.value"]
+
+
+def test_each_call_has_the_masks_and_types_of_its_inputs(layer, pair):
+    types = OF_A * 1, OF_B * 1
+    call, of_query, of_key = (nf.trace(layer, pair, MASKS, types)[i].context for i in (0, 2, 3))
+    for context in (call, of_query):
+        assert (context.mask is OF_A, context.memory_mask is OF_B) == (True, True)
+        assert (context.types is types[0], context.memory_types is types[1]) == (True, True)
+    assert (of_key.mask is OF_B, of_key.memory_mask) == (True, None)
+    assert (of_key.types is types[1], of_key.memory_types) == (True, None)
+
+
+def test_forward_may_be_called_with_keywords(pair):
+    class Named(Twice):
+        def forward(self, a, b, context):
+            y, cache = self.layer.forward(a, memory=b, context=context)
+            return y, cache
+
+        def backward(self, dy, cache, gradients):
+            return self.layer.backward(dy, cache, gradients)
+
+    outer, inner, *_ = nf.trace(Named(CrossAttention(3, 3)), pair, dy=np.ones((2, 4, 3)))
+    assert inner.input == outer.input
+    assert inner.context is outer.context
+
+
+def test_calls_are_short_to_read(layer, pair):
+    found = nf.trace(layer, pair, dy=np.ones((2, 4, 3)))
+    assert repr(found[1]).startswith("Call(layer (CrossAttention): (2, 4, 3), (2, 3, 3) -> (2, 4,")
+    back = "BackwardCall(layer (CrossAttention): dy (2, 4, 3) -> dx (2, 4, 3), (2, 3, 3))"
+    assert repr(found.backward[1]) == back
+
+
+def test_bytes_are_those_of_both_inputs_and_not_of_what_they_are_views_of(pair):
+    (call,) = nf.trace(Bilinear(3, 3), pair, MASKS)
+    assert call.bytes_cached == pair[0].nbytes + pair[1].nbytes
+    whole = np.zeros((2, 4, 300))
+    a, b = whole[..., :3], whole.copy()[:, 1:, :3]
+    (call,) = nf.trace(Bilinear(3, 3), (a, b))
+    assert call.bytes_cached == a.nbytes + b.nbytes
+
+
+def test_masks_count_as_they_are_given():
+    class KeepsMasks(nf.TwoInputLayer):
+        def forward(self, a, b, context):
+            return a, (context.mask, context.memory_mask)
+
+    masks = tuple(np.ones((2, n, 30), dtype=bool)[..., 0] for n in (4, 3))
+    (call,) = nf.trace(KeepsMasks(), (np.ones((2, 4, 3)), np.ones((2, 3, 3))), masks)
+    assert call.bytes_cached == masks[0].nbytes + masks[1].nbytes
+
+
+def test_means_leave_out_the_padding_of_each_side(pair):
+    dy = np.random.default_rng(1).normal(size=(2, 4, 3))
+    found = nf.trace(CrossAttention(3, 3), pair, MASKS, dy=dy)
+    _, (title, rows), _ = found.tables()
+    da, db = found.backward[0].dx
+    expected = [mean_and_spread(da, OF_A), mean_and_spread(db, OF_B)]
+    assert "backward" in title
+    assert rows[1][2] == "(2, 4, 3), (2, 3, 3)"
+    assert rows[1][3] == ", ".join(number(mean) for mean, _ in expected)
+    assert rows[1][4] == ", ".join(number(spread) for _, spread in expected)
+    assert expected != [mean_and_spread(da), mean_and_spread(db)]
+    key = next(row for row in rows if row[0].strip() == "key")
+    assert key[4] == number(mean_and_spread(found.backward[2].dx, OF_B)[1])
+    kept = mean_and_spread(found[0].output, OF_A)
+    assert found.tables()[0][1][1][4] == number(kept[1])
+
+
+def test_both_of_two_outputs_have_the_padding_of_the_first_input(pair):
+    class TwoOutputs(nf.TwoInputLayer):
+        def forward(self, a, b, context):
+            return (a, 2.0 * a), None
+
+    found = nf.trace(TwoOutputs(), pair, MASKS)
+    spreads = [mean_and_spread(y, OF_A)[1] for y in (pair[0], 2.0 * pair[0])]
+    assert found.tables()[0][1][1][4] == ", ".join(map(number, spreads))
+
+
+def test_an_input_without_a_gradient_shifts_no_mask(rng):
+    ids, vectors = np.ones((2, 4), dtype=int), rng.normal(size=(2, 3, 3))
+    found = nf.trace(WordsToVectors(5, 3), (ids, vectors), MASKS, dy=rng.normal(size=(2, 4, 3)))
+    da, db = found.backward[0].dx
+    assert da is None
+    row = found.tables()[1][1][1]
+    assert row[2:] == ("(2, 3, 3)", *map(number, mean_and_spread(db, OF_B)))
+    assert mean_and_spread(db, OF_B) != mean_and_spread(db)
+    assert len(arrays_of(found.backward[0].dx)) == 1
+
+
+def test_an_error_names_the_shapes_of_both(pair):
+    class Failing(nf.TwoInputLayer):
+        def forward(self, a, b, context):
+            raise ArithmeticError("no")
+
+    with pytest.raises(ArithmeticError) as caught:
+        nf.trace(Twice(Failing()), pair)
+    (note,) = caught.value.__notes__
+    assert note == "This was in layer (Failing), whose input has shape (2, 4, 3), (2, 3, 3)"
+
+
+def test_the_layer_is_not_touched(layer, pair):
+    for look in (nf.trace, nf.summary, nf.explain, first_non_finite):
+        look(layer, pair, MASKS)
+    assert all("forward" not in vars(part) for _, part in layer.layers())
+
+
+def test_a_layer_with_two_inputs_may_have_a_models_embedding(small_model, pair):
+    class Embedding(WordsToVectors):
+        def __init__(self):
+            super().__init__(7, 8)
+            self.embed = small_model().embed
+
+    ids, vectors = np.ones((2, 4), dtype=int), np.ones((2, 3, 8))
+    assert nf.trace(Embedding(), (ids, vectors))[0].output.shape == (2, 4, 3)
+
+
+# The table of layers ------------------------------------------------------------------------------
+
+
+def test_the_summary_has_a_line_a_layer(layer, pair):
+    table = nf.summary(layer, pair, MASKS)
+    assert re.search(r"^model +Twice +\(2, 4, 3\) +runs as written$", table, re.M)
+    assert re.search(r"^    key +Linear +\(2, 3, 3\) +12  ", table, re.M)
+    assert table.splitlines()[-1] == "36 trained parameters, float64"
+
+
+# Matrices -----------------------------------------------------------------------------------------
+
+
+class CrossMixer(CrossAttention, Mixer):
+    """It says what each token of x takes from each of the memory."""
+
+    def explain(self, x, memory, context):
+        seen = np.ones((len(x), 1, x.shape[1], memory.shape[1]))
+        return seen if context.memory_mask is None else seen * context.memory_mask[:, None, None]
+
+
+def test_matrices_may_go_from_one_input_to_the_other(pair):
+    CrossMixer.__abstractmethods__ = frozenset()
+    first, second = nf.explain(Twice(CrossMixer(3, 3)), pair, MASKS)
+    assert (first.name, first.kind, first.matrices.shape) == ("layer", "CrossMixer", (2, 1, 4, 3))
+    np.testing.assert_array_equal(second.matrices[:, 0, 0], OF_B)
+
+
+def test_matrices_of_mixers_inside_are_those_of_their_own_input(pair):
+    class Encoding(CrossAttention):
+        def __init__(self):
+            super().__init__(3, 3)
+            self.encoder = Attention(3, 1, seed=0, dtype="float64")
+
+        def forward(self, x, memory, context):
+            memory, _ = self.encoder.forward(memory, context.of_memory())
+            return super().forward(x, memory, context)
+
+    (found,) = nf.explain(Encoding(), pair, MASKS)
+    assert found.matrices.shape == (2, 1, 3, 3)
+    np.testing.assert_array_equal(found.matrices[0, 0] > 0.0, OF_B[0] & OF_B[0][:, None])
+
+
+# The first NaN ------------------------------------------------------------------------------------
+
+
+def test_a_healthy_layer_has_none(layer, pair):
+    assert first_non_finite(layer, pair, MASKS) is None
+    assert first_non_finite(WordsToVectors(5, 3), (np.ones((2, 4), int), pair[1])) is None
+
+
+@pytest.mark.parametrize(("place", "name"), [(0, "a"), (1, "b")])
+def test_the_inputs_are_looked_at_first(layer, pair, place, name):
+    pair[place][1, 2, 0] = np.inf
+    layer.layer.key.bias.value[0] = np.nan
+    assert first_non_finite(layer, pair) == f"the input {name}"
+
+
+def test_a_parameter_and_an_output_are_named(layer, pair):
+    layer.layer.key.bias.value[0] = np.nan
+    assert first_non_finite(layer, pair) == "parameter layer.key.bias"
+    layer.layer.key.bias.value[0] = 1.7e308
+    layer.layer.key.weight.value[...] = 1.7e308
+    with np.errstate(all="ignore"):
+        found = first_non_finite(layer, pair, MASKS)
+    assert found == "the output of layer.key (Linear)"
+
+
+def test_a_twin_gets_both_inputs(pair, monkeypatch):
+    class Overflowing(Bilinear):
+        def forward(self, a, b, context):
+            y, cache = super().forward(a, b, context)
+            return y * np.inf, cache
+
+    def twin(layer):
+        return Overflowing(3, 3) if type(layer) is Bilinear else layer
+
+    monkeypatch.setattr("npformer.training.inspection.non_finite.fast", twin)
+    found = first_non_finite(Bilinear(3, 3), pair)
+    assert found.startswith("the output of Bilinear, computed by the engine only")
+
+
+# Wrong calls --------------------------------------------------------------------------------------
+
+A, B = np.ones((2, 4, 3)), np.ones((2, 3, 3))
+
+
+@pytest.mark.parametrize("look", [nf.trace, nf.summary, nf.explain, first_non_finite])
+@pytest.mark.parametrize(
+    ("x", "mask", "error", "message"),
+    [
+        (A, None, TypeError, "x is an ndarray; expected a tuple of 2, because Bilinear"),
+        ((A,), None, TypeError, "x is a tuple of 1; expected a tuple of 2"),
+        ((A, B, B), None, TypeError, "x is a tuple of 3; expected a tuple of 2"),
+        ((A, None), None, TypeError, "b is None; expected an array"),
+        ((A, B), OF_A, TypeError, "mask is an ndarray; expected a tuple of 2"),
+        ((A, B), (OF_B, None), ValueError, r"mask\[0\] has shape \(2, 3\); expected \(2, 4\)"),
+        ((A, B), (None, OF_A), ValueError, r"mask\[1\] has shape \(2, 4\); expected \(2, 3\)"),
+    ],
+)
+def test_wrong_inputs_are_refused(look, x, mask, error, message):
+    with pytest.raises(error, match=message):
+        look(Bilinear(3, 3), x, mask)
+
+
+def test_wrong_types_are_refused():
+    with pytest.raises(TypeError, match="types is an ndarray; expected a tuple of 2"):
+        nf.trace(Bilinear(3, 3), (A, B), None, OF_A * 1)
+    with pytest.raises(TypeError, match="memory_types has dtype bool; expected whole numbers"):
+        nf.trace(Bilinear(3, 3), (A, B), None, (None, OF_B))
+
+
+def test_a_layer_with_one_input_takes_no_tuple(small_model):
+    message = r"{} is a tuple of 2; expected one array, because \w+ has one input"
+    layer, model = nf.layers.Tanh(), small_model(n_features=3)
+    with pytest.raises(TypeError, match=message.format("x")):
+        nf.trace(layer, (A, B))
+    with pytest.raises(TypeError, match=message.format("mask")):
+        nf.trace(layer, A, (OF_A, None))
+    with pytest.raises(
+        TypeError, match="x is a tuple of 2; expected one array, because SequenceCl"
+    ):
+        nf.trace(model, (A, B))
+    with pytest.raises(TypeError, match=message.format("mask")):
+        nf.trace(model, A, (OF_A, None))

@@ -1,0 +1,73 @@
+"""Train models on fake GPUs, one for each rank: ``devices.py FOLDER WAY SETTINGS``.
+
+WAY is "nccl", "host" (a backend whose devices cannot be joined), "missing" (NCCL is not installed
+on the last rank), "shared" (two ranks on one GPU), "unlike" (one rank computes on its CPU),
+"numpy", or "cupy": real GPUs.
+"""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import npformer as nf
+from npformer.core import Link, arrays, to_numpy
+from npformer.training.ranks import world
+from tests import fake_device
+from tests.training.ranks.fake_nccl import STREAM, FakeNCCL
+from tests.training.ranks.train import model_of, samples
+
+
+class Waits(nf.Callback):
+    """Notes what the host waited for, in each step but the first and the last ones."""
+
+    def on_start(self, state):
+        self.of_steps, self.counting = [], None
+
+    def after_step(self, state):
+        if self.counting is not None:
+            self.counting.__exit__(None, None, None)
+            self.of_steps.append(self.counts.waits)
+        self.counting = fake_device.count()
+        self.counts = self.counting.__enter__()
+
+    def after_epoch(self, state):
+        self.counting.__exit__(None, None, None)
+        self.counting = None
+
+
+def main(folder, way, settings):
+    """Train a model with each mixer."""
+    ranks, folder = world(), Path(folder)
+    nccl = FakeNCCL(available=way != "missing" or ranks.rank < ranks.size - 1)
+    device = f"0000:{0 if way == 'shared' else ranks.rank:02}"
+    link = Link(nccl, stream=lambda: STREAM, device=lambda: device)
+    arrays.register(fake_device.backend(None if way == "host" else lambda: link))
+    nf.use_kernels(way == "cupy")
+    optimizer_of = settings.pop("optimizer", None)
+    watch = Waits()
+    for mixer in settings.pop("mixers"):
+        model = model_of(mixer, seed=1 + ranks.rank)
+        on_host = way == "numpy" or (way == "unlike" and ranks.rank == ranks.size - 1)
+        model.to("numpy" if on_host else "cupy" if way == "cupy" else "fake")
+        if optimizer_of is not None:
+            settings["optimizer"] = nf.Adam(model.parameters(), **optimizer_of)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            usual = {"batch_size": 16, "seed": 3, "progress": False, "callbacks": [watch]}
+            history = nf.fit(model, samples(), communicator=ranks, **(usual | settings))
+        weights = {name: to_numpy(value) for name, value in model.parameters().items()}
+        bits = ranks.gather(b"".join(value.tobytes() for value in weights.values()))
+        assert all(of_rank == bits[0] for of_rank in bits), "ranks ended with different weights"
+        told = ranks.gather([str(each.message) for each in said])
+        if ranks.rank == 0:
+            np.savez(folder / f"{mixer}.npz", **weights)
+            found = {"history": history.to_dict(), "warnings": told, "waits": watch.of_steps}
+            found["calls"] = len(nccl.calls)
+            (folder / f"{mixer}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))

@@ -1,0 +1,56 @@
+"""Programs of these tests, started as several ranks by mpiexec."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def mpiexec():
+    """Return the launcher beside this Python, or that on the PATH; None if there is none."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    return str(beside) if beside.exists() else shutil.which("mpiexec")
+
+
+needs_mpi = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or mpiexec() is None,
+    reason="needs mpi4py and mpiexec: python -m pip install 'npformer[mpi]'",
+)
+
+
+def command_of(n, program, *arguments):
+    """Return the words that start a program of this folder as n ranks; 0: without mpiexec."""
+    launcher = [mpiexec(), "-n", str(n)] if n else []
+    return [
+        *launcher,
+        sys.executable,
+        "-m",
+        f"tests.training.ranks.{program}",
+        *map(str, arguments),
+    ]
+
+
+def environment():
+    """Return the environment of a program: one BLAS thread, and this package first."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+
+
+def run_ranks(n, program, *arguments, timeout=120, fails=False):
+    """Run a program of this folder as n ranks; 0: without mpiexec. Check its exit status."""
+    done = subprocess.run(
+        command_of(n, program, *arguments),
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done

@@ -1,0 +1,154 @@
+"""What ranks tell each other, and what they do if one of them fails."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from npformer.training.ranks import Communicator, as_communicator, launched_ranks
+from tests.training.ranks.ranks import ROOT, environment, needs_mpi, run_ranks
+
+
+@needs_mpi
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_all_exchanges(n):
+    assert run_ranks(n, "talk", "exchange").stdout.count("is done") == n
+
+
+@needs_mpi
+def test_a_communicator_of_mpi4py():
+    assert run_ranks(3, "talk", "raw").stdout.count("is done") == 3
+
+
+@needs_mpi
+@pytest.mark.parametrize(("way", "speaks"), [("one", 3), ("several", 1), ("late", 1)])
+def test_one_rank_says_what_went_wrong_and_all_end(way, speaks):
+    began = time.perf_counter()
+    done = run_ranks(4, "talk", way, fails=True)
+    assert time.perf_counter() - began < 10
+    assert done.stderr.count("ValueError: something is wrong") == 1
+    assert f"This is rank {speaks} of 4." in done.stderr
+    assert "Abort" not in done.stderr
+    assert "done" not in done.stdout
+
+
+@needs_mpi
+def test_ranks_that_know_of_a_failure_can_go_on():
+    assert run_ranks(3, "talk", "caught").stdout.count("is done") == 3
+
+
+@needs_mpi
+@pytest.mark.parametrize("way", ["killed", "alone"])
+def test_nobody_waits_for_a_rank_that_cannot_come(way):
+    began = time.perf_counter()
+    done = run_ranks(3, "talk", way, fails=True)
+    assert time.perf_counter() - began < 10
+    assert "done" not in done.stdout
+    if way == "alone":
+        assert "This is rank 1 of 3." in done.stderr
+
+
+def test_one_rank_alone():
+    ranks, x = Communicator(), np.arange(3.0)
+    for exchange in (ranks.all_reduce, ranks.reduce_scatter, ranks.all_gather, ranks.broadcast):
+        exchange(x)
+    assert x.tolist() == [0.0, 1.0, 2.0]
+    assert ranks.agree(1, 2).tolist() == [[1.0, 2.0]]
+    assert ranks.gather("a") == ["a"]
+    assert ranks.first("a") == "a"
+    assert ranks.concatenate(x) is x
+    assert ranks.shard(5) == slice(0, 5)
+    with ranks.guard() as same:
+        assert same is ranks
+    with pytest.raises(KeyError), ranks.guard():
+        raise KeyError
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("n", [0, 1, 5, 100])
+def test_shards_follow_each_other(size, n):
+    ranks = Communicator()
+    ranks.size = size
+    shards = [ranks.shard(n, k) for k in range(size)]
+    assert [i for each in shards for i in range(n)[each]] == list(range(n))
+    lengths = [each.stop - each.start for each in shards]
+    assert max(lengths) - min(lengths) <= 1
+
+
+@pytest.mark.parametrize("value", [3, "mpi", object()])
+def test_what_is_no_communicator(value):
+    with pytest.raises(
+        TypeError, match=r"communicator is .*expected npformer.training.ranks.world"
+    ):
+        as_communicator(value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "n"),
+    [
+        ({}, None),
+        ({"PMI_SIZE": "4"}, 4),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, 2),
+        ({"PMIX_RANK": "0"}, 0),
+    ],
+)
+def test_the_environment_tells_whether_there_is_a_launcher(variables, n, monkeypatch):
+    for name in (
+        "PMI_SIZE",
+        "PMI_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert launched_ranks() == n
+
+
+def run(code, **variables):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment() | variables,
+        capture_output=True,
+        text=True,
+    )
+
+
+@needs_mpi
+def test_no_more_blas_threads_than_were_set():
+    code = (
+        "from mpi4py import MPI; from threadpoolctl import threadpool_info\n"
+        "import npformer; from npformer.training.ranks.mpi import MPICommunicator\n"
+        "MPICommunicator(MPI.COMM_WORLD)\n"
+        "print({i['num_threads'] for i in threadpool_info()} - {1})"
+    )
+    assert run(code).stdout.strip() == "set()"  # one, as `environment` says
+
+
+def test_without_a_launcher_mpi4py_is_not_imported():
+    code = "import sys, npformer; npformer.distributed.world(); assert 'mpi4py' not in sys.modules"
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_missing_mpi4py_is_named():
+    code = "import sys; sys.modules['mpi4py'] = None\nimport npformer; npformer.distributed.world()"
+    done = run(code, PMI_SIZE="2", PMI_RANK="0")
+    assert "LauncherError: this process was started by mpiexec" in done.stderr
+    assert "python -m pip install 'npformer[mpi]'" in done.stderr
+
+
+def test_the_launcher_of_another_mpi_is_told_apart():
+    code = (
+        "import sys, types; m = types.ModuleType('mpi4py'); m.MPI = types.SimpleNamespace("
+        "COMM_WORLD=types.SimpleNamespace(Get_size=lambda: 1), "
+        "Get_library_version=lambda: 'Some MPI 1.0\\n'); sys.modules['mpi4py'] = m\n"
+        "import npformer; npformer.distributed.world()"
+    )
+    done = run(code, OMPI_COMM_WORLD_SIZE="4")
+    assert "mpiexec started 4 ranks, and mpi4py sees 1" in done.stderr
+    assert "Some MPI 1.0" in done.stderr

@@ -1,0 +1,375 @@
+"""save and load: what comes back, and what a broken file says."""
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+import npformer as nf
+from npformer.training.storage.model_file import CheckpointError
+from tests.faults.mutations import sealed
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+@pytest.fixture
+def saved(path, small_model):
+    nf.save(small_model(), path)
+    return path
+
+
+@pytest.fixture
+def edit(saved):
+    """Write the saved file again with other tensors or another header, and fitting checksums."""
+    with safe_open(saved, framework="numpy") as file:
+        text = file.metadata()["npformer"]
+    tensors = load_file(saved)
+
+    def write(header=lambda header: json.dumps(header), **changes):
+        kept = {k: v for k, v in (tensors | changes).items() if v is not None}
+        saved.write_bytes(sealed(kept, header(json.loads(text))))
+
+    return write
+
+
+def assert_same_model(loaded, model):
+    assert type(loaded) is type(model)
+    assert loaded.config == model.config
+    assert loaded.dtype == model.dtype
+    mine, theirs = model.named_parameters(), loaded.named_parameters()
+    assert list(mine) == list(theirs)
+    for name, parameter in mine.items():
+        np.testing.assert_array_equal(theirs[name].value, parameter.value, err_msg=name)
+
+
+# There and back -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"mixer": mixer} for mixer in nf.MIXERS),
+        {"mixer": ["fourier", "attention"]},
+        {"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES), "rank": 3},
+        {"mixer": "factorized_random_synthesizer", "rank": 1},
+        {"memory": "blocks"},
+        {"share_layers": True, "norm": "pre"},
+        {"positions": "learned", "ffn": "conv1d", "activation": "relu"},
+        {"positions": "none", "scale_embeddings": False, "dropout": 0.25},
+        {"ffn": "none", "norm": "pre"},
+        {"pooling": "none", "causal": True},
+        {"pooling": "flatten", "norm_eps": 1e-12},
+        {"n_classes": 2, "output": "sigmoid"},
+    ],
+    ids=str,
+)
+def test_a_classifier_comes_back_whole(path, small_model, rng, dtype, changes):
+    model = small_model(**changes, dtype=dtype, seed=5)
+    ids = rng.integers(0, 7, (3, 6))
+    nf.save(model, path)
+    loaded = nf.load(path)
+    assert_same_model(loaded, model)
+    np.testing.assert_array_equal(loaded(ids), model(ids))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["encoder", "classifier"])
+def test_a_model_of_feature_vectors_comes_back_whole(
+    path, small_config, small_model, rng, kind, dtype
+):
+    model = nf.Encoder(small_config(norm="pre"), seed=5, dtype=dtype)
+    if kind == "classifier":
+        model = small_model(n_features=8, dtype=dtype)
+    x = rng.normal(size=(3, 6, 8)).astype(dtype)
+    nf.save(model, str(path))
+    loaded = nf.load(str(path))
+    assert_same_model(loaded, model)
+    np.testing.assert_array_equal(loaded(x), model(x))
+
+
+def test_the_encoder_of_a_trained_classifier_can_be_saved_alone(path, small_model, token_batch):
+    model = small_model()
+    nf.fit(model, token_batch, epochs=2, progress=False)
+    for part in (model, model.encoder):
+        nf.save(part, path)
+        assert_same_model(nf.load(path), part)
+
+
+def test_a_loaded_model_can_be_trained(saved, token_batch):
+    loaded, again = nf.load(saved), nf.load(saved)
+    assert loaded.parameters().flat is not None
+    np.testing.assert_array_equal(loaded.parameters().flat, again.parameters().flat)
+    history = nf.fit(loaded, token_batch, epochs=20, lr=1e-2, progress=False)
+    assert history.train_loss[-1] < history.train_loss[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "tables"),
+    [
+        ({"mixer": "fixed_random_synthesizer"}, ["R"]),
+        ({"mixer": "random"}, ["W_sequence", "W_features"]),
+        ({"mixer": "mixture", "mixture": ("attention", "fixed_random_synthesizer")}, ["parts.1.R"]),
+    ],
+    ids=str,
+)
+def test_tables_that_are_not_trained_come_back_too(path, small_model, token_batch, changes, tables):
+    model = small_model(**changes, padding="per_length")
+    constant = {n: p for n, p in model.named_parameters().items() if n not in model.parameters()}
+    names = [f"encoder.blocks.{i}.mixer.{table}" for i in range(2) for table in tables]
+    assert [name for name in constant if "blocks" in name] == names
+    drawn = {name: constant[name].value.copy() for name in names}
+    nf.fit(model, token_batch, epochs=1, progress=False)
+    for name in names:
+        np.testing.assert_array_equal(constant[name].value, drawn[name])  # training leaves them
+        constant[name].value[...] += 1.0  # no seed draws these
+
+    nf.save(model, path)
+    loaded = nf.load(path)
+
+    assert set(names) <= set(load_file(path))
+    assert_same_model(loaded, model)
+    ids, _, mask = token_batch
+    np.testing.assert_array_equal(loaded(ids, mask), model(ids, mask))
+
+
+def test_a_configuration_of_numpys_numbers_is_saved(path, small_model, small_config):
+    numbers = {"dropout": np.float32(0.25), "norm_eps": np.float64(1e-6), "d_ff": np.int64(12)}
+    nf.save(small_model(**numbers), path)
+    assert nf.load(path).config == small_config(dropout=0.25, norm_eps=1e-6)
+
+
+def test_notes_come_back(saved, small_model):
+    assert nf.read_notes(saved) == {}
+    notes = {"task": "digits", "seed": 3, "accuracy": 0.5, "list": [1, None, "ä"]}
+    nf.save(small_model(), saved, notes=notes)
+    assert nf.read_notes(saved) == notes
+
+
+def made_here():
+    return nf.layers.ACTIVATIONS.make("relu")
+
+
+def test_a_name_of_a_plugin_is_saved_with_the_module_that_defines_it(
+    path, small_model, monkeypatch
+):
+    monkeypatch.setitem(nf.layers.ACTIVATIONS, "by_partial", partial(made_here))
+    nf.save(small_model(activation="by_partial"), path)
+    with safe_open(path, framework="numpy") as file:
+        description = json.loads(file.metadata()["npformer"])
+    expected = {"kind": "activation", "name": "by_partial", "module": __name__}
+    assert description["registered"] == [expected]
+
+
+# The file -----------------------------------------------------------------------------------------
+
+
+def test_the_file_opens_without_npformer_and_holds_dotted_names(saved, small_model):
+    tensors = load_file(saved)
+    named = small_model().named_parameters()
+    assert set(tensors) == set(named)
+    assert "encoder.blocks.0.mixer.query.weight" in tensors
+    name = "embed.tokens.weight"
+    np.testing.assert_array_equal(tensors[name], named[name].value)
+
+
+def test_the_file_is_safetensors_and_no_pickle(saved):
+    data = saved.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    description = json.loads(header.pop("__metadata__")["npformer"])
+    assert set(description) == {
+        *("format", "class", "config", "arguments", "registered", "frozen", "notes")
+    }
+    assert len(data) == 8 + size + max(entry["data_offsets"][1] for entry in header.values())
+
+
+def test_nothing_is_imported_that_could_unpickle():
+    package = Path(nf.__file__).parent
+    floors = "storage", "training", "trainable", "tools"
+    files = [file for floor in floors for file in package.glob(f"{floor}/**/*.py")]
+    assert package / "storage" / "model_file.py" in files
+    for file in files:
+        text = file.read_text()
+        assert "import pickle" not in text, file
+        assert "allow_pickle=True" not in text, file
+
+
+# An interrupted save ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
+@pytest.mark.parametrize("moment", [(os, "fsync"), (Path, "replace")])
+def test_an_interrupted_save_leaves_the_old_file_whole(
+    saved, small_model, monkeypatch, moment, error
+):
+    before = saved.read_bytes()
+
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(*moment, fail)
+    with pytest.raises(type(error)):
+        nf.save(small_model(seed=1), saved)
+    monkeypatch.undo()
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_notes_that_are_not_plain_leave_the_old_file_whole(saved, small_model):
+    before = saved.read_bytes()
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        nf.save(small_model(seed=1), saved, notes={"rng": np.random.default_rng(0)})
+    assert saved.read_bytes() == before
+
+
+def test_saving_again_replaces_the_file(saved, small_model):
+    nf.save(small_model(seed=1), saved)
+    assert_same_model(nf.load(saved), small_model(seed=1))
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+class Subclass(nf.SequenceClassifier):
+    pass
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nf.layers.Linear(2, 2, seed=0),
+        Subclass(nf.EncoderConfig(d_model=4, d_ff=4, n_heads=1), 2, vocab_size=3),
+        {"weight": np.zeros(3)},
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_what_could_not_be_loaded_is_not_saved(path, layer):
+    with pytest.raises(TypeError, match=f"model is a {type(layer).__name__}; expected an Encoder"):
+        nf.save(layer, path)
+    assert not path.exists()
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path, small_model):
+    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist; create it"):
+        nf.save(small_model(), tmp_path / "nowhere" / "model.safetensors")
+
+
+def test_a_missing_file_is_named(path):
+    for read in (nf.load, nf.read_notes):
+        with pytest.raises(FileNotFoundError, match=f"no file {path}; expected one that npformer"):
+            read(path)
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(CheckpointError, match=f"{tmp_path} is a folder; expected a file"):
+        nf.load(tmp_path)
+    assert issubclass(CheckpointError, ValueError)
+
+
+def damaged(read, path):
+    with pytest.raises(CheckpointError, match=f"{path} .* Copy or save it again"):
+        read(path)
+
+
+@pytest.mark.parametrize("kept", [0.0, 1e-3, 7, 8, 9, 0.01, 0.3, 0.6, 0.9, 0.999, -1])
+@pytest.mark.parametrize("read", [nf.load, nf.read_notes])
+def test_a_file_that_was_cut_short_says_so(saved, read, kept):
+    data = saved.read_bytes()
+    saved.write_bytes(data[: kept if isinstance(kept, int) else int(kept * len(data))])
+    damaged(read, saved)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data[:8] + b"\xff" + data[9:],
+        lambda data: b"\xff" * 8 + data[8:],
+        lambda data: data[:8] + b"garbage" + data[15:],
+        lambda data: data + b"more",
+        lambda data: b"\0" * 300,
+        lambda data: b"These are my weights, in words.\n" * 10,
+        lambda data: b"\x80\x04\x95" + data,  # how a pickle begins
+    ],
+    ids=["a byte", "the length", "the header", "longer", "zeros", "a text file", "a pickle"],
+)
+def test_a_file_with_another_content_says_so(saved, change):
+    saved.write_bytes(change(saved.read_bytes()))
+    damaged(nf.load, saved)
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "pt"}])
+def test_a_file_of_another_program_is_told_apart(path, metadata):
+    save_file({"weight": np.zeros(3)}, path, metadata=metadata)
+    with pytest.raises(CheckpointError, match=f"{path} is a safetensors file of another program"):
+        nf.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classify.bias": None}, "classify.bias is missing"),
+        ({"extra": np.zeros(2)}, "extra is unknown"),
+        (
+            {"classify.bias": np.zeros(4)},
+            r"classify.bias has shape \(4,\) and dtype float64, expected \(3,\) and float64",
+        ),
+        (
+            {"classify.bias": np.zeros(3, "float32")},
+            r"classify.bias has shape \(3,\) and dtype float32, expected \(3,\) and float64",
+        ),
+        ({f"extra{i}": np.zeros(1) for i in range(5)}, "extra2 is unknown and 2 more"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(saved, edit, changes, message):
+    edit(**changes)
+    with pytest.raises(CheckpointError, match=f"{saved}: .*{message}.* Save the model again"):
+        nf.load(saved)
+
+
+def changed(**changes):
+    """Return a function that writes a header with some entries replaced, or left out if None."""
+
+    def write(header):
+        return json.dumps({k: v for k, v in (header | changes).items() if v is not None})
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (changed(format=2), "has format 2; this npformer reads format 1. Update npformer"),
+        (changed(format=0), "has format 0; this npformer reads format 1. Update npformer"),
+        (changed(format=None), "its npformer configuration is damaged .*Copy or save it again"),
+        (lambda header: "{", "its npformer configuration is damaged .*Copy or save it again"),
+        (lambda header: "[1]", "its npformer configuration is damaged .*Copy or save it again"),
+        (changed(config={"depth": 3}), "has depth, which this .* does not know; .*pdate npformer"),
+        (changed(config=None), "its 'config' is None; expected a dict.*save the model again"),
+        (changed(frozen=None), "its 'frozen' is None; expected a list.*save the model again"),
+        (changed(frozen=3), "its 'frozen' is 3; expected a list.*save the model again"),
+        (changed(config=3), "its description cannot be used.*save the model again"),
+        (changed(config={"d_model": "8"}), "d_model is '8'; expected a whole number"),
+        (changed(config={"mixer": "new"}), "mixer is 'new'; expected one of.*save the model again"),
+        (changed(arguments={"width": 3}), "keyword argument 'width'.*save the model again"),
+        (changed(**{"class": "Decoder"}), "it holds a Decoder; expected one of Encoder, EncoderD"),
+    ],
+)
+def test_a_header_that_cannot_be_used_is_refused_with_the_reason(saved, edit, header, message):
+    edit(header)
+    with pytest.raises(CheckpointError, match=f"{saved}.*{message}"):
+        nf.load(saved)
+
+
+def test_an_unknown_backend_is_named(saved):
+    with pytest.raises(ValueError, match="unknown backend 'tpu'"):
+        nf.load(saved, backend="tpu")

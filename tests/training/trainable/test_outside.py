@@ -1,0 +1,374 @@
+"""Any model may be trained: some from outside, through all that `fit` can do."""
+
+import inspect
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.data import sharded, stored_samples
+from tests.training.trainable.outside import FEATURES, LENGTH, MODELS, WORDS, Regressor, data_of
+
+EPOCHS, STEPS = 3, 5
+USUAL = {"epochs": EPOCHS, "batch_size": 4, "progress": False, "workers": 1}
+
+OF_CLASSES = ("next token", "tagger")
+
+every = pytest.mark.parametrize("name", MODELS)
+of_classes = pytest.mark.parametrize("name", OF_CLASSES)
+
+
+def trained(name, data=None, seed=0, changes=None, **options):
+    """Return a model after its training, and the history."""
+    model = MODELS[name](seed, **(changes or {}))
+    # A gradient that is 0 but for rounding, that of the keys' bias, is not to become a step.
+    optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-3)
+    given = {"optimizer": optimizer, **USUAL, **options}
+    return model, nf.fit(model, data_of(name) if data is None else data, **given)
+
+
+def weights(model):
+    return model.parameters().flat.copy()
+
+
+def both(value):
+    """Return what belongs to the inputs as a tuple, also if there is one input."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def kept_targets(name, mask):
+    """Return the mask of the tokens that have targets, for a model of `OF_CLASSES`."""
+    return both(mask)[MODELS[name].targets_of]
+
+
+def as_files(folder, data, parts=0):
+    """Return the same data, memory-mapped, or each array in so many files."""
+    n = 0
+
+    def stored(array):
+        nonlocal n
+        if array is None:
+            return None
+        if isinstance(array, tuple):
+            return tuple(map(stored, array))
+        n += 1
+        for k, part in enumerate(np.array_split(array, parts or 1)):
+            np.save(folder / f"{n}-{k}.npy", part)
+        if parts:
+            return sharded(str(folder / f"{n}-*.npy"))
+        return np.load(folder / f"{n}-0.npy", mmap_mode="r")
+
+    return tuple(map(stored, data))
+
+
+@every
+def test_a_model_takes_less_than_sixty_lines(name):
+    lines = inspect.getsource(MODELS[name]).splitlines()
+    assert len([line for line in lines if line.strip()]) < 60
+
+
+@every
+def test_its_gradients_are_right(name):
+    x, _, mask = data_of(name, 3)
+    inputs = x if isinstance(x, tuple) else (x,)
+    nf.gradcheck(MODELS[name](), *inputs, mask=mask)
+
+
+@every
+def test_it_learns_and_is_evaluated(name):
+    data = data_of(name, 80)
+    model, history = trained(name, data, validation=data_of(name, 40, seed=1), epochs=12)
+    assert history.train_loss[-1] < 0.6 * history.train_loss[0]
+    assert history.validation_loss[-1] < history.validation_loss[0]
+    found, (x, y, mask) = nf.evaluate(model, data), data
+    if name in OF_CLASSES:
+        kept = kept_targets(name, mask)
+        assert found.labels == kept.sum()
+        right = (model.predict(x, mask) == y)[kept].mean()
+        assert found.accuracy == pytest.approx(right, rel=1e-12)
+        assert len(history.validation_accuracy) == 12
+        assert right > 0.5
+        return
+    assert found.labels == len(y)
+    assert found.loss == pytest.approx(((model.predict(x, mask) - y) ** 2).mean(), rel=1e-12)
+    assert np.isnan(found.accuracy)
+    assert history.validation_accuracy == []
+
+
+@every
+def test_stopped_at_any_step_it_goes_on_bit_for_bit(name, tmp_path):
+    whole, history = trained(name, changes={"dropout": 0.2}, validation=0.2)
+    n_steps = len(range(0, 16, 4))
+
+    class Stop(nf.Callback):
+        def after_step(self, state):
+            if state.step == at:
+                state.stop()
+
+    for at in range(1, EPOCHS * n_steps):
+        given = {"changes": {"dropout": 0.2}, "validation": 0.2, "checkpoint": tmp_path / str(at)}
+        trained(name, callbacks=[Stop()], **given)
+        model, resumed = trained(name, resume=True, **given)
+        np.testing.assert_array_equal(weights(model), weights(whole))
+        for part in ("train_loss", "validation_loss", "validation_metric", "best_epoch"):
+            assert getattr(resumed, part) == getattr(history, part)
+
+
+@every
+@pytest.mark.parametrize("how", [{"processes": False}, {"processes": True}], ids=str)
+def test_two_workers_are_one(name, how):
+    """Threads, and copies of the process; with dropout, whose masks belong to the samples."""
+    one, _ = trained(name, changes={"dropout": 0.2})
+    two, history = trained(name, changes={"dropout": 0.2}, workers=2, **how)
+    assert set(history.workers) == {"2 processes" if how["processes"] else "2 threads"}
+    np.testing.assert_allclose(weights(two), weights(one), rtol=1e-12, atol=1e-12)
+
+
+@every
+@pytest.mark.parametrize(
+    "options", [{"micro_batch": 2}, {"batch_size": 2, "accumulate": 2}], ids=str
+)
+def test_a_batch_in_parts_is_the_batch(name, options):
+    whole, _ = trained(name, batches="shuffled")
+    parts, _ = trained(name, batches="shuffled", **options)
+    np.testing.assert_allclose(weights(parts), weights(whole), rtol=1e-12, atol=1e-12)
+
+
+@every
+@pytest.mark.parametrize(
+    "shared", [{"workers": 2}, {"workers": 3}, {"micro_batch": 3}, {"workers": 2, "micro_batch": 1}]
+)
+def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
+    model, (x, y, mask) = MODELS[name](dropout=0.3), data_of(name, 9)
+    loss, gradients = model.loss_and_gradients(x, y, mask, seed=4)
+    again, of_shares = model.loss_and_gradients(x, y, mask, seed=4, **shared)
+    assert again == pytest.approx(loss, rel=1e-12)
+    np.testing.assert_allclose(of_shares.flat, gradients.flat, rtol=1e-12, atol=1e-13)
+    assert model.loss_and_gradients(x, y, mask, seed=5)[0] != pytest.approx(loss, rel=1e-6)
+
+
+@every
+def test_batches_by_length_are_cut_and_change_no_gradient(name):
+    seen = []
+
+    class Watch(nf.Callback):
+        def after_step(self, state):
+            seen.append(state.rows)
+
+    x, y, mask = data = data_of(name)
+    trained(name, data, batches="by_length", callbacks=[Watch()])
+    several = mask if isinstance(mask, tuple) else (mask,)
+    lengths = sum(each.sum(axis=1) for each in several)
+    spread = np.mean([np.ptp(lengths[rows]) for rows in seen])
+    shuffled = np.random.default_rng(0).permutation(len(lengths)).reshape(-1, 4)
+    assert spread < 0.6 * np.mean([np.ptp(lengths[rows]) for rows in shuffled])
+    model = MODELS[name]()
+    rows = np.argsort(lengths)[:4]
+    checked = model.check(x, y, mask, loss=model.loss).of_rows(rows)
+    cut = checked.cut()
+    assert all(e.length < w.length for e, w in zip(cut.inputs, checked.inputs, strict=True))
+
+    def gradients(batch):
+        found = nf.Gradients(model)
+        outputs, cache = model.forward(*batch.arrays(), batch.within(nf.Context(training=True)))
+        _, loss_cache = model.loss.forward(outputs, *batch.targets())
+        model.backward(model.loss.backward(1.0, loss_cache), cache, found)
+        return found.flat
+
+    np.testing.assert_allclose(gradients(cut), gradients(checked), rtol=1e-12, atol=1e-13)
+
+
+@every
+@pytest.mark.parametrize("parts", [0, 7], ids=["mapped", "sharded"])
+@pytest.mark.parametrize("at_once", [4096, 3])
+def test_files_are_memory(name, tmp_path, monkeypatch, parts, at_once):
+    monkeypatch.setattr(stored_samples, "MOST_AT_ONCE", at_once)
+    x, y, mask = data_of(name)
+    weight = np.linspace(0.5, 2.0, len(y))
+    options = {"validation": 0.2, "batches": "by_length", "changes": {"dropout": 0.2}}
+    model, history = trained(name, (x, y, mask), sample_weight=weight, **options)
+    *stored, of_samples = as_files(tmp_path, (x, y, mask, weight), parts)
+    same, again = trained(name, stored, sample_weight=of_samples, **options)
+    np.testing.assert_array_equal(weights(same), weights(model))
+    assert again.train_loss == history.train_loss
+    found, expected = nf.evaluate(same, stored), nf.evaluate(model, (x, y, mask))
+    assert found.labels == expected.labels
+    assert found.loss == pytest.approx(expected.loss, rel=1e-13)  # summed over pieces
+    for kind in ("outputs", "probabilities", "labels") if name in OF_CLASSES else ("outputs",):
+        written = nf.predict_to_file(tmp_path / "p.npy", model, stored[0], stored[2], kind=kind)
+        outputs = model(*both(x), mask=mask)
+        in_memory = {
+            "outputs": lambda outputs=outputs: outputs,
+            "probabilities": lambda outputs=outputs: model.loss.probabilities(outputs),
+            "labels": lambda outputs=outputs: outputs.argmax(axis=-1),
+        }
+        np.testing.assert_allclose(written, in_memory[kind](), rtol=1e-12, atol=1e-13)
+
+
+@every
+@pytest.mark.parametrize("how", ["one", "threads", "copies", "files"])
+def test_what_stands_at_padding_changes_nothing(name, how, tmp_path):
+    x, y, mask = data_of(name)
+    other = []
+    for each, kept in zip(both(x), both(mask), strict=True):
+        vectors = each.dtype.kind == "f"
+        kept = kept[..., None] if vectors else kept
+        other.append(np.where(kept, each, np.nan if vectors else WORDS - 1))
+    of_tokens = MODELS[name].targets_of is not None
+    targets = np.where(kept_targets(name, mask), y, 0) if of_tokens else y
+    changed = (tuple(other) if isinstance(x, tuple) else other[0]), targets, mask
+    options = {"processes": how == "copies"} | ({} if how in ("one", "files") else {"workers": 2})
+    expected, history = trained(name, validation=0.2, **options)
+    data = as_files(tmp_path, changed) if how == "files" else changed
+    model, found = trained(name, data, validation=0.2, **options)
+    np.testing.assert_array_equal(weights(model), weights(expected))
+    assert found.validation_loss == history.validation_loss
+
+
+@every
+def test_a_frozen_layer_stays_and_weights_of_samples_count(name):
+    model = MODELS[name]().freeze("encoder.*")
+    before = {n: p.value.copy() for n, p in model.frozen().items()}
+    nf.fit(model, data_of(name), **USUAL)
+    assert before
+    for n, p in model.frozen().items():
+        np.testing.assert_array_equal(p.value, before[n])
+    x, y, mask = data_of(name)
+    model, some = MODELS[name](), np.arange(len(y)) < 7
+    loss, gradients = model.loss_and_gradients(x, y, mask, sample_weight=some * 1.0)
+    few = [tuple(e[:7] for e in v) if isinstance(v, tuple) else v[:7] for v in (x, y, mask)]
+    expected, of_few = model.loss_and_gradients(*few)
+    assert loss == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(gradients.flat, of_few.flat, rtol=1e-10, atol=1e-13)
+
+
+@every
+def test_predictions_traces_and_summaries(name):
+    x, _, mask = data_of(name)
+    model = MODELS[name]()
+    inputs = x if isinstance(x, tuple) else (x,)
+    outputs = model(*inputs, mask=mask)
+    expected = outputs.argmax(axis=-1) if name in OF_CLASSES else outputs
+    for processes in (True, False):
+        found = model.predict(x, mask, batch_size=3, processes=processes)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    trace = nf.trace(model, x, mask)
+    # what stands at padding does not count
+    kept = kept_targets(name, mask) if name in OF_CLASSES else slice(None)
+    np.testing.assert_allclose(trace[0].output[kept], outputs[kept], rtol=1e-12, atol=1e-13)
+    assert nf.summary(model, x, mask).count("EncoderBlock") == (2 if name == "similarity" else 1)
+    assert len(model.explain(x, mask)) == (2 if name == "similarity" else 1)
+
+
+def test_a_figure_of_ones_own_chooses_the_best_epoch():
+    def closeness(found):
+        return -found.total / found.divisor
+
+    class Own(Regressor):
+        figures = MappingProxyType({"closeness": closeness})
+
+    history = nf.fit(Own(), data_of("regressor"), validation=0.2, metric="closeness", **USUAL)
+    assert history.validation_metric == [-loss for loss in history.validation_loss]
+    assert nf.evaluate(Own(), data_of("regressor")).others.keys() == {"closeness"}
+
+
+def test_the_loss_chooses_the_best_epoch_if_the_figures_have_no_accuracy():
+    class Own(Regressor):
+        figures = MappingProxyType({"closeness": lambda found: -found.total / found.divisor})
+
+    history = nf.fit(Own(), data_of("regressor"), validation=0.2, **USUAL)
+    assert history.best_epoch == 1 + int(np.argmin(history.validation_loss))
+    assert history.validation_metric == []
+
+
+@every
+def test_a_function_chooses_the_best_epoch(name):
+    def first_is_best(y, answers):
+        of_epochs.append(len(y))
+        return -len(of_epochs)
+
+    of_epochs = []
+    _, history = trained(name, validation=data_of(name, 12, seed=1), metric=first_is_best)
+    assert (history.metric, history.best_epoch) == ("first_is_best", 1)
+    counted = 12
+    if name in OF_CLASSES:
+        counted = kept_targets(name, data_of(name, 12, seed=1)[2]).sum()
+    assert of_epochs == [counted] * EPOCHS
+
+
+@of_classes
+def test_classes_weigh_and_are_smoothed(name):
+    """As in the loss itself: both are what the formula of the loss says."""
+    _, y, mask = data = data_of(name)
+    kept = kept_targets(name, mask)
+    n = MODELS[name].n_classes
+    counts = np.bincount(y[kept], minlength=n)
+    balanced = np.where(counts > 0, kept.sum() / ((counts > 0).sum() * np.maximum(counts, 1)), 1.0)
+    of_loss = type(MODELS[name].loss)(class_weight=balanced, label_smoothing=0.1)
+    expected, _ = trained(name, data, loss=of_loss)
+    model, _ = trained(name, data, class_weight="balanced", label_smoothing=0.1)
+    np.testing.assert_allclose(weights(model), weights(expected), rtol=1e-12, atol=1e-13)
+    plain, _ = trained(name, data)
+    assert abs(weights(plain) - weights(model)).max() > 1e-4
+
+
+@of_classes
+def test_metrics_of_classes_choose_the_best_epoch(name):
+    for metric in ("macro_f1", "balanced_accuracy"):
+        model, history = trained(name, validation=data_of(name, 12, seed=1), metric=metric)
+        best = max(history.validation_metric)
+        assert history.validation_metric[history.best_epoch - 1] == best
+        found = nf.evaluate(model, data_of(name, 12, seed=1))  # the best weights are put back
+        assert getattr(found, metric) == pytest.approx(best, rel=1e-12)
+
+
+@of_classes
+def test_tokens_have_weights(name):
+    """A token of weight 0 counts as one without a label."""
+    x, y, mask = data_of(name)
+    weight = np.random.default_rng(3).integers(0, 2, y.shape) * 1.0
+    expected, _ = trained(name, (x, np.where(weight > 0.0, y, -1), mask), batches="by_length")
+    model, _ = trained(name, (x, y, mask), sample_weight=weight, batches="by_length")
+    np.testing.assert_allclose(weights(model), weights(expected), rtol=1e-12, atol=1e-13)
+
+
+def test_types_belong_to_their_input():
+    class Typed(MODELS["similarity"]):
+        """Counts types, so that they change the answer."""
+
+        def side(self, x, context):
+            return super().side(x * (1.0 + context.types[..., None]), context)
+
+        def side_backward(self, dpooled, cache, gradients):
+            super().side_backward(dpooled, cache, gradients)  # types have no part in dx here
+
+    (a, b), y, masks = data_of("similarity")
+    types = tuple(np.random.default_rng(k).integers(0, 2, of.shape) for k, of in enumerate(masks))
+    scaled = tuple(x * (1.0 + of[..., None]) for x, of in zip((a, b), types, strict=True))
+    expected, _ = trained("similarity", (scaled, y, masks), batches="by_length")
+    for shared in ({}, {"workers": 2}, {"micro_batch": 1}):
+        model = Typed()
+        optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-3)
+        given = {**USUAL, "optimizer": optimizer, "batches": "by_length", **shared}
+        nf.fit(model, ((a, b), y, masks, types), **given)
+        np.testing.assert_allclose(weights(model), weights(expected), rtol=1e-12, atol=1e-12)
+
+
+def test_a_checkpoint_of_ones_own_loop(tmp_path):
+    model = Regressor()
+    adam = nf.Adam(model.parameters(), lr=0.1)
+    adam.step(model.loss_and_gradients(*data_of("regressor"))[1])
+    nf.save_checkpoint(tmp_path, model, adam, notes={"epoch": 3})
+    found = nf.load_checkpoint(tmp_path, model=Regressor(seed=5))
+    np.testing.assert_array_equal(weights(found.model), weights(model))
+    assert (found.optimizer.steps, found.notes) == (1, {"epoch": 3})
+    with pytest.raises(nf.CheckpointError, match="it holds a Regressor"):
+        nf.load_checkpoint(tmp_path)
+    with pytest.raises(TypeError, match="model is a Regressor; expected an Encoder"):
+        nf.save(model, tmp_path / "model.safetensors")
+
+
+def test_sizes_are_those_of_the_data():
+    assert data_of("similarity")[0][1].shape == (20, LENGTH - 1, FEATURES)
+    assert data_of("next token")[0].max() == WORDS - 1

@@ -1,0 +1,187 @@
+"""TextEncoder: two outputs, two gradients."""
+
+import re
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.training.inspection.non_finite import first_non_finite
+
+BERT = {
+    "positions": "learned",
+    "scale_embeddings": False,
+    "n_token_types": 2,
+    "embedding_norm": True,
+}
+
+
+@pytest.fixture
+def encoder(small_config):
+    """Make a float64 encoder of seven token ids, with changes."""
+
+    def make(pooler=True, **changes):
+        return nf.TextEncoder(
+            small_config(**(BERT | changes)), 7, pooler=pooler, seed=1, dtype="float64"
+        )
+
+    return make
+
+
+@pytest.fixture
+def batch(token_batch, rng):
+    """Ids, mask and types, (8, 6) each."""
+    ids, _, mask = token_batch
+    return ids, mask, rng.integers(0, 2, (8, 6))
+
+
+def gradients_of(encoder, batch, dhidden, dpooled):
+    ids, mask, types = batch
+    _, cache = encoder.forward(ids, nf.Context(mask=mask, types=types))
+    gradients = nf.Gradients(encoder)
+    assert encoder.backward((dhidden, dpooled), cache, gradients) is None
+    return gradients.flat
+
+
+def test_it_gives_tokens_and_sequences(encoder, batch):
+    found = encoder()(*batch)
+    hidden, pooled = found
+    assert hidden is found.hidden
+    assert pooled is found.pooled
+    assert (hidden.shape, pooled.shape) == ((8, 6, 8), (8, 8))
+    without = encoder(pooler=False)
+    assert without(*batch).pooled is None
+    np.testing.assert_array_equal(without(*batch).hidden, hidden)
+    assert not [name for name in without.parameters() if name.startswith("pool")]
+
+
+def test_padding_changes_no_token_that_is_kept(encoder, batch):
+    ids, mask, types = batch
+    other = np.where(mask, ids, 6 - ids)
+    one, two = encoder()(ids, mask, types), encoder()(other, mask, types)
+    np.testing.assert_array_equal(one.hidden[mask], two.hidden[mask])
+    np.testing.assert_array_equal(one.pooled, two.pooled)
+
+
+def test_its_weights_are_those_of_a_classifier_by_name(encoder, batch):
+    text = encoder()
+    options = {"vocab_size": 7, "pooling": "pooler", "dtype": "float64", "seed": 9}
+    model = nf.SequenceClassifier(text.config, 3, **options)
+    named = model.parameters()
+    own = [name for name in named if not name.startswith("classify")]
+    assert own == list(text.parameters())
+    for name, array in text.parameters().items():
+        named[name][...] = array
+    expected = text(*batch).pooled @ named["classify.weight"] + named["classify.bias"]
+    np.testing.assert_allclose(model(*batch), expected, rtol=1e-13)
+
+
+def test_a_seed_gives_the_blocks_that_it_gives_a_classifier(encoder):
+    text = encoder()
+    model = nf.SequenceClassifier(text.config, 3, vocab_size=7, dtype="float64", seed=1)
+    for name, array in text.encoder.parameters().items():
+        np.testing.assert_array_equal(model.encoder.parameters()[name], array)
+
+
+def test_the_gradients_of_both_outputs_add_up_and_are_not_changed(encoder, batch, rng):
+    model = encoder()
+    dhidden, dpooled = rng.normal(size=(8, 6, 8)), rng.normal(size=(8, 8))
+    kept = dhidden.copy(), dpooled.copy()
+    both = gradients_of(model, batch, dhidden, dpooled)
+    one = gradients_of(model, batch, dhidden, None)
+    other = gradients_of(model, batch, None, dpooled)
+    np.testing.assert_allclose(both, one + other, rtol=1e-10, atol=1e-12)
+    assert not np.allclose(both, one)
+    np.testing.assert_array_equal(dhidden, kept[0])
+    np.testing.assert_array_equal(dpooled, kept[1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pooler", [True, False])
+def test_it_comes_back_from_a_file(tmp_path, small_config, batch, dtype, pooler):
+    model = nf.TextEncoder(small_config(**BERT), 7, pooler=pooler, seed=5, dtype=dtype)
+    nf.save(model, tmp_path / "text.safetensors")
+    loaded = nf.load(tmp_path / "text.safetensors")
+    assert type(loaded) is nf.TextEncoder
+    assert loaded.config == model.config
+    assert loaded.arguments() == model.arguments()
+    np.testing.assert_array_equal(loaded.parameters().flat, model.parameters().flat)
+    np.testing.assert_array_equal(loaded(*batch).hidden, model(*batch).hidden)
+
+
+def test_it_can_be_looked_into(encoder, batch):
+    ids, mask, types = batch
+    model = encoder()
+    (_, _, first, *_) = nf.summary(model, ids, mask).splitlines()
+    assert re.search(r"TextEncoder +\(8, 6, 8\), \(8, 8\)", first)
+    assert len(nf.explain(model, ids, mask, types)) == 2
+    last = nf.trace(model, ids, mask, types)[0]
+    np.testing.assert_allclose(last.output.pooled, model(ids, mask, types).pooled, rtol=1e-12)
+    assert first_non_finite(model, ids, mask) is None
+    model.pool.dense.bias.value[0] = np.nan
+    assert first_non_finite(model, ids, mask) == "parameter pool.dense.bias"
+    without = encoder(pooler=False)
+    assert first_non_finite(without, ids, mask) is None
+    assert "(8, 6, 8)" in nf.summary(without, ids).splitlines()[2]
+
+
+def test_it_learns(encoder, batch, rng):
+    """A few steps with gradients of both outputs bring both nearer to a target."""
+    model, (ids, mask, types) = encoder(), batch
+    targets = rng.uniform(-0.5, 0.5, (8, 6, 8)), rng.uniform(-0.5, 0.5, (8, 8))
+    optimizer, losses = nf.Adam(model.parameters(), lr=1e-2), []
+    for _ in range(40):
+        found, cache = model.forward(ids, nf.Context(training=True, mask=mask, types=types))
+        pairs = [nf.functional.mean_squared_error(*p) for p in zip(found, targets, strict=True)]
+        dy = [nf.functional.mean_squared_error_backward(1.0, kept) for _, kept in pairs]
+        gradients = nf.Gradients(model)
+        model.backward(dy, cache, gradients)
+        optimizer.step(gradients)
+        losses.append([float(loss) for loss, _ in pairs])
+    assert losses[-1][0] < 0.8 * losses[0][0]
+    assert losses[-1][1] < 0.5 * losses[0][1]
+
+
+# Wrong calls --------------------------------------------------------------------------------------
+
+
+def test_a_gradient_without_its_output_is_refused(encoder, batch):
+    with pytest.raises(ValueError, match=r"no pooler; expected \(dhidden, None\)"):
+        gradients_of(encoder(pooler=False), batch, np.ones((8, 6, 8)), np.ones((8, 8)))
+    with pytest.raises(ValueError, match="both None; expected at least one"):
+        gradients_of(encoder(), batch, None, None)
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        (np.full((2, 4), 7), ValueError, "x holds 7; expected whole numbers from 0 to 6"),
+        (np.ones((2, 7), int), ValueError, "x has length 7; expected at most max_len = 6"),
+        (np.ones((2, 0), int), ValueError, "expected at least one token"),
+        (np.ones((2, 4)), TypeError, "x has dtype float64; expected whole numbers"),
+        (np.ones((2, 4, 8)), ValueError, r"x has shape \(2, 4, 8\); expected \(batch, length\)"),
+        ([[1, 2]], TypeError, "x is a list; expected an array"),
+    ],
+)
+def test_wrong_ids_and_masks_are_refused(encoder, ids, error, message):
+    with pytest.raises(error, match=message):
+        encoder()(ids)
+    with pytest.raises(TypeError, match="mask has dtype int64; expected a boolean array"):
+        encoder()(np.ones((2, 4), int), np.ones((2, 4), int))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"vocab_size": 0}, ValueError, "vocab_size is 0; expected a whole number"),
+        ({"vocab_size": None}, ValueError, "vocab_size is None; expected a whole number"),
+        ({"vocab_size": 7, "pooler": 1}, TypeError, "pooler is 1; expected True or False"),
+        ({"vocab_size": 7, "seed": None}, TypeError, "seed is None"),
+        ({"vocab_size": 7, "dtype": "float16"}, ValueError, "dtype is 'float16'"),
+    ],
+)
+def test_wrong_arguments_are_refused(small_config, arguments, error, message):
+    with pytest.raises(error, match=message):
+        nf.TextEncoder(small_config(), **arguments)
+    with pytest.raises(TypeError, match="config is a dict; expected an EncoderConfig"):
+        nf.TextEncoder({"d_model": 8}, 7)

@@ -1,0 +1,268 @@
+"""Wrong models, and wrong calls of models from outside: the error says what to do."""
+
+import re
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.models.losses import MeanSquaredError, SoftmaxCrossEntropy
+from tests.training.trainable.outside import FEATURES, Regressor, Similarity, Tagger, data_of
+from tests.training.trainable.outside import MODELS as OUTSIDE
+
+X, Y, MASK = data_of("regressor")
+IDS, NEXT, OF_IDS = data_of("next token")
+(A, B), SIMILAR, (OF_A, OF_B) = data_of("similarity")
+
+WITH_NAN = B.copy()
+WITH_NAN[4, 2, 1] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "options", "error", "message"),
+    [
+        # Inputs, masks and types
+        ("similarity", (A, SIMILAR), {}, TypeError, "x is an ndarray; expected a tuple of 2"),
+        ("similarity", ([A, B], SIMILAR), {}, TypeError, "x is a list; expected a tuple of 2"),
+        ("regressor", ((X, X), Y), {}, TypeError, "x is a tuple of 2; expected one array"),
+        (
+            "similarity",
+            ((A, B), SIMILAR, OF_A),
+            {},
+            TypeError,
+            "mask is an ndarray; expected a tuple of 2",
+        ),
+        (
+            "similarity",
+            ((A, B), SIMILAR, None, OF_A * 1),
+            {},
+            TypeError,
+            "types is an ndarray; expected a tuple of 2",
+        ),
+        (
+            "similarity",
+            ((A, B), SIMILAR, (OF_B, OF_A)),
+            {},
+            ValueError,
+            "in data, mask[0] has shape (20, 5); expected (20, 6)",
+        ),
+        (
+            "similarity",
+            ((A, B), SIMILAR, (None, OF_A)),
+            {},
+            ValueError,
+            "in data, mask[1] has shape (20, 6); expected (20, 5)",
+        ),
+        (
+            "similarity",
+            ((A, B), SIMILAR, (OF_A, OF_B * 1)),
+            {},
+            TypeError,
+            "mask[1] has dtype int64; expected a boolean array",
+        ),
+        (
+            "similarity",
+            ((A, B), SIMILAR, (OF_A, OF_B), (OF_A * 1, OF_A * 1)),
+            {},
+            ValueError,
+            "types[1] has shape (20, 6); expected (20, 5)",
+        ),
+        ("regressor", (X, Y, MASK[:, :4]), {}, ValueError, "mask has shape (20, 4)"),
+        # As many of each
+        (
+            "similarity",
+            ((A, B[:3]), SIMILAR),
+            {},
+            ValueError,
+            "x[1] in data has 3 samples and x has 20",
+        ),
+        (
+            "similarity",
+            ((A, B), SIMILAR, (OF_A, OF_B[:3])),
+            {},
+            ValueError,
+            "mask[1] in data has 3 samples",
+        ),
+        ("regressor", (X, Y[:3]), {}, ValueError, "y in data has 3 samples and x has 20"),
+        ("regressor", (X[:0], Y[:0]), {}, ValueError, "data has no samples"),
+        # Targets
+        ("regressor", (X, Y[:, :1].copy()), {}, ValueError, "y has shape (20, 1); expected"),
+        (
+            "next token",
+            (IDS, NEXT + 5),
+            {},
+            ValueError,
+            "y holds 11; expected whole numbers from 0",
+        ),
+        ("tagger", ((A, IDS[:, :5]), IDS), {}, ValueError, "y has shape (20, 6); expected (20, 5)"),
+        (
+            "regressor",
+            (X, Y),
+            {"sample_weight": np.ones(3)},
+            ValueError,
+            "sample_weight has shape (3,); expected (20,)",
+        ),
+        # What only classes have
+        (
+            "regressor",
+            (X, Y),
+            {"class_weight": "balanced"},
+            TypeError,
+            "class_weight is given and the loss is a MeanSquaredError",
+        ),
+        ("regressor", (X, Y), {"label_smoothing": 0.1}, TypeError, "has no labels; expected 0"),
+        (
+            "regressor",
+            (X, Y),
+            {"metric": "macro_f1"},
+            ValueError,
+            "metric is 'macro_f1' and a MeanSquaredError knows no classes",
+        ),
+        ("regressor", (X, Y), {"metric": "closeness"}, ValueError, "expected one of 'accuracy'"),
+        ("regressor", (X, Y), {"loss": SoftmaxCrossEntropy()}, ValueError, "if this is one-hot"),
+        ("next token", (X, Y), {"loss": MeanSquaredError()}, ValueError, "y has shape"),
+        (
+            "next token",
+            (IDS, np.eye(7)[NEXT], OF_IDS),
+            {"loss": MeanSquaredError()},
+            ValueError,
+            "counts the targets of all tokens, and there is a padding mask",
+        ),
+        # Numbers
+        (
+            "similarity",
+            ((A, WITH_NAN), SIMILAR),
+            {},
+            nf.NonFiniteLossError,
+            "the first tensor that holds NaN or infinity is the input b",
+        ),
+        (
+            "similarity",
+            ((WITH_NAN, A), SIMILAR),
+            {},
+            nf.NonFiniteLossError,
+            "is the input a. Use a smaller lr",
+        ),
+    ],
+)
+def test_wrong_calls_are_refused(name, data, options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        nf.fit(OUTSIDE[name](), data, progress=False, **options)
+
+
+def test_outputs_that_are_not_numbers_are_told():
+    with pytest.raises(ValueError, match=r"the outputs for sample 4 are NaN or infinite"):
+        nf.evaluate(Similarity(), ((A, WITH_NAN), SIMILAR))
+
+
+def test_wrong_inputs_of_a_prediction_are_refused(tmp_path):
+    model = Similarity()
+    with pytest.raises(TypeError, match="x is an ndarray; expected a tuple of 2"):
+        model.predict(A)
+    with pytest.raises(TypeError, match="mask is an ndarray; expected a tuple of 2"):
+        model.predict((A, B), OF_A)
+    with pytest.raises(TypeError, match="x is a tuple of 1; expected a tuple of 2"):
+        model(A)
+    with pytest.raises(ValueError, match=r"x\[1\] has 3 samples and x has 20"):
+        nf.predict_to_file(tmp_path / "p.npy", model, (A, B[:3]), kind="outputs")
+    with pytest.raises(TypeError, match="is a Linear; expected a Model"):
+        nf.predict_to_file(tmp_path / "p.npy", nf.layers.Linear(2, 2, seed=0), A)
+
+
+def test_what_has_no_classes_has_no_labels_and_probabilities(tmp_path):
+    model = Regressor()
+    with pytest.raises(TypeError, match="kind is 'labels' and a MeanSquaredError knows no classes"):
+        nf.predict_to_file(tmp_path / "p.npy", model, X, kind="labels")
+    with pytest.raises(TypeError, match=r"knows no classes; .* kind='outputs'"):
+        nf.predict_to_file(tmp_path / "p.npy", model, X)
+    with pytest.raises(TypeError, match=r"knows no classes; .* outputs are model\(x\)"):
+        model.predict_probabilities(X)
+    assert not list(tmp_path.iterdir())
+
+
+class Nothing(nf.Model):
+    """A layer that says nothing of what a model has to say."""
+
+    def __init__(self):
+        self.read = nf.layers.Linear(FEATURES, 2, seed=0, dtype="float64")
+        self.flatten()
+
+    def forward(self, x, context):
+        return self.read.forward(x, context)
+
+    def backward(self, dy, cache, gradients):
+        return self.read.backward(dy, cache, gradients)
+
+
+def test_a_model_without_a_loss_computes_and_says_what_else_it_needs():
+    model, told = Nothing(), r"Nothing has no loss; expected one\. Set self\.loss in __init__"
+    assert model(X).shape == (20, 6, 2)
+    for call in (nf.fit, nf.evaluate):
+        with pytest.raises(TypeError, match=told):
+            call(model, (X, Y))
+    for method in (model.predict, model.predict_probabilities):
+        with pytest.raises(AttributeError, match=told):
+            method(X)
+    with pytest.raises(AttributeError, match=told):
+        model.loss_and_gradients(X, Y)
+
+
+def test_a_loss_of_classes_needs_their_number():
+    model = Nothing()
+    model.loss = SoftmaxCrossEntropy()
+    with pytest.raises(TypeError, match="Nothing has no n_classes"):
+        nf.fit(model, (X, np.zeros(len(X), int)), progress=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
+        ({"loss": "mean_squared_error"}, TypeError, "loss of Own is a str; expected a Loss"),
+        ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),
+        ({"targets_of": 1}, ValueError, "targets_of of Own is 1, and n_inputs is 1"),
+        ({"targets_of": "tokens"}, ValueError, "targets_of of Own is 'tokens'"),
+        (
+            {"figures": {"mine": 3}},
+            TypeError,
+            r"figures\['mine'\] of Own is 3; expected a function",
+        ),
+        ({"figures": {"loss": len}}, ValueError, "figures of Own has 'loss', which every"),
+    ],
+)
+def test_what_a_model_says_is_checked(changes, error, message):
+    model = type("Own", (Regressor,), changes)()
+    for call in (nf.fit, nf.evaluate):
+        with pytest.raises(error, match=message):
+            call(model, (X, Y))
+
+
+def test_another_layer_is_no_model():
+    for call in (nf.fit, nf.evaluate):
+        with pytest.raises(TypeError, match=r"model is a Linear; expected a Model\. Seq"):
+            call(nf.layers.Linear(2, 2, seed=0), (X, Y))
+        with pytest.raises(TypeError, match=r"expected a Model\. A TextClassifier has methods of"):
+            call(nf.TextClassifier(), (["a"], [0]))
+
+
+@pytest.mark.parametrize("kind", [Similarity, Tagger])
+def test_gradcheck_tells_that_there_is_one_gradient_for_two_inputs(kind):
+    """A training does not ask for the gradients of its data, so it cannot tell."""
+
+    class Forgetful(kind):
+        def backward(self, dy, cache, gradients):
+            return super().backward(dy, cache, gradients)[0]
+
+    b = B if kind is Similarity else IDS
+    with pytest.raises(TypeError, match=r"Forgetful returned an ndarray; expected \(da, db\)"):
+        nf.gradcheck(Forgetful(), A[:3], b[:3])
+
+
+def test_a_model_of_numbers_need_not_say_how_many():
+    quiet = type("Quiet", (Regressor,), {"n_classes": None})
+    expected = nf.fit(Regressor(), (X, Y, MASK), progress=False).train_loss
+    assert nf.fit(quiet(), (X, Y, MASK), progress=False).train_loss == expected
+    with pytest.raises(ValueError, match=r"y has shape \(20,\); expected \(20, n_outputs\)"):
+        nf.fit(quiet(), (X, Y[:, 0].copy()), progress=False)
+    with pytest.raises(ValueError, match=r"target has shape \(20, 1\); expected \(20, 2\)"):
+        nf.fit(quiet(), (X, Y[:, :1].copy()), progress=False)
