@@ -1,7 +1,8 @@
 """Invariants: each takes one thing and raises AssertionError if something is wrong with it.
 
 The annotation says what that is: a layer, or any model with such layers in it; a pair (forward,
-backward); a class; a function; or source text (see `rules`). The docstring says what must hold. Layers are in float64, and tokens have `WIDTH` features.
+backward); a class; a function; or source text (see `rules`). The docstring says what must hold.
+Layers are in float64, and tokens have `WIDTH` features.
 """
 
 # mypy: disable-error-code="type-abstract"
