@@ -15,7 +15,7 @@ LATER = (
     "multiprocessing",
     "npformer.learn.exercises",
     "npformer.learn.museum",
-    "npformer.sklearn",
+    "npformer.tasks.sklearn",
     "numpy.random",
     "safetensors",
     "scipy",
@@ -24,9 +24,6 @@ LATER = (
     "torch",
     "tqdm",
 )
-
-OF_FEW = ("npformer.interop", "npformer.proof", "npformer.tasks.reports")
-"""Floors that `import npformer` leaves for later. Commands import what they need."""
 
 
 def modules_after(code):
@@ -46,15 +43,32 @@ def imported(request):
 
 @pytest.mark.parametrize("package", LATER)
 def test_import_leaves_for_later(imported, package):
-    assert "numpy" in imported
+    assert "npformer" in imported
     assert package not in imported
 
 
-def test_floors_that_few_programs_use_come_when_they_are_asked_for():
-    assert not modules_after("import npformer") & set(OF_FEW)
-    names = "nf.interop, nf.from_pretrained, nf.gradcheck, nf.GradcheckError, nf.report"
-    assert modules_after(f"import npformer as nf; {names}") >= set(OF_FEW)
-    assert modules_after("from npformer import *; gradcheck, interop, report") >= set(OF_FEW)
+def test_a_name_is_imported_when_it_is_used():
+    own = {name for name in modules_after("import npformer") if name.startswith("npformer.")}
+    assert own == {f"npformer.{name}" for name in ("distributed", "losses", "sklearn")}
+    of_the_book = modules_after("import npformer as nf; nf.Encoder, nf.Adam, nf.functional")
+    assert "npformer.models.encoder" in of_the_book
+    assert "npformer.training" not in of_the_book
+    assert "npformer.training.fit" in modules_after("import npformer as nf; nf.fit")
+    assert "npformer.tasks.reports" in modules_after("from npformer import *; report")
+
+
+def test_modules_of_public_names_can_be_imported_by_these_names():
+    from npformer.losses import SoftmaxCrossEntropy
+
+    assert nf.losses.SoftmaxCrossEntropy is SoftmaxCrossEntropy
+    assert nf.distributed is sys.modules["npformer.training.ranks"]
+    with pytest.raises(ImportError, match="cannot import name 'SoftmaxEntropy'"):
+        from npformer.losses import SoftmaxEntropy  # noqa: F401
+
+
+def test_every_public_name_is_there():
+    for name in nf.__all__:
+        assert getattr(nf, name) is not None
 
 
 def test_dir_has_every_public_name_and_others_are_refused():

@@ -39,7 +39,7 @@ FLOORS = [
     "cli",
     "",
 ]
-"""From the ground up, in the order in which they are read: a file imports from floors below its own.
+"""From the ground up, in the order of reading: a file imports from floors below its own.
 
 The last one has the names of the package, and what `python -m npformer` runs.
 """
