@@ -14,7 +14,7 @@ import npformer as nf
 from benchmarks.results_files import ROOT, write
 from benchmarks.workloads import CLASSES, HEADS, LEARNING_RATE, MIXERS, VOCABULARY, WORKLOADS
 from npformer.core import cores
-from npformer.training.ranks import world
+from npformer.training.distributed import world
 
 BATCHES, ROUNDS = {"M": 4, "X": 3}, 5
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from npformer.training.ranks import world
+from npformer.training.distributed import world
 
 ranks = world()  # those that mpiexec started, or this process alone
 scratch = tempfile.TemporaryDirectory() if ranks.rank == 0 else None

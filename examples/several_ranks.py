@@ -14,7 +14,7 @@ from contextlib import suppress
 import numpy as np
 
 import npformer as nf
-from npformer.training.ranks import world
+from npformer.training.distributed import world
 
 ranks = world()  # those that mpiexec started, or this process alone
 digits = nf.data.digits()  # every rank has all the data, and takes its part of each batch from it

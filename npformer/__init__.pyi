@@ -22,6 +22,7 @@ from npformer.engine import Workspace as Workspace
 from npformer.engine import fast as fast
 from npformer.engine import use_kernels as use_kernels
 from npformer.interop import from_pretrained as from_pretrained
+from npformer.learn.museum import published as published
 from npformer.mixers import MIXERS as MIXERS
 from npformer.models import Decoder as Decoder
 from npformer.models import DecoderBlock as DecoderBlock
@@ -44,6 +45,7 @@ from npformer.tasks.estimators.file import load as load
 from npformer.tasks.estimators.file import read_notes as read_notes
 from npformer.tasks.estimators.file import save as save
 from npformer.tasks.reports import report as report
+from npformer.training import distributed as distributed
 from npformer.training.callbacks import Callback as Callback
 from npformer.training.callbacks import TrainingState as TrainingState
 from npformer.training.evaluation import Evaluation as Evaluation

@@ -18,7 +18,7 @@ import pytest
 import npformer as nf
 
 IN_TURN = (
-    "tests/training/ranks/",
+    "tests/training/distributed/",
     "tests/engine/test_prediction.py",
     "tests/engine/test_processes.py",
     "tests/faults/test_kills.py",

@@ -14,7 +14,7 @@ OURS = {"npformer", "tests", "docs", "benchmarks"}
 BROUGHT_BY = {"sklearn": "scikit-learn", "joblib": "scikit-learn"}
 """Packages whose distribution has another name."""
 
-OF_RANKS = {"tests/training/ranks/fake_nccl.py"}
+OF_RANKS = {"tests/training/distributed/fake_nccl.py"}
 """Only ranks import it, and tests that start them are skipped without mpi4py."""
 
 

@@ -61,7 +61,7 @@ def test_modules_of_public_names_can_be_imported_by_these_names():
     from npformer.losses import SoftmaxCrossEntropy
 
     assert nf.losses.SoftmaxCrossEntropy is SoftmaxCrossEntropy
-    assert nf.distributed is sys.modules["npformer.training.ranks"]
+    assert nf.distributed is sys.modules["npformer.training.distributed"]
     with pytest.raises(ImportError, match="cannot import name 'SoftmaxEntropy'"):
         from npformer.losses import SoftmaxEntropy  # noqa: F401
 

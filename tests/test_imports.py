@@ -23,7 +23,7 @@ FLOORS = [
     "proof",
     "data",
     "engine",
-    "training/ranks",
+    "training/distributed",
     "training/storage",
     "training/generation",
     "training/inspection",
@@ -45,11 +45,11 @@ The last one has the names of the package, and what `python -m npformer` runs.
 """
 
 DEBTS = {
-    "data/stored_samples.py": {"training/ranks"},
+    "data/stored_samples.py": {"training/distributed"},
     "models/step.py": {"data"},
     "optim/adam.py": {"engine"},
-    "optim/clipping.py": {"engine", "training/ranks"},
-    "optim/sharded_adam.py": {"training/ranks"},
+    "optim/clipping.py": {"engine", "training/distributed"},
+    "optim/sharded_adam.py": {"training/distributed"},
     "proof/device_cases.py": {"engine"},
     "proof/device_kernels.py": {"engine"},
     "proof/gradcheck.py": {"engine"},

@@ -103,7 +103,7 @@ def exchanges():
     """Return the seconds of exchanges between two ranks of this machine; both of them call this."""
     from mpi4py import MPI
 
-    from npformer.training.ranks import world
+    from npformer.training.distributed import world
 
     ranks, comm = world(), MPI.COMM_WORLD
     other = 1 - ranks.rank
@@ -186,7 +186,7 @@ def answer(words):
 
 if __name__ == "__main__":
     result = exchanges() if sys.argv[1] == "memory" else steps(sys.argv[1])
-    from npformer.training.ranks import world
+    from npformer.training.distributed import world
 
     if world().rank == 0:
         print(json.dumps(result))

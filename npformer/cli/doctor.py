@@ -24,7 +24,7 @@ from npformer.core import (
 )
 from npformer.engine.verdict import CHECK_VARIABLE, in_words, verdict
 from npformer.models import EncoderConfig
-from npformer.training.ranks import Communicator
+from npformer.training.distributed import Communicator
 from npformer.training.trainable import SequenceClassifier
 
 

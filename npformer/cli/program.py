@@ -25,8 +25,8 @@ from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
 from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
 from npformer.engine.processes import CopyDiedError
+from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.loss_watch import NonFiniteLossError
-from npformer.training.ranks import Communicator, LauncherError, RankFailed, world
 
 EXPLAINED = (
     ValueError,

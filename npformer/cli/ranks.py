@@ -10,7 +10,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from npformer.training.ranks import Communicator
+from npformer.training.distributed import Communicator
 
 TOGETHER = ("train", "evaluate", "predict", "doctor")
 """Commands that several ranks run together."""

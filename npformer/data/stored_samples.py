@@ -26,7 +26,7 @@ from npformer.data.stored import is_stored, read
 from npformer.data.user_arrays import read_inputs
 from npformer.data.weights import target_weights
 from npformer.models.losses import Loss
-from npformer.training.ranks import Communicator
+from npformer.training.distributed import Communicator
 
 BYTES_AT_ONCE = 1 << 24
 """About how many bytes of samples, and of what a model makes of them, are in memory at a time."""

@@ -10,7 +10,7 @@ import numpy as np
 from npformer.core import Array, Gradients, array_module, backend_of, checks
 from npformer.engine.updates import update as kernel_of
 from npformer.optim.moments import flat_of
-from npformer.training.ranks import Communicator
+from npformer.training.distributed import Communicator
 
 
 class NonFiniteGradientError(ArithmeticError):

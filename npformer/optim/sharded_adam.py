@@ -16,7 +16,7 @@ import numpy as np
 from npformer.core import Array, Parameters, a_type
 from npformer.optim.adam import Adam
 from npformer.optim.moments import FLAT, Moments, flat_of
-from npformer.training.ranks import Communicator
+from npformer.training.distributed import Communicator
 
 
 class ShardedMoments(Moments):

@@ -15,8 +15,8 @@ from npformer.data.user_arrays import Data
 from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.optim import Adam
+from npformer.training.distributed import Communicator
 from npformer.training.evaluation import Evaluation, checked_data, measure
-from npformer.training.ranks import Communicator
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, checked_metric
 

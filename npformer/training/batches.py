@@ -13,8 +13,8 @@ from npformer.data.lengths import shuffled_by_length
 from npformer.engine.batch_shares import WHOLE, Part
 from npformer.engine.snapshot import Snapshot
 from npformer.training.arguments import Task
-from npformer.training.ranks import Communicator
-from npformer.training.ranks.parts import parts_by_tokens
+from npformer.training.distributed import Communicator
+from npformer.training.distributed.parts import parts_by_tokens
 from npformer.training.trainable import Model
 
 

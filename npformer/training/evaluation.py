@@ -17,7 +17,7 @@ from npformer.data.stored import is_stored
 from npformer.data.stored_samples import StoredSamples
 from npformer.data.user_arrays import Data, labelled
 from npformer.models.losses import Loss, Measured
-from npformer.training.ranks import Communicator, as_communicator
+from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import FIGURES, Metric, own_metric
 from npformer.training.trainable.predictions import in_batches, refuse_samples

@@ -31,13 +31,13 @@ from npformer.training.callbacks import (
     checked_callbacks,
 )
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
+from npformer.training.distributed import as_communicator
 from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import batch_at_evaluation, require_model
 from npformer.training.history import History
 from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
 from npformer.training.progress import ProgressBar, Recorder
-from npformer.training.ranks import as_communicator
 from npformer.training.storage.checkpoint_folder import checkpoint_folder, reserved
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, Self
 
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.ranks import Communicator
+from npformer.training.distributed import Communicator
 
 
 class Terminated(SystemExit):

@@ -10,8 +10,8 @@ from npformer.core import Array, array_module, explained_memory_error, to_numpy
 from npformer.core.inputs import as_given, names_of
 from npformer.training.arguments import Task
 from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.distributed import Communicator
 from npformer.training.inspection.non_finite import first_non_finite, non_finite_parameter
-from npformer.training.ranks import Communicator
 from npformer.training.trainable import Model
 
 LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"

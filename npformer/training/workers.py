@@ -19,7 +19,7 @@ from npformer.optim.clipping import clip_over_ranks
 from npformer.optim.sharded_adam import ShardedAdam
 from npformer.training.batches import Picked
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.ranks import Communicator
+from npformer.training.distributed import Communicator
 from npformer.training.storage.agreement import differences
 from npformer.training.trainable import Model
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from npformer.core import asarray, get_backend, to_numpy
-from npformer.training.ranks import Communicator
-from npformer.training.ranks.nccl import connect
+from npformer.training.distributed import Communicator
+from npformer.training.distributed.nccl import connect
 from tests.gpu import require_gpu
-from tests.training.ranks.ranks import needs_mpi
-from tests.training.ranks.test_devices import assert_equal, trained
+from tests.training.distributed.ranks import needs_mpi
+from tests.training.distributed.test_devices import assert_equal, trained
 
 require_gpu()
 

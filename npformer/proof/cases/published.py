@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from npformer.learn.museum.published_snippets import (
+from npformer.learn.museum.published import (
     AskersSynthesizer,
     BlogFNetBlock,
     KerasFeedForward,

@@ -20,7 +20,7 @@ from npformer.tasks.estimators.raw_report import settings_of_report
 from npformer.tasks.estimators.scores import Scores, scores_of
 from npformer.tasks.estimators.split import stratified
 from npformer.tasks.estimators.training_settings import check_without_validation, filled
-from npformer.training.ranks import as_communicator
+from npformer.training.distributed import as_communicator
 from npformer.training.trainable import SequenceClassifier
 
 

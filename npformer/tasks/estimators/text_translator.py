@@ -19,7 +19,7 @@ from npformer.tasks.estimators.pair_split import parted_by_source
 from npformer.tasks.estimators.raw_model import RawModel, check_training
 from npformer.tasks.estimators.training_settings import check_without_validation, filled
 from npformer.tasks.estimators.translations import Translations, translations_of
-from npformer.training.ranks import as_communicator
+from npformer.training.distributed import as_communicator
 from npformer.training.trainable import EncoderDecoder
 
 AUTO = "auto"

@@ -17,7 +17,7 @@ from npformer.core.telling import saying
 from npformer.data.stored_samples import among, rows_at_once
 from npformer.data.user_arrays import read_inputs, unlabelled
 from npformer.models.losses import Classification
-from npformer.training.ranks import Communicator, as_communicator
+from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.storage.files import being_written, check_place, naming
 from npformer.training.trainable.model import Model
 

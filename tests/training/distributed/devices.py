@@ -14,10 +14,10 @@ import numpy as np
 
 import npformer as nf
 from npformer.core import Link, arrays, to_numpy
-from npformer.training.ranks import world
+from npformer.training.distributed import world
 from tests import fake_device
-from tests.training.ranks.fake_nccl import STREAM, FakeNCCL
-from tests.training.ranks.train import model_of, samples
+from tests.training.distributed.fake_nccl import STREAM, FakeNCCL
+from tests.training.distributed.train import model_of, samples
 
 
 class Waits(nf.Callback):

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 
-from npformer.training.ranks import Communicator
+from npformer.training.distributed import Communicator
 
 
 class FakeRank(Communicator):

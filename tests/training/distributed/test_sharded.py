@@ -7,8 +7,8 @@ import time
 import pytest
 
 import npformer as nf
-from tests.training.ranks.ranks import needs_mpi, run_ranks
-from tests.training.ranks.test_equal import assert_equal, trained
+from tests.training.distributed.ranks import needs_mpi, run_ranks
+from tests.training.distributed.test_equal import assert_equal, trained
 
 FEW = {"mixers": ["attention", "fourier"], "epochs": 4}
 

@@ -12,9 +12,9 @@ from npformer.layers import Linear
 from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.optim.clipping import clip_over_ranks
 from npformer.optim.sharded_adam import ShardedAdam
-from npformer.training.ranks import Communicator
-from tests.training.ranks.fake_ranks import run_threads
-from tests.training.ranks.train import model_of
+from npformer.training.distributed import Communicator
+from tests.training.distributed.fake_ranks import run_threads
+from tests.training.distributed.train import model_of
 
 STEPS = 20
 SETTINGS = {

@@ -5,8 +5,13 @@
 Started with ``mpiexec -n 4 python train.py``, each rank computes a part of each batch.
 """
 
-from npformer.training.ranks.communicator import Communicator, RankFailed
-from npformer.training.ranks.world import LauncherError, as_communicator, launched_ranks, world
+from npformer.training.distributed.communicator import Communicator, RankFailed
+from npformer.training.distributed.world import (
+    LauncherError,
+    as_communicator,
+    launched_ranks,
+    world,
+)
 
 __all__ = [
     "Communicator",

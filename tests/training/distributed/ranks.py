@@ -31,7 +31,7 @@ def command_of(n, program, *arguments):
         *launcher,
         sys.executable,
         "-m",
-        f"tests.training.ranks.{program}",
+        f"tests.training.distributed.{program}",
         *map(str, arguments),
     ]
 

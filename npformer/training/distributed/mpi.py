@@ -19,8 +19,8 @@ import numpy as np
 
 from npformer.core import Array, asarray, backend_of, cores, to_numpy
 from npformer.core.arrays import own_cores, share_cores
-from npformer.training.ranks.communicator import Communicator, RankFailed, Value
-from npformer.training.ranks.nccl import NCCL, connect
+from npformer.training.distributed.communicator import Communicator, RankFailed, Value
+from npformer.training.distributed.nccl import NCCL, connect
 
 SPIN = 0.002
 """Seconds for which a waiting rank polls without a pause, except to let other processes run."""

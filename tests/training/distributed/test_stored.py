@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.training.ranks.large import FEATURES, LENGTH, N
-from tests.training.ranks.ranks import needs_mpi, run_ranks
-from tests.training.ranks.test_equal import assert_weights_equal
-from tests.training.ranks.train import model_of, samples
+from tests.training.distributed.large import FEATURES, LENGTH, N
+from tests.training.distributed.ranks import needs_mpi, run_ranks
+from tests.training.distributed.test_equal import assert_weights_equal
+from tests.training.distributed.train import model_of, samples
 
 pytestmark = needs_mpi
 

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from npformer.training.ranks import Communicator, as_communicator, launched_ranks
-from tests.training.ranks.ranks import ROOT, environment, needs_mpi, run_ranks
+from npformer.training.distributed import Communicator, as_communicator, launched_ranks
+from tests.training.distributed.ranks import ROOT, environment, needs_mpi, run_ranks
 
 
 @needs_mpi
@@ -80,7 +80,7 @@ def test_shards_follow_each_other(size, n):
 @pytest.mark.parametrize("value", [3, "mpi", object()])
 def test_what_is_no_communicator(value):
     with pytest.raises(
-        TypeError, match=r"communicator is .*expected npformer.training.ranks.world"
+        TypeError, match=r"communicator is .*expected npformer.training.distributed.world"
     ):
         as_communicator(value)
 
@@ -122,7 +122,7 @@ def run(code, **variables):
 def test_no_more_blas_threads_than_were_set():
     code = (
         "from mpi4py import MPI; from threadpoolctl import threadpool_info\n"
-        "import npformer; from npformer.training.ranks.mpi import MPICommunicator\n"
+        "import npformer; from npformer.training.distributed.mpi import MPICommunicator\n"
         "MPICommunicator(MPI.COMM_WORLD)\n"
         "print({i['num_threads'] for i in threadpool_info()} - {1})"
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.training.ranks.ranks import needs_mpi, run_ranks
-from tests.training.ranks.test_equal import assert_weights_equal
+from tests.training.distributed.ranks import needs_mpi, run_ranks
+from tests.training.distributed.test_equal import assert_weights_equal
 
 pytestmark = needs_mpi
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from npformer.core import Array, Backend, Link
-from npformer.training.ranks.communicator import Communicator
+from npformer.training.distributed.communicator import Communicator
 
 SLOWER = "gradients go through the memory of the host, which is slower"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from npformer.training.ranks import world
-from tests.training.ranks.train import model_of, samples
+from npformer.training.distributed import world
+from tests.training.distributed.train import model_of, samples
 
 EPOCHS = 25
 

@@ -8,9 +8,9 @@ import pytest
 
 import npformer as nf
 from npformer.engine.team import Team
-from npformer.training.ranks import Communicator
-from npformer.training.ranks.parts import parts_by_tokens
-from tests.training.ranks.train import model_of, samples
+from npformer.training.distributed import Communicator
+from npformer.training.distributed.parts import parts_by_tokens
+from tests.training.distributed.train import model_of, samples
 
 
 def size_of(lengths, parts):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.training.ranks.ranks import ROOT, environment, mpiexec, needs_mpi
+from tests.training.distributed.ranks import ROOT, environment, mpiexec, needs_mpi
 
 pytestmark = needs_mpi
 

@@ -8,8 +8,8 @@ import numpy as np
 
 import npformer as nf
 from npformer.optim.sharded_adam import ShardedAdam
-from npformer.training.ranks import world
-from tests.training.ranks.train import model_of, samples
+from npformer.training.distributed import world
+from tests.training.distributed.train import model_of, samples
 
 
 class Memory(nf.Callback):

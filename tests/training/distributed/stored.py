@@ -11,8 +11,8 @@ import numpy as np
 
 import npformer as nf
 from npformer.data import ShardedArray, read_ahead, sharded, stored_samples
-from npformer.training.ranks import world
-from tests.training.ranks.train import VOCABULARY, model_of
+from npformer.training.distributed import world
+from tests.training.distributed.train import VOCABULARY, model_of
 
 stored_samples.MOST_AT_ONCE = 7
 # Where it matters which step reads a row, no thread reads ahead; everywhere else one always does.

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from npformer.core import described
-from npformer.training.ranks.communicator import Communicator
+from npformer.training.distributed.communicator import Communicator
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 """Variables that launchers set to the number of ranks."""
@@ -69,6 +69,6 @@ def as_communicator(communicator: Any) -> Communicator:
         )
     if communicator.Get_size() == 1:
         return Communicator()
-    from npformer.training.ranks.mpi import MPICommunicator
+    from npformer.training.distributed.mpi import MPICommunicator
 
     return MPICommunicator(communicator)

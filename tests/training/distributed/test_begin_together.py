@@ -3,8 +3,8 @@
 import pytest
 
 import npformer as nf
-from tests.training.ranks.fake_ranks import run_threads
-from tests.training.ranks.train import model_of, samples
+from tests.training.distributed.fake_ranks import run_threads
+from tests.training.distributed.train import model_of, samples
 
 ALIKE = {"batch_size": 16, "epochs": 1, "progress": False, "processes": False, "workers": 1}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from npformer.training.ranks import world
+from npformer.training.distributed import world
 
 MORE = 192 << 20
 LENGTH, FEATURES = 16, 1024

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from npformer.training.ranks import Communicator, RankFailed, as_communicator, world
+from npformer.training.distributed import Communicator, RankFailed, as_communicator, world
 
 
 def exchange(ranks):

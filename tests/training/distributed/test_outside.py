@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.training.ranks.ranks import needs_mpi, run_ranks
+from tests.training.distributed.ranks import needs_mpi, run_ranks
 from tests.training.trainable.outside import MODELS
 
 pytestmark = needs_mpi

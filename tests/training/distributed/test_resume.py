@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.training.ranks.ranks import needs_mpi
-from tests.training.ranks.test_equal import assert_equal, trained
+from tests.training.distributed.ranks import needs_mpi
+from tests.training.distributed.test_equal import assert_equal, trained
 
 pytestmark = needs_mpi
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.training.ranks.ranks import needs_mpi, run_ranks
+from tests.training.distributed.ranks import needs_mpi, run_ranks
 
 pytestmark = needs_mpi
 

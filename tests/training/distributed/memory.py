@@ -1,6 +1,6 @@
 """The memory of each rank, in a model of 20 M parameters: ``memory.py FOLDER SHARD``, 0 or 1.
 
-    mpiexec -n 4 python -m tests.training.ranks.memory /tmp 1
+    mpiexec -n 4 python -m tests.training.distributed.memory /tmp 1
 
 Each rank writes its peak of resident memory in MiB, and that of the parameters.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from npformer.training.ranks import world
+from npformer.training.distributed import world
 
 
 def peak():

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import npformer as nf
-from tests.training.ranks.ranks import ROOT, command_of, environment, needs_mpi, run_ranks
+from tests.training.distributed.ranks import ROOT, command_of, environment, needs_mpi, run_ranks
 
 pytestmark = needs_mpi
 
