@@ -14,7 +14,7 @@ from scipy.stats import binom
 from benchmarks.network.schedules import SCHEDULES, doubling, halving, meeting
 
 SPIN, PAUSE = 0.002, 0.0002
-"""As in `npformer/training/distributed/mpi.py`: a rank that has waited for a while polls less often."""
+"""As in `training/distributed/mpi.py`: a rank that has waited for a while polls less often."""
 
 
 @dataclass(frozen=True)
