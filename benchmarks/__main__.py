@@ -26,11 +26,12 @@ BENCHMARKS = {
     "embedding": "sentences as vectors, compared with PyTorch, pretrained encoders (3 minutes)",
     "play": "the page of npformer play: how fast it answers, and what it costs (2 minutes)",
     "texts": "untuned TextClassifier compared with word counts (minutes; see `texts --help`)",
+    "shape": "modules, files and lines that a reader meets, and the limits (seconds)",
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
     *("cpu", "faults", "gpu", "mutants", "pronunciations", "questions"),
-    *("shakespeare", "texts", "translating", "writing"),
+    *("shakespeare", "shape", "texts", "translating", "writing"),
 )
 
 
