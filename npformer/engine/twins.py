@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from npformer.core import Array, Layer, a_type, get_backend
+from npformer.core.dispatch import enabled
 from npformer.engine.kept_with_model import kept_of
-from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass
 from npformer.engine.verdict import proven
 
