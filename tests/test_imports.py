@@ -47,12 +47,6 @@ The last one has the names of the package, and what `python -m npformer` runs.
 DEBTS = {
     "data/stored_samples.py": {"training/distributed"},
     "models/step.py": {"data"},
-    "proof/device_cases.py": {"engine"},
-    "proof/device_kernels.py": {"engine"},
-    "proof/gradcheck.py": {"engine"},
-    "proof/cases/published.py": {"learn/museum"},
-    "proof/cases/decoders.py": {"training/trainable"},
-    "proof/cases/models.py": {"training/trainable"},
 }
 """Imports that still go up."""
 
