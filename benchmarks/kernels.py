@@ -15,7 +15,7 @@ from scipy.special import erf
 import npformer as nf
 from benchmarks import ours
 from benchmarks.results_files import markdown, write
-from npformer.cli.speed import CLASSES, VOCABULARY, WORKLOADS
+from benchmarks.workloads import WORKLOADS, Case, batches
 from npformer.engine import cpu, threads
 
 ROUNDS = {"S": 72, "M": 9, "X": 7}
@@ -163,9 +163,8 @@ class Training(ours.Training):
     """A model and a team made without some feature: the team's copies would see no later change."""
 
     def __init__(self, workload, step):
-        model, batches = of_workload(workload, step.mixer, step.dropout)
-        adam = nf.Adam(model.parameters(), lr=1e-4)
-        super().__init__(model, adam, batches, step.workers, step.processes)
+        parts = begun(workload, step.mixer, step.dropout)
+        super().__init__(*parts, step.workers, step.processes)
         self.away = step.away
         self.turn(1)
 
@@ -176,11 +175,11 @@ class Training(ours.Training):
             return self.seconds(n)
 
 
-def of_workload(w, mixer, dropout=0.0, share=1):
-    """Return a workload's model and its only batch, again and again; or a share of the batch."""
-    rng, n = np.random.default_rng(0), w.batch // share
-    batch = rng.integers(VOCABULARY, size=(n, w.length)), rng.integers(CLASSES, size=n)
-    return w.model(mixer, dropout=dropout), itertools.repeat(batch)
+def begun(workload, mixer, dropout=0.0, share=1):
+    """Return a workload's model, Adam, and its only batch, again and again; or a share of it."""
+    model = ours.classifier(Case("train", workload, mixer, dropout=dropout))
+    batch = [array[: workload.batch // share] for array in batches(workload)[0]]
+    return model, nf.Adam(model.parameters(), lr=1e-4), itertools.repeat(batch)
 
 
 def measure(workload):
@@ -209,7 +208,8 @@ def measure(workload):
 
 def run():
     figures = {}
-    for name, workload in WORKLOADS.items():
+    for name in ROUNDS:
+        workload = WORKLOADS[name]
         figures[name] = {what: summary(ratios) for what, ratios in measure(workload).items()}
         print(name, {k: f["median"] for k, f in figures[name].items()}, flush=True)
     write("kernels", figures, table(figures))

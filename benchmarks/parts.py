@@ -9,13 +9,12 @@ import time
 from contextlib import contextmanager
 from unittest import mock
 
-import npformer as nf
-from benchmarks.kernels import of_workload
+from benchmarks.kernels import begun
 from benchmarks.ours import Training
 from benchmarks.results_files import markdown, write
+from benchmarks.workloads import WORKLOADS
 from npformer import functional as F
 from npformer import optim
-from npformer.cli.speed import WORKLOADS
 from npformer.engine import cpu
 from npformer.engine.blas import ONE_BLAS_THREAD
 
@@ -78,13 +77,12 @@ def timed_on(clock, name, plain):
 
 def measure(workload):
     """Return the milliseconds of a step, and of each part with and without its kernel."""
-    model, batches = of_workload(workload, "fourier", dropout=0.1, share=2)
-    adam = nf.Adam(model.parameters(), lr=1e-4)
-    training, n = Training(model, adam, batches, workers=1), STEPS[workload.name]
-    whole, parts = [], {(name, plain): [] for name in NAMES for plain in (False, True)}
+    parts = begun(workload, "fourier", dropout=0.1, share=2)
+    training, n = Training(*parts, workers=1), STEPS[workload.name]
+    whole, timings = [], {(name, plain): [] for name in NAMES for plain in (False, True)}
     with ONE_BLAS_THREAD:
         for _ in range(ROUNDS[workload.name]):
-            for (name, plain), taken in parts.items():
+            for (name, plain), taken in timings.items():
                 clock = Clock()
                 with timed_on(clock, name, plain):
                     training.train()
@@ -94,7 +92,7 @@ def measure(workload):
                         whole.append(seconds)
                 taken.append(clock.seconds / n)
     step = 1e3 * statistics.median(whole)
-    found = {key: 1e3 * statistics.median(taken) for key, taken in parts.items()}
+    found = {key: 1e3 * statistics.median(taken) for key, taken in timings.items()}
     return {
         "step": round(step, 3),
         "parts": {
@@ -109,7 +107,7 @@ def measure(workload):
 
 
 def run():
-    figures = {name: measure(workload) for name, workload in WORKLOADS.items()}
+    figures = {name: measure(WORKLOADS[name]) for name in ROUNDS}
     write("parts", figures, table(figures))
 
 
