@@ -187,7 +187,8 @@ def prediction_table(found, title, label):
         [
             by_mixer(found, title, ("ms", "/ eager", "/ compiled"), label, cells),
             "",
-            "Prediction is ids to labels; PyTorch in evaluation and inference mode. gelu, dropout 0.",
+            "Prediction is ids to labels; PyTorch in evaluation and inference mode. "
+            "gelu, dropout 0.",
             *reasons(found),
             *disturbances(found),
         ]
