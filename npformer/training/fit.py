@@ -11,7 +11,6 @@ from npformer.data.user_arrays import Data
 from npformer.engine.team import Team
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Schedule
-from npformer.optim.sharded_adam import ShardedAdam
 from npformer.training.arguments import (
     check_choices,
     check_optional,
@@ -32,6 +31,7 @@ from npformer.training.callbacks import (
 )
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
 from npformer.training.distributed import as_communicator
+from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.early_stopping import EarlyStopping
 from npformer.training.evaluation import batch_at_evaluation, require_model
 from npformer.training.history import History

@@ -15,11 +15,11 @@ import numpy as np
 from npformer.core import Array, Gradients, Seed, described, initializers, to_numpy
 from npformer.engine.team import Team
 from npformer.optim import Adam, clip_by_global_norm
-from npformer.optim.clipping import clip_over_ranks
-from npformer.optim.sharded_adam import ShardedAdam
 from npformer.training.batches import Picked
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
+from npformer.training.distributed.clipping import clip_over_ranks
+from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.storage.agreement import differences
 from npformer.training.trainable import Model
 
