@@ -12,7 +12,7 @@ import numpy as np
 
 import npformer as nf
 from benchmarks.results_files import ROOT, write
-from benchmarks.workloads import CLASSES, HEADS, LEARNING_RATE, MIXERS, VOCABULARY, WORKLOADS
+from benchmarks.workloads import CLASSES, LEARNING_RATE, MIXERS, VOCABULARY, WORKLOADS
 from npformer.core import cores
 from npformer.training.distributed import world
 
@@ -27,15 +27,7 @@ def seconds_of_a_step(mixer, size):
     w, n = WORKLOADS[size], BATCHES[size]
     rng = np.random.default_rng(0)
     x = rng.integers(0, VOCABULARY, (n * w.batch, w.length))
-    config = nf.EncoderConfig(
-        d_model=w.d_model,
-        n_layers=w.layers,
-        n_heads=HEADS,
-        d_ff=w.d_ff,
-        max_len=w.length,
-        mixer=mixer,
-        dropout=0.1,
-    )
+    config = nf.EncoderConfig(**w.sizes(), mixer=mixer, dropout=0.1)
     model = nf.SequenceClassifier(config, CLASSES, vocab_size=VOCABULARY, seed=0)
     history = nf.fit(
         model,

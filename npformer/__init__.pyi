@@ -1,10 +1,13 @@
 """The public names, each with the module that it is imported from when it is first used."""
 
+from npformer import core as core
 from npformer import data as data
+from npformer import engine as engine
 from npformer import functional as functional
 from npformer import interop as interop
 from npformer import layers as layers
 from npformer import mixers as mixers
+from npformer import models as models
 from npformer import optim as optim
 from npformer.core import BackendUnavailableError as BackendUnavailableError
 from npformer.core import BatchTooLargeError as BatchTooLargeError

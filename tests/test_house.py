@@ -1,16 +1,14 @@
 """The house: short files, docstrings that weigh less than code, and rooms that one finds."""
 
 import ast
-import io
 import re
-import tokenize
 import tomllib
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from benchmarks.shape import lines_by_room
 from tests.test_imports import FLOORS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,11 +52,6 @@ MOST_FILES = 15
 
 AGAIN = ("npformer/engine/cpu/", "npformer/engine/gpu/", "npformer/learn/exercises/solved/")
 """The pairs of `functional` once more, under the same names: as kernels, and as exercises."""
-
-NOT_CODE = {
-    getattr(tokenize, name)
-    for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")
-}
 
 QUESTION = re.compile(
     r"^\| (?P<question>.+\?) \| `(?P<file>\S+)` \| `(?P<name>\S+)` \|$", re.MULTILINE
@@ -105,44 +98,13 @@ def weights(file: Path) -> tuple[int, int]:
     return len(strings), len(code)
 
 
-def lines_of_code(file: Path) -> int:
-    """Return how many lines of code a file has: no docstrings, comments, imports, blank lines."""
-    text = file.read_text("utf-8")
-    left_out: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        string = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if string or isinstance(node, ast.Import | ast.ImportFrom):
-            left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NOT_CODE:
-            lines |= set(range(token.start[0], token.end[0] + 1))
-    return len(lines - left_out)
-
-
-def room_of(file: Path) -> str:
-    return file.relative_to(ROOT / "npformer").with_suffix("").parts[0]
-
-
 def test_every_room_keeps_its_budget():
-    found: Counter[str] = Counter()
-    for file in FILES:
-        found[room_of(file)] += lines_of_code(file)
+    found = lines_by_room()
     assert set(found) == set(BUDGET)
     over = {floor: n for floor, n in found.items() if n > BUDGET[floor]}
     assert over == {}, "take away what the change makes unnecessary, or say why there is more"
     assert sum(found.values()) <= IN_ALL
     assert sum(BUDGET.values()) == IN_ALL, "who raises one number raises the other"
-
-
-def test_lines_of_code_are_counted_without_what_explains_them(tmp_path):
-    file = tmp_path / "some.py"
-    file.write_text(
-        '"""Doc.\n\nMore."""\n\nimport os\n\n# why\nX = (\n    1,  # one\n)\n"""About X."""\n\n\n'
-        'def f(x):\n    """Return x."""\n    text = """a\n\n    b"""\n    return x, text\n',
-        "utf-8",
-    )
-    assert lines_of_code(file) == 8
 
 
 TRAINING = sorted((ROOT / "npformer" / "training").glob("*.py"))

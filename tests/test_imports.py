@@ -2,7 +2,6 @@
 
 import ast
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import npformer
+from benchmarks.shape import run_by
 
 ROOT = Path(npformer.__file__).parent
 
@@ -275,27 +275,6 @@ def test_training_knows_no_class_of_models(file):
     assert not (names | attributes | asked) & OF_ONE_MODEL
 
 
-def lines_run_by(call):
-    """Return (file, line) for each line of npformer that a call runs, each once."""
-    root, seen = f"{ROOT}/", set()
-
-    def trace(frame, event, _):
-        name = frame.f_code.co_filename
-        if not name.startswith(root):
-            return None
-        if event == "line":
-            seen.add((name.removeprefix(root), frame.f_lineno))
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return seen
-
-
 @pytest.mark.parametrize("inputs", LINES_OF_A_STEP)
 def test_a_plain_step_is_short_enough_to_be_read(inputs):
     config = npformer.EncoderConfig(d_model=32, n_layers=1, n_heads=4, d_ff=64, max_len=8)
@@ -312,7 +291,7 @@ def test_a_plain_step_is_short_enough_to_be_read(inputs):
             optimizer.step(gradients)
 
     step()
-    seen = lines_run_by(step)
+    seen, _ = run_by(step)
     files = Counter(name for name, _ in seen)
     assert files["functional/attention.py"] > 5
     of_the_engine = {name for name in files if name.startswith("engine/")}

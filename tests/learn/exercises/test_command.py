@@ -12,7 +12,7 @@ from npformer.learn.exercises.solution import solution, table
 from npformer.learn.exercises.table import NAMES, every, exercise, stem
 from tests.learn.exercises.answers import with_body
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.fixture

@@ -18,43 +18,11 @@ from torch.nn import functional as F
 
 from benchmarks import workloads
 from benchmarks.jobs import in_one_line
-from benchmarks.timing import quick, timed
+from benchmarks.peers import shared
+from benchmarks.peers.shared import Device, dropout, fill, fill_norm, heads, merged, pair
+from benchmarks.timing import quick, significant
 
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
-
-
-def fill(linear, *pairs):
-    """Copy npformer's weights (in, out) and biases into a Linear; several go side by side."""
-    with torch.no_grad():
-        linear.weight.copy_(torch.cat([torch.from_numpy(weight.T) for weight, _ in pairs]))
-        linear.bias.copy_(torch.cat([torch.from_numpy(bias) for _, bias in pairs]))
-
-
-def pair(named, name):
-    """Return weight and bias of one of npformer's linear maps."""
-    return named[f"{name}.weight"], named[f"{name}.bias"]
-
-
-def fill_norm(norm, named, name):
-    """Copy a layer norm's scale and shift."""
-    with torch.no_grad():
-        norm.weight.copy_(torch.from_numpy(named[f"{name}.gamma"]))
-        norm.bias.copy_(torch.from_numpy(named[f"{name}.beta"]))
-
-
-def dropout(rate):
-    """Return dropout, or the identity if nothing is dropped."""
-    return nn.Dropout(rate) if rate else nn.Identity()
-
-
-def heads(x):
-    """(batch, length, features) -> (batch, heads, length, features / heads)."""
-    return x.unflatten(-1, (workloads.HEADS, -1)).transpose(1, 2)
-
-
-def merged(x):
-    """(batch, heads, length, d_head) -> (batch, length, d_model)."""
-    return x.transpose(1, 2).flatten(2)
 
 
 # Attention ----------------------------------------------------------------------------------------
@@ -65,15 +33,16 @@ class FusedAttention(nn.Module):
 
     def __init__(self, w):
         super().__init__()
+        self.n_heads = w.heads
         self.qkv = nn.Linear(w.d_model, 3 * w.d_model)
         self.output = nn.Linear(w.d_model, w.d_model)
 
     def load(self, named, prefix):
-        fill(self.qkv, *(pair(named, f"{prefix}{name}") for name in ("query", "key", "value")))
-        fill(self.output, pair(named, f"{prefix}output"))
+        fill(self.qkv, named, *shared.projections(prefix))
+        fill(self.output, named, f"{prefix}output")
 
     def forward(self, x):
-        query, key, value = (heads(part) for part in self.qkv(x).chunk(3, dim=-1))
+        query, key, value = (heads(part, self.n_heads) for part in self.qkv(x).chunk(3, dim=-1))
         return self.output(merged(F.scaled_dot_product_attention(query, key, value)))
 
 
@@ -82,29 +51,15 @@ class LibraryBlock(nn.TransformerEncoderLayer):
 
     def __init__(self, case):
         w = case.workload
-        super().__init__(
-            w.d_model,
-            workloads.HEADS,
-            w.d_ff,
-            case.dropout,
-            ACTIVATIONS[case.activation],
-            batch_first=True,
-        )
+        activation = ACTIVATIONS[case.activation]
+        sizes = w.d_model, w.heads, w.d_ff
+        super().__init__(*sizes, case.dropout, activation, batch_first=True)
         self.self_attn.dropout = 0.0
         self.dropout = nn.Identity()
         self.dropout1, self.dropout2 = dropout(case.dropout), dropout(case.dropout)
 
     def load(self, named, prefix):
-        attention = self.self_attn
-        pairs = [pair(named, f"{prefix}mixer.{name}") for name in ("query", "key", "value")]
-        with torch.no_grad():
-            attention.in_proj_weight.copy_(torch.cat([torch.from_numpy(w.T) for w, _ in pairs]))
-            attention.in_proj_bias.copy_(torch.cat([torch.from_numpy(b) for _, b in pairs]))
-        fill(attention.out_proj, pair(named, f"{prefix}mixer.output"))
-        fill(self.linear1, pair(named, f"{prefix}feed_forward.expand"))
-        fill(self.linear2, pair(named, f"{prefix}feed_forward.contract"))
-        fill_norm(self.norm1, named, f"{prefix}mixer_norm")
-        fill_norm(self.norm2, named, f"{prefix}feed_forward_norm")
+        shared.fill_layer(self, named, prefix)
 
 
 # Dense Synthesizer --------------------------------------------------------------------------------
@@ -116,22 +71,21 @@ class Synthesizer(nn.Module):
     def __init__(self, w):
         super().__init__()
         self.both = nn.Linear(w.d_model, 2 * w.d_model)
-        d_head = w.d_model // workloads.HEADS
-        self.W2 = nn.Parameter(torch.empty(workloads.HEADS, d_head, w.length))
-        self.b2 = nn.Parameter(torch.empty(workloads.HEADS, 1, w.length))
+        self.W2 = nn.Parameter(torch.empty(w.heads, w.d_model // w.heads, w.length))
+        self.b2 = nn.Parameter(torch.empty(w.heads, 1, w.length))
         self.output = nn.Linear(w.d_model, w.d_model)
 
     def load(self, named, prefix):
-        first = named[f"{prefix}W1"], named[f"{prefix}b1"]
-        fill(self.both, first, pair(named, f"{prefix}value"))
-        with torch.no_grad():
-            self.W2.copy_(torch.from_numpy(named[f"{prefix}W2"]))
-            self.b2.copy_(torch.from_numpy(named[f"{prefix}b2"])[:, None])
-        fill(self.output, pair(named, f"{prefix}output"))
+        pairs = (named[f"{prefix}W1"], named[f"{prefix}b1"]), pair(named, f"{prefix}value")
+        shared.fill_pairs(self.both.weight, self.both.bias, pairs)
+        shared.copy(self.W2, named[f"{prefix}W2"])
+        shared.copy(self.b2, named[f"{prefix}b2"][:, None])
+        fill(self.output, named, f"{prefix}output")
 
     def forward(self, x):
         hidden, value = self.both(x).chunk(2, dim=-1)
-        return self.output(merged(self.average(heads(F.relu(hidden)), heads(value))))
+        hidden, value = (heads(part, len(self.W2)) for part in (F.relu(hidden), value))
+        return self.output(merged(self.average(hidden, value)))
 
     def average(self, hidden, value):
         return torch.softmax(hidden @ self.W2 + self.b2, dim=-1) @ value
@@ -247,8 +201,8 @@ class Block(nn.Module):
     def load(self, named, prefix):
         self.mixer.load(named, f"{prefix}mixer.")
         fill_norm(self.mixer_norm, named, f"{prefix}mixer_norm")
-        fill(self.expand, pair(named, f"{prefix}feed_forward.expand"))
-        fill(self.contract, pair(named, f"{prefix}feed_forward.contract"))
+        fill(self.expand, named, f"{prefix}feed_forward.expand")
+        fill(self.contract, named, f"{prefix}feed_forward.contract")
         fill_norm(self.norm, named, f"{prefix}feed_forward_norm")
 
     def forward(self, x):
@@ -256,35 +210,27 @@ class Block(nn.Module):
         return self.norm(x + self.dropout(self.contract(self.activation(self.expand(x)))))
 
 
+def block(mixer, *arguments):
+    """Return a function that makes a block of a case, with a mixer for its workload."""
+    return lambda case: Block(case, mixer(*arguments or (case.workload,)))
+
+
 VARIANTS = {
     "attention": {
-        "fused": lambda case: Block(case, FusedAttention(case.workload)),
+        "fused": block(FusedAttention),
         "nn.TransformerEncoderLayer": LibraryBlock,
     },
     "dense_synthesizer": {
-        "step by step": lambda case: Block(case, Synthesizer(case.workload)),
-        "as attention, bias as mask": lambda case: Block(
-            case, SynthesizerAsAttention(case.workload)
-        ),
-        "as attention, bias in keys": lambda case: Block(
-            case, SynthesizerWithBiasInKeys(case.workload)
-        ),
+        "step by step": block(Synthesizer),
+        "as attention, bias as mask": block(SynthesizerAsAttention),
+        "as attention, bias in keys": block(SynthesizerWithBiasInKeys),
     },
     "fourier": {
-        "fft2": lambda case: Block(case, Fourier(whole_transform)),
-        "rfft": lambda case: Block(case, Fourier(half_transform)),
-        "rfft, backward by hand": lambda case: Block(case, Fourier(_ByHand.apply)),
-        "matrices": lambda case: Block(case, FourierMatrices(case.workload)),
+        "fft2": block(Fourier, whole_transform),
+        "rfft": block(Fourier, half_transform),
+        "rfft, backward by hand": block(Fourier, _ByHand.apply),
+        "matrices": block(FourierMatrices),
     },
-}
-
-OPTIMIZERS = {
-    "fused": lambda model: torch.optim.Adam(
-        model.parameters(), lr=workloads.LEARNING_RATE, fused=True
-    ),
-    "foreach": lambda model: torch.optim.Adam(
-        model.parameters(), lr=workloads.LEARNING_RATE, foreach=True
-    ),
 }
 
 
@@ -296,11 +242,7 @@ class Classifier(nn.Module):
         w = case.workload
         self.tokens = nn.Embedding(workloads.VOCABULARY, w.d_model)
         self.scale = math.sqrt(w.d_model)
-        position = torch.arange(w.length, dtype=torch.float64)[:, None]
-        even = torch.arange(0, w.d_model, 2, dtype=torch.float64)
-        angle = position / 10000.0 ** (even / w.d_model)
-        sinusoids = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
-        self.register_buffer("positions", sinusoids.float())
+        self.register_buffer("positions", shared.sinusoids(w.length, w.d_model))
         self.dropout = dropout(case.dropout)
         make = VARIANTS[case.mixer][variant]
         self.blocks = nn.ModuleList([make(case) for _ in range(w.layers)])
@@ -308,11 +250,10 @@ class Classifier(nn.Module):
 
     def load(self, named):
         """Copy npformer's weights."""
-        with torch.no_grad():
-            self.tokens.weight.copy_(torch.from_numpy(named["embed.tokens.weight"]))
+        shared.copy(self.tokens.weight, named["embed.tokens.weight"])
         for i, block in enumerate(self.blocks):
             block.load(named, f"encoder.blocks.{i}.")
-        fill(self.classify, pair(named, "classify"))
+        fill(self.classify, named, "classify")
 
     def forward(self, ids):
         x = self.dropout(self.scale * self.tokens(ids) + self.positions)
@@ -321,11 +262,12 @@ class Classifier(nn.Module):
         return self.classify(x.mean(dim=1))
 
 
-def training_step(case, model, optimizer, compiled=False):
+def training_step(case, model, optimizer, compiled=False, device="cpu"):
     """Return a function that trains on the next batch and returns the loss."""
     model.train()
-    optimizer = OPTIMIZERS[optimizer](model)
-    batches = itertools.cycle(tensors(case.workload))
+    lr = workloads.LEARNING_RATE
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr, **shared.OPTIONS[optimizer])
+    batches = itertools.cycle(tensors(case.workload, device))
 
     def loss_of(ids, labels):
         return F.cross_entropy(model(ids), labels)
@@ -343,10 +285,10 @@ def training_step(case, model, optimizer, compiled=False):
     return step
 
 
-def prediction_step(case, model, compiled=False):
+def prediction_step(case, model, compiled=False, device="cpu"):
     """Return a function that returns the labels of the next batch."""
     model.eval()
-    batches = itertools.cycle(tensors(case.workload))
+    batches = itertools.cycle(tensors(case.workload, device))
     forward = torch.compile(model) if compiled else model
 
     def step():
@@ -361,25 +303,22 @@ def predict_all(step, batches):
     return torch.cat([step() for _ in range(batches)])
 
 
-def make_step(case, model, optimizer, compiled=False):
-    """Return the function to time for a case."""
-    if case.kind == "train":
-        return training_step(case, model, optimizer, compiled)
-    return prediction_step(case, model, compiled)
-
-
-def tensors(workload):
+def tensors(workload, device="cpu"):
     """Return the batches as tensors."""
-    return [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in workloads.batches(workload)]
+    return [
+        tuple(torch.from_numpy(array).to(device) for array in batch)
+        for batch in workloads.batches(workload)
+    ]
 
 
-class Peer:
+class Peer(Device):
     """PyTorch's models of a case with given weights, and their steps."""
 
-    def __init__(self, case):
-        torch.set_num_threads(workloads.THREADS)
+    def __init__(self, case, device="cpu", precision="float32"):
+        super().__init__(device, precision)
         self.case = case
-        self.models = {name: Classifier(case, name) for name in VARIANTS[case.mixer]}
+        variants = VARIANTS[case.mixer]
+        self.models = {name: Classifier(case, name).to(device) for name in variants}
         self.steps = {}
 
     def load(self, weights):
@@ -389,32 +328,42 @@ class Peer:
 
     def logits(self):
         """Return each variant's logits of the first batch, without dropout."""
-        ids, _ = tensors(self.case.workload)[0]
+        ids, _ = tensors(self.case.workload, self.name)[0]
         with torch.inference_mode():
-            return {name: model.eval()(ids).numpy() for name, model in self.models.items()}
+            return {name: model.eval()(ids).cpu().numpy() for name, model in self.models.items()}
 
     def choose(self):
         """Find the fastest variant and the fastest Adam, and make the step "eager" of them."""
-        tried = {}
-        for name, model in self.models.items():
-            tried[name] = 1e3 * quick(make_step(self.case, copy.deepcopy(model), "fused"))
+
+        def milliseconds(name, optimizer):
+            return 1e3 * quick(self.step_of(self.models[name], optimizer), wait=self.wait)
+
+        tried = {name: milliseconds(name, "fused") for name in self.models}
         variant, optimizer = min(tried, key=tried.get), "fused"
         if self.case.kind == "train":
-            trial = make_step(self.case, copy.deepcopy(self.models[variant]), "foreach")
-            tried["foreach"] = 1e3 * quick(trial)
+            tried["foreach"] = milliseconds(variant, "foreach")
             optimizer = "foreach" if tried["foreach"] < tried[variant] else "fused"
-        self.chosen = variant, optimizer
-        self.models = {variant: self.models[variant]}
-        eager = copy.deepcopy(self.models[variant])
-        self.steps["eager"] = make_step(self.case, eager, optimizer)
+        self.steps["eager"] = self.step_of(self.models[variant], optimizer)
+        self.chosen = self.models[variant].cpu(), optimizer  # the device holds one step only
+        self.models = {}
+        if self.name != "cpu":
+            torch.cuda.empty_cache()
+        tried = {name: significant(ms) for name, ms in tried.items()}
         return {"variant": variant, "adam": optimizer, "tried_ms": tried}
+
+    def step_of(self, model, optimizer, compiled=False):
+        """Return the function to time for a case, with a copy of a model."""
+        twin = copy.deepcopy(model).to(self.name)
+        if self.case.kind == "train":
+            return training_step(self.case, twin, optimizer, compiled, self.name)
+        return prediction_step(self.case, twin, compiled, self.name)
 
     def compile(self):
         """Compile the fastest variant; return the reason if that fails, else None."""
-        variant, optimizer = self.chosen
-        step = make_step(self.case, copy.deepcopy(self.models[variant]), optimizer, compiled=True)
         try:
+            step = self.step_of(*self.chosen, compiled=True)
             self.first = step()  # compiles
+            self.wait()
         except Exception as problem:  # any error is part of the result
             return in_one_line(problem)
         self.steps["compiled"] = step
@@ -427,9 +376,18 @@ class Peer:
 
     def turn(self, who, n):
         """Return the seconds per step, over n steps."""
-        return timed(self.steps[who], n)
+        return self.timed(self.steps[who], n)
 
     def turn_of_all(self, who, n):
         """Return the seconds to predict several batches, over n times."""
         batches = workloads.DATA_SET[self.case.workload.name]
-        return timed(partial(predict_all, self.steps[who], batches), n)
+        return self.timed(partial(predict_all, self.steps[who], batches), n)
+
+    def held_mib(self):
+        """Empty the pool, run three eager steps, and return the most memory that it held."""
+        if self.name == "cpu":
+            return 0
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        self.turn("eager", 3)
+        return round(torch.cuda.max_memory_reserved() / 2**20)

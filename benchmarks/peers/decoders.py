@@ -15,16 +15,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from benchmarks.peers import dropout, fill, fill_norm, pair
-from benchmarks.timing import quick, timed
-
-
-def sinusoids(length, d_model):
-    """Return the table of positions of Vaswani et al. (2017)."""
-    at = torch.arange(length)[:, None] * torch.exp(
-        torch.arange(0, d_model, 2) * (-math.log(1e4) / d_model)
-    )
-    return torch.stack([torch.sin(at), torch.cos(at)], dim=-1).flatten(1)
+from benchmarks.peers import shared
+from benchmarks.peers.shared import dropout, fill, fill_norm, heads, merged, sinusoids
+from benchmarks.timing import quick
 
 
 def later(length):
@@ -36,28 +29,6 @@ def padding(ids):
     """Return where there is padding, or None: without a mask PyTorch is faster."""
     found = ids == 0
     return found if found.any() else None
-
-
-def load_attention(attention, named, prefix):
-    """Copy npformer's attention, whose three projections are one in PyTorch."""
-    pairs = [pair(named, f"{prefix}{name}") for name in ("query", "key", "value")]
-    with torch.no_grad():
-        attention.in_proj_weight.copy_(torch.cat([torch.from_numpy(w.T) for w, _ in pairs]))
-        attention.in_proj_bias.copy_(torch.cat([torch.from_numpy(b) for _, b in pairs]))
-    fill(attention.out_proj, pair(named, f"{prefix}output"))
-
-
-def load_layer(layer, named, prefix):
-    """Copy npformer's block into a TransformerEncoderLayer or TransformerDecoderLayer."""
-    load_attention(layer.self_attn, named, f"{prefix}mixer.")
-    norms = [f"{prefix}mixer_norm", f"{prefix}feed_forward_norm"]
-    if hasattr(layer, "multihead_attn"):
-        load_attention(layer.multihead_attn, named, f"{prefix}cross_attention.")
-        norms.insert(1, f"{prefix}cross_attention_norm")
-    for i, name in enumerate(norms, start=1):
-        fill_norm(getattr(layer, f"norm{i}"), named, name)
-    fill(layer.linear1, pair(named, f"{prefix}feed_forward.expand"))
-    fill(layer.linear2, pair(named, f"{prefix}feed_forward.contract"))
 
 
 class Translator(nn.Module):
@@ -90,18 +61,16 @@ class Translator(nn.Module):
 
     def load(self, named):
         """Copy npformer's weights."""
-        with torch.no_grad():
-            for name in ("source",) if self.tied else ("source", "target"):
-                table = named[f"{name}.tokens.weight"]
-                getattr(self, name).weight.copy_(torch.from_numpy(table))
+        for name in ("source",) if self.tied else ("source", "target"):
+            shared.copy(getattr(self, name).weight, named[f"{name}.tokens.weight"])
         for side in ("encoder", "decoder"):
             stack = getattr(self.body, side)
             for i, layer in enumerate(stack.layers):
-                load_layer(layer, named, f"{side}.blocks.{i}.")
+                shared.fill_layer(layer, named, f"{side}.blocks.{i}.")
             if stack.norm is not None:
                 fill_norm(stack.norm, named, f"{side}.final_norm")
         if not self.tied:
-            fill(self.output, pair(named, "output"))
+            fill(self.output, named, "output")
 
     def embedded(self, table, ids):
         x = table(ids) * self.scale + self.positions[: ids.shape[1]]
@@ -159,12 +128,10 @@ class Block(nn.Module):
 
     def heads(self, x):
         """(batch, length, 3 d_model) -> three of (batch, heads, length, d_head)."""
-        return (
-            part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for part in x.chunk(3, dim=-1)
-        )
+        return (heads(part, self.n_heads) for part in x.chunk(3, dim=-1))
 
     def rest(self, x, y):
-        x = x + self.out(y.transpose(1, 2).flatten(2))
+        x = x + self.out(merged(y))
         return x + self.contract(F.gelu(self.expand(self.norm2(x))))
 
     def forward(self, x):
@@ -194,16 +161,14 @@ class GPT(nn.Module):
 
     def load(self, named):
         """Copy npformer's weights."""
-        with torch.no_grad():
-            self.table.weight.copy_(torch.from_numpy(named["embed.tokens.weight"]))
-            self.positions.copy_(torch.from_numpy(named["embed.positions.table"]))
+        shared.copy(self.table.weight, named["embed.tokens.weight"])
+        shared.copy(self.positions, named["embed.positions.table"])
         for i, block in enumerate(self.blocks):
             prefix = f"encoder.blocks.{i}."
-            names = (f"{prefix}mixer.{name}" for name in ("query", "key", "value"))
-            fill(block.qkv, *(pair(named, name) for name in names))
-            fill(block.out, pair(named, f"{prefix}mixer.output"))
-            fill(block.expand, pair(named, f"{prefix}feed_forward.expand"))
-            fill(block.contract, pair(named, f"{prefix}feed_forward.contract"))
+            fill(block.qkv, named, *shared.projections(f"{prefix}mixer."))
+            fill(block.out, named, f"{prefix}mixer.output")
+            fill(block.expand, named, f"{prefix}feed_forward.expand")
+            fill(block.contract, named, f"{prefix}feed_forward.contract")
             fill_norm(block.norm1, named, f"{prefix}mixer_norm")
             fill_norm(block.norm2, named, f"{prefix}feed_forward_norm")
         fill_norm(self.norm, named, "encoder.final_norm")
@@ -249,13 +214,14 @@ def optimizer_of(model, training, adam):
         {"params": [each for each in weights if each.ndim > 1], "weight_decay": decay},
         {"params": [each for each in weights if each.ndim < 2], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=training.lr, betas=training.betas, **{adam: True})
+    return torch.optim.AdamW(groups, lr=training.lr, betas=training.betas, **shared.OPTIONS[adam])
 
 
-class Theirs:
+class Theirs(shared.Device):
     """PyTorch's model of a training, and its steps."""
 
     def __init__(self, training, threads):
+        super().__init__()
         torch.set_num_threads(threads)
         # It concerns only prediction.
         warnings.filterwarnings("ignore", "enable_nested_tensor is True")
@@ -306,9 +272,9 @@ class Theirs:
 
     def turn(self, n):
         """Return the seconds per step, over n steps after an untimed one."""
-        return timed(self.step, n)
+        return self.timed(self.step, n)
 
-    def train(self, n):
+    def seconds(self, n):
         """Run exactly n steps, and return the seconds per step."""
         began = time.perf_counter()
         self.losses(n)

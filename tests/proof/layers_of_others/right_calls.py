@@ -1,9 +1,11 @@
-"""Right layers with unusual parameters and inputs."""
+"""Right layers with unusual parameters, inputs, memory, randomness and refusals."""
+
+import copy
 
 import numpy as np
 
 import npformer as nf
-from benchmarks.gradcheck_layers.cases import normal, right
+from tests.proof.layers_of_others.cases import normal, right
 
 MASK = np.arange(5) < np.array([[5], [3]])
 
@@ -11,8 +13,8 @@ MASK = np.arange(5) < np.array([[5], [3]])
 class Square(nf.Layer):
     """y = tanh(x W)."""
 
-    def __init__(self, d=4, dtype="float64"):
-        self.weight = nf.Parameter(np.eye(d, dtype=dtype))
+    def __init__(self, d=4):
+        self.weight = nf.Parameter(np.eye(d))
 
     def forward(self, x, context):
         y = np.tanh(x @ self.weight.value)
@@ -29,18 +31,18 @@ class Square(nf.Layer):
 class Unused(Square):
     """A parameter that nothing uses."""
 
-    def __init__(self, d=4, dtype="float64"):
-        super().__init__(d, dtype)
-        self.spare = nf.Parameter(np.zeros(3, dtype))
+    def __init__(self, d=4):
+        super().__init__(d)
+        self.spare = nf.Parameter(np.zeros(3))
 
 
 @right((2, 5, 4))
 class Empty(Square):
     """A parameter without entries."""
 
-    def __init__(self, d=4, dtype="float64"):
-        super().__init__(d, dtype)
-        self.none = nf.Parameter(np.zeros((0, d), dtype))
+    def __init__(self, d=4):
+        super().__init__(d)
+        self.none = nf.Parameter(np.zeros((0, d)))
 
     def backward(self, dy, cache, gradients):
         gradients.add(self.none, np.zeros((0, 4), dy.dtype))
@@ -51,8 +53,8 @@ class Empty(Square):
 class Scalar(nf.Layer):
     """A parameter of shape ()."""
 
-    def __init__(self, dtype="float64"):
-        self.scale = nf.Parameter(np.ones((), dtype))
+    def __init__(self):
+        self.scale = nf.Parameter(np.ones(()))
 
     def forward(self, x, context):
         return x**2 * self.scale.value, x
@@ -66,9 +68,9 @@ class Scalar(nf.Layer):
 class Constant(Square):
     """A table that is no trained parameter, and to which backward adds all the same."""
 
-    def __init__(self, d=4, dtype="float64"):
-        super().__init__(d, dtype)
-        self.table = nf.Parameter(np.arange(d).astype(dtype), trainable=False)
+    def __init__(self, d=4):
+        super().__init__(d)
+        self.table = nf.Parameter(np.arange(float(d)), trainable=False)
 
     def forward(self, x, context):
         return super().forward(x * self.table.value, context)
@@ -83,8 +85,8 @@ class Constant(Square):
 class InnerTwice(nf.Layer):
     """One inner layer, applied twice."""
 
-    def __init__(self, dtype="float64"):
-        self.inner = Square(dtype=dtype)
+    def __init__(self):
+        self.inner = Square()
 
     def forward(self, x, context):
         y, one = self.inner.forward(x, context)
@@ -101,8 +103,8 @@ class InnerTwice(nf.Layer):
 class RepeatedIds(nf.Layer):
     """An embedding of repeated ids."""
 
-    def __init__(self, dtype="float64"):
-        self.table = nf.Parameter(np.zeros((12, 3), dtype))
+    def __init__(self):
+        self.table = nf.Parameter(np.zeros((12, 3)))
 
     def forward(self, x, context):
         return self.table.value[x], x
@@ -175,24 +177,114 @@ class OneNumber(Scalar):
 class ManyEntries(Square):
     """More entries than are checked one by one."""
 
-    def __init__(self, d=8, dtype="float64"):
-        super().__init__(d, dtype)
+    def __init__(self, d=8):
+        super().__init__(d)
+
+
+MASK = np.arange(5) < np.array([[5], [3]])
 
 
 @right((2, 5, 4))
-class InverseSpectrum(nf.Layer):
-    """A complex filter of frequencies, with its conjugate going back."""
-
-    def __init__(self, dtype="float64"):
-        self.angle = nf.Parameter(np.zeros(5, dtype))
+class Identity(nf.Layer):
+    """Returns x itself, and dy itself."""
 
     def forward(self, x, context):
-        Z = np.fft.fft(x, axis=1) * np.exp(1j * self.angle.value)[:, None]
-        return np.fft.ifft(Z, axis=1).real.astype(x.dtype), Z
+        return x, None
 
     def backward(self, dy, cache, gradients):
-        D = np.fft.fft(dy, axis=1)
-        d = (D.conj() * 1j * cache).real.sum(axis=(0, 2)) / dy.shape[1]
-        gradients.add(self.angle, d.astype(dy.dtype))
-        dx = np.fft.ifft(D * np.exp(-1j * self.angle.value)[:, None], axis=1).real
-        return dx.astype(dy.dtype)
+        return dy
+
+
+@right((2, 5, 4))
+class ReadOnly(nf.Layer):
+    """The mean, whose dx is a view that cannot be written to."""
+
+    def forward(self, x, context):
+        return x.mean(axis=1), x.shape
+
+    def backward(self, dy, cache, gradients):
+        return np.broadcast_to(dy[:, None] / cache[1], cache)
+
+
+@right((2, 5, 4))
+class Fortran(nf.Layer):
+    """Returns y and dx in Fortran order."""
+
+    def forward(self, x, context):
+        return np.asfortranarray(np.sin(x)), x
+
+    def backward(self, dy, cache, gradients):
+        return np.asfortranarray(dy * np.cos(cache))
+
+
+@right((2, 5, 4))
+class RemembersTables(nf.Layer):
+    """Keeps a table for each length and dtype, made at the first call."""
+
+    def __init__(self):
+        self._tables = {}
+
+    def table(self, x):
+        key = x.shape[1], x.real.dtype
+        if key not in self._tables:
+            self._tables[key] = np.cos(np.arange(x.shape[1]))[:, None].astype(key[1])
+        return self._tables[key]
+
+    def forward(self, x, context):
+        return np.sin(x * self.table(x)), x
+
+    def backward(self, dy, cache, gradients):
+        t = self.table(cache)
+        return dy * np.cos(cache * t) * t
+
+
+class Dropout(nf.Layer):
+    """Dropout that recomputes its mask from a copy of the generator each time."""
+
+    def keep(self, x, generator):
+        return (copy.deepcopy(generator).random(x.shape) >= 0.3) / 0.7
+
+    def forward(self, x, context):
+        kept = copy.deepcopy(context.generator)
+        keep = self.keep(x, kept).astype(x.real.dtype)
+        context.generator.random(x.shape)
+        return x**2 * keep, (x, kept)
+
+    def backward(self, dy, cache, gradients):
+        x, kept = cache
+        return 2.0 * x * dy * self.keep(x, kept).astype(dy.dtype)
+
+
+@right((2, 5, 4), training=True)
+class Recomputes(Dropout):
+    """Dropout with the given generator, recomputed from a copy of its state."""
+
+
+@right((2, 5, 4), training=True)
+class Shuffles(nf.Layer):
+    """A random order of the tokens in training, drawn from the given generator."""
+
+    def forward(self, x, context):
+        order = context.generator.permutation(x.shape[1])
+        return x[:, order] ** 2, (x, order)
+
+    def backward(self, dy, cache, gradients):
+        x, order = cache
+        dx = np.empty_like(dy)
+        dx[:, order] = 2.0 * dy * x[:, order]
+        return dx
+
+
+@right((2, 4, 4))
+class RefusesOddLengths(nf.Layer):
+    """Pairs of tokens, which refuses an odd length."""
+
+    def forward(self, x, context):
+        if x.shape[1] % 2:
+            raise ValueError(f"x has length {x.shape[1]}; expected an even one")
+        return x[:, ::2] * x[:, 1::2], x
+
+    def backward(self, dy, cache, gradients):
+        dx = np.empty_like(cache)
+        dx[:, ::2], dx[:, 1::2] = dy * cache[:, 1::2], dy * cache[:, ::2]
+        return dx

@@ -1,12 +1,14 @@
 """PyTorch's side of `ffn`: the same model with Linear, and with Conv1d, channels first."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from benchmarks import workloads
-from benchmarks.peers import fill, pair
-from benchmarks.timing import timed
+from benchmarks.jobs import in_one_line
+from benchmarks.peers import shared
 
 
 class ChannelsFirst(nn.Module):
@@ -41,25 +43,27 @@ def convolutions(length, width):
     )
 
 
-class Peer:
+class Peer(shared.Device):
     """Both models, with npformer's weights, and their steps."""
 
-    def __init__(self, batch, length, width):
-        torch.set_num_threads(workloads.THREADS)
+    def __init__(self, batch, length, width, device="cpu", precision="float32"):
+        super().__init__(device, precision)
         x, y = workloads.vectors(batch, length, width)
-        self.x, self.y = torch.from_numpy(x), torch.from_numpy(y).float()[:, None]
+        self.x = torch.from_numpy(x).to(device)
+        self.y = torch.from_numpy(y).float()[:, None].to(device)
         self.models = {"linear": linear(length, width), "conv1d": convolutions(length, width)}
-        self.optimizers = {
-            kind: torch.optim.Adam(model.parameters(), eps=workloads.KERAS_EPSILON, fused=True)
-            for kind, model in self.models.items()
-        }
+        self.optimizers = {kind: self.adam(m.to(device)) for kind, m in self.models.items()}
+
+    def adam(self, model):
+        """Return the optimizer of a model."""
+        return torch.optim.Adam(model.parameters(), eps=workloads.KERAS_EPSILON, fused=True)
 
     def load(self, named):
         """Copy npformer's weights into both models."""
         names = ("chain.0.expand", "chain.0.contract", "chain.2")
         layers = [layer for layer in self.models["linear"] if isinstance(layer, nn.Linear)]
         for layer, name in zip(layers, names, strict=True):
-            fill(layer, pair(named, name))
+            shared.fill(layer, named, name)
         beside = [layer for layer in self.models["conv1d"] if hasattr(layer, "weight")]
         with torch.no_grad():
             for layer, twin in zip(layers, beside, strict=True):
@@ -69,7 +73,17 @@ class Peer:
     def logits(self):
         """Return both models' logits."""
         with torch.inference_mode():
-            return {kind: model(self.x).numpy() for kind, model in self.models.items()}
+            return {kind: model(self.x).cpu().numpy() for kind, model in self.models.items()}
+
+    def compile(self):
+        """Add the compiled linear maps; return the reason if that fails, else None."""
+        twin, kind = copy.deepcopy(self.models["linear"]), "linear, compiled"
+        self.optimizers[kind], self.models[kind] = self.adam(twin), torch.compile(twin)
+        try:
+            self.turn(kind, 1)
+        except Exception as problem:  # any error is part of the result
+            return in_one_line(problem)
+        return None
 
     def train(self, kind):
         """Run one training step."""
@@ -79,4 +93,4 @@ class Peer:
 
     def turn(self, kind, n):
         """Return the seconds per step, over n steps."""
-        return timed(lambda: self.train(kind), n)
+        return self.timed(lambda: self.train(kind), n)
