@@ -1,6 +1,7 @@
 """The table of all exercises, in the order in which to do them."""
 
 import functools
+import importlib
 import importlib.resources
 import tomllib
 from difflib import get_close_matches
@@ -71,12 +72,11 @@ def every() -> list[Exercise]:
 
 @functools.cache
 def _load(name: str) -> Exercise:
-    from npformer.learn.exercises.marks import FIRST, MARKS  # which need this table
-
+    marks = importlib.import_module("npformer.learn.exercises.marks")  # which needs this table
     folder = importlib.resources.files("npformer.learn.exercises") / "texts"
     texts = tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))
     for kind in ("wrong", "breaks"):
         texts[kind] = [Wrong(**each) for each in texts.get(kind, [])]
-    if name in FIRST:
-        texts["unsolved"] = FIRST[name]
-    return Exercise(name, MARKS[name], **texts)
+    if name in marks.FIRST:
+        texts["unsolved"] = marks.FIRST[name]
+    return Exercise(name, marks.MARKS[name], **texts)
