@@ -28,7 +28,7 @@ BUDGET: dict[str, int] = {
     "data": 1657,
     "engine": 3296,
     "training": 3573,
-    "interop": 2265,
+    "interop": 1968,
     "tasks": 2953,
     "learn": 4947,
     "cli": 2821,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_785
+IN_ALL = 28_488
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
