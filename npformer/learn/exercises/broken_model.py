@@ -1,4 +1,4 @@
-"""broken_model: four bugs of the museum in one model."""
+"""Marking a broken model: four bugs of the museum in one."""
 
 import copy
 from typing import Any
@@ -9,8 +9,8 @@ from npformer.core import Context
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import failing
+from npformer.learn.exercises.trials import failed_report
 from npformer.proof.cases.case import draw
-from npformer.proof.gradcheck import GradcheckError, gradcheck
 
 PARTS = ("MyLayerNorm", "MyDropout", "MyAttention", "MyBlock")
 
@@ -88,64 +88,8 @@ def _gradients(model: Any, answer: Answer) -> list[str]:
     block, x, found = model.encoder.blocks[0], draw(2, 3, 8), []
     few: dict[str, Any] = {"max_entries": 4, "directions": 3, "complex_tolerance": None}
     for training, when in ((False, "at evaluation"), (True, "in training")):
-        try:
-            answer.call(lambda training=training: gradcheck(block, x, training=training, **few))
-        except Stuck as stuck:
-            if not isinstance(error := stuck.__cause__, GradcheckError):
-                raise
-            wrong = len(error.report._wrong_tensors())
-            tensors = f"{wrong} of {len(error.report.tensors)} tensors" if wrong else "its rules"
+        if report := failed_report(answer, block, x, training=training, **few):
+            wrong = len(report._wrong_tensors())
+            tensors = f"{wrong} of {len(report.tensors)} tensors" if wrong else "its rules"
             found.append(f"gradcheck of a block fails {when}, in {tensors}")
     return found
-
-
-EXERCISE = Exercise(
-    name="broken_model",
-    title="find and mend the four bugs of a model",
-    page="museum.md",
-    hints=(
-        "Take one failing invariant at a time. Its sentence says what must hold: which of the four "
-        "parts has to do with it? Read that part as if it were somebody else's answer.",
-        "There is one bug in each part. Two of them change gradients: look for a line of a forward "
-        "pass that no line of the backward pass answers. The other two are wrong forward passes, "
-        "whose backward pass agrees with them.",
-        "Layer norm: what multiplies the normalised row on its way to y? Dropout: what is x "
-        "multiplied by at evaluation? Attention: print `seen` for a causal mixer of four tokens. "
-        "The block: compare the two sums with the formula in its docstring.",
-    ),
-    why="""\
-The four are in the museum (docs/museum.md), with what they cost and who makes them:
-    LayerNormWithoutGamma, DropoutThatScalesAtEvaluation, attention_that_looks_ahead,
-    BlockWithOneResidual.
-The second and the third pass every gradient check: forward and backward pass agree with each other,
-and both are wrong. Only an invariant, which says what the function should be, finds them.""",
-    mark=mark,
-    breaks=(
-        (
-            """\
-        g = dy * self.gamma.value
-        along_mean = g.mean(axis=-1, keepdims=True)
-        along_row = (g * normalised).mean(axis=-1, keepdims=True)
-        return (g - along_mean""",
-            """\
-        along_mean = dy.mean(axis=-1, keepdims=True)
-        along_row = (dy * normalised).mean(axis=-1, keepdims=True)
-        return (dy - along_mean""",
-        ),
-        (
-            """\
-        kept, scale = np.ones(x.shape, dtype=bool), 1.0
-        if context.training:
-            kept = context.dropout_generator().random(x.shape) >= self.rate
-            scale = 1.0 / (1.0 - self.rate)
-""",
-            """\
-        kept, scale = np.ones(x.shape, dtype=bool), 1.0 / (1.0 - self.rate)
-        if context.training:
-            kept = context.dropout_generator().random(x.shape) >= self.rate
-""",
-        ),
-        ("seen = np.tril(seen)", "seen = np.tril(seen, k=1)"),
-        ("forward(h + dropped, context)", "forward(x + dropped, context)"),
-    ),
-)
