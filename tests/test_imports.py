@@ -45,7 +45,6 @@ The last one has the names of the package, and what `python -m npformer` runs.
 """
 
 DEBTS = {
-    "data/stored_samples.py": {"training/distributed"},
     "models/step.py": {"data"},
 }
 """Imports that still go up."""
@@ -231,7 +230,7 @@ KNOWS_NO_MODEL = [
     *(ROOT / "training").glob("*.py"),
     *(
         ROOT / "engine" / f"{name}.py"
-        for name in ("team", "team_copies", "batch_shares", "snapshot", "processes")
+        for name in ("team", "team_copies", "micro_batches", "snapshot", "processes")
     ),
 ]
 """Training and workers, which any model may use: they ask it, and know no class of it."""
