@@ -38,7 +38,7 @@ from npformer.training.history import History
 from npformer.training.interrupts import Interrupts
 from npformer.training.loss_watch import LossWatch
 from npformer.training.progress import ProgressBar, Recorder
-from npformer.training.storage.checkpoint_folder import checkpoint_folder, reserved
+from npformer.training.storage.checkpoint_folder import checkpoint_folder, reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
 from npformer.training.training import Training
@@ -259,7 +259,7 @@ def fit(
             watching.append(SameWeights(ranks, of_user))
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
             if folder is not None and ranks.rank == 0:  # which writes for all
-                contexts.enter_context(reserved(folder, n_bytes(model, task.samples)))
+                contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
             contexts.enter_context(precision_of(model, precision))
             start = get_backend(model.backend).feed  # uploads while the device computes
             feed = None if start is None else contexts.enter_context(closing(start()))
