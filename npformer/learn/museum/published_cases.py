@@ -8,6 +8,7 @@ from npformer.learn.museum.published import (
     KerasFeedForward,
     blog_fnet,
 )
+from npformer.proof.cases import SUBJECTS
 from npformer.proof.cases.case import SEEDED, Case, draw, keep, layer
 
 
@@ -26,3 +27,6 @@ def published() -> Iterator[Case]:
     yield layer("without a batch", asker, x[0], v[0])
     yield layer("a batch", asker, x, v)
     yield layer("a batch, a padding mask each", asker, x, v, mask=(other, mask))
+
+
+SUBJECTS.append(published)

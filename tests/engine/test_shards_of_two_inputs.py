@@ -1,5 +1,6 @@
 """Parts of a batch with two inputs, each cut to what its samples need."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.core.cut_masks import Cut
-from npformer.engine.batch_shares import Part
+from npformer.data.batch import Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.layers import Dropout, Linear
@@ -71,9 +72,9 @@ def batch_of(model, lengths):
     return model.upload(model.check(x, rng.integers(0, 3, len(lengths)), masks), "numpy")
 
 
-def step(model, batch, **how):
+def step(model, batch):
     with Team(model) as team:
-        loss, gradients = team.step(batch, generator=np.random.default_rng(4), **how)
+        loss, gradients = team.step(batch, generator=np.random.default_rng(4))
         return float(loss), gradients.flat.copy()
 
 
@@ -88,16 +89,17 @@ LENGTHS = {
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 def test_parts_are_together_the_batch(model, lengths):
     batch, snapshot = batch_of(model, lengths), snapshot_of(model)
-    assert snapshot.cuts_parts
+    assert snapshot.cuts_shards
     loss, gradients = step(model, batch)
     found, shorter = [], []
     for start, stop in pairwise((0, 2, 3, 5)):
         part = batch.of_rows(slice(start, stop))
-        least = snapshot.lengths_of_part(part.lengths().max(axis=0).tolist(), WHOLE)
+        least = snapshot.lengths_of_shard(part.lengths().max(axis=0).tolist(), WHOLE)
         part = part.cut(least)
         assert tuple(each.length for each in part.inputs) == least
         shorter.append(least < WHOLE)
-        found.append(step(model, part, part=Part(start, float(len(batch)), WHOLE)))
+        shard = Shard(start, float(len(batch)), WHOLE)
+        found.append(step(model, replace(part, shard=shard)))
     assert any(shorter)
     assert sum(part for part, _ in found) == pytest.approx(loss, rel=1e-12)
     summed = np.sum([part for _, part in found], axis=0)
@@ -110,7 +112,7 @@ def test_lengths_tell_axes_apart(model, whole):
     snapshot = snapshot_of(model)
     features = {1, *FEATURES, D}
     for longest in product(*(range(1, n + 1) for n in whole)):
-        found = snapshot.lengths_of_part(longest, whole)
+        found = snapshot.lengths_of_shard(longest, whole)
         assert all(a <= b <= c for a, b, c in zip(longest, found, whole, strict=True))
         for length, of_all in zip(found, whole, strict=True):
             assert Cut(found, whole).undone((2, length)) == (2, of_all), (longest, found)
@@ -131,8 +133,8 @@ def test_lengths_tell_axes_apart(model, whole):
     ],
 )
 def test_lengths_are_the_shortest_that_do(model, longest, whole, found):
-    assert snapshot_of(model).lengths_of_part(longest, whole) == found
+    assert snapshot_of(model).lengths_of_shard(longest, whole) == found
 
 
 def test_a_users_model_keeps_the_padding_of_both():
-    assert snapshot_of(Pair()).lengths_of_part((7, 6), WHOLE) == WHOLE
+    assert snapshot_of(Pair()).lengths_of_shard((7, 6), WHOLE) == WHOLE

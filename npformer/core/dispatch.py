@@ -1,6 +1,26 @@
-"""The switch that turns the engine on and off."""
+"""Where faster versions of plain functions and layers are registered, and the switch for them.
 
+Plain code asks `faster` for a version that may run in its place. Importing `npformer.engine`
+registers its kernels and twins; without it, or in ``use_kernels(False)``, everything runs as it is
+written.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+_finders: dict[Any, Callable[[Any], Any]] = {}
 _enabled = True
+
+
+def register(plain: Any, find: Callable[[Any], Any]) -> None:
+    """Register ``find(x)``: the version of `plain` for something like x, or None."""
+    _finders[plain] = find
+
+
+def faster(plain: Any, x: Any) -> Any:
+    """Return what is to run in place of `plain` for something like x; None if nothing is."""
+    find = _finders.get(plain) if _enabled else None
+    return None if find is None else find(x)
 
 
 class use_kernels:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Parameters, a_type
-from npformer.optim.adam import Adam
+from npformer.optim import Adam
 from npformer.optim.moments import FLAT, Moments, flat_of
-from npformer.training.distributed import Communicator
+from npformer.optim.optimizer import Piece
+from npformer.training.distributed.communicator import Communicator
 
 
 class ShardedMoments(Moments):
@@ -25,7 +26,7 @@ class ShardedMoments(Moments):
     _parameters: Parameters
 
     def __init__(self, parameters: Any, ranks: Communicator) -> None:
-        super().__init__(parameters)
+        super().__init__(parameters, Adam.kinds)
         self._ranks = ranks
 
     def places(self) -> list[tuple[str, Array]]:
@@ -39,18 +40,18 @@ class ShardedMoments(Moments):
 
     def save(self) -> dict[str, np.ndarray]:
         """Return the moments of all ranks, on rank 0 only; the others get none."""
-        m, v = (self._ranks.join_shards(x, self._parameters.size) for x in self._pairs[FLAT])
-        return Moments(self._parameters)._named({} if m is None else {FLAT: (m, v)})
+        m, v = (self._ranks.join_shards(x, self._parameters.size) for x in self._arrays[FLAT])
+        return Moments(self._parameters, self._kinds)._named({} if m is None else {FLAT: (m, v)})
 
     def load(self, named: Mapping[str, Array]) -> None:
         """Load only what belongs to this rank's shard."""
-        entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in "mv"}
+        entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in self._kinds}
         at_hand = named.keys() & entries.keys()
         super().load({name: named[name].reshape(-1)[entries[name]] for name in at_hand})
 
     def gathered(self) -> Moments:
         """Return the moments of all ranks, on each of them."""
-        whole, flat = Moments(self._parameters), flat_buffer(self._parameters)
+        whole, flat = Moments(self._parameters, self._kinds), flat_buffer(self._parameters)
         for of_all, own in zip(whole.of(FLAT, flat), self.of(FLAT, flat), strict=True):
             of_all[self._ranks.shard(flat.size)] = own
             self._ranks.all_gather(of_all)
@@ -64,15 +65,15 @@ class ShardedMoments(Moments):
 class LentMoments(Moments):
     """Moments that a training has shared out over its ranks, until it gives them back."""
 
-    def _named(self, pairs: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
-        if not pairs:
+    def _named(self, placed: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
+        if not placed:
             raise RuntimeError(
                 "this optimizer's moments are shared out over the ranks of a training with "
                 "shard_moments; expected state.optimizer, which has them until the training ends "
                 "and gives them back. If it ended with an error, they are lost: make a new Adam, "
                 "or restore this one from a checkpoint"
             )
-        return super()._named(pairs)
+        return super()._named(placed)
 
 
 class ShardedAdam(Adam):
@@ -101,8 +102,8 @@ class ShardedAdam(Adam):
         self._ranks, self._taken_from = ranks, optimizer
         self._moments = ShardedMoments(self.parameters, ranks)
         moments = optimizer._moments
-        self._moments.load(moments._named(moments._pairs))
-        optimizer._moments = LentMoments(self.parameters)  # the memory is free
+        self._moments.load(moments._named(moments._arrays))
+        optimizer._moments = LentMoments(self.parameters, self.kinds)  # the memory is free
 
     def give_back(self) -> None:
         """Give steps, settings and whole moments back to the optimizer that they came from."""
@@ -115,12 +116,12 @@ class ShardedAdam(Adam):
         super().step(gradients)
         self._ranks.all_gather(flat_buffer(self.parameters))
 
-    def _pieces(self, gradients: Mapping[str, Array]) -> list[tuple[str, Array, Array]]:
+    def _pieces(self, gradients: Mapping[str, Array]) -> list[Piece]:
         ((place, theta, g),) = super()._pieces(gradients)
         own = self._ranks.shard(g.size)
         return [(place, theta[own], g[own])]
 
-    def _not_finite(self, pieces: list[tuple[str, Array, Array]]) -> ArithmeticError | None:
+    def _not_finite(self, pieces: list[Piece]) -> ArithmeticError | None:
         """Return the same error on all ranks: that of the first rank that has one."""
         ((_, _, g),) = pieces
         if type(g) is not np.ndarray or self._ranks.agree(math.isfinite(np.vdot(g, g))).all():

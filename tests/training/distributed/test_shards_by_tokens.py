@@ -9,7 +9,7 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from npformer.training.distributed import Communicator
-from npformer.training.distributed.parts import parts_by_tokens
+from npformer.training.distributed.shards import shards_by_tokens
 from tests.training.distributed.train import model_of, samples
 
 
@@ -34,7 +34,7 @@ def test_no_other_parts_are_better(n, in_order):
     for _ in range(100):
         lengths = rng.integers(1, 9, size=rng.integers(0, 9))
         lengths = np.sort(lengths) if in_order else lengths
-        parts = parts_by_tokens(lengths, n)
+        parts = shards_by_tokens(lengths, n)
         assert len(parts) == n
         assert [i for part in parts for i in range(len(lengths))[part]] == [*range(len(lengths))]
         assert size_of(lengths, parts) == smallest(lengths, n)
@@ -43,16 +43,16 @@ def test_no_other_parts_are_better(n, in_order):
 
 
 def test_samples_of_one_length_are_shared_by_number():
-    parts = parts_by_tokens(np.full(1000, 7), 16)
+    parts = shards_by_tokens(np.full(1000, 7), 16)
     assert max(part.stop - part.start for part in parts) == 63  # 1000 / 16 is 62.5
-    parts = parts_by_tokens(np.ones(1024, dtype=int), 16)
+    parts = shards_by_tokens(np.ones(1024, dtype=int), 16)
     assert {part.stop - part.start for part in parts} == {64}
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5])
 def test_a_number_of_parts_that_is_none(n):
     with pytest.raises((TypeError, ValueError), match="n is"):
-        parts_by_tokens(np.array([1, 2]), n)
+        shards_by_tokens(np.array([1, 2]), n)
 
 
 @pytest.mark.parametrize(("n", "gain"), [(4, 1.35), (16, 1.6)])
@@ -60,7 +60,7 @@ def test_the_largest_part_is_smaller_than_by_number(n, gain):
     lengths, ranks = np.sort(np.random.default_rng(0).integers(3, 31, size=512)), Communicator()
     ranks.size = n
     by_number = [ranks.shard(512, rank) for rank in range(n)]
-    assert size_of(lengths, by_number) > gain * size_of(lengths, parts_by_tokens(lengths, n))
+    assert size_of(lengths, by_number) > gain * size_of(lengths, shards_by_tokens(lengths, n))
 
 
 class OneOf(Communicator):
@@ -83,14 +83,14 @@ def test_a_rank_computes_its_part_without_the_padding_of_longer_ones(rank, whose
         model.encoder.blocks[0].mixer_dropout = Own(0.2)
     step, shapes = Team.step, []
 
-    def noting(team: Team, batch: Any, **options: Any) -> Any:
-        shapes.append((*batch.inputs[0].x.shape, options["part"].first, options["part"].lengths))
-        return step(team, batch, **options)
+    def noting(team: Team, batch: Any, generator: Any = None) -> Any:
+        shapes.append((*batch.inputs[0].x.shape, batch.shard.first, batch.shard.lengths))
+        return step(team, batch, generator)
 
     monkeypatch.setattr(Team, "step", noting)
     options = {"batch_size": len(lengths), "epochs": 1, "progress": False, "seed": 3}
     nf.fit(model, data, communicator=OneOf(rank, 4), **options)
-    parts = parts_by_tokens(np.sort(lengths), 4)
+    parts = shards_by_tokens(np.sort(lengths), 4)
     cut = np.sort(lengths)[parts[rank]].max()
     n, first = parts[rank].stop - parts[rank].start, parts[rank].start
     if whose != "npformer's":

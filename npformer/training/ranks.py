@@ -1,6 +1,5 @@
-"""Workers: all that compute a step, in this process and on other ranks, and add up gradients.
+"""Several ranks: each takes its shard of every batch, and gradients are summed over all.
 
-A rank is a worker, too: gradients are summed over the workers of each rank, then over the ranks.
 So all ranks have to begin with the same settings, weights and moments.
 """
 
@@ -8,71 +7,87 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, Gradients, Seed, described, initializers, to_numpy
+from npformer.data.batch import Batch, Shard
+from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
-from npformer.optim import Adam, clip_by_global_norm
-from npformer.optim.clipping import clip_over_ranks
-from npformer.optim.sharded_adam import ShardedAdam
-from npformer.training.batches import Picked
+from npformer.optim import Adam
+from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
+from npformer.training.distributed.clipping import clip_over_ranks
+from npformer.training.distributed.sharded_adam import ShardedAdam
+from npformer.training.distributed.shards import shards_by_tokens
 from npformer.training.storage.agreement import differences
 from npformer.training.trainable import Model
 
 
-class Workers:
-    """The workers of this process, and the ranks.
+@dataclass
+class RankBatches(Batches):
+    """The shard of each batch that this rank computes."""
 
-    Parameters
-    ----------
-    team : Team
-    ranks : Communicator
-    sharded : bool
-        Whether each rank needs only the sum of its own shard of the gradients.
+    ranks: Communicator = field(default_factory=Communicator)
+
+    def __post_init__(self) -> None:
+        self._counts = self.task.samples.counts_for(self.task.loss)
+
+    def _rows(self, k: int) -> tuple[np.ndarray, Any, Shard | None]:
+        (rows, _, _), samples, snapshot = (
+            super()._rows(k),
+            self.task.samples,
+            snapshot_of(self.model),
+        )
+        own: slice = self.ranks.shard(len(rows))
+        whole, at_least = samples.padded_lengths, np.ones(1, dtype=int)
+        if self.way != "shuffled" and samples.lengths is not None:
+            lengths = samples.lengths[rows]
+            whole = tuple(lengths.max(axis=0).tolist())
+            if snapshot.cuts_shards:
+                own = shards_by_tokens(lengths.sum(axis=1), self.ranks.size)[self.ranks.rank]
+            longest = lengths[own].max(axis=0, initial=1).tolist()
+            at_least = np.array(snapshot.lengths_of_shard(longest, whole))
+        total = float(self._counts[rows].sum())
+        return rows[own], at_least, Shard(own.start, total, whole)
+
+
+class RankStep:
+    """A `Step` that each rank's team computes for its shard, and all ranks add up.
+
+    With `sharded`, each rank needs only the sum of its own shard of the gradients.
     """
 
     def __init__(self, team: Team, ranks: Communicator, sharded: bool) -> None:
-        self.sharded = sharded
-        self._team, self._ranks = team, ranks
+        self._team, self._ranks, self._sharded = team, ranks, sharded
 
     @property
     def shared_by(self) -> str:
-        """Who computed the last step, such as "2 processes"."""
-        here, n = self._team.shared_by, self._ranks.size
-        return here if n == 1 else f"{n} ranks, each {here}"
+        """Who computed the last step, such as "2 ranks, each 1 worker"."""
+        return f"{self._ranks.size} ranks, each {self._team.shared_by}"
 
-    def step(self, picked: Picked, generator: Any) -> tuple[Array, Gradients]:
-        """Return the loss of a batch, an array without axes, and its gradients, over all workers.
-
-        `generator` draws the masks of dropout.
-        """
-        _, batch, part, snapshot = picked
-        loss, gradients = self._team.step(batch, generator=generator, snapshot=snapshot, part=part)
-        if self._ranks.size == 1:
-            return loss, gradients
+    def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
+        """Return the loss of a batch, and its gradients, over all ranks."""
+        loss, gradients = self._team.step(batch, generator)
         with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
             loss = loss.astype(gradients.flat.dtype).reshape(1)
             self._ranks.all_reduce(loss)
-            add_up = self._ranks.reduce_scatter if self.sharded else self._ranks.all_reduce
+            add_up = self._ranks.reduce_scatter if self._sharded else self._ranks.all_reduce
             add_up(gradients.flat)
         return loss.reshape(()), gradients
 
-    def clip(self, gradients: Gradients, max_norm: float | None) -> None:
-        """Scale gradients so that their global norm is at most this; None changes nothing."""
-        if max_norm is not None and self._ranks.size == 1:
-            clip_by_global_norm(gradients, max_norm)
-        elif max_norm is not None:
-            clip_over_ranks(gradients, max_norm, self._ranks, own_shard=self.sharded)
+    def clip(self, gradients: Gradients, max_norm: float) -> None:
+        """Scale gradients so that their global norm is at most this."""
+        clip_over_ranks(gradients, max_norm, self._ranks, own_shard=self._sharded)
 
 
 def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     """Return the generator of a training, in the same state on all ranks: that of rank 0."""
     own = initializers.generator(seed)
-    if ranks.size == 1 or isinstance(seed, int | np.integer):
+    if isinstance(seed, int | np.integer):
         return own
     of_first = ranks.first(own)
     return own if of_first.bit_generator.state == own.bit_generator.state else of_first
@@ -85,8 +100,6 @@ def begin_together(
 
     `settings` returns those of the training. Raises ValueError, which names what differs.
     """
-    if ranks.size == 1:
-        return
     given = settings()
     own = {"epochs": given["epochs"], **given["must"], "schedule": given["schedule"]}
     own["parameters"] = {name: p.shape for name, p in model.named_parameters().items()}
@@ -101,6 +114,14 @@ def begin_together(
         ranks.broadcast(parameter.value)
     if optimizer.steps:  # the same number on each rank
         optimizer.restore(*ranks.first(optimizer.state() if ranks.rank == 0 else ({}, {})))
+
+
+class HiddenGradients(Callback):
+    """Hides gradients from callbacks if each rank has only its own shard of them."""
+
+    def before_update(self, state: TrainingState) -> None:
+        """Hide them."""
+        state._now.gradients = None
 
 
 class SameWeights(Callback):

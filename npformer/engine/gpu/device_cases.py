@@ -19,8 +19,7 @@ from npformer.layers import Dropout, Embedding, LayerNorm, Linear, PositionwiseF
 from npformer.mixers import MIXERS, MixerSettings
 from npformer.models import EncoderBlock, EncoderConfig
 from npformer.models.losses import SoftmaxCrossEntropy
-from npformer.optim import clip_by_global_norm
-from npformer.optim.adam import adam_update
+from npformer.optim import adam_update, clip_by_global_norm
 from npformer.proof.results import Results
 
 BEYOND = GROUPS * ROWS + 4
@@ -81,7 +80,7 @@ def of_adam(n: int) -> Case:
     def run(backend: str, dtype: str, fast: bool) -> Results:
         theta, g, m, v = (asarray(x.astype(dtype), backend) for x in (*drawn[:3], drawn[3] ** 2))
         update = gpu.UPDATES["adam_update"] if fast else adam_update
-        update(theta, g, m, v, step_size=0.1, betas=(0.9, 0.98), eps=1e-6, shrink=0.99)
+        update(theta, g, m, v, t=3, lr=0.1, betas=(0.9, 0.98), eps=1e-6, weight_decay=0.1)
         return {"y": to_numpy(theta), "m": to_numpy(m), "v": to_numpy(v)}
 
     return run

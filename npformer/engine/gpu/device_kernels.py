@@ -16,8 +16,8 @@ import numpy as np
 
 from npformer.core import Array, array_module, get_backend, use_precision
 from npformer.engine import use_kernels
+from npformer.engine.gpu.device_cases import CASES, Case
 from npformer.engine.gpu.source import Source
-from npformer.proof.device_cases import CASES, Case
 from npformer.proof.results import Results, difference
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4}

@@ -1,13 +1,14 @@
 """Parts of a batch without padding that only the others need: together they are the batch."""
 
 import importlib
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.engine.batch_shares import Part
+from npformer.data.batch import Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
@@ -40,33 +41,32 @@ def data_of(model, weights=False, seed=0):
     return model.upload(model.check(x, y, mask, sample_weight=weight), "numpy")
 
 
-def step(model, batch, part=None, **how):
-    """Return loss and gradients of a batch, or of a part of one."""
-    given = {} if part is None else {"part": part}
+def step(model, batch, **how):
+    """Return loss and gradients of a batch, or of a shard of one."""
     with Team(model, **how) as team:
-        loss, gradients = team.step(batch, generator=np.random.default_rng(4), **given)
+        loss, gradients = team.step(batch, generator=np.random.default_rng(4))
         return float(loss), gradients.copy()
 
 
-def parts_of(model, batch):
-    """Yield parts of a batch, each cut to what its samples need, and their places."""
+def shards_of(model, batch):
+    """Yield shards of a batch, each cut to what its samples need."""
     snapshot, total = snapshot_of(model), float(batch.counts_for(model.loss).sum())
     for start, stop in pairwise(CUTS):
         part = batch.of_rows(slice(start, stop))
         if stop > start:
-            least = snapshot.lengths_of_part(part.lengths().max(axis=0), (LENGTH,))
+            least = snapshot.lengths_of_shard(part.lengths().max(axis=0), (LENGTH,))
             part = part.cut(least)
             assert part.inputs[0].length == least[0]
-        yield part, Part(start, total, (LENGTH,))
+        yield replace(part, shard=Shard(start, total, (LENGTH,)))
 
 
 def assert_sum(model, weights=False, **how):
     """Check that parts, cut, together have the loss and the gradients of the batch."""
     batch = data_of(model, weights)
     loss, gradients = step(model, batch)
-    parts = list(parts_of(model, batch))
-    assert min(part.inputs[0].length for part, _ in parts) < LENGTH
-    found = [step(model, *part, **how) for part in parts]
+    parts = list(shards_of(model, batch))
+    assert min(part.inputs[0].length for part in parts) < LENGTH
+    found = [step(model, part, **how) for part in parts]
     assert sum(part for part, _ in found) == pytest.approx(loss, rel=1e-12)
     for name, gradient in gradients.items():
         summed = np.sum([part[name] for _, part in found], axis=0)
@@ -110,11 +110,11 @@ def test_tokens_that_are_folded_into_the_rows():
 def test_an_axis_of_features_is_never_taken_for_that_of_the_tokens():
     model, snapshot = model_of(), snapshot_of(model_of())
     sizes = {1, model.config.d_model, model.config.d_ff, model.config.n_heads}
-    lengths = [snapshot.lengths_of_part((longest,), (64,))[0] for longest in range(1, 64)]
+    lengths = [snapshot.lengths_of_shard((longest,), (64,))[0] for longest in range(1, 64)]
     assert not set(lengths) & sizes
     assert lengths == sorted(lengths)
     assert all(1 <= longest <= length for longest, length in enumerate(lengths, start=1))
-    assert snapshot.lengths_of_part((10,), (10,)) == (10,)  # d_model, and nothing is cut
+    assert snapshot.lengths_of_shard((10,), (10,)) == (10,)  # d_model, and nothing is cut
 
 
 def test_what_is_dropped_from_pooled_features_is_not_cut():
@@ -130,12 +130,12 @@ class Own(Dropout):
 
 def test_a_model_with_a_layer_of_a_user_keeps_the_padding():
     model = model_of()
-    assert snapshot_of(model).lengths_of_part((3,), (LENGTH,)) < (LENGTH,)
+    assert snapshot_of(model).lengths_of_shard((3,), (LENGTH,)) < (LENGTH,)
     model.encoder.blocks[0].mixer_dropout.forward = Dropout(0.3).forward
-    assert snapshot_of(model).lengths_of_part((3,), (LENGTH,)) == (LENGTH,)
+    assert snapshot_of(model).lengths_of_shard((3,), (LENGTH,)) == (LENGTH,)
     model = model_of()
     model.encoder.blocks[1].feed_forward_dropout = Own(0.3)
-    assert snapshot_of(model).lengths_of_part((3,), (LENGTH,)) == (LENGTH,)
+    assert snapshot_of(model).lengths_of_shard((3,), (LENGTH,)) == (LENGTH,)
 
 
 def test_an_empty_part_draws_the_steps_number_and_has_no_gradients():
@@ -145,8 +145,8 @@ def test_an_empty_part_draws_the_steps_number_and_has_no_gradients():
     for workers in (1, 2):
         with Team(model, workers) as team:
             team.step(batch, generator=generator)
-            place = Part(5, 20.0, (LENGTH,))
-            loss, gradients = team.step(batch.of_rows(slice(0, 0)), generator=generator, part=place)
+            empty = replace(batch.of_rows(slice(0, 0)), shard=Shard(5, 20.0, (LENGTH,)))
+            loss, gradients = team.step(empty, generator=generator)
             assert float(loss) == 0.0
             assert not gradients.flat.any()
         other.integers(1 << 63, size=2)
@@ -166,8 +166,8 @@ def test_masks_without_a_cut_are_what_they_were(monkeypatch):
     batch = data_of(model)
     total = float(batch.counts_for(model.loss).sum())
     results = []
-    for part in (None, Part(0, total, (LENGTH,)), Part(0, total)):
-        results.append((*step(model, batch, part), drawn.copy()))
+    for shard in (None, Shard(0, total, (LENGTH,)), Shard(0, total)):
+        results.append((*step(model, replace(batch, shard=shard)), drawn.copy()))
         drawn.clear()
     for loss, gradients, masks in results[1:]:
         assert loss == results[0][0]

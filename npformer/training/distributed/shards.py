@@ -9,7 +9,7 @@ import numpy as np
 from npformer.core import checks
 
 
-def parts_by_tokens(lengths: np.ndarray, n: int) -> list[slice]:
+def shards_by_tokens(lengths: np.ndarray, n: int) -> list[slice]:
     """Return n parts of a batch, of neighbours, of which the largest is as small as possible.
 
     A part's size is its number of samples times the longest length among them, because each sample
