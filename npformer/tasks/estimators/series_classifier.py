@@ -11,11 +11,11 @@ from npformer.core import a_type, checks
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import series_defaults
 from npformer.tasks.estimators.fitting_mixers import usual_pooling
-from npformer.tasks.estimators.raw_classifier import RawClassifier
+from npformer.tasks.estimators.classifier import Classifier
 from npformer.training.trainable import SequenceClassifier
 
 
-class SeriesClassifier(RawClassifier):
+class SeriesClassifier(Classifier):
     """A classifier of series of feature vectors, which may differ in length.
 
         classifier = npformer.SeriesClassifier().fit(series, labels)
@@ -96,7 +96,7 @@ class SeriesClassifier(RawClassifier):
         self._longest = max(map(len, samples))
 
     def fit(self, samples: Any, labels: Any, **training: Any) -> Self:
-        """Train on labelled series; see `RawClassifier.fit`."""
+        """Train on labelled series; see `Classifier.fit`."""
         before = self.mean, self.deviation
         self.mean = self.deviation = None  # another training may have other features
         try:

@@ -23,14 +23,14 @@ from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import text_defaults
 from npformer.tasks.estimators.fitting_mixers import usual_pooling, usual_positions
-from npformer.tasks.estimators.raw_classifier import RawClassifier
+from npformer.tasks.estimators.classifier import Classifier
 from npformer.training.trainable import SequenceClassifier, WideSequenceClassifier
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
 
 
-class TextClassifier(RawClassifier):
+class TextClassifier(Classifier):
     """A text classifier: tokenizer, class names and model in one.
 
         classifier = npformer.TextClassifier().fit(texts, labels)

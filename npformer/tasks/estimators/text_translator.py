@@ -16,7 +16,7 @@ from npformer.data.user_arrays import Data
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import writing_defaults as usual
 from npformer.tasks.estimators.pair_split import parted_by_source
-from npformer.tasks.estimators.raw_model import RawModel, check_training
+from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.training_settings import check_without_validation, filled
 from npformer.tasks.estimators.translations import Translations, translations_of
 from npformer.training.distributed import as_communicator
@@ -27,7 +27,7 @@ NOTHING = -1
 """Fills up the rows of generated ids."""
 
 
-class TextTranslator(RawModel):
+class TextTranslator(Estimator):
     """A model that turns one text into another, together with both tokenizers.
 
         translator = npformer.TextTranslator().fit(words, pronunciations)

@@ -16,7 +16,7 @@ from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_t
 from npformer.functional import NO_LABEL
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import writing_defaults as usual
-from npformer.tasks.estimators.raw_model import RawModel, check_training
+from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.training_settings import check_without_validation, filled
 from npformer.training.evaluation import evaluate
 from npformer.training.trainable import LanguageModel
@@ -56,7 +56,7 @@ class TextScores:
         return {**asdict(self), "bits": self.bits, "perplexity": self.perplexity}
 
 
-class TextWriter(RawModel):
+class TextWriter(Estimator):
     """A model that continues a text, together with its tokenizer.
 
         writer = npformer.TextWriter().fit(book)

@@ -77,7 +77,7 @@ def test_nats_are_the_mean_loss_of_a_character(trained):
 
 
 def test_it_learns_and_writes(trained):
-    losses = trained.history.validation_loss
+    losses = trained.history_.validation_loss
     assert losses[-1] < losses[0]
     text = trained.generate("the ", 40, temperature=0)
     assert text == "".join(trained.stream("the ", 40, temperature=0))
@@ -91,7 +91,7 @@ def test_it_is_saved_whole(tokenizer, tmp_path):
         pytest.importorskip("tokenizers", reason="tokenizers is not installed")
     writer = small(tokenizer=tokenizer, vocab_size=300, tied=False)
     writer.fit(TEXT, epochs=1, progress=False)
-    assert writer.of_tokenizer.decode(writer.ids("text", TEXT).tolist()) == TEXT
+    assert writer.tokenizer_.decode(writer.ids("text", TEXT).tolist()) == TEXT
     nf.save(writer, tmp_path / "writer.safetensors")
     again = nf.load(tmp_path / "writer.safetensors")
     assert again.generate("the ", 20, seed=2) == writer.generate("the ", 20, seed=2)

@@ -1,4 +1,4 @@
-"""RawModel: a model together with what turns raw samples into arrays."""
+"""Estimator: a model together with what turns raw samples into arrays."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from npformer.training.fit import fit
 from npformer.training.history import History
 
 OWN = ("model", "data", "seed")
-"""Arguments of `npformer.fit` that a RawModel sets itself."""
+"""Arguments of `npformer.fit` that a Estimator sets itself."""
 
 
 class NotTrainedError(ValueError):
     """A model was used before `fit` had trained it."""
 
 
-class RawModel(ABC):
+class Estimator(ABC):
     """A model with everything needed to get from raw samples to arrays, and back.
 
     Attributes

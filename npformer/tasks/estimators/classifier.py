@@ -1,4 +1,4 @@
-"""RawClassifier: from raw samples to labels as people write them."""
+"""Classifier: from raw samples to labels as people write them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from npformer.data.user_arrays import Data
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many
-from npformer.tasks.estimators.raw_model import RawModel, check_training
-from npformer.tasks.estimators.raw_report import settings_of_report
+from npformer.tasks.estimators.estimator import Estimator, check_training
+from npformer.tasks.estimators.classifier_report import settings_of_report
 from npformer.tasks.estimators.scores import Scores, scores_of
 from npformer.tasks.estimators.split import stratified
 from npformer.tasks.estimators.training_settings import check_without_validation, filled
@@ -24,7 +24,7 @@ from npformer.training.distributed import as_communicator
 from npformer.training.trainable import SequenceClassifier
 
 
-class RawClassifier(RawModel):
+class Classifier(Estimator):
     """A classifier with everything needed to get from raw samples to labels.
 
     Attributes
