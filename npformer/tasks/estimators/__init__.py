@@ -2,7 +2,7 @@
 
 from npformer.tasks.estimators import file  # noqa: F401 - registers the models for npformer.save and load
 from npformer.tasks.estimators.classifier import Classifier
-from npformer.tasks.estimators.estimator import NotTrainedError, Estimator
+from npformer.tasks.estimators.estimator import Estimator, NotTrainedError
 from npformer.tasks.estimators.scores import Scores
 from npformer.tasks.estimators.series_classifier import SeriesClassifier
 from npformer.tasks.estimators.text_classifier import TextClassifier
@@ -11,9 +11,9 @@ from npformer.tasks.estimators.text_writer import TextScores, TextWriter
 from npformer.tasks.estimators.translations import Translations
 
 __all__ = [
-    "NotTrainedError",
     "Classifier",
     "Estimator",
+    "NotTrainedError",
     "Scores",
     "SeriesClassifier",
     "TextClassifier",

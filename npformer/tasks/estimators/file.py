@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import npformer.training.storage.models as checkpoint
-from npformer.tasks.estimators.class_names import ClassNames
 from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.estimator import Estimator
 from npformer.tasks.estimators.series_classifier import SeriesClassifier
@@ -37,16 +36,16 @@ PREPARATION = "preparation"
 def described(raw: Estimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the description of a model for its file, and its tensors."""
     raw.check_trained()
-    members = [checkpoint.rebuildable(model) for model in raw.models]
+    members = [checkpoint.rebuildable(model) for model in raw.models_]
     preparation = json.dumps(raw.preparation()).encode()
     tensors = {PREPARATION: np.frombuffer(preparation, dtype="uint8")}
-    for i, model in enumerate(raw.models):
+    for i, model in enumerate(raw.models_):
         tensors |= {f"{i}.{name}": array for name, array in checkpoint.tensors_of(model).items()}
     description = {
         "class": type(raw).__name__,
         "members": members,
-        "classes": raw.names.names if isinstance(raw, Classifier) else None,
-        "arguments": {"seed": raw.seed, "dtype": raw.dtype},
+        "classes": raw.classes_.tolist() if isinstance(raw, Classifier) else None,
+        "arguments": {"seed": raw.seed, "dtype": raw.model.dtype},
     }
     return description, tensors
 
@@ -59,7 +58,7 @@ def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
         members, names, arguments = description["members"], None, dict(description["arguments"])
         kind = PIPELINES[description["class"]]
         if issubclass(kind, Classifier):
-            names, arguments["members"] = ClassNames(description["classes"]), len(members)
+            names, arguments["members"] = list(description["classes"]), len(members)
         raw = kind.prepared(preparation, **arguments)
     except ImportError:
         raise

@@ -102,7 +102,7 @@ def test_another_training_may_have_other_features(trained):
     ("call", "error", "words"),
     [
         (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),
-        (lambda t: nf.SeriesClassifier(scale=1), TypeError, "scale is 1"),
+        (lambda t: nf.SeriesClassifier(scale=1).check(), TypeError, "scale is 1"),
         (lambda t: t.predict("series"), TypeError, "samples is a str; expected a list of arrays"),
         (
             lambda t: t.predict([np.zeros((3, 5))]),

@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
-from npformer.tasks.estimators import NotTrainedError, text_defaults
+from npformer.tasks.estimators import NotTrainedError, defaults
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
 
 
@@ -89,9 +89,9 @@ def test_what_is_not_said_depends_on_the_texts():
     texts, labels = texts_and_labels(40)
     long = nf.TextClassifier(SIZES, members=1).fit([text * 20 for text in texts], labels, **brief)
     assert long.tokenizer_.ngrams == 0
-    assert text_defaults.members(20_000) == 1
-    assert text_defaults.training(400)["epochs"] > text_defaults.training(2_000)["epochs"]
-    assert text_defaults.training(2)["epochs"] == 100
+    assert defaults.members("text", 20_000) == 1
+    assert defaults.training("text", 400)["epochs"] > defaults.training("text", 2_000)["epochs"]
+    assert defaults.training("text", 2)["epochs"] == 100
 
 
 @pytest.mark.parametrize("tokenizer", ["word", "wordpiece", "bpe"])
@@ -177,16 +177,20 @@ def test_the_report_has_words_as_tokens(classifier, tmp_path):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: nf.TextClassifier(64), TypeError, "config is 64; expected an EncoderConfig"),
-        (lambda: nf.TextClassifier({"layers": 2}), ValueError, "'layers'.*Did you mean"),
-        (lambda: small(tokenizer="letters"), ValueError, "tokenizer is 'letters'"),
-        (lambda: small(tokenizer=3), TypeError, "tokenizer is 3; expected one of word"),
         (
-            lambda: small(tokenizer=WordTokenizer(["a"]), vocab_size=9),
+            lambda: nf.TextClassifier(64).check(),
+            TypeError,
+            "config is 64; expected an EncoderConfig",
+        ),
+        (lambda: nf.TextClassifier({"layers": 2}).check(), ValueError, "'layers'.*Did you mean"),
+        (lambda: small(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
+        (lambda: small(tokenizer=3).check(), TypeError, "tokenizer is 3; expected one of word"),
+        (
+            lambda: small(tokenizer=WordTokenizer(["a"]), vocab_size=9).check(),
             ValueError,
             "vocab_size is given together with a Tokenizer",
         ),
-        (lambda: small(members=0), ValueError, "members is 0"),
+        (lambda: small(members=0).check(), ValueError, "members is 0"),
         (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
         (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
         (lambda: small().fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
@@ -300,7 +304,7 @@ def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
     small().fit(texts, labels, calibration=0, **training)
     small().fit(texts, labels, **training)
     assert len(held_out) == 4, "few texts are all trained on"
-    assert text_defaults.calibration(400) == 0.1
+    assert defaults.calibration("text", 400) == 0.1
 
 
 @pytest.mark.parametrize("share", [1.5, 1.0, -0.1, "x", True])

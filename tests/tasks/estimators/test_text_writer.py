@@ -116,8 +116,8 @@ def test_a_token_that_ends_within_a_character_waits(tmp_path):
         (lambda: small().fit(TEXT, patience=1), ValueError, "there is no validation"),
         (lambda: small().fit(TEXT, data=1), TypeError, "data is given to fit"),
         (lambda: nf.TextWriter({"mixer": "fourier"}).fit(TEXT), ValueError, "causal"),
-        (lambda: nf.TextWriter(tokenizer="letters"), ValueError, "tokenizer is 'letters'"),
-        (lambda: nf.TextWriter({"layers": 2}), ValueError, "a setting in config"),
+        (lambda: nf.TextWriter(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
+        (lambda: nf.TextWriter({"layers": 2}).check(), ValueError, "a setting in config"),
     ],
 )
 def test_mistakes_are_said(call, error, words):
