@@ -29,9 +29,7 @@ from npformer.tasks.estimators import (
 )
 
 
-def scores_of_baselines(
-    classifier: Classifier, parts: dict[str, Part]
-) -> dict[str, Scores | None]:
+def scores_of_baselines(classifier: Classifier, parts: dict[str, Part]) -> dict[str, Scores | None]:
     """Return the scores of baselines, which learn from the same samples."""
     names, test = classifier.names, parts["test"]
     samples = [*parts["train"].samples, *parts["validation"].samples]
