@@ -11,8 +11,12 @@ from npformer.learn.exercises.table import NAMES, every, exercise, stem
 from npformer.learn.exercises.yours import yours
 from npformer.learn.museum import BUGS as MUSEUM
 from tests.learn.exercises.answers import MIXER, WRONG, WRONG_MIXERS, verdict, with_body
+from tests.sampling import first_of_each
 
-MISTAKES = [(one.name, i) for one in every() for i in range(len(one.wrong))]
+MISTAKES = first_of_each(
+    [(one.name, i) for one in every() for i in range(len(one.wrong))],
+    kind=lambda case: case[0] == "own_encoder" or case,  # each trains a model
+)
 
 
 def said(found):
@@ -381,7 +385,10 @@ def own_encoder(*changes):
             "    p |= {'extra': row(d_model)}\n    return p | {",
             ["encoder does not use extra"],
         ),
-        ("epochs=20,", "epochs=1,", ["of 360 digits that it has not seen", "expected 95%"]),
+        pytest.param(
+            *("epochs=20,", "epochs=1,", ["of 360 digits that it has not seen", "expected 95%"]),
+            marks=pytest.mark.slow,
+        ),
         ("from npformer.learn.exercises.yours", "from nowhere", ["No module named 'nowhere'"]),
     ],
 )
@@ -392,6 +399,7 @@ def test_a_wrong_encoder_is_told_where(right, wrong, expected):
         assert words in said(found)
 
 
+@pytest.mark.slow
 def test_another_recipe_of_training_is_right_as_well():
     assert (
         own_encoder(
@@ -465,6 +473,7 @@ def test_whatever_fails_the_file_that_is_wrong_is_named(encoder_on, name, right,
         assert name == "relu_backward"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "right", "wrong", "state", "said"),
     [
