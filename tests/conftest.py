@@ -83,7 +83,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def covering(family: list[Any], n: int) -> list[Any]:
     """Return cases of a test in which any `n` values of its parameters meet that do so at all."""
-    tuples = {item: set(combinations(sorted(item.callspec.indices.items()), n)) for item in family}
+    values = {
+        item: sorted((name, id(value)) for name, value in item.callspec.params.items())
+        for item in family
+    }
+    tuples = {item: set(combinations(values[item], n)) for item in family}
     chosen, left = [], set().union(*tuples.values())
     while left:
         chosen.append(max(family, key=lambda item: len(tuples[item] & left)))
