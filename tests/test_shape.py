@@ -81,6 +81,7 @@ def test_the_rooms_are_all_there_are():
     assert set(shape.lines_by_room()) == {*shape.ROOMS, "__init__", "__main__"}
 
 
+@pytest.mark.slow
 def test_what_is_over_its_limit_is_named(monkeypatch, capsys):
     monkeypatch.setattr(shape, "MOST", {"kernels off: files": 20, "default: lines": 10**6})
     with pytest.raises(SystemExit, match=r"^too much: kernels off: files$"):
