@@ -59,7 +59,6 @@ from npformer.training.history import History as History
 from npformer.training.inspection.explain import explain as explain
 from npformer.training.inspection.summary import summary as summary
 from npformer.training.inspection.trace import trace as trace
-from npformer.training.loss_watch import NonFiniteLossError as NonFiniteLossError
 from npformer.training.own_loop import Checkpoint as Checkpoint
 from npformer.training.own_loop import load_checkpoint as load_checkpoint
 from npformer.training.own_loop import save_checkpoint as save_checkpoint
@@ -71,5 +70,6 @@ from npformer.training.trainable import Model as Model
 from npformer.training.trainable import SequenceClassifier as SequenceClassifier
 from npformer.training.trainable import predict_to_file as predict_to_file
 from npformer.training.trainable.text_encoder import TextEncoder as TextEncoder
+from npformer.training.watchers import NonFiniteLossError as NonFiniteLossError
 
 __version__: str
