@@ -80,6 +80,7 @@ def test_the_rooms_are_all_there_are():
     assert set(shape.ROOMS) == {floor.partition("/")[0] for floor in FLOORS if floor}
 
 
+@pytest.mark.slow
 def test_what_is_over_its_limit_is_named(monkeypatch, capsys):
     monkeypatch.setattr(shape, "modules", lambda: 121)
     monkeypatch.setattr(shape, "lines_by_room", lambda: {"cli": 7, "core": 1000})

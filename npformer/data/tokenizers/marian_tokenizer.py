@@ -31,7 +31,7 @@ class MarianTokenizer(Tokenizer):
     """
 
     def __init__(self, source: bytes, target: bytes, vocabulary: Mapping[str, int]) -> None:
-        processor = of_library().SentencePieceProcessor
+        processor = sentencepiece_library().SentencePieceProcessor
         self._source, self._target = source, target
         self._of_source = processor(model_proto=source)
         self._of_target = processor(model_proto=target)
@@ -91,7 +91,7 @@ class MarianTokenizer(Tokenizer):
         return cls(source, target, values["vocabulary"])
 
 
-def of_library() -> Any:
+def sentencepiece_library() -> Any:
     """Return the module `sentencepiece`; if there is none, an ImportError says how to get it."""
     try:
         import sentencepiece

@@ -62,7 +62,7 @@ def png(pixels: np.ndarray, colours: bytes) -> bytes:
     )
 
 
-def shrunk(matrix: np.ndarray, kept: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
+def shrink(matrix: np.ndarray, kept: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a matrix of at most `side` rows and columns, and which of its entries are kept.
 
     Each block becomes its entry of the largest magnitude; it is padding if all its entries are.
