@@ -56,7 +56,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "proof": (
         "Proof",
         "Backward passes checked against finite differences and the complex step.",
-        {"proof": ["gradcheck", "finite_differences", "complex_step", "rules", "report"]},
+        {"proof": ["gradcheck", "central_difference", "complex_step", "rules", "report"]},
     ),
     "museum": (
         "Museum",

@@ -145,6 +145,7 @@ def test_runs_in_a_model_as_it_is_written(bug):
 MUSEUM = "npformer.learn.museum."
 
 
+@pytest.mark.slow
 @in_models
 def test_is_noticed_in_a_model(bug):
     few = {"max_entries": 4, "directions": 2}
@@ -265,6 +266,7 @@ def test_only_the_exercises_and_the_page_know_of_the_museum():
             assert not any("museum" in imported for imported in imports(tree)), name
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_table_says():
     assert PAGE.read_text(encoding="utf-8") == write(), (
         "python -m tests.learn.museum.page writes it"
