@@ -55,6 +55,7 @@ def run(
     task = task_of(options)
     parts, how = task.parts()
     model = model_for(options, task)
+    model.check()
     training = _training(options)
     say: Callable[[str], None] = (lambda words: None) if options.quiet else print
     say(f"npformer {npformer.__version__} on {common.device_of(options)}\n\n{task.file}: {how}\n")
