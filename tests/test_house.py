@@ -30,7 +30,7 @@ BUDGET: dict[str, int] = {
     "training": 3573,
     "interop": 1968,
     "tasks": 2952,
-    "learn": 4944,
+    "learn": 4941,
     "cli": 2821,
     "__init__": 27,
     "__main__": 1,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_483
+IN_ALL = 28_480
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
