@@ -30,7 +30,7 @@ BUDGET: dict[str, int] = {
     "training": 3778,
     "interop": 1968,
     "tasks": 2772,
-    "learn": 4944,
+    "learn": 4941,
     "cli": 2820,
     "__init__": 27,
     "__main__": 1,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_421
+IN_ALL = 28_418
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
