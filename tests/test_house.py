@@ -29,7 +29,7 @@ BUDGET: dict[str, int] = {
     "engine": 3296,
     "training": 3573,
     "interop": 1968,
-    "tasks": 2773,
+    "tasks": 2745,
     "learn": 4947,
     "cli": 2821,
     "__init__": 27,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_308
+IN_ALL = 28_280
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
