@@ -8,6 +8,8 @@ from npformer.cli import main
 from npformer.learn.play.export import export_page, page_of_folder
 from npformer.learn.play.seen import Names
 
+pytestmark = pytest.mark.browser
+
 THREE = [
     (0.32, 0.22),
     (0.62, 0.2),
