@@ -29,7 +29,7 @@ BUDGET: dict[str, int] = {
     "engine": 3470,
     "training": 3778,
     "interop": 1968,
-    "tasks": 2772,
+    "tasks": 2744,
     "learn": 4941,
     "cli": 2820,
     "__init__": 27,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_418
+IN_ALL = 28_390
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
