@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.lib import format
 
-from npformer.cli import common, predict_file, translate_file
+from npformer.cli import common, predict_file
 from npformer.cli.common import option
+from npformer.cli.file_kinds import noted_task
 from npformer.cli.file_options import add_columns_of_series
-from npformer.cli.file_results import file_task
 from npformer.cli.load_model import (
     add_force,
     in_dtype_of,
@@ -25,7 +25,7 @@ from npformer.cli.load_model import (
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks, use_precision
 from npformer.data.stored import read, sharded
-from npformer.tasks.estimators import RawClassifier, RawModel, TextTranslator
+from npformer.tasks.estimators import RawModel, TextWriter
 from npformer.training.trainable import SequenceClassifier, predict_to_file
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
@@ -73,15 +73,13 @@ def run(options: argparse.Namespace) -> int:
     with use_precision(options.precision, options.backend):
         if isinstance(model, SequenceClassifier):
             return _predict(options, model)
-        task = file_task(notes_of(options.model, force=options.force))
-        if isinstance(model, RawClassifier):
-            return predict_file.run(options, model, task)
-        if isinstance(model, TextTranslator):
-            return translate_file.run(options, model, task)
-        raise ValueError(
-            f"{options.model} holds {a_type(model)}, which goes on writing a text: "
-            f'npformer generate {options.model} "a beginning"'
-        )
+        if isinstance(model, TextWriter):
+            raise ValueError(
+                f"{options.model} holds {a_type(model)}, which goes on writing a text: "
+                f'npformer generate {options.model} "a beginning"'
+            )
+        task = noted_task(notes_of(options.model, force=options.force))
+        return predict_file.run(options, model, task)
 
 
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
