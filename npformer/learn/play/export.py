@@ -24,8 +24,8 @@ from npformer.layers import FFNS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.learn.play.broken import SequenceClassifierWithBug
 from npformer.learn.play.bundle import bundle, read
-from npformer.learn.play.questions.tensors import tensor
 from npformer.learn.play.seen import Names, answer_of, plain
+from npformer.learn.play.tensors import tensor
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.training.storage.files import check_place, write_whole

@@ -15,13 +15,7 @@ from npformer.data.text_file import read_text
 from npformer.learn.museum import BUGS
 from npformer.learn.play.broken import HAVE_A_PLACE
 from npformer.learn.play.settings import LIMITS, Settings
-from npformer.learn.play.text_works import (
-    BookWork,
-    PairsWork,
-    TextsWork,
-    columns_of,
-)
-from npformer.learn.play.works import ArrayWork, Work
+from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork, Work
 from npformer.mixers import MIXERS
 
 CHARACTERS = 300_000
@@ -63,7 +57,17 @@ def _pairs(name: str) -> Callable[[Settings], Work]:
 def _file(settings: Settings) -> Work:
     if not settings.file:
         raise ValueError("file is empty; expected the path of a CSV on this machine")
-    return TextsWork(settings, *columns_of(settings, read_table(settings.file)))
+    table = read_table(settings.file)
+    names = settings.text_column or "text", settings.label_column or "label"
+    texts, labels = (table.texts(name, missing="") for name in names)
+    pairs = [(t, label.strip()) for t, label in zip(texts, labels, strict=True) if t.strip()]
+    full = [pair for pair in pairs if pair[1]]
+    if (classes := len({label for _, label in full})) < 2:
+        raise ValueError(
+            f"{table.path} has {len(full)} texts with a label in {names[1]!r}, of {classes} "
+            "classes; expected at least 2 classes"
+        )
+    return TextsWork(settings, [text for text, _ in full], [label for _, label in full])
 
 
 TWO = ("attention", "attention")

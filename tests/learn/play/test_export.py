@@ -139,7 +139,7 @@ def test_a_classifier_of_texts_has_its_words_and_classes(tmp_path):
 
 
 def test_of_a_tokenizer_that_the_page_does_not_have_no_text_can_be_written():
-    class Letters(nf.text.Tokenizer):
+    class Letters(nf.data.tokenizers.Tokenizer):
         padding_id, unknown_id, vocab_size = 0, None, 5
 
         def ids(self, text, max_len=None):

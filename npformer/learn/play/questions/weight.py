@@ -11,7 +11,7 @@ import numpy as np
 
 from npformer.core import Context, Gradients, checks, to_numpy
 from npformer.core.inputs import arrays_of, within
-from npformer.learn.play.questions.samples import one_of
+from npformer.learn.play.questions.step import one_of
 from npformer.learn.play.state import Now
 from npformer.optim import Adam
 from npformer.optim.adam import adam_update
