@@ -68,9 +68,8 @@ def run(options: argparse.Namespace) -> int:
     loaded = [load_trained(path, "numpy", instead, force=options.force) for path in paths]
     first, recipe, about = loaded[0]
     x, y, split = test_data(first, recipe, about, options.split)
-    names = _names(places)
     models, notes = {}, {}
-    for name, place, (model, other, theirs) in zip(names, places, loaded, strict=True):
+    for name, place, (model, other, theirs) in zip(_names(places), places, loaded, strict=True):
         if other.name != recipe.name:
             raise ValueError(
                 f"{place} was trained on {other.name} and {places[0]} on {recipe.name}; expected "

@@ -1,7 +1,6 @@
 """What trainings on tasks and on files share: settings of `fit`, and the files that they write."""
 
 import argparse
-import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -15,7 +14,6 @@ from npformer.cli.common import STATUS
 from npformer.cli.run_folder import RunFolder
 from npformer.training.history import History
 from npformer.training.inspection.curves import figure_of, write_figure
-from npformer.training.storage.files import write_whole
 
 VERSIONS = {"npformer": npformer.__version__, "numpy": np.__version__}
 
@@ -43,12 +41,6 @@ def status_of(history: History, epochs: int, task: str, folder: Path) -> int | N
         print(f"{history.stopped} after {len(history.train_loss)} of {epochs} epochs. To go on:")
         print(f"npformer train {shlex.quote(task)} --out {shlex.quote(str(folder))} --resume")
     return status
-
-
-def write_results(folder: Path, history: Any, metrics: Any) -> None:
-    """Write history.json and metrics.json."""
-    for name, values in (("history", history), ("metrics", metrics)):
-        write_whole(folder / f"{name}.json", (json.dumps(values, indent=2) + "\n").encode())
 
 
 def draw_curves(

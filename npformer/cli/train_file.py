@@ -21,9 +21,8 @@ from npformer.cli.run_files import (
     settings_of_fit,
     status_of,
     talk,
-    write_results,
 )
-from npformer.cli.run_folder import RunFolder
+from npformer.cli.run_folder import RunFolder, write_json
 from npformer.core import checks
 from npformer.optim import SCHEDULES
 from npformer.tasks.estimators import RawModel
@@ -136,7 +135,8 @@ def _finish(
         metrics |= found.metrics
         files += found.files
         print(found.words)
-    write_results(path, histories, metrics)
+    write_json(path / "history.json", histories)
+    write_json(path / "metrics.json", metrics)
     history, tested = model.history, metrics.get("test", {}).get("accuracy", math.nan)
     title = f"{Path(options.task).name}, {options.mixer}, seed {options.seed}"
     curves = draw_curves({"": history}, {"": tested}, title, path)

@@ -16,9 +16,8 @@ from npformer.cli.run_files import (
     settings_of_fit,
     status_of,
     talk,
-    write_results,
 )
-from npformer.cli.run_folder import REPORT, RunFolder
+from npformer.cli.run_folder import REPORT, RunFolder, write_json
 from npformer.core import checks, use_precision
 from npformer.data import Dataset
 from npformer.models import EncoderConfig
@@ -153,7 +152,9 @@ def _save(
 
 
 def _write(folder: RunFolder, metrics: dict[str, Any], histories: dict[str, History]) -> None:
-    write_results(folder.path, {split: h.to_dict() for split, h in histories.items()}, metrics)
+    curves = {split: history.to_dict() for split, history in histories.items()}
+    write_json(folder.path / "history.json", curves)
+    write_json(folder.path / "metrics.json", metrics)
 
 
 def _finish(folder: RunFolder, metrics: dict[str, Any], histories: dict[str, History]) -> None:

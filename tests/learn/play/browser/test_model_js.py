@@ -150,7 +150,7 @@ def test_words_are_those_of_the_tokenizer(tab):
         "\U0001d54f \U0001f600 ok",
     ]
     for lower, ngrams in ((True, 0), (False, 0), (True, 4)):
-        tokenizer = nf.text.WordTokenizer.train([*texts * 3], lower=lower, ngrams=ngrams)
+        tokenizer = nf.data.tokenizers.WordTokenizer.train([*texts * 3], lower=lower, ngrams=ngrams)
         unseen = [*texts, "stopping the greatest word"]
         expected = [tokenizer.ids(text, 20) or [tokenizer.unknown_id] for text in unseen]
         found = tab.evaluate(
