@@ -128,20 +128,16 @@ def exported(
         contents["model"] = model_file(model)
     except NotRunnableError as error:
         contents["why"] = str(error)
-    about: dict[str, Any] = {
-        "run": "run-1",
-        "state": "finished",
-        "error": None,
-        "layers": [],
-        "classes": None,
-    }
-    about |= {"kind_of_input": "ids", "bug": None, **run}
+    about: dict[str, Any] = {"run": "run-1", "state": "finished", "error": None, "layers": []}
+    about |= {"classes": None, "kind_of_input": "ids", "bug": None, **run}
     about["classes"] = names.classes or about["classes"]
     about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
     runs = contents["model"] is not None
     facts = {"parameters": f"{model.n_parameters():,}", **(facts or {})}
-    spelling = spelling_of(names.tokenizer)
-    writable = names.tokenizer is None or spelling is not None
+    words, spelling = names.tokenizer, None
+    if isinstance(words, WordTokenizer):  # how a text becomes ids, for ``spelling.js``
+        spelling = {"lower": words.lower, "ngrams": words.ngrams}
+    writable = words is None or spelling is not None
     if runs and not writable:
         facts |= {"tokenizer": "needs a library, so no text can be written on this page"}
     contents |= {
@@ -175,13 +171,10 @@ def model_file(model: Any) -> dict[str, Any]:
     if isinstance(model, SequenceClassifierWithBug):
         raise NotRunnableError("it has a bug of the museum, which is not written out for the page.")
     if type(model) not in (SequenceClassifier, WideSequenceClassifier):
-        raise NotRunnableError(
-            f"it is of the kind {type(model).__name__}, and only classifiers of sequences do."
-        )
-    if model.n_parameters() > MOST_PARAMETERS:
-        raise NotRunnableError(
-            f"it has {model.n_parameters():,} parameters, and a page holds {MOST_PARAMETERS:,}."
-        )
+        kind = type(model).__name__
+        raise NotRunnableError(f"it is of the kind {kind}, and only classifiers of sequences do.")
+    if (n := model.n_parameters()) > MOST_PARAMETERS:
+        raise NotRunnableError(f"it has {n:,} parameters, and a page holds {MOST_PARAMETERS:,}.")
     try:
         description = rebuildable(model)
     except (TypeError, ValueError) as error:
@@ -234,13 +227,6 @@ def shown_samples(
             sample["answer"] = answer_of(model, one, to_numpy(y[i]), names)
         found.append(sample)
     return found
-
-
-def spelling_of(tokenizer: Any) -> dict[str, Any] | None:
-    """Return how a text becomes ids, for ``spelling.js``; None without a tokenizer."""
-    if not isinstance(tokenizer, WordTokenizer):
-        return None
-    return {"lower": tokenizer.lower, "ngrams": tokenizer.ngrams}
 
 
 def bug_of(name: str | None) -> dict[str, str] | None:

@@ -85,14 +85,9 @@ class Remote(Callback):
 
     def _point(self, state: TrainingState, seconds: float, whole: bool) -> dict[str, Any]:
         optimizer = state.optimizer
-        point: dict[str, Any] = {
-            "step": state.step,
-            "epoch": state.epoch,
-            "loss": state.loss,
-            "lr": float(optimizer.lr * optimizer.schedule(optimizer.steps)),
-            "accuracy": None,
-            "seconds": seconds,
-        }
+        lr = float(optimizer.lr * optimizer.schedule(optimizer.steps))
+        point: dict[str, Any] = {"step": state.step, "epoch": state.epoch, "loss": state.loss}
+        point |= {"lr": lr, "accuracy": None, "seconds": seconds}
         if whole and state.gradients is not None:
             norms = {n: float(np.vdot(g, g)) for n, g in state.gradients.items()}
             point["norms"] = [sum(norms[n] for n in of) ** 0.5 for _, of in self._groups]

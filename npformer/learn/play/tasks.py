@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
@@ -35,19 +34,14 @@ class Task:
     usual: dict[str, Any] = field(default_factory=dict)
 
 
-def _generated(make: Callable[..., Any], **options: Any) -> Callable[[Settings], Work]:
-    return lambda settings: ArrayWork(settings, make(settings.seed, **options))
-
-
-def _sentences(settings: Settings) -> Work:
-    return TextsWork(settings, *data.sentences(seed=0).train)
+def _generated(make: Callable[..., Any]) -> Callable[[Settings], Work]:
+    return lambda settings: ArrayWork(settings, make(settings.seed, train=8000))
 
 
 def _book(settings: Settings) -> Work:
-    if settings.file:
-        return BookWork(settings, read_text(settings.file)[:CHARACTERS])
     place = resources.files("npformer.data").joinpath("shakespeare.txt.gz")
-    return BookWork(settings, gzip.decompress(place.read_bytes()).decode()[:CHARACTERS])
+    text = read_text(settings.file) if settings.file else read_text(str(place))
+    return BookWork(settings, text[:CHARACTERS])
 
 
 def _pairs(name: str) -> Callable[[Settings], Work]:
@@ -83,21 +77,21 @@ TASKS: dict[str, Task] = {
         "Sentences of reviews",
         "Is a sentence positive or negative? Each word is a token.",
         "ids",
-        _sentences,
+        lambda settings: TextsWork(settings, *data.sentences(seed=0).train),
         {"dropout": 0.3, "epochs": 15},
     ),
     "parity": Task(
         "Parity",
         "Is the number of ones in twelve bits odd? Any eleven of them tell nothing.",
         "ids",
-        _generated(data.parity, train=8000),
+        _generated(data.parity),
         {"mixers": TWO, "dropout": 0.0, "batch_size": 64},
     ),
     "pointer": Task(
         "Pointer",
         "The last token names one of 16 places. Which symbol is there?",
         "ids",
-        _generated(data.pointer, train=8000),
+        _generated(data.pointer),
         {"mixers": TWO, "dropout": 0.0, "batch_size": 64},
     ),
     "text": Task(
@@ -159,7 +153,10 @@ def choices(file: str | None = None) -> dict[str, Any]:
         }
         for name, task in TASKS.items()
     ]
-    mixers = [{"name": n, "about": _first_line(kind)} for n, kind in MIXERS.items()]
+    mixers = [
+        {"name": name, "about": (kind.__doc__ or "").strip().partition("\n")[0]}
+        for name, kind in MIXERS.items()
+    ]
     bugs = [
         {
             "name": name,
@@ -174,7 +171,3 @@ def choices(file: str | None = None) -> dict[str, Any]:
         if name in HAVE_A_PLACE
     ]
     return {"tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}
-
-
-def _first_line(kind: Any) -> str:
-    return (kind.__doc__ or "").strip().partition("\n")[0]
