@@ -12,13 +12,10 @@ BENCHMARKS = {
     "gpu": "npformer on CuPy and PyTorch on one GPU (see `gpu --help`; `--dry-run` needs none)",
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",
     "faults": "killed trainings, damaged files, wrong calls (an hour; `faults --help`)",
-    "gradcheck_layers": "what gradcheck finds in others' layers, and its false alarms (seconds)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
     "onnx": "onnxruntime and npformer classifying the same batches (3 minutes)",
     "padding": "batches by length compared with full padding, and with PyTorch (10 minutes)",
     "ranks": "two ranks compared with two workers, and overlapped exchanges (5 minutes)",
-    "ranks-model": "2 to 1,024 ranks over a network, simulated (a minute; `ranks-model --help`)",
-    "series": "SeriesClassifier with each mixer recognising speakers of vowels (5 minutes)",
     "sklearn": "EncoderClassifier compared with scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "writing": "generating, copying and reversing, compared with PyTorch (7 minutes)",
@@ -28,11 +25,12 @@ BENCHMARKS = {
     "embedding": "sentences as vectors, compared with PyTorch, pretrained encoders (3 minutes)",
     "play": "the page of npformer play: how fast it answers, and what it costs (2 minutes)",
     "texts": "untuned TextClassifier compared with word counts (minutes; see `texts --help`)",
+    "shape": "modules, files and lines that a reader meets, and the limits (seconds)",
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
-    *("cpu", "faults", "gpu", "mutants", "pronunciations", "questions", "ranks-model"),
-    *("shakespeare", "texts", "translating", "writing"),
+    *("cpu", "faults", "gpu", "mutants", "pronunciations", "questions"),
+    *("shakespeare", "shape", "texts", "translating", "writing"),
 )
 
 

@@ -54,12 +54,10 @@ def memory_of(side, workload, mixer, dropout, steps, variant="", optimizer=""):
 
 def peer_step(case, variant, optimizer, compiled=False):
     """Return a training step of one of PyTorch's variants, with its own weights."""
-    import torch
+    from benchmarks.peers.classifiers import Classifier, Device, training_step
 
-    from benchmarks import peers, workloads
-
-    torch.set_num_threads(workloads.THREADS)
-    return peers.training_step(case, peers.Classifier(case, variant), optimizer, compiled)
+    Device()
+    return training_step(case, Classifier(case, variant), optimizer, compiled)
 
 
 def peak_mib():

@@ -7,31 +7,23 @@ benchmarks/results/cpu.partial.json. `--resume` continues from there, `--minutes
 import argparse
 import hashlib
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 
-import numpy as np
-
 from benchmarks import cpu_report, workloads
 from benchmarks.jobs import add_options, pending, wanted
-from benchmarks.remote import Remote
+from benchmarks.remote import Remote, printed
 from benchmarks.results_files import RESULTS, ROOT, write
-from benchmarks.timing import Others, interleave, ratio, sgemm_peak, significant, summary
+from benchmarks.sides import QUICK, both, prepare, timing
+from benchmarks.timing import sgemm_peak, significant
 from benchmarks.workloads import ACTIVATIONS, DROPOUTS, MIXERS, Case, L, M, S, X
 
 KINDS = {"train": "training", "predict": "prediction"}
 PARTIAL = RESULTS / "cpu.partial.json"
-NO_COMPILE = "not measured: --no-compile"
 SECONDS = {"train": 5.0, "predict": 2.0, "latency": 1.0}
-QUICK = {"seconds": 0.5, "least": 2}
-LOGITS_AGREE, LOSSES_AGREE, LOSSES = 1e-4, 1e-3, 3
 
 
 # What there is to measure -------------------------------------------------------------------------
@@ -87,74 +79,30 @@ def jobs(options):
 # How it is measured -------------------------------------------------------------------------------
 
 
+PEER = "benchmarks.peers.classifiers", "Peer"
+
+
 def compare(section, case, options, kept):
     """Time npformer, PyTorch and compiled PyTorch on one case, in turn; return the figures."""
-    with ExitStack() as both:
-        ours = both.enter_context(Remote("benchmarks.ours", "Ours", case))
-        theirs = both.enter_context(Remote("benchmarks.peers", "Peer", case))
-        theirs.call("load", ours.call("weights"))
-        apart = check_logits(ours.call("logits"), theirs.call("logits"))
-        figures = {"section": section, "case": case.described(), "logits_apart": apart}
-        figures["matrix_flops"] = workloads.matrix_flops(case)
-        figures |= theirs.call("choose")
-        figures["tried_ms"] = {k: significant(ms) for k, ms in figures["tried_ms"].items()}
-        figures["not_compiled"] = theirs.call("compile") if options.compile else NO_COMPILE
-        peers = ["eager"] if figures["not_compiled"] else ["eager", "compiled"]
-        if case.kind == "train" and case.dropout == 0.0:
-            check_losses(ours, theirs, peers)
-        turns = {"npformer": partial(ours.call, "turn")}
-        turns |= {who: partial(theirs.call, "turn", who) for who in peers}
-        figures |= timing(turns, options, section, ours.pid, theirs.pid)
+    rounds = QUICK if options.quick else {"seconds": SECONDS[section]}
+    with both(("benchmarks.ours", "Ours", case), (*PEER, case)) as (ours, theirs):
+        figures = {"section": section, "matrix_flops": workloads.matrix_flops(case)}
+        figures |= prepare(ours, theirs, case, options.compile)
+
+        def timed(turn):
+            peers = ["eager"] if figures["not_compiled"] else ["eager", "compiled"]
+            turns = {"npformer": partial(ours.call, turn)}
+            turns |= {who: partial(theirs.call, turn, who) for who in peers}
+            return timing(turns, (ours.pid, theirs.pid), **rounds)
+
+        figures |= timed("turn")
         if section == "predict":
-            turns = {"npformer": partial(ours.call, "turn_of_all")}
-            turns |= {who: partial(theirs.call, "turn_of_all", who) for who in peers}
-            figures["all"] = timing(turns, options, section, ours.pid, theirs.pid)
-            figures["all"]["batches"] = workloads.DATA_SET[case.workload.name]
+            batches = workloads.DATA_SET[case.workload.name]
+            figures["all"] = timed("turn_of_all") | {"batches": batches}
     return figures
 
 
-def timing(turns, options, section, *pids):
-    """Time candidates in turn, npformer first; return times and ratios."""
-    rounds = QUICK if options.quick else {"seconds": SECONDS[section]}
-    with Others(*pids) as others:
-        taken = interleave(turns, **rounds)
-    ours, *peers = taken
-    return {
-        "others_share": others.share,
-        "rounds": len(taken[ours]),
-        "ms": {who: summary(seconds) for who, seconds in taken.items()},
-        "ratio": {who: ratio(taken[ours], taken[who]) for who in peers},
-    }
-
-
-def check_logits(ours, theirs):
-    """Return the largest difference of logits; raise if it is too large for the same function."""
-    apart = {name: float(np.abs(ours - logits).max()) for name, logits in theirs.items()}
-    allowed = LOGITS_AGREE * max(1.0, float(np.abs(ours).max()))
-    for name, distance in apart.items():
-        if not distance <= allowed:
-            raise ValueError(f"logits of {name!r} are {distance:.1e} apart; allowed {allowed:.1e}")
-    return significant(max(apart.values()))
-
-
-def check_losses(ours, theirs, peers):
-    """Raise unless the first training steps give the same losses as npformer's."""
-    expected = np.array(ours.call("losses", LOSSES))
-    for who in peers:
-        losses = np.array(theirs.call("losses", who, LOSSES))
-        if not np.abs(losses / expected - 1.0).max() <= LOSSES_AGREE:
-            raise ValueError(f"losses of {who} are {losses}, npformer's {expected}")
-
-
-def alone(*arguments, **environment):
-    """Return what `benchmarks.alone` prints, run in its own process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.alone", *map(str, arguments)],
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return json.loads(done.stdout)
+alone = partial(printed, "benchmarks.alone")
 
 
 def startup(options, kept):
@@ -204,7 +152,7 @@ def best_variant(case, kept):
     for figures in kept.values():
         if figures.get("case") == case.described() and figures["section"] == "train":
             return figures["variant"], figures["adam"]
-    with Remote("benchmarks.peers", "Peer", case) as theirs:
+    with Remote(*PEER, case) as theirs:
         chosen = theirs.call("choose")
     return chosen["variant"], chosen["adam"]
 

@@ -1,7 +1,8 @@
-"""npformer's side of the comparison with PyTorch."""
+"""npformer's side of comparisons with PyTorch: a model, and its training steps as in `fit`."""
 
 import itertools
 import sys
+import time
 
 import numpy as np
 
@@ -9,48 +10,96 @@ import npformer as nf
 from benchmarks import workloads
 from benchmarks.timing import timed
 from npformer.engine.team import Team
+from npformer.optim import clip_by_global_norm
 
 COPIES = sys.platform == "linux"
+"""As in `fit`. By default, a process started by another process makes no copies."""
 
 
-class Ours:
-    """npformer's model of a case, and its steps."""
+class Training:
+    """A model and the steps of its training, by a team.
 
-    def __init__(self, case):
-        w = case.workload
-        config = nf.EncoderConfig(
-            d_model=w.d_model,
-            n_layers=w.layers,
-            n_heads=workloads.HEADS,
-            d_ff=w.d_ff,
-            max_len=w.length,
-            mixer=case.mixer,
-            activation=case.activation,
-            dropout=case.dropout,
-        )
-        self.case = case
-        self.batches = workloads.batches(w)
-        self.in_turn = itertools.cycle(self.batches)
-        self.model = nf.SequenceClassifier(
-            config, workloads.CLASSES, vocab_size=workloads.VOCABULARY, pooling="mean", seed=0
-        )
-        self.optimizer = nf.Adam(self.model.parameters(), lr=workloads.LEARNING_RATE)
-        # As in `fit`. By default, a process started by another process makes no copies.
-        self.team = Team(self.model, workers="auto", processes=COPIES)
+    Parameters
+    ----------
+    model : Layer
+    adam : Adam
+    batches : iterator
+        Pairs of arrays.
+    workers, processes
+        Of the team.
+    clip : float, optional
+        Of the gradients' norm.
+    """
+
+    def __init__(self, model, adam, batches, workers="auto", processes=COPIES, clip=None):
+        self.model, self.adam, self.batches, self.clip = model, adam, batches, clip
+        self.team = Team(model, workers=workers, processes=processes)
         self.generator = np.random.default_rng(0)
-        self.data_set = workloads.data_set(w) if case.kind == "predict" else None
-        self.step = self.train if case.kind == "train" else self.predict
 
     def train(self):
         """Run one training step and return its loss."""
-        x, y = next(self.in_turn)
-        loss, gradients = self.team.step(self.model.batch(x, y), generator=self.generator)
-        self.optimizer.step(gradients)
+        batch = self.model.batch(*next(self.batches))
+        loss, gradients = self.team.step(batch, generator=self.generator)
+        if self.clip is not None:
+            clip_by_global_norm(gradients, self.clip)
+        self.adam.step(gradients)
         return loss
+
+    def weights(self):
+        """Return copies of all weights, under npformer's names."""
+        return {name: nf.to_numpy(w).copy() for name, w in self.model.parameters().items()}
+
+    def losses(self, n):
+        """Run n training steps and return their losses."""
+        return [float(self.train()) for _ in range(n)]
+
+    def wait(self):
+        """Return when everything that was launched has been done."""
+
+    def turn(self, n):
+        """Return the seconds per step, over n steps after an untimed one."""
+        return timed(self.train, n, self.wait)
+
+    def seconds(self, n):
+        """Run exactly n steps, and return the seconds per step."""
+        began = time.perf_counter()
+        self.losses(n)
+        return (time.perf_counter() - began) / n
+
+
+def classifier(case):
+    """Return npformer's model of a case."""
+    settings = {"mixer": case.mixer, "activation": case.activation, "dropout": case.dropout}
+    config = nf.EncoderConfig(**case.workload.sizes(), **settings)
+    classes, words = workloads.CLASSES, workloads.VOCABULARY
+    return nf.SequenceClassifier(config, classes, vocab_size=words, pooling="mean", seed=0)
+
+
+class Ours(Training):
+    """npformer's classifier of a case, and its steps."""
+
+    def __init__(self, case, backend="numpy", precision="float32"):
+        w, model = case.workload, classifier(case)
+        self.case, self.backend = case, backend
+        nf.use_precision(precision, backend)
+        model.to(backend)
+        arrays = [[nf.asarray(x, backend) for x in pair] for pair in workloads.batches(w)]
+        self.first = arrays[0][0]
+        self.data_set = workloads.data_set(w) if case.kind == "predict" else None
+        adam = nf.Adam(model.parameters(), lr=workloads.LEARNING_RATE)
+        super().__init__(model, adam, itertools.cycle(arrays))
+        if backend == "cupy":
+            from npformer.engine.gpu import DeviceGenerator  # masks are drawn where they are used
+
+            self.generator = DeviceGenerator(0)
+
+    def logits(self):
+        """Return the logits of the first batch, without dropout."""
+        return np.array(nf.to_numpy(self.model(self.first)))
 
     def predict(self):
         """Return the labels of one batch."""
-        x, _ = next(self.in_turn)
+        x, _ = next(self.batches)
         return self.model.predict(x, batch_size=len(x))
 
     def predict_all(self):
@@ -58,22 +107,31 @@ class Ours:
         batch = self.case.workload.batch
         return self.model.predict(self.data_set, batch_size=batch, processes=COPIES)
 
-    def weights(self):
-        """Return copies of all weights, under npformer's names."""
-        return {name: np.array(value) for name, value in self.model.parameters().items()}
-
-    def logits(self):
-        """Return the logits of the first batch, without dropout."""
-        return np.array(self.model(self.batches[0][0]))
-
-    def losses(self, n):
-        """Run n training steps and return their losses."""
-        return [float(self.train()) for _ in range(n)]
+    def wait(self):
+        """Return when everything that was launched has been done."""
+        if self.backend != "numpy":
+            nf.to_numpy(self.model.parameters().flat[:1])
 
     def turn(self, n):
         """Return the seconds per step, over n steps."""
-        return timed(self.step, n)
+        return timed(self.train if self.case.kind == "train" else self.predict, n, self.wait)
+
+    def plain_turn(self, n):
+        """Return the same without kernels."""
+        with nf.use_kernels(False):
+            return self.turn(n)
 
     def turn_of_all(self, n):
         """Return the seconds to predict several batches, over n times."""
         return timed(self.predict_all, n)
+
+    def held_mib(self):
+        """Empty the pool, run three steps with kernels, and return the memory it then holds."""
+        if self.backend != "cupy":
+            return 0
+        import cupy
+
+        pool = cupy.get_default_memory_pool()
+        pool.free_all_blocks()
+        self.turn(3)
+        return round(pool.total_bytes() / 2**20)

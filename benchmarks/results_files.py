@@ -57,6 +57,13 @@ def commit():
 COMMIT = commit()  # at the start, because the code may change during a long run
 
 
+def markdown(heads, rows, left=1):
+    """Return a table: heads and cells are what `str` makes of them, after `left` numbers."""
+    aligned = ["---" if n < left else "---:" for n in range(len(heads))]
+    head, *lines = (f"| {' | '.join(map(str, row))} |" for row in (heads, *rows))
+    return "\n".join([head, f"|{'|'.join(aligned)}|", *lines])
+
+
 def write(name, figures, table, blocks=None, **more):
     """Write the figures and their table, also into README and docs where they have a place for it.
 

@@ -12,26 +12,28 @@ TURN = 0.1
 """The minimum seconds of a candidate's turn; small models take several steps in it."""
 
 
-def timed(step, n):
-    """Run a step n times and return the seconds per step.
+def timed(step, n, wait=lambda: None):
+    """Run a step n times and return the seconds per step; `wait` until a GPU has done them.
 
     A turn of several steps starts with an untimed one. It fills the caches and wakes threads
     that slept during the turn of another candidate, as in the middle of a training.
     """
     if n > 1:
         step()
+    wait()
     began = time.perf_counter()
     for _ in range(n):
         step()
+    wait()
     return (time.perf_counter() - began) / n
 
 
-def quick(step, seconds=2.0):
+def quick(step, seconds=2.0, wait=lambda: None):
     """Return the fastest of up to 5 steps, after one to warm up: enough to choose a variant."""
     step()
     best, began = [], time.perf_counter()
     while len(best) < 5 and (not best or time.perf_counter() - began < seconds):
-        best.append(timed(step, 1))
+        best.append(timed(step, 1, wait))
     return min(best)
 
 

@@ -30,6 +30,13 @@ class Workload:
     d_model: int
     d_ff: int
     layers: int
+    heads: int = HEADS
+
+    def sizes(self):
+        """Return those of an `EncoderConfig`, by its names."""
+        names = "d_model", "n_layers", "n_heads", "d_ff", "max_len"
+        sizes = self.d_model, self.layers, self.heads, self.d_ff, self.length
+        return dict(zip(names, sizes, strict=True))
 
 
 S = Workload("S", 32, 64, 64, 256, 2)

@@ -4,9 +4,14 @@ MyST reads the Markdown, furo is the theme (light, dark and narrow screens, no f
 sphinx-gallery runs the examples, and formulas become SVG.
 """
 
+import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+
+# The examples run one after the other in this process, on small arrays. With as many threads as
+# cores, NumPy's BLAS waits for one that something else keeps busy, ten times as long as it computes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # where docs.site lies

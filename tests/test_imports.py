@@ -2,14 +2,15 @@
 
 import ast
 import re
-import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import npformer
+from benchmarks.shape import run_by
 
 ROOT = Path(npformer.__file__).parent
 
@@ -45,17 +46,7 @@ The last one has the names of the package, and what `python -m npformer` runs.
 """
 
 DEBTS = {
-    "data/stored_samples.py": {"training/distributed"},
     "models/step.py": {"data"},
-    "optim/adam.py": {"engine"},
-    "optim/clipping.py": {"engine", "training/distributed"},
-    "optim/sharded_adam.py": {"training/distributed"},
-    "proof/device_cases.py": {"engine"},
-    "proof/device_kernels.py": {"engine"},
-    "proof/gradcheck.py": {"engine"},
-    "proof/cases/published.py": {"learn/museum"},
-    "proof/cases/decoders.py": {"training/trainable"},
-    "proof/cases/models.py": {"training/trainable"},
 }
 """Imports that still go up."""
 
@@ -100,20 +91,30 @@ def name_of(file):
     return file.relative_to(ROOT).as_posix()
 
 
+@cache
+def tree_of(file):
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def offenders(files, find):
+    """Return what a rule finds in files, by their names, where it finds anything."""
+    return {name_of(file): found for file in files if (found := find(file))}
+
+
 def floor_of(path):
     """Return the floor of a path below the package: ``layers/linear`` -> ``layers``."""
     return max((f for f in FLOORS if f"{path}/".startswith(f"{f}/") or not f), key=len)
 
 
+@cache
 def imports_of(file):
     """Return the dotted names that a file imports, also inside functions."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name_of(file)} has a relative import"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {f"{'.' * node.level}{node.module}.{alias.name}" for alias in node.names}
     return found
 
 
@@ -127,38 +128,41 @@ def libraries_imported_by(file):
     return {name.partition(".")[0] for name in imports_of(file)}
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_imports_go_down_only(file):
-    own = floor_of(name_of(file).removesuffix(".py"))
-    up = {floor for floor in floors_imported_by(file) if FLOOR_OF[floor] > FLOOR_OF[own]}
-    assert up == DEBTS.get(name_of(file), set())
+def test_imports_go_down_only_and_are_absolute():
+    def up(file):
+        own = floor_of(name_of(file).removesuffix(".py"))
+        return {floor for floor in floors_imported_by(file) if FLOOR_OF[floor] > FLOOR_OF[own]}
+
+    assert {name_of(file): up(file) for file in FILES if up(file)} == DEBTS
+    assert offenders(FILES, lambda file: {n for n in imports_of(file) if n.startswith(".")}) == {}
 
 
-FOLDERS = sorted(name_of(file.parent) for file in FILES if file.name == "__init__.py")
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_files_of_a_folder_import_each_other_without_a_circle(folder):
-    here = f"npformer.{folder.replace('/', '.')}."
+def circle_in(folder):
+    """Return the files of a folder that import each other in a circle, and what needs them."""
+    here = f"npformer.{name_of(folder).replace('/', '.')}."
     above = {
         file.stem: {
             name.removeprefix(here).partition(".")[0]
             for name in imports_of(file)
             if name.startswith(here) and file.stem != "__init__"
         }
-        for file in (ROOT / folder).glob("*.py")
+        for file in folder.glob("*.py")
     }
-    while above:
-        free = {name for name, needs in above.items() if not needs & set(above)}
-        assert free, f"a circle among {sorted(above)}"
+    while free := {name for name, needs in above.items() if not needs & set(above)}:
         above = {name: needs for name, needs in above.items() if name not in free}
+    return set(above)
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_no_library_differentiates_and_cupy_is_imported_in_one_place(file):
-    libraries = libraries_imported_by(file)
-    assert not libraries & ELSEWHERE
-    assert not libraries & {"cupy", "cupyx"} or name_of(file) == "core/cupy_backend.py"
+def test_files_of_a_folder_import_each_other_without_a_circle():
+    folders = [file.parent for file in FILES if file.name == "__init__.py"]
+    assert len(folders) > 20
+    assert offenders(folders, circle_in) == {}
+
+
+def test_no_library_differentiates_and_cupy_is_imported_in_one_place():
+    assert offenders(FILES, lambda file: libraries_imported_by(file) & ELSEWHERE) == {}
+    with_cupy = offenders(FILES, lambda file: libraries_imported_by(file) & {"cupy", "cupyx"})
+    assert set(with_cupy) == {"core/cupy_backend.py"}
 
 
 def device_neutral_files():
@@ -166,12 +170,14 @@ def device_neutral_files():
     return [f for f in found if name_of(f) != "models/losses.py"]  # labels are on the host
 
 
-@pytest.mark.parametrize("file", device_neutral_files(), ids=name_of)
-def test_device_neutral_files_name_no_array_library(file):
+def test_device_neutral_files_name_no_array_library():
     libraries = {"numpy", "scipy", "cupy"}
-    assert not libraries_imported_by(file) & libraries
-    used = {n.id for n in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(n, ast.Name)}
-    assert not used & ({"np", "cp"} | libraries)
+
+    def named(file):
+        used = {node.id for node in ast.walk(tree_of(file)) if isinstance(node, ast.Name)}
+        return libraries_imported_by(file) & libraries | used & ({"np", "cp"} | libraries)
+
+    assert offenders(device_neutral_files(), named) == {}
 
 
 def test_the_rules_above_look_at_files_at_all():
@@ -211,10 +217,13 @@ def words_of_the_engine(name, text):
     ]
 
 
-@pytest.mark.parametrize("file", files_to_read(), ids=name_of)
-def test_what_people_read_does_not_speak_of_the_engine(file):
-    assert not floors_imported_by(file) & {"engine", "optim", *FLOORS[FLOOR_OF["engine"] :]}
-    assert words_of_the_engine(name_of(file), file.read_text("utf-8")) == []
+def test_what_people_read_does_not_speak_of_the_engine():
+    later = {"optim", *FLOORS[FLOOR_OF["engine"] :]}
+    assert offenders(files_to_read(), lambda file: floors_imported_by(file) & later) == {}
+    words = offenders(
+        files_to_read(), lambda file: words_of_the_engine(name_of(file), file.read_text("utf-8"))
+    )
+    assert words == {}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +249,7 @@ KNOWS_NO_MODEL = [
     *(ROOT / "training").glob("*.py"),
     *(
         ROOT / "engine" / f"{name}.py"
-        for name in ("team", "team_copies", "batch_shares", "snapshot", "processes")
+        for name in ("team", "team_copies", "micro_batches", "snapshot", "processes")
     ),
 ]
 """Training and workers, which any model may use: they ask it, and know no class of it."""
@@ -262,38 +271,19 @@ OF_ONE_MODEL = {
 }
 
 
-@pytest.mark.parametrize("file", KNOWS_NO_MODEL, ids=name_of)
-def test_training_knows_no_class_of_models(file):
-    nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    asked = {  # getattr(model, "pool"), too
-        node.value
-        for node in nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    assert not (names | attributes | asked) & OF_ONE_MODEL
+def test_training_knows_no_class_of_models():
+    def named(file):
+        nodes = list(ast.walk(tree_of(file)))
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        asked = {  # getattr(model, "pool"), too
+            node.value
+            for node in nodes
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        return (names | attributes | asked) & OF_ONE_MODEL
 
-
-def lines_run_by(call):
-    """Return (file, line) for each line of npformer that a call runs, each once."""
-    root, seen = f"{ROOT}/", set()
-
-    def trace(frame, event, _):
-        name = frame.f_code.co_filename
-        if not name.startswith(root):
-            return None
-        if event == "line":
-            seen.add((name.removeprefix(root), frame.f_lineno))
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return seen
+    assert offenders(KNOWS_NO_MODEL, named) == {}
 
 
 @pytest.mark.parametrize("inputs", LINES_OF_A_STEP)
@@ -312,11 +302,11 @@ def test_a_plain_step_is_short_enough_to_be_read(inputs):
             optimizer.step(gradients)
 
     step()
-    seen = lines_run_by(step)
+    seen, _ = run_by(step)
     files = Counter(name for name, _ in seen)
     assert files["functional/attention.py"] > 5
     of_the_engine = {name for name in files if name.startswith("engine/")}
-    # Whether the engine is used, what is known of the model, and whether Adam has a kernel.
-    asked = {f"engine/{name}.py" for name in ("switch", "kept_with_model", "snapshot", "updates")}
+    # What is known of the model.
+    asked = {f"engine/{name}.py" for name in ("kept_with_model", "snapshot")}
     assert of_the_engine <= asked, "a plain step passes through the engine"
     assert len(seen) <= LINES_OF_A_STEP[inputs], f"a plain step runs {len(seen)} lines: {files}"

@@ -42,7 +42,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "``fit``, its callbacks, evaluation, and files.",
         {
             "training": [
-                *("fit", "callbacks", "evaluation", "history", "loss_watch", "own_loop"),
+                *("fit", "callbacks", "evaluation", "history", "watchers", "own_loop"),
             ],
             "trainable": ["metrics", "prediction_file"],
             "storage": ["models", "model_file"],
@@ -73,7 +73,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
             ],
             "interop": [
                 *("from_pretrained", "pretrained_encoder", "save_pretrained", "sentences"),
-                *("architecture", "architectures", "huggingface", "word_vectors"),
+                *("architecture", "huggingface", "word_vectors"),
             ],
         },
     ),

@@ -55,6 +55,11 @@ def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ..
     )
 
 
+def is_stored(array: object) -> bool:
+    """Return whether an array stays in files, and is to be read a few rows at a time."""
+    return isinstance(array, np.memmap | ShardedArray)
+
+
 def _check(name: str, array: Any, n: int | None) -> None:
     """Check that this is an array, on the host or in files, of n samples if that is known."""
     if not isinstance(array, np.ndarray | ShardedArray):

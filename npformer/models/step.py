@@ -1,17 +1,19 @@
 """The two passes of a training step."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npformer.core import Context, Gradients
 from npformer.core.inputs import arrays_of, within
-from npformer.data.batch import Batch
 from npformer.models.losses import Loss
+
+if TYPE_CHECKING:
+    from npformer.data.batch import Batch
 
 
 def accumulate(
     model: Any,
     loss: Loss,
-    batch: Batch,
+    batch: "Batch",
     context: Context,
     gradients: Gradients,
     weight: float = 1.0,

@@ -13,9 +13,8 @@ from npformer.core import checks, described, to_numpy
 from npformer.core.inputs import as_given
 from npformer.core.telling import saying
 from npformer.data.samples import Samples
-from npformer.data.stored import is_stored
 from npformer.data.stored_samples import StoredSamples
-from npformer.data.user_arrays import Data, labelled
+from npformer.data.user_arrays import Data, is_stored, labelled
 from npformer.models.losses import Loss, Measured
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.trainable import Model

@@ -7,7 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.layers.feed_forward import MAPS
-from npformer.models import published as published
+from npformer.learn.museum import published as published
 from tests.passes import assert_same, both_passes
 
 # A convolution with kernel size 1 is a dense layer ------------------------------------------------

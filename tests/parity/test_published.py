@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.models import published as published
+from npformer.learn.museum import published as published
 
 from .formulas import conv1d
 from .helpers import (

@@ -1,31 +1,26 @@
-"""Layers of benchmarks/gradcheck_layers/: each is what it claims, and gradcheck says as expected.
-
-Who mends gradcheck takes `missed` or `false_alarm` away from the layer that it now judges rightly.
-"""
+"""Gradcheck finds the wrong ones of others' layers, and lets the right ones pass."""
 
 import pytest
 
-from benchmarks.gradcheck_layers import cases
-from benchmarks.gradcheck_layers.differences import is_right, is_wrong
-from benchmarks.gradcheck_layers.rules import broken
+from tests.proof.layers_of_others import (  # noqa: F401 (each registers its layers)
+    right_calls,
+    right_points,
+    wrong_memory,
+    wrong_numbers,
+    wrong_parameters,
+)
+from tests.proof.layers_of_others.cases import CASES
 
-CASES = cases()
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_layer_is_what_it_claims(case):
-    if case.right:
-        assert is_right(case)
-        assert broken(case) == []
-    else:
-        assert is_wrong(case)
+MISSED = {"wrong_parameters.NearlyOneInRealNumbers"}
+"""2e-7 are less than central differences can tell, and this forward pass has no complex form."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_gradcheck_says_what_is_expected(case):
-    outcome, said = case.gradcheck()
-    assert (outcome == "passed") == case.passes, f"{outcome}: {said}"
+def test_gradcheck_judges_a_layer_rightly(case):
+    assert case.passes() == (case.right or case.name in MISSED)
 
 
-def test_names_are_unique():
-    assert len({case.name for case in CASES}) == len(CASES)
+def test_names_are_unique_and_each_missed_one_is_there():
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names)
+    assert set(names) >= MISSED

@@ -153,7 +153,7 @@ ROWS = (
     _plain(
         15,
         files.save_by_pickle,
-        "storage.models.save",
+        "training.storage.models.save",
         save,
         "weights_open_without_running_code",
     ),
@@ -196,7 +196,7 @@ ROWS = (
     _plain(
         23,
         writers.windows_that_are_not_shifted,
-        "pipelines.text_writer.windows",
+        "tasks.estimators.text_writer.windows",
         windows,
         "each_label_is_the_next_token",
     ),

@@ -142,23 +142,6 @@ def _with_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     return [_with_arrays(each, arrays) for each in value] if isinstance(value, list) else value
 
 
-def checkpoint_folder(
-    folder: str | os.PathLike[str] | None, every: object, resume: object
-) -> Path | None:
-    """Return the folder that `fit` was given, after checking it and its options."""
-    checks.positive("every", every)
-    checks.flag("resume", resume)
-    if folder is None:
-        if resume or every != 1:
-            given = "resume=True" if resume else f"every={every}"
-            raise ValueError(
-                f"{given} without a checkpoint; expected the folder of the training as well: "
-                "checkpoint='runs/mine'"
-            )
-        return None
-    return checked_folder(folder)
-
-
 def checked_folder(folder: str | os.PathLike[str], name: str = "checkpoint") -> Path:
     """Return a folder's path; raises TypeError or ValueError for anything else."""
     path = checks.path(name, folder)

@@ -19,7 +19,7 @@ from npformer.proof.gradcheck import GradcheckReport
 from npformer.tasks.estimators.text_writer import windows
 
 CAUSAL = ("attention", "dense_synthesizer", "identity", "gated_convolution", "state_space")
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def mixers(**settings: Any) -> Iterator[nf.Layer]:

@@ -8,7 +8,7 @@ import numpy as np
 from npformer.learn.museum import BUGS, INVARIANTS, REFEREES, Bug, referees
 from tests.learn.museum.costs import COSTS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "museum.md"
 
 INTRODUCTION = """\
@@ -81,7 +81,7 @@ CHAPTERS = {
     "layers.CrossAttention": ("cross_attention", "attention_backward"),
     "layers.Positions": ("caches", "embedding_backward"),
     "core.state.State": ("caches", "attention_backward"),
-    "pipelines.text_writer.windows": ("language_models", "cross_entropy_backward"),
+    "tasks.estimators.text_writer.windows": ("language_models", "cross_entropy_backward"),
     "models.EncoderBlock": ("block", "residual_backward"),
     "models.Encoder": ("block", "residual_backward"),
     "optim.Adam": ("adam", "adam_update"),

@@ -152,9 +152,9 @@ def test_without_the_library_the_error_names_the_extra():
 import sys
 sys.modules["sklearn"] = None  # as if it were not installed
 import npformer
-assert "npformer.sklearn" not in sys.modules
+assert "npformer.tasks.sklearn" not in sys.modules
 try:
-    import npformer.sklearn
+    from npformer.sklearn import EncoderClassifier
 except ImportError as error:
     print(error)
 """

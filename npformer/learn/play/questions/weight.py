@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from npformer.core.inputs import arrays_of, within
 from npformer.learn.play.questions.step import one_of
 from npformer.learn.play.state import Now
 from npformer.optim import Adam
+from npformer.optim.adam import adam_update
 from npformer.proof import complex_step
 from npformer.proof.problem import parameters_as
 
@@ -118,9 +118,11 @@ def _adam(
 ) -> dict[str, float]:
     """Return Adam's moments of a weight with this gradient, and the step that follows."""
     _, moments = adam.state()
-    t, (beta1, beta2) = adam.steps + 1, adam.betas
-    m = beta1 * float(moments[f"m.{name}"][at]) + (1.0 - beta1) * gradient
-    v = beta2 * float(moments[f"v.{name}"][at]) + (1.0 - beta2) * gradient**2
-    root = math.sqrt(v / (1.0 - beta2**t))
-    step = -adam.current_lr() * m / (1.0 - beta1**t) / (root + adam.eps)
-    return {"m": m, "v": v, "step": step, "after": value + step}
+    theta, g, m, v = (
+        np.array([float(x)])
+        for x in (value, gradient, moments[f"m.{name}"][at], moments[f"v.{name}"][at])
+    )
+    settings: dict[str, Any] = {"lr": adam.current_lr(), "betas": adam.betas, "eps": adam.eps}
+    adam_update(theta, g, m, v, t=adam.steps + 1, **settings)
+    after = float(theta[0])
+    return {"m": float(m[0]), "v": float(v[0]), "step": after - value, "after": after}
