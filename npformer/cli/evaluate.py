@@ -17,7 +17,7 @@ from npformer.cli.load_model import (
 from npformer.cli.measured import mistakes, pairs_in_words, text_in_words
 from npformer.cli.plugins import load_plugins
 from npformer.core import use_precision
-from npformer.tasks.estimators import RawModel, TextClassifier, TextScores, Translations
+from npformer.tasks.estimators import Estimator, TextClassifier, TextScores, Translations
 from npformer.training.evaluation import evaluate
 
 
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     load_plugins(options.plugin)
     path = options.model
     raw = load_any(path, options.backend, force=options.force)
-    if isinstance(raw, RawModel):
+    if isinstance(raw, Estimator):
         with use_precision(options.precision, options.backend):
             return _of_file(options, raw)
     if options.input is not None:
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_file(options: argparse.Namespace, model: RawModel) -> int:
+def _of_file(options: argparse.Namespace, model: Estimator) -> int:
     """Print how well a model does on a file."""
     part = held_out_part(options, notes_of(options.model, force=options.force), model)
     raw: Any = model

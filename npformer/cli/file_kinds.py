@@ -22,14 +22,14 @@ from npformer.data.tables import Table, read_table
 from npformer.data.tokenizers import TOKENIZERS, read_tokenizer
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import (
-    RawModel,
+    Estimator,
     SeriesClassifier,
     TextClassifier,
     TextTranslator,
     TextWriter,
 )
 
-ESTIMATORS: dict[str, type[RawModel]] = {
+ESTIMATORS: dict[str, Any] = {
     "texts": TextClassifier,
     "series": SeriesClassifier,
     "text": TextWriter,
@@ -121,7 +121,7 @@ def list_of(words: str | None) -> list[str] | None:
     return names
 
 
-def model_for(options: argparse.Namespace, task: FileTask) -> RawModel:
+def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     """Return an untrained estimator with the settings that were given."""
     encoder = {field.name for field in fields(EncoderConfig)}.difference(ARGUMENTS)
     config = given_options(options, encoder)
@@ -136,7 +136,8 @@ def model_for(options: argparse.Namespace, task: FileTask) -> RawModel:
                 f"--{wrong[0].replace('_', '-')} is given together with --pretrained, whose folder "
                 "decides it; expected only --pretrained"
             )
-        return TextClassifier(**{n: v for n, v in given.items() if n not in ("dtype", "max_len")})
+        left = {n: v for n, v in given.items() if n not in ("dtype", "max_len")}
+        return checked(TextClassifier(**left))
     config["mixer"] = mixer_setting(config["mixer"])
     if is_generated(task.file):
         config.setdefault("d_model", GENERATED["d_model"])
@@ -147,7 +148,13 @@ def model_for(options: argparse.Namespace, task: FileTask) -> RawModel:
             given["tokenizer"] = read_tokenizer(name)
         elif task.kind == "pairs" and len(both := split_names(name)) > 1:
             given["tokenizer"] = both
-    return ESTIMATORS[task.kind](config, **given)
+    return checked(ESTIMATORS[task.kind](config, **given))
+
+
+def checked(estimator: Estimator) -> Estimator:
+    """Check the arguments of an estimator before anything is trained, and return it."""
+    estimator.check()
+    return estimator
 
 
 def noted_task(notes: dict[str, Any]) -> FileTask | None:
@@ -160,7 +167,7 @@ def part_of(
     file: str,
     options: argparse.Namespace,
     task: FileTask | None,
-    model: RawModel,
+    model: Estimator,
     *,
     labelled: bool,
 ) -> tuple[Part, dict[str, list[Any]]]:
@@ -186,7 +193,7 @@ def part_of(
     return replace(known, **given).rows_of(table, labelled=labelled), table.columns
 
 
-def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: RawModel) -> Part:
+def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: Estimator) -> Part:
     """Return the samples of a file with their right answers, or else the test part."""
     task = noted_task(notes)
     if options.input is not None:

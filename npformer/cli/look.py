@@ -18,7 +18,7 @@ from npformer.cli.load_model import (
 )
 from npformer.cli.plugins import load_plugins
 from npformer.cli.run_folder import REPORT
-from npformer.tasks.estimators import RawClassifier, RawModel
+from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
 
 LETTERS = "abcdefgh"
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     load_plugins(options.plugin)
     samples = _numbers(options.samples)
     found = load_any(options.model, "numpy", force=options.force)
-    if isinstance(found, RawModel):
+    if isinstance(found, Estimator):
         return _of_file(options, found, samples)
     if options.input is not None:
         raise ValueError(f"{options.input} is given, and the model was not trained on a file")
@@ -104,13 +104,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_file(options: argparse.Namespace, model: RawModel, samples: int | list[int]) -> int:
+def _of_file(options: argparse.Namespace, model: Estimator, samples: int | list[int]) -> int:
     """Write the report on a model of a file."""
     if options.compare or options.split:
         raise ValueError("--compare and --split are for npformer's tasks; expected neither")
     part = held_out_part(options, notes_of(options.model, force=options.force), model)
     shown: dict[str, Any] = {"samples": samples}
-    if isinstance(model, RawClassifier):
+    if isinstance(model, Classifier):
         shown["batch_size"] = options.batch_size
     raw: Any = model
     print(raw.report(*part.data(), _place(options), **shown))

@@ -12,7 +12,7 @@ from npformer.cli.predict_file import shown
 from npformer.cli.recipes.file_task import Part
 from npformer.cli.run_folder import REPORT
 from npformer.tasks.estimators import (
-    RawClassifier,
+    Classifier,
     Scores,
     TextClassifier,
     TextScores,
@@ -65,7 +65,7 @@ def measure(
     return Measured(metrics, words, [REPORT])
 
 
-def _baselines(model: RawClassifier, before: list[Part], test: Part) -> dict[str, Scores | None]:
+def _baselines(model: Classifier, before: list[Part], test: Part) -> dict[str, Scores | None]:
     """Return the scores of baselines, which learn from the same samples."""
     names = model.names
     y = names.numbers([label for part in before for label in part.labels])
@@ -103,7 +103,7 @@ def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
     return "\n".join(lines)
 
 
-def mistakes(scores: Scores, test: Part, model: RawClassifier) -> str:
+def mistakes(scores: Scores, test: Part, model: Classifier) -> str:
     """Return the mistakes that the model was surest of."""
     worst = scores.worst[:MOST_COUNTED]
     if not worst:

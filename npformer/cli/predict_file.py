@@ -15,7 +15,7 @@ from npformer.cli import common
 from npformer.cli.file_kinds import part_of
 from npformer.cli.recipes.file_task import FileTask, Part
 from npformer.data.tables import SUFFIXES, kind_of
-from npformer.tasks.estimators import RawClassifier, TextClassifier, TextTranslator
+from npformer.tasks.estimators import Classifier, TextClassifier, TextTranslator
 from npformer.training.storage.files import write_whole
 
 PREDICTED, PROBABILITY = "predicted", "probability"
@@ -82,7 +82,7 @@ def _translations(
 ) -> tuple[list[str], dict[str, list[Any]]]:
     """Return what is printed, and the columns that are written."""
     sources = part.samples
-    if unknown := sum(bool(model.tokenizers[0].unknown_in(source)) for source in sources):
+    if unknown := sum(bool(model.tokenizers_[0].unknown_in(source)) for source in sources):
         print(
             f"{unknown:,} of {len(sources):,} sources have characters that the model was not "
             "trained on: what it makes of them is a guess",
@@ -98,7 +98,7 @@ def _translations(
 
 
 def _labels(
-    options: argparse.Namespace, model: RawClassifier, part: Part, kind: str
+    options: argparse.Namespace, model: Classifier, part: Part, kind: str
 ) -> tuple[list[str], dict[str, list[Any]]]:
     """Return what is printed, and the columns that are written."""
     known = [kind == "series" or bool(each.strip()) for each in part.samples]

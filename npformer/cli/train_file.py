@@ -25,7 +25,7 @@ from npformer.cli.run_files import (
 from npformer.cli.run_folder import RunFolder, write_json
 from npformer.core import checks
 from npformer.optim import SCHEDULES
-from npformer.tasks.estimators import RawModel
+from npformer.tasks.estimators import Estimator
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
@@ -71,8 +71,8 @@ def run(
         )
         about = {"task": task.to_dict(), "seed": options.seed, "plugins": plugins}
         save(model, folder.path / checkpoint_name(), notes=about)
-        epochs = model.settings["epochs"]
-        status = status_of(model.histories[-1], epochs, task.file, folder.path)
+        epochs = model.settings_["epochs"]
+        status = status_of(model.histories_[-1], epochs, task.file, folder.path)
         if status is None:
             _finish(options, folder.path, model, parts, about)
             folder.forget_replaced()
@@ -95,12 +95,12 @@ def _training(options: argparse.Namespace) -> dict[str, Any]:
 class _Summary(npformer.Callback):
     """Shows the first model before it is trained."""
 
-    def __init__(self, model: RawModel, data: tuple[Any, ...], say: Callable[[str], None]) -> None:
+    def __init__(self, model: Estimator, data: tuple[Any, ...], say: Callable[[str], None]) -> None:
         self.model, self.data, self.say = model, data, say
 
     def on_start(self, state: npformer.TrainingState) -> None:
         """Print the summary of the model."""
-        if state.model is self.model.models[0]:
+        if state.model is self.model.models_[0]:
             self.say(f"{summary(state.model, self.model.example(*self.data))}\n")
 
 
@@ -112,21 +112,21 @@ def _finish(
     about: dict[str, Any],
 ) -> None:
     """Measure the model on the test part, write what is known about it, and print it."""
-    histories = [history.to_dict() for history in model.histories]
+    histories = [history.to_dict() for history in model.histories_]
     metrics: dict[str, Any] = {
         **about,
         "kind": about["task"]["kind"],
         **VERSIONS,
-        "members": len(model.models),
+        "members": len(model.models_),
         "parameters": model.model.n_parameters(),
         "config": model.model.config.to_dict(),
         "samples": {name: len(part) for name, part in parts.items()},
-        "training": {n: _plain(v) for n, v in model.settings.items() if n not in LEFT_OUT},
+        "training": {n: _plain(v) for n, v in model.settings_.items() if n not in LEFT_OUT},
         "best_epochs": [history["best_epoch"] for history in histories],
         "seconds": round(sum(sum(history["seconds"]) for history in histories), 2),
     }
-    if hasattr(model, "classes"):
-        metrics["classes"] = model.classes
+    if hasattr(model, "classes_"):
+        metrics["classes"] = model.classes_.tolist()
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(parts["test"]):
         found = measure(options, model, parts, path)
@@ -137,11 +137,11 @@ def _finish(
         print(found.words)
     write_json(path / "history.json", histories)
     write_json(path / "metrics.json", metrics)
-    history, tested = model.history, metrics.get("test", {}).get("accuracy", math.nan)
+    history, tested = model.history_, metrics.get("test", {}).get("accuracy", math.nan)
     title = f"{Path(options.task).name}, {options.mixer}, seed {options.seed}"
     curves = draw_curves({"": history}, {"": tested}, title, path)
-    if len(model.models) > 1:
-        print(f"{len(model.models)} models with different seeds, whose probabilities are averaged")
+    if len(model.models_) > 1:
+        print(f"{len(model.models_)} models with different seeds, whose probabilities are averaged")
     epochs = f"weights of epoch {history.best_epoch} of {len(history.train_loss)}"
     print(f"{epochs}, {metrics['seconds']:.1f} s\n{path}: {', '.join(files)}; {curves}")
     print(f"npformer {NEXT[metrics['kind']].format(shlex.quote(str(path)))}")

@@ -22,7 +22,7 @@ from npformer.core import checks, use_precision
 from npformer.data import Dataset
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES, schedule_for
-from npformer.tasks.estimators.training_settings import filled
+from npformer.tasks.estimators.defaults import filled
 from npformer.training.evaluation import batch_at_evaluation, evaluate
 from npformer.training.fit import fit
 from npformer.training.history import History

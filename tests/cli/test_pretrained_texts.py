@@ -49,7 +49,7 @@ def test_whole_fine_tuning_changes_the_encoder(folder):
     before = nf.from_pretrained(folder).encoder.parameters()
     weight = "encoder.blocks.0.mixer.query.weight"
     assert not np.array_equal(found.model.parameters()[weight], before[weight])
-    assert found.settings["no_decay"] == nf.optim.NORMS_AND_BIASES
+    assert found.settings_["no_decay"] == nf.optim.NORMS_AND_BIASES
 
 
 def test_the_embedding_alone_may_be_frozen():
@@ -82,7 +82,7 @@ def test_the_command_line_fine_tunes(folder, tmp_path, prints):
 )
 def test_mistakes_are_explained(folder, settings, error, words):
     with pytest.raises(error, match=words):
-        nf.TextClassifier(**{"pretrained": folder, **settings})
+        nf.TextClassifier(**{"pretrained": folder, **settings}).check()
 
 
 def test_options_that_the_folder_decides(folder, tmp_path, fails):

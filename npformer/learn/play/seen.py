@@ -97,12 +97,12 @@ def tokens_by_id(tokenizer: Tokenizer) -> list[str]:
 
 def estimator_names(estimator: Any) -> Names:
     """Return what the tokens and classes of an estimator are called."""
-    if both := getattr(estimator, "tokenizers", None):
+    if both := getattr(estimator, "tokenizers_", None):
         source, target = map(tokens_by_id, both)
         return Names(source, targets=target)
-    classes = getattr(estimator, "classes", None)
+    classes = getattr(estimator, "classes_", None)
     named = None if classes is None else [str(label) for label in classes]
-    return Names(classes=named, tokenizer=getattr(estimator, "of_tokenizer", None))
+    return Names(classes=named, tokenizer=getattr(estimator, "tokenizer_", None))
 
 
 def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]:

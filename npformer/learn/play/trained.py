@@ -11,7 +11,7 @@ import numpy as np
 
 from npformer import data
 from npformer.learn.play.seen import Names, estimator_names
-from npformer.tasks.estimators import RawModel, TextWriter
+from npformer.tasks.estimators import Estimator, TextWriter
 from npformer.training.storage.models import checkpoint_name, load, read_notes
 
 TASKS = ("reverse", "majority", "recall", "pointer", "parity")
@@ -36,18 +36,18 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
             f"{path} does not exist; expected a folder that npformer train or npformer play wrote"
         )
     found, notes = load(path), read_notes(path)
-    model = found.model if isinstance(found, RawModel) else found
+    model = found.model if isinstance(found, Estimator) else found
     metrics, history = (_json(folder / f"{name}.json") for name in ("metrics", "history"))
     task, split = notes.get("task"), notes.get("split")
     what: dict[str, Any] = {"names": Names(), "facts": {"npformer": metrics.get("npformer")}}
     settings: dict[str, Any] = {"task": folder.name, "mixers": list(model.config.mixers())}
     kind = "ids" if getattr(model, "n_features", None) is None else "series"
-    if isinstance(found, RawModel):
+    if isinstance(found, Estimator):
         what["names"] = estimator_names(found)
         if isinstance(found, TextWriter):
             what["data"] = written(found)
-        if len(found.models) > 1:
-            what["facts"]["model"] = f"the first of {len(found.models)}, whose answers are averaged"
+        if (n := len(found.models_)) > 1:
+            what["facts"]["model"] = f"the first of {n}, whose answers are averaged"
     elif isinstance(task, str):
         settings["task"] = task
         if task == "digits":

@@ -58,7 +58,7 @@ class Work(ABC):
     def fit(self, options: dict[str, Any]) -> Any:
         """Fit the estimator, and return the history."""
         validation = self.held_out if len(self.held_out) > 1 else self.held_out[0]
-        return self.estimator.fit(*self.data, validation=validation, **options).history
+        return self.estimator.fit(*self.data, validation=validation, **options).history_
 
     @cached_property
     def names(self) -> Names:
@@ -225,7 +225,7 @@ class PairsWork(Work):
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return both sides as ids: inputs and targets, as the model arranges them."""
-        x, y = self.estimator._ids(*(part[rows] for part in self.held_out))
+        x, y = self.estimator.arrays(*(part[rows] for part in self.held_out))
         return self.estimator.model.arranged(x, y, None, None)[:3]  # type: ignore[no-any-return]
 
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
