@@ -30,15 +30,15 @@ BUDGET: dict[str, int] = {
     "training": 3573,
     "interop": 1968,
     "tasks": 2953,
-    "learn": 4947,
-    "cli": 2821,
+    "learn": 4789,
+    "cli": 2569,
     "__init__": 27,
     "__main__": 1,
 }
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_488
+IN_ALL = 28_078
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

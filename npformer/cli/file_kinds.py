@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from npformer.cli.recipes.doubts import doubt_known
-from npformer.cli.recipes.file_task import (
-    KINDS,
-    USUAL,
-    FileTask,
-    Part,
-    chosen_column,
-    is_generated,
-    is_text_file,
-)
+from npformer.cli.recipes.file_task import FileTask, Part
+from npformer.cli.recipes.kinds import KINDS, USUAL, chosen_column, is_generated, is_text_file
 from npformer.core import split_names
 from npformer.data.tables import Table, read_table
 from npformer.data.tokenizers import TOKENIZERS, read_tokenizer
@@ -137,7 +130,7 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
                 "decides it; expected only --pretrained"
             )
         left = {n: v for n, v in given.items() if n not in ("dtype", "max_len")}
-        return checked(TextClassifier(**left))
+        return TextClassifier(**left)
     config["mixer"] = mixer_setting(config["mixer"])
     if is_generated(task.file):
         config.setdefault("d_model", GENERATED["d_model"])
@@ -148,12 +141,7 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
             given["tokenizer"] = read_tokenizer(name)
         elif task.kind == "pairs" and len(both := split_names(name)) > 1:
             given["tokenizer"] = both
-    return checked(ESTIMATORS[task.kind](config, **given))
-
-
-def checked(estimator: Estimator) -> Estimator:
-    """Check the arguments of an estimator before anything is trained, and return it."""
-    estimator.check()
+    estimator: Estimator = ESTIMATORS[task.kind](config, **given)
     return estimator
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.cli.common import option
-from npformer.cli.recipes.file_task import is_data_file
+from npformer.cli.recipes.kinds import is_data_file
 from npformer.cli.recipes.recipes import RECIPES, Recipe
 from npformer.core import a_type, checks
 from npformer.tasks.estimators import Estimator

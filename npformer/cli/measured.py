@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from npformer.cli.common import counted, one_line
-from npformer.cli.predict_file import shown
+from npformer.cli.predict_file import in_brief
 from npformer.cli.recipes.file_task import Part
 from npformer.cli.run_folder import REPORT
 from npformer.tasks.estimators import (
@@ -111,7 +111,7 @@ def mistakes(scores: Scores, test: Part, model: Classifier) -> str:
     predicted = model.predict([test.samples[i] for i, _ in worst])
     lines = ["worst mistakes: label, predicted, probability of the label, sample"]
     for (i, p), wrong in zip(worst, predicted, strict=True):
-        lines.append(f"  {test.labels[i]}  {wrong}  {p:.4f}  {shown(test, i)}")
+        lines.append(f"  {test.labels[i]}  {wrong}  {p:.4f}  {in_brief(test, i)}")
     return "\n".join(lines) + "\n"
 
 

@@ -114,7 +114,7 @@ def _labels(
         if unknown:
             print(
                 f"{len(unknown):,} of {len(part):,} texts have no word that the model knows, the "
-                f"first is {shown(part, unknown[0])!r}: their label is a guess",
+                f"first is {in_brief(part, unknown[0])!r}: their label is a guess",
                 file=sys.stderr,
             )
     p = model.predict_probabilities(part.samples, options.batch_size, communicator=options.ranks)
@@ -124,10 +124,10 @@ def _labels(
     new = {PREDICTED: labels, PROBABILITY: _written(p.max(axis=1))}
     if not options.probabilities:
         rows = zip(labels, p.max(axis=1), strict=True)
-        return [f"{label}  {x:.4f}  {shown(part, i)}" for i, (label, x) in enumerate(rows)], new
+        return [f"{label}  {x:.4f}  {in_brief(part, i)}" for i, (label, x) in enumerate(rows)], new
     new |= {f"p({name})": _written(column) for name, column in zip(names, p.T, strict=True)}
     lines = [
-        "  ".join(f"{x:>10.4f}" for x in row) + f"  {shown(part, i)}" for i, row in enumerate(p)
+        "  ".join(f"{x:>10.4f}" for x in row) + f"  {in_brief(part, i)}" for i, row in enumerate(p)
     ]
     return ["  ".join(f"{name:>10}" for name in names), *lines], new
 
@@ -136,7 +136,7 @@ def _written(column: np.ndarray) -> list[str]:
     return [f"{p:.6f}" for p in column]
 
 
-def shown(part: Part, i: int) -> str:
+def in_brief(part: Part, i: int) -> str:
     """Return a sample in a few words: the beginning of a text, or what a series is called."""
     sample = part.samples[i]
     if isinstance(sample, str):

@@ -14,7 +14,8 @@ from npformer.cli import common
 from npformer.cli.file_kinds import GENERATED, given_options, model_for, task_of
 from npformer.cli.measured import measure
 from npformer.cli.recipes.doubts import doubt_features
-from npformer.cli.recipes.file_task import Part, is_generated
+from npformer.cli.recipes.file_task import Part
+from npformer.cli.recipes.kinds import is_generated
 from npformer.cli.run_files import (
     VERSIONS,
     draw_curves,
@@ -55,6 +56,7 @@ def run(
     task = task_of(options)
     parts, how = task.parts()
     model, training, say = model_for(options, task), _training(options), talk(options)
+    model.check()  # a wrong option leaves no folder
     say(f"npformer {npformer.__version__} on {common.device_of(options)}\n\n{task.file}: {how}\n")
     if task.features:
         say(f"features: {', '.join(task.features)}\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.common import option
-from npformer.cli.recipes.file_task import TEXT_FILES, is_data_file
+from npformer.cli.recipes.kinds import TEXT_FILES, is_data_file
 from npformer.cli.recipes.recipes import RECIPES
 from npformer.core import INITIALIZERS, checks
 from npformer.data.pairs import PAIRS

@@ -42,7 +42,10 @@ def run(
     plugins: list[str],
 ) -> int:
     """Train with all options filled in."""
-    splits, training, say = _splits(recipe, options), _training(recipe, options), talk(options)
+    splits, training, say = recipe.splits, _training(recipe, options), talk(options)
+    if options.split not in (None, "both"):
+        checks.choice(f"--split of task {recipe.name}", options.split, (*recipe.splits, "both"))
+        splits = (options.split,)
     changes = given_options(options, MODEL) | {"mixer": mixer_setting(options.mixer)}
     device = common.device_of(options)
     metrics: dict[str, Any] = {
@@ -97,13 +100,6 @@ def run(
             _write(folder, metrics, histories)
         _finish(folder, metrics, histories)
     return 0
-
-
-def _splits(recipe: Recipe, options: argparse.Namespace) -> tuple[str, ...]:
-    if options.split is None or options.split == "both":
-        return recipe.splits
-    checks.choice(f"--split of task {recipe.name}", options.split, (*recipe.splits, "both"))
-    return (options.split,)
 
 
 def _training(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:

@@ -73,25 +73,6 @@ def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
     return path
 
 
-def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
-    """Write the page of what `npformer train` or `npformer play` left in a folder."""
-    path = Path(path)
-    check_place(path, "page.html")
-    write_whole(path, page_of_folder(folder).encode())
-    return path
-
-
-def page_of_folder(folder: str | os.PathLike[str]) -> str:
-    """Return the page of what `npformer train` or `npformer play` left in a folder."""
-    from npformer.learn.play import played, trained  # which import all pipelines
-
-    folder = Path(folder)
-    if run := played.run_in(folder):
-        return played.page_of_run(run)
-    model, what = trained.trained(folder)
-    return exported(model, **what)
-
-
 def exported(
     model: Any,
     *,

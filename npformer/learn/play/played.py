@@ -1,7 +1,8 @@
-"""A run of the page as one that needs no server: while it trains, or from its folder."""
+"""A run as a page that needs no server: while it trains, or from its folder."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 from npformer.learn.play.export import N_SAMPLES, exported
 from npformer.learn.play.folder import SETTINGS, Folder
 from npformer.learn.play.state import Now, groups_of
-from npformer.learn.play.trained import INK
+from npformer.learn.play.trained import INK, trained
 from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.storage.files import check_place, write_whole
 
 LEFT_OUT = ("file", "text_column", "label_column", "bug")
 """Settings with places on this machine, or that are shown elsewhere."""
@@ -39,12 +41,23 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     return {"html": page}
 
 
-def run_in(folder: Path) -> Path | None:
-    """Return the folder of a run: the one that is given, or the first in the folder of a page."""
+def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
+    """Write the page of what `npformer train` or `npformer play` left in a folder."""
+    path = Path(path)
+    check_place(path, "page.html")
+    write_whole(path, page_of_folder(folder).encode())
+    return path
+
+
+def page_of_folder(folder: str | os.PathLike[str]) -> str:
+    """Return the page of what `npformer train` or `npformer play` left in a folder."""
+    folder = Path(folder)
     if (folder / SETTINGS).is_file():
-        return folder
-    names = sorted(Folder(folder).runs())
-    return folder / names[0] if names else None
+        return page_of_run(folder)
+    if names := sorted(Folder(folder).runs()):  # of a page: the first
+        return page_of_run(folder / names[0])
+    model, what = trained(folder)
+    return exported(model, **what)
 
 
 def page_of_run(place: Path) -> str:

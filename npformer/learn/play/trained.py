@@ -45,7 +45,7 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
     if isinstance(found, Estimator):
         what["names"] = estimator_names(found)
         if isinstance(found, TextWriter):
-            what["data"] = written(found)
+            what["data"] = own_text(found)
         if (n := len(found.models_)) > 1:
             what["facts"]["model"] = f"the first of {n}, whose answers are averaged"
     elif isinstance(task, str):
@@ -88,7 +88,7 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def written(writer: TextWriter) -> tuple[np.ndarray, np.ndarray]:
+def own_text(writer: TextWriter) -> tuple[np.ndarray, np.ndarray]:
     """Return what a model has written by itself, in place of samples."""
     ids = writer.ids("prompt", "\n")[:1]
     begin = ids if ids.size else np.array([0])

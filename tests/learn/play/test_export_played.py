@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.learn.play.export import export_folder
 from npformer.learn.play.folder import Folder
+from npformer.learn.play.played import export_folder
 from npformer.learn.play.questions import ask
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.state import Now
