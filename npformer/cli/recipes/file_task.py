@@ -17,7 +17,7 @@ import numpy as np
 from npformer.cli.recipes import doubts
 from npformer.cli.recipes.kinds import KINDS, as_share, is_generated
 from npformer.data.pairs import pairs
-from npformer.data.series import of_table, read_series
+from npformer.data.series import read_series, series_of_table
 from npformer.data.tables import Table, read_table
 from npformer.data.text_file import read_text
 from npformer.tasks.estimators.class_names import ClassNames
@@ -178,7 +178,9 @@ class FileTask:
         columns = self.features
         if columns is None and not labelled:  # a column of labels is no feature
             columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
-        return self._series(str(table.path), of_table(table, **roles, features=columns), labelled)
+        return self._series(
+            str(table.path), series_of_table(table, **roles, features=columns), labelled
+        )
 
     def _series(self, file: str, found: Any, labelled: bool) -> Part:
         if not labelled:

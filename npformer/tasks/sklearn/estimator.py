@@ -281,9 +281,10 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         options |= {"seed": rng, "progress": bool(self.verbose), **worker_options(self)}
         if (data.weights != data.weights[0]).any():
             options["sample_weight"] = data.weights
-        parts = [None if part is None else part.read(self.reader_) for part in (data, held_out)]
+        own = data.read(self.reader_)
+        validation = None if held_out is None else held_out.read(self.reader_)
         model, self.models_, self.histories_ = self.model_, [], []
-        self.train(model, *parts, None, **defaults.filled(options, len(data)))
+        self.train(model, own, validation, None, **defaults.filled(options, len(data)))
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))

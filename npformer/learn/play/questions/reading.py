@@ -10,7 +10,7 @@ from npformer.core import checks, to_numpy
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.models import EncoderBlock
-from npformer.training.inspection.explain import explained
+from npformer.training.inspection.explain import explanations
 from npformer.training.inspection.trace import trace
 
 SHAPE = 8, 8
@@ -38,7 +38,7 @@ def _read(now: Now, x: np.ndarray, mask: Any = None) -> dict[str, Any]:
         p = p[-1]
     mixing = [
         {"layer": e.name, "kind": e.kind, "heads": tensor(e.name, np.asarray(e.matrices)[:1])}
-        for e in explained(calls)
+        for e in explanations(calls)
     ]
     return {"probabilities": p.tolist(), "mixing": mixing}
 

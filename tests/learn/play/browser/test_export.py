@@ -9,6 +9,8 @@ from npformer.learn.play.export import export_page
 from npformer.learn.play.played import page_of_folder
 from npformer.learn.play.seen import Names
 
+pytestmark = pytest.mark.browser
+
 THREE = [
     (0.32, 0.22),
     (0.62, 0.2),
