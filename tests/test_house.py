@@ -30,15 +30,15 @@ BUDGET: dict[str, int] = {
     "training": 3778,
     "interop": 1968,
     "tasks": 2744,
-    "learn": 4941,
-    "cli": 2820,
+    "learn": 4779,
+    "cli": 2571,
     "__init__": 27,
     "__main__": 1,
 }
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_390
+IN_ALL = 27_979
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
