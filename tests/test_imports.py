@@ -46,15 +46,6 @@ The last one has the names of the package, and what `python -m npformer` runs.
 
 DEBTS = {
     "models/step.py": {"data"},
-    "optim/adam.py": {"engine"},
-    "optim/clipping.py": {"engine", "training/distributed"},
-    "optim/sharded_adam.py": {"training/distributed"},
-    "proof/device_cases.py": {"engine"},
-    "proof/device_kernels.py": {"engine"},
-    "proof/gradcheck.py": {"engine"},
-    "proof/cases/published.py": {"learn/museum"},
-    "proof/cases/decoders.py": {"training/trainable"},
-    "proof/cases/models.py": {"training/trainable"},
 }
 """Imports that still go up."""
 
@@ -294,7 +285,7 @@ def test_a_plain_step_is_short_enough_to_be_read(inputs):
     files = Counter(name for name, _ in seen)
     assert files["functional/attention.py"] > 5
     of_the_engine = {name for name in files if name.startswith("engine/")}
-    # Whether the engine is used, what is known of the model, and whether Adam has a kernel.
-    asked = {f"engine/{name}.py" for name in ("switch", "kept_with_model", "snapshot", "updates")}
+    # What is known of the model.
+    asked = {f"engine/{name}.py" for name in ("kept_with_model", "snapshot")}
     assert of_the_engine <= asked, "a plain step passes through the engine"
     assert len(seen) <= LINES_OF_A_STEP[inputs], f"a plain step runs {len(seen)} lines: {files}"

@@ -73,7 +73,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
             ],
             "interop": [
                 *("from_pretrained", "pretrained_encoder", "save_pretrained", "sentences"),
-                *("architecture", "architectures", "huggingface", "word_vectors"),
+                *("architecture", "huggingface", "word_vectors"),
             ],
         },
     ),

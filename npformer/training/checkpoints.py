@@ -15,7 +15,6 @@ from npformer import engine
 from npformer.core import asarray, checks, described, precision
 from npformer.data.samples import Samples
 from npformer.optim import Adam
-from npformer.optim.adam import SETTINGS
 from npformer.optim.schedules import factors_of
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, Now, TrainingState
@@ -224,7 +223,7 @@ def settings_of(
         "metric": name_of(task.metric),
         "loss": {"class": type(task.loss).__name__, **of_loss},
         "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),
-        **{name: getattr(optimizer, name) for name in SETTINGS},
+        **{name: getattr(optimizer, name) for name in optimizer.settings},
     }
     return {
         "must": json.loads(json.dumps(must, default=float)),  # as they will be read back

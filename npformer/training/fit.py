@@ -12,7 +12,6 @@ from npformer.data.user_arrays import Data
 from npformer.engine.team import Team
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Schedule, clip_by_global_norm
-from npformer.optim.sharded_adam import ShardedAdam
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_choices,
@@ -33,6 +32,7 @@ from npformer.training.callbacks import (
 )
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
 from npformer.training.distributed import Communicator, as_communicator
+from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.evaluation import batch_at_evaluation, measure, require_model
 from npformer.training.history import History
 from npformer.training.loop import Interrupts, Training

@@ -17,11 +17,11 @@ from npformer.data.batch import Batch, Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.optim import Adam
-from npformer.optim.clipping import clip_over_ranks
-from npformer.optim.sharded_adam import ShardedAdam
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
+from npformer.training.distributed.clipping import clip_over_ranks
+from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.distributed.shards import shards_by_tokens
 from npformer.training.storage.agreement import differences
 from npformer.training.trainable import Model

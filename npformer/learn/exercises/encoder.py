@@ -18,6 +18,7 @@ from npformer.learn.exercises.folder import find, source_of
 from npformer.learn.exercises.referee import NOT_BY_HAND, NOT_ITS_FILES, PASSED, RIGHT, judge
 from npformer.learn.exercises.table import exercise as exercise_of
 from npformer.learn.exercises.table import stem
+from npformer.learn.exercises.trials import check_returned, slopes
 from npformer.learn.exercises.yours import is_open
 from npformer.proof.cases.case import draw
 
@@ -25,7 +26,6 @@ PAIRS = ("linear", "relu", "layer_norm", "multi_head", "pooling", "cross_entropy
 FILES = (*(f"{name}_backward" for name in PAIRS), "adam_update")
 TAKEN = re.compile(r"""^[^#\n]*\byours\([^)]*["'](\w+)["'],?\s*\)""", re.MULTILINE)
 X, DLOGITS = draw(3, 8, 8), draw(3, 10, seed=1)
-EPS = 1e-5
 ENOUGH = 0.95
 
 
@@ -129,9 +129,7 @@ def _flat(arrays: dict[str, Array]) -> Array:
 def _forward(encoder: Callable[..., Any], p: dict[str, Array], mistakes: Any) -> list[str]:
     given = copy.deepcopy(p)
     result = encoder(X, p)
-    if not isinstance(result, tuple) or len(result) != 2:
-        kind = "nothing" if result is None else a_type(result)
-        return [f"encoder returned {kind}; expected a tuple: logits and a cache"]
+    check_returned("encoder", result, 2, "logits and a cache")
     logits = result[0]
     if np.shape(logits) != (3, 10):
         return [f"the logits of 3 images have the shape {np.shape(logits)}; expected (3, 10)"]
@@ -186,7 +184,8 @@ def _gradients(
     right: list[str] = []
     for name in reversed(p):
         counts = {"the batch size": 3.0, "the length": 8.0}
-        if fault := fault_of(f"d{name}", g[name], _slopes(encoder, p, name), counts=counts):
+        slope = slopes(lambda: encoder(X, p)[0], p[name], DLOGITS)
+        if fault := fault_of(f"d{name}", g[name], slope, counts=counts):
             says = _alike(
                 got,
                 lambda names: _flat(names.encoder_backward(DLOGITS, names.encoder(X, p)[1])),
@@ -198,19 +197,6 @@ def _gradients(
     answer.listening = True
     answer.notes = ["right so far: the logits and the gradients"]
     return []
-
-
-def _slopes(encoder: Callable[..., Any], p: dict[str, Array], name: str) -> Array:
-    """Return central differences, entry by entry."""
-    slopes = np.zeros_like(p[name])
-    for at in np.ndindex(slopes.shape):
-        ends = []
-        for h in (EPS, -EPS):
-            moved = p[name].copy()
-            moved[at] += h
-            ends.append(encoder(X, p | {name: moved})[0])
-        slopes[at] = ((ends[0] - ends[1]) * DLOGITS).sum() / (2.0 * EPS)
-    return slopes
 
 
 def _steps(parameters: Any, train: Callable[..., Any], mistakes: Any) -> list[str]:

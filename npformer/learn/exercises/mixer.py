@@ -10,13 +10,12 @@ from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import failing
+from npformer.learn.exercises.trials import check_returned, gradcheck_problems, slopes
 from npformer.mixers import Mixer, MixerSettings
 from npformer.proof.cases.case import draw, keep
-from npformer.proof.gradcheck import GradcheckError, gradcheck
 
 SETTINGS = MixerSettings(d_model=8, n_heads=2, max_len=6)
 MASK = keep([4, 2, 1], 4)
-EPS = 1e-5
 TOLERANCE = 1e-9
 TO_CACHE = "The cache is for what a call needs later; self is for parameters"
 
@@ -53,10 +52,8 @@ def _built(answer: Answer) -> Mixer:
 
 def _run(answer: Answer, mixer: Mixer, x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     result = answer.call(mixer.forward, x, Context(mask=mask))
-    if not isinstance(result, tuple) or len(result) != 2:
-        kind = "nothing" if result is None else a_type(result)
-        raise Stuck(f"forward returned {kind}; expected a tuple: y and a cache")
-    return result
+    check_returned("forward", result, 2, "y and a cache")
+    return result  # type: ignore[no-any-return]
 
 
 def _shapes(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
@@ -111,7 +108,7 @@ def _gradients(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     found = {"x": dx, **gradients}
     problems = []
     for name, array in arrays.items():
-        right = _slopes(answer, mixer, arrays["x"], mask, array, dy)
+        right = slopes(lambda: _run(answer, mixer, arrays["x"], mask)[0], array, dy)
         counts = {"the length": 4.0, "the batch size": 3.0}
         if name != "x" and right.any() and not np.any(found[name]):
             problems.append(f"d{name} is 0: backward adds no gradient of this parameter")
@@ -123,20 +120,6 @@ def _gradients(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
         if not np.array_equal(again, dx):
             return ["backward gives different numbers when called again with the same cache"]
     return problems
-
-
-def _slopes(
-    answer: Answer, mixer: Mixer, x: Array, mask: Array | None, array: Array, dy: Array
-) -> Array:
-    slopes = np.zeros_like(array)
-    for at in np.ndindex(array.shape):
-        kept, ends = array[at], []
-        for h in (EPS, -EPS):
-            array[at] = kept + h
-            ends.append(_run(answer, mixer, x, mask)[0])
-        array[at] = kept
-        slopes[at] = ((ends[0] - ends[1]) * dy).sum() / (2.0 * EPS)
-    return slopes
 
 
 def _padding(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
@@ -228,12 +211,6 @@ def _described(found: object) -> str:
 
 def _gradcheck(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     """Let gradcheck have the last word."""
-    for mask, when in ((None, "without a mask"), (MASK, "with a mask")):
-        try:
-            answer.call(lambda mask=mask: gradcheck(mixer, x, mask=mask))
-        except Stuck as stuck:
-            if not isinstance(error := stuck.__cause__, GradcheckError):
-                raise
-            broken = [f"gradcheck {when}: {rule}" for rule in error.report.broken_rules]
-            return broken or [f"gradcheck {when}: a relative error of {error.report.error:.1e}"]
-    return []
+    return gradcheck_problems(answer, " without a mask", "", mixer, x) or gradcheck_problems(
+        answer, " with a mask", "", mixer, x, mask=MASK
+    )

@@ -16,7 +16,6 @@ from npformer.mixers import Mixer
 from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
 from npformer.tasks.reports.elements import document, e
 from npformer.tasks.reports.png import data_address
-from npformer.tasks.reports.style import STYLE
 from npformer.training.inspection.trace import trace
 from npformer.training.storage.files import check_place, write_whole
 
@@ -58,8 +57,6 @@ def written_report(
     check_place(place, "report.html")
     page = document(
         title,
-        STYLE,
-        e("h1", title),
         [e("p", words) for words in paragraphs],
         e(
             "p",

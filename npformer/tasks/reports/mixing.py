@@ -12,7 +12,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.mixers import Mixer
 from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
-from npformer.tasks.reports.elements import e
+from npformer.tasks.reports.elements import e, section
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.names import Called
 from npformer.tasks.reports.png import data_address, shrunk
@@ -55,23 +55,15 @@ def mixing_section(
             )
             for looked, layers in zip(models, pictures, strict=True)
         ]
-        label = target(first, i, called)
-        articles.append(
-            e(
-                "article",
-                e("h3", f"Sample {i}{': ' if label else ''}{label}"),
-                e("p", called.sample(i), class_="text") if called.sample(i) else None,
-                e(
-                    "div",
-                    e("div", sample_view(first.samples, i, called), class_="sample"),
-                    e("div", cards, class_="cards"),
-                    class_="beside" if first.samples.inputs[0].x.ndim == 3 else "below",
-                ),
-            )
-        )
-    return e(
-        "section",
-        e("h2", "What each token takes from the others"),
+        label, text = target(first, i, called), called.sample(i)
+        title = e("h3", f"Sample {i}{': ' if label else ''}{label}")
+        sample = e("div", sample_view(first.samples, i, called), class_="sample")
+        place_of_cards = "beside" if first.samples.inputs[0].x.ndim == 3 else "below"
+        both = e("div", sample, e("div", cards, class_="cards"), class_=place_of_cards)
+        articles.append(e("article", title, e("p", text, class_="text") if text else None, both))
+    return section(
+        "mixing",
+        "What each token takes from the others",
         e(
             "p",
             "Each picture is the matrix of one head. Row i, column j is the weight of token j in "
@@ -83,7 +75,6 @@ def mixing_section(
         _pieces(models[0].judged, chosen, called),
         _legend(),
         articles,
-        id="mixing",
     )
 
 
