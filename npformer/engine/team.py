@@ -35,7 +35,6 @@ from npformer.engine.team_copies import TeamCopies
 from npformer.engine.threads import side_by_side
 from npformer.engine.twins import twin_on
 from npformer.engine.worker_counts import (
-    check_processes,
     check_workers,
     choose_threads,
     choose_workers,
@@ -95,7 +94,6 @@ class Team:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
         check_workers(workers)
-        check_processes(processes)
         self.model = model
         self.workers = workers
         self.micro_batch = micro_batch

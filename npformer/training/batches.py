@@ -42,7 +42,6 @@ def checked_task(
     rng: np.random.Generator,
     ranks: Communicator,
     progress: bool,
-    *,
     loss: Loss | None,
     label_smoothing: float,
     metric: Metric,
