@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from npformer.core import Layer, Parameter, backend_of
-from npformer.engine.kept_with_model import kept_of
-from npformer.engine.twin_classes import has_own_pass, is_exactly
+from npformer.engine.twin_classes import has_own_pass, is_exactly, kept_of
 from npformer.layers import Embedding, Positions
 from npformer.mixers import (
     Attention,

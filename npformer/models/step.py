@@ -7,7 +7,7 @@ from npformer.core.inputs import arrays_of, within
 from npformer.models.losses import Loss
 
 if TYPE_CHECKING:
-    from npformer.data.batch import Batch
+    from npformer.data.samples import Batch
 
 
 def accumulate(

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npformer.core import Feed, explained_memory_error
-from npformer.data.batch import Batch, Shard
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.lengths import shuffled_by_length
-from npformer.data.samples import Samples
+from npformer.data.samples import Batch, Samples, Shard
 from npformer.data.user_arrays import Data
 from npformer.models.losses import Loss
 from npformer.training.distributed import Communicator

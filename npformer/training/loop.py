@@ -13,8 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import Array, Gradients, explained_memory_error
-from npformer.data.batch import Batch
-from npformer.data.samples import Samples
+from npformer.data.samples import Batch, Samples
 from npformer.optim import NonFiniteGradientError
 from npformer.training.arguments import check_unchanged
 from npformer.training.batches import Batches

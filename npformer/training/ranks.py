@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Gradients, Seed, described, initializers, to_numpy
-from npformer.data.batch import Batch, Shard
+from npformer.data.samples import Batch, Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.optim import Optimizer

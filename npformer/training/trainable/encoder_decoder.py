@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.core import Array, Padding, array_module, checks, is_array, to_numpy
 from npformer.core.inputs import Sequences
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.functional import NO_LABEL
 from npformer.models import Transformer
 from npformer.models.losses import Loss, SoftmaxCrossEntropy

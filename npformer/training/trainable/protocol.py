@@ -12,8 +12,7 @@ import numpy as np
 
 from npformer.core import Array, Feed, Layer, Padding, a_type, asarray, checks
 from npformer.core.inputs import Sequences, as_inputs
-from npformer.data.batch import Batch
-from npformer.data.samples import Samples
+from npformer.data.samples import Batch, Samples
 from npformer.data.weights import target_weights
 from npformer.layers import Pooling
 from npformer.layers.pooling import without_padding
