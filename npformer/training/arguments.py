@@ -98,7 +98,7 @@ def trains(optimizer: Optimizer, model: Layer) -> bool:
     return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
 
 
-def shared(workers: int | str, processes: bool | str, micro_batch: int | None) -> bool:
+def needs_team(workers: int | str, processes: bool | str, micro_batch: int | None) -> bool:
     """Return whether a step is more than one worker's, who has the whole batch at once."""
     alone = workers == "auto" or (workers == 1 and workers is not True)
     return not (alone and (processes is False or processes == "auto") and micro_batch is None)

@@ -53,14 +53,12 @@ def checked_task(
     samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
     model.remember(samples.notes)
     rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
-    if validation is None:
-        pass
-    elif (share := validation_share(validation)) is None:
-        held_out = checked_data(model, "validation", validation, loss, None, ranks)
-    else:
+    if (share := None if validation is None else validation_share(validation)) is not None:
         counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
         rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
         part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
+    elif validation is not None:
+        held_out = checked_data(model, "validation", validation, loss, None, ranks)
     if class_weight is not None:
         if given:
             raise ValueError(

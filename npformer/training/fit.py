@@ -19,9 +19,9 @@ from npformer.training.arguments import (
     check_patience,
     checkpoint_folder,
     dropout_generator,
+    needs_team,
     optimizer_for,
     precision_of,
-    shared,
 )
 from npformer.training.batches import Batches, checked_task, way_of_batches
 from npformer.training.callbacks import (
@@ -241,7 +241,7 @@ def fit(
             over_ranks.begin_together(ranks, model, given, agreed)
             processes = processes != "auto" and processes  # MPI may not survive a copied process
         if shard_moments:
-            used = over_ranks.sharded(given, ranks, of_user)
+            used = over_ranks.shard_optimizer(given, ranks, of_user)
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
         own = own_watchers(model, task, check_every, patience, ranks)
@@ -285,7 +285,7 @@ def _step(
     contexts: ExitStack,
 ) -> Any:
     """Return what computes a training's steps on this rank: the plain way, or a team's."""
-    if ranks.size == 1 and not enabled() and not shared(workers, processes, micro_batch):
+    if ranks.size == 1 and not enabled() and not needs_team(workers, processes, micro_batch):
         return PlainStep(model, loss)
     team = Team(model, workers, micro_batch, processes=processes, loss=loss)
     return contexts.enter_context(team)

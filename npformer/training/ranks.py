@@ -144,7 +144,7 @@ class WatchOverRanks(Callback):
         )
 
 
-def sharded(optimizer: Any, ranks: Communicator, callbacks: Iterable[Callback]) -> Any:
+def shard_optimizer(optimizer: Any, ranks: Communicator, callbacks: Iterable[Callback]) -> Any:
     """Return an optimizer whose moments are shared out over ranks; the same one for a single rank.
 
     Raises ValueError for a callback that would see, or change, gradients: no rank has them all.

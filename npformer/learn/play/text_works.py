@@ -169,7 +169,7 @@ class PairsWork(RawWork):
         """Return both sides as ids: inputs and targets, as the model arranges them."""
         x, y = self.pipeline._ids(*(part[rows] for part in self.held_out))
         model: Model = self.pipeline.model
-        inputs, targets, masks, _ = model.arranged(x, y, None, None)
+        inputs, targets, masks, _ = model.arrange(x, y, None, None)
         return inputs, targets, masks
 
     def words(self, i: int) -> list[str] | None:

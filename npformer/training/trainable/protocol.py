@@ -67,7 +67,7 @@ class Trainable(Layer):
                 checks.shape(types, each.types, tuple(each.x.shape[:2]), "One for each token")
         return inputs
 
-    def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
+    def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return a user's data as inputs and targets, on the host or in files, without checks.
 
         A model overrides this if users pass something else, such as targets that it shifts.
