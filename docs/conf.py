@@ -4,9 +4,14 @@ MyST reads the Markdown, furo is the theme (light, dark and narrow screens, no f
 sphinx-gallery runs the examples, and formulas become SVG.
 """
 
+import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+
+# Examples run here. Beside other programs, BLAS's threads wait for each other ten times as long as
+# one computes; NumPy's reads this as it is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # where docs.site lies

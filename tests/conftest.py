@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 # Several processes run tests at once, on small arrays. NumPy's BLAS reads it as it is loaded.
@@ -60,6 +62,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "in turn" if nodeid.startswith(IN_TURN) else nodeid
 
     return InTurn(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses among them
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what a test that is `covering` does not need for its tuples of values."""
+    families = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("covering"):
+            families[item.nodeid.partition("[")[0]].append(item)
+    for family in families.values():
+        if not hasattr(family[0], "callspec"):
+            continue
+        (n,) = family[0].get_closest_marker("covering").args
+        chosen = covering(family, n)
+        for item in family:
+            if item not in chosen:
+                item.add_marker("slow")
+
+
+def covering(family: list[Any], n: int) -> list[Any]:
+    """Return cases of a test in which any `n` values of its parameters meet that do so at all."""
+    values = {
+        item: sorted((name, id(value)) for name, value in item.callspec.params.items())
+        for item in family
+    }
+    tuples = {item: set(combinations(values[item], n)) for item in family}
+    chosen, left = [], set().union(*tuples.values())
+    while left:
+        chosen.append(max(family, key=lambda item: len(tuples[item] & left)))
+        left -= tuples[chosen[-1]]
+    return chosen
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ which looks up the twin of whatever child the layer has at that moment.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from npformer.core import KEPT, Layer
+from npformer.core import Layer
+from npformer.core.attachment import ATTACHMENT, attachment
 
 FLOATS = "fd"
 """The dtypes of kernels, float32 and float64, as codes; other arrays run in the plain layers."""
@@ -28,7 +29,7 @@ class Fast:
     """First base of all classes of twins; the plain class follows."""
 
     __slots__ = ()
-    _twins: Any = KEPT  # the `Twins` that it belongs to, outside of __dict__
+    _twins: Any = ATTACHMENT  # the `Twins` that it belongs to, outside of __dict__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Copy or pickle a twin as the layer itself."""
@@ -215,14 +216,11 @@ class Kept:
 
 def kept_of(model: Layer) -> Kept:
     """Return what is kept with a model; a twin's is in the `Twins` that it belongs to."""
-    try:
-        found = KEPT.__get__(model)
-    except AttributeError:
-        found = None
+    found = attachment(model)
     if type(found) is Kept:
         return found
     if found is not None:
         return found.kept.setdefault(id(model), Kept())  # type: ignore[no-any-return]
     new = Kept()
-    KEPT.__set__(model, new)
+    ATTACHMENT.__set__(model, new)
     return new

@@ -65,7 +65,7 @@ class Checkpoints(Callback):
                 f"{self.folder} holds the checkpoint of an earlier training; expected an empty "
                 "folder. Pass resume=True to continue that training, or name another folder"
             )
-        with folders.understood(self.folder, KeyError, TypeError, AttributeError):
+        with folders.explain_damage(self.folder, KeyError, TypeError, AttributeError):
             self._restore(state, stored)
         self._written = self._position(state)
         self._steps_before = dict(state.history.workers)

@@ -36,7 +36,7 @@ from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.evaluation import batch_at_evaluation, require_model
 from npformer.training.history import History
 from npformer.training.loop import Interrupts, Training
-from npformer.training.storage.checkpoint_folder import reserved
+from npformer.training.storage.checkpoint_folder import reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
 from npformer.training.trainable.step import PlainStep
@@ -249,7 +249,7 @@ def fit(
         watching: list[Callback] = [*own.values(), *bar, *of_user]
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
             if folder is not None and ranks.rank == 0:  # which writes for all
-                contexts.enter_context(reserved(folder, n_bytes(model, task.samples)))
+                contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
             if precision is not None:
                 contexts.enter_context(precision_of(model, precision))
             if (start := get_backend(model.backend).feed) is not None:

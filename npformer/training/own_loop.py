@@ -142,7 +142,7 @@ def load_checkpoint(
             "fit(checkpoint=...) or npformer.save_checkpoint wrote"
         )
     file = path / folders.CHECKPOINT
-    with folders.understood(path, Exception):
+    with folders.explain_damage(path, Exception):
         tensors = stored["model"].pop("tensors")
         if model is None:
             model = model_of(file, stored["model"], tensors)

@@ -82,6 +82,11 @@ class RankStep:
 
 def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     """Return the generator of a training, in the same state on all ranks: that of rank 0."""
+    if seed is None:
+        raise TypeError(
+            "seed is None; expected a whole number of at least 0 or a numpy.random.Generator: "
+            "nobody could train like that again"
+        )
     own = initializers.generator(seed)
     if isinstance(seed, int | np.integer):
         return own

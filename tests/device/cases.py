@@ -6,7 +6,7 @@ and a test says which are missing.
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from npformer.engine.twins import twin_on
 from npformer.layers import POOLINGS
 from npformer.mixers import MixerSettings, WholeSequenceMixer
 from tests.pairs import MASKED, PLAIN, pairs
+from tests.sampling import first_of_each
 
 Results = dict[str, Any]
 
@@ -53,9 +54,15 @@ def same(a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
         )
 
 
-def parametrised(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    """Run a test once for each of these, as its argument `case`."""
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases])
+def parametrised(cases: Sequence[Case], usually: str = "all") -> pytest.MarkDecorator:
+    """Run a test once for each of these, as its argument `case`.
+
+    Or, if not "all" but "one of each" is to be run by default, for the first that covers a class.
+    """
+    kind = {"all": lambda case: case.name, "one of each": lambda case: case.covers}[usually]
+    return pytest.mark.parametrize(
+        "case", first_of_each(cases, kind), ids=[case.name for case in cases]
+    )
 
 
 def assert_agree(case: Case, backend: str, dtype: str, tolerance: float) -> None:

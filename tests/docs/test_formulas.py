@@ -30,6 +30,7 @@ def test_the_pages_have_formulas():
     assert len(FOUND) > 900
 
 
+@pytest.mark.slow
 def test_no_formula_of_a_page_is_wider_than_a_telephone():
     wide = {
         (page, latex): round(piece.width, 1)

@@ -5,11 +5,22 @@ import re
 import pytest
 
 from docs.site.pages import DOCS, ROOT, difference, pages, rewritten, same
+from tests.sampling import usually
 
 PAGES = pages()
+SLOW = [
+    *("chapters/decoder.md", "chapters/training.md", "chapters/language_models.md"),
+    *("chapters/initialization.md", "what_is_a_transformer.md", "five_minutes.md"),
+    *("sklearn.md", "your_file.md", "writing.md", "extending/model.md"),
+]
+"""Pages that train models for some seconds."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    usually([page for page in PAGES if page.relative_to(DOCS).as_posix() not in SLOW], PAGES),
+    ids=lambda page: page.relative_to(DOCS).as_posix(),
+)
 def test_a_page_holds_what_its_code_prints(page):
     name = page.relative_to(ROOT).as_posix()
     assert difference(page) == "", f"python -m docs.site.pages {name}"

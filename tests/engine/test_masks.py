@@ -107,6 +107,7 @@ def step(model, batch, number=1, micro_batch=None, processes=False):
         return float(loss), gradients.copy(), team.shared_by
 
 
+@pytest.mark.covering(1)
 @ways
 def test_workers_copies_and_micro_batches_change_only_the_order_of_sums(
     model, batch, noted, number, micro_batch, processes

@@ -13,6 +13,7 @@ from npformer.models.losses import SoftmaxCrossEntropy
 from tests.engine.helpers import blas_threads, linux_only, refuse_fork, refuse_memory, trained
 
 
+@pytest.mark.covering(1)
 @linux_only
 @pytest.mark.parametrize(("number", "micro_batch"), [(1, None), (2, None), (3, 2), (100, None)])
 @pytest.mark.parametrize("changes", [{}, {"padding": "per_length"}, {"mixer": "dense_synthesizer"}])

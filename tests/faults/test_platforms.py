@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.sampling import usually
+
 NO_FORK = "del os.fork"
 NO_AFFINITY = "del os.sched_getaffinity, os.sched_setaffinity"
 NO_THREADS = 'threading.Thread.start = refuse(RuntimeError("can\'t start new thread"))'
@@ -95,7 +97,9 @@ print(processes)
 """
 
 
-@pytest.mark.parametrize("missing", PLATFORMS)
+@pytest.mark.parametrize(
+    "missing", usually(["fork", "nearly everything"], PLATFORMS, pytest.mark.processes)
+)
 def test_it_computes_where_there_is_no(missing):
     lacking, can_copy = PLATFORMS[missing]
     command = [sys.executable, "-c", f"{PREAMBLE}\n{lacking}\n{USE}"]

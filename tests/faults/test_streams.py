@@ -9,8 +9,11 @@ import pytest
 
 import npformer
 import npformer as nf
+from tests.sampling import usually
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="it takes a POSIX shell")
+
+processes = pytest.mark.processes
 
 ROOT = Path(npformer.__file__).parents[1]
 SIZES = [f"--{name}" for name in ("epochs=1", "d-model=8", "heads=1", "d-ff=8", "layers=1")]
@@ -40,11 +43,11 @@ def trained(folder):
 @pytest.mark.parametrize(
     "streams",
     [
-        ">&-",
-        "2>&-",
         "<&- >&- 2>&-",
-        pytest.param(">/dev/full 2>&1", marks=needs_full),
-        "| true",
+        pytest.param(">&-", marks=processes),
+        pytest.param("2>&-", marks=processes),
+        pytest.param(">/dev/full 2>&1", marks=[processes, needs_full]),
+        pytest.param("| true", marks=processes),
     ],
 )
 def test_a_training_runs_whatever_its_streams_are(tmp_path, streams):
@@ -73,7 +76,9 @@ SURROUNDINGS = {
 }
 
 
-@pytest.mark.parametrize("where", SURROUNDINGS)
+@pytest.mark.parametrize(
+    "where", usually(["a page of codes, with files for nobody else"], SURROUNDINGS, processes)
+)
 def test_a_training_runs_in(tmp_path, where):
     folder = tmp_path / "läuft →"
     done = npformer_(*TRAIN, "--out", folder, cwd=tmp_path, **SURROUNDINGS[where])
@@ -95,6 +100,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@processes
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_runs_with_all_streams_closed(folder, command):
     words = [word.format(folder) for word in command.split()]
@@ -108,6 +114,7 @@ def test_an_error_that_nobody_can_see_is_still_a_status(tmp_path):
         assert (done.returncode, done.stdout) == (2, b"")
 
 
+@processes
 @needs_full
 def test_results_that_cannot_be_written_are_an_error(folder):
     """Unlike a training's, whose results are in files."""
@@ -127,7 +134,9 @@ sys.exit(len(history.train_loss))
 """
 
 
-@pytest.mark.parametrize("streams", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
+@pytest.mark.parametrize(
+    "streams", ["2>&-", pytest.param("2>/dev/full", marks=[processes, needs_full])]
+)
 def test_a_progress_bar_that_cannot_be_drawn_is_no_reason_to_stop(streams):
     command = ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, "-W", "error", "-c", FIT]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -60,6 +60,7 @@ def test_samples_with_the_same_scores_drop_different_weights():
     np.testing.assert_allclose(y.mean(), 1.0, atol=0.01)
 
 
+@pytest.mark.slow
 def test_it_is_pytorchs_attention_with_the_same_mask():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     rng = np.random.default_rng(0)

@@ -202,6 +202,7 @@ def test_an_array_that_a_callback_gathers_goes_on(run):
 # Patience -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience", [1, 2])
 def test_patience_stopped_at_any_step_ends_where_it_would_have(run, data, tmp_path, patience):
     """An epoch that is under way counts only when it is over."""

@@ -73,6 +73,7 @@ def whole(begin):
     return begin(checkpoint=None)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", range(1, EPOCHS * STEPS + 1))
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_training_stopped_at_any_step_goes_on_bit_for_bit(begin, whole, step, signum):
@@ -353,7 +354,7 @@ def test_wrong_arguments_are_explained(begin, changes, error, message):
 
 def test_a_folder_belongs_to_one_training_at_a_time(begin, tmp_path, monkeypatch):
     monkeypatch.setattr(folders, "WAIT", 0.1)
-    with folders.reserved(tmp_path / "run"), pytest.raises(OSError, match="in use by another"):
+    with folders.reserve(tmp_path / "run"), pytest.raises(OSError, match="in use by another"):
         begin()
     begin()
 

@@ -9,8 +9,8 @@ from npformer.core import Array
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import failing
-from npformer.learn.exercises.trials import check_returned, mistaken
+from npformer.learn.exercises.invariants import failing_invariants
+from npformer.learn.exercises.trials import check_returned, mistaken_results
 from npformer.optim import Adam
 from npformer.proof.cases.case import draw
 
@@ -49,7 +49,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Compare five steps with those of the solution, and then with npformer's Adam."""
     found = five_steps(by_reader(answer))
     right = five_steps(exercise.run(exercise.solved).adam_update)
-    mistakes = mistaken(exercise, lambda names: five_steps(names.adam_update))
+    mistakes = mistaken_results(exercise.variants(), lambda names: five_steps(names.adam_update))
     for t, (got, wanted) in enumerate(zip(found, right, strict=True)):
         problems = []
         for i, name in ((1, "m"), (2, "v"), (0, "theta")):
@@ -60,7 +60,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
             return [*_right_before(t), *wrong]
     answer.quiet()
     kind = adam_with(by_reader(answer))
-    problems = failing(
+    problems = failing_invariants(
         answer, kind, "adams_first_step_has_size_lr", "adam_counts_steps_and_not_tensors"
     )
     return problems or _beside_npformer(kind)

@@ -8,7 +8,7 @@ import numpy as np
 from npformer.core import Context
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import failing
+from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import failed_report
 from npformer.proof.cases.case import draw
 
@@ -46,12 +46,12 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     _built_from(model, answer)
     for i, array in enumerate(model.parameters().values()):
         array += 0.3 * draw(*array.shape, seed=i)  # a fresh gamma is 1, a fresh bias 0
-    problems = failing(answer, model, *INVARIANTS)
+    problems = failing_invariants(answer, model, *INVARIANTS)
     plain = copy.deepcopy(model)
     for block in plain.encoder.blocks:
         block.mixer.causal = False
         block.mixer_dropout.rate = block.feed_forward_dropout.rate = 0.0
-    problems += failing(answer, plain, WITHOUT_DROPOUT, WITHOUT_ORDER)
+    problems += failing_invariants(answer, plain, WITHOUT_DROPOUT, WITHOUT_ORDER)
     problems += _expectation(model, answer)
     problems += _gradients(model, answer)
     if problems:
@@ -63,8 +63,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
 def _built_from(model: Any, answer: Answer) -> None:
     """Check that the model has the file's own parts, and not stock ones."""
     kinds = {type(layer).__name__ for _, layer in model.layers()}
-    missing = [name for name in PARTS if name not in kinds or name not in answer.names]
-    if missing:
+    if missing := [name for name in PARTS if name not in kinds or name not in answer.names]:
         raise Stuck(
             f"the model has no {' and no '.join(missing)} in it any more; mend the parts of the "
             "file rather than replace them"

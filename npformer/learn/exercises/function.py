@@ -9,7 +9,7 @@ import numpy as np
 from npformer.learn.exercises.answer import Answer
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.trials import Trial, check_returned, first_problems, mistaken
+from npformer.learn.exercises.trials import Trial, check_returned, first_problems, mistaken_results
 
 
 class Function:
@@ -50,7 +50,7 @@ class Function:
             return tuple(map(np.array, self._tuple(found)))
 
         right = results(exercise.run(exercise.solved))
-        mistakes = mistaken(exercise, results)
+        mistakes = mistaken_results(exercise.variants(), results)
         problems = []
         for i, name in enumerate(self.returns):
             variants = [

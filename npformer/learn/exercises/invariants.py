@@ -7,7 +7,7 @@ from npformer.layers import Dropout, LayerNorm, Sequential, Tanh
 from npformer.learn.exercises.answer import Answer, Stuck
 
 
-def failing(answer: Answer, thing: Any, *names: str) -> list[str]:
+def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
     """Return, in words, which of these invariants a thing breaks, without saying where."""
     from npformer.learn.museum import INVARIANTS
 
@@ -57,19 +57,21 @@ class DropoutByHand(Dropout):
 
 def softmax(answer: Answer, pair: Any) -> list[str]:
     """Check the invariants of softmax."""
-    return failing(answer, pair, "gradient_of_softmax", "softmax_sums_to_1_over_the_last_axis")
+    return failing_invariants(
+        answer, pair, "gradient_of_softmax", "softmax_sums_to_1_over_the_last_axis"
+    )
 
 
 def attention(answer: Answer, pair: Any) -> list[str]:
     """Check the invariant of attention."""
-    return failing(answer, pair, "queries_ask_and_keys_answer")
+    return failing_invariants(answer, pair, "queries_ask_and_keys_answer")
 
 
 def layer_norm(answer: Answer, pair: Any) -> list[str]:
     """Check the invariants of layer norm."""
     norm = LayerNormByHand(6, dtype="float64")
     norm.pair = pair
-    return failing(answer, norm, "gradient_of_layer_norm", "a_constant_row_is_finite")
+    return failing_invariants(answer, norm, "gradient_of_layer_norm", "a_constant_row_is_finite")
 
 
 def dropout(answer: Answer, pair: Any) -> list[str]:
@@ -77,6 +79,6 @@ def dropout(answer: Answer, pair: Any) -> list[str]:
     layer = DropoutByHand(0.5)
     layer.pair = pair
     chain = Sequential(layer, Tanh(), layer)
-    return failing(
+    return failing_invariants(
         answer, layer, "gradient_of_dropout_at_evaluation", "dropout_does_nothing_at_evaluation"
-    ) or failing(answer, chain, "gradient_of_one_dropout_used_twice")
+    ) or failing_invariants(answer, chain, "gradient_of_one_dropout_used_twice")

@@ -9,7 +9,7 @@ from npformer.core import Array, Context, Gradients, a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import failing
+from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import check_returned, gradcheck_problems, slopes
 from npformer.mixers import Mixer, MixerSettings
 from npformer.proof.cases.case import draw, keep
@@ -22,19 +22,19 @@ TO_CACHE = "The cache is for what a call needs later; self is for parameters"
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Return the first rules that the mixer breaks."""
-    mixer = _built(answer)
+    mixer = _build(answer)
     x = draw(3, 4, 8)
     problems = _shapes(answer, mixer, x) or _mixing(answer, mixer, x)
     problems = problems or _gradients(answer, mixer, x, None, "without a mask")
     answer.quiet()
-    problems = problems or _explained(answer, mixer, x, None, "without a mask")
+    problems = problems or _explanation_problems(answer, mixer, x, None, "without a mask")
     problems = problems or _padding(answer, mixer, x)
     problems = problems or _gradients(answer, mixer, x, MASK, "with a mask")
-    problems = problems or _explained(answer, mixer, x, MASK, "with a mask")
-    return problems or _remembers(answer, mixer, x) or _gradcheck(answer, mixer, x)
+    problems = problems or _explanation_problems(answer, mixer, x, MASK, "with a mask")
+    return problems or _memory_problems(answer, mixer, x) or _gradcheck(answer, mixer, x)
 
 
-def _built(answer: Answer) -> Mixer:
+def _build(answer: Answer) -> Mixer:
     kind = answer.function("OwnMixer")
     if not (isinstance(kind, type) and issubclass(kind, Mixer)):
         raise Stuck("OwnMixer is not a Mixer any more; keep `class OwnMixer(Mixer)`")
@@ -71,7 +71,7 @@ def _shapes(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     return []
 
 
-def _moved(answer: Answer, mixer: Mixer, x: Array, mask: Array | None = None) -> Array:
+def _dependences(answer: Answer, mixer: Mixer, x: Array, mask: Array | None = None) -> Array:
     """Return whether token i depends on token j, (batch, length, length), by trying."""
     y, _ = _run(answer, mixer, x, mask)
     moved = np.zeros((len(x), x.shape[1], x.shape[1]), dtype=bool)
@@ -90,7 +90,7 @@ def _mixing(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     other[1] += draw(4, 8, seed=9)
     if np.abs(_run(answer, mixer, other)[0][[0, 2]] - y[[0, 2]]).max() > TOLERANCE:
         return ["one sequence of the batch sees another: a change of the second changed the others"]
-    if not (_moved(answer, mixer, x) & ~np.eye(4, dtype=bool)).any():
+    if not (_dependences(answer, mixer, x) & ~np.eye(4, dtype=bool)).any():
         return ["no token takes anything from another one, so nothing is mixed"]
     return []
 
@@ -144,14 +144,16 @@ def _padding(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     empty, _ = _run(answer, mixer, x, keep([4, 0, 1], 4))
     if not np.isfinite(empty).all():
         return [*problems, "a sequence of padding alone gives NaN: is something divided by 0?"]
-    return problems or failing(answer, mixer, "padding_changes_no_kept_token")
+    return problems or failing_invariants(answer, mixer, "padding_changes_no_kept_token")
 
 
-def _explained(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when: str) -> list[str]:
+def _explanation_problems(
+    answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when: str
+) -> list[str]:
     kept = x.copy()
     matrices = answer.call(mixer.explain, x, Context(mask=mask))
     if not isinstance(matrices, np.ndarray) or matrices.ndim != 4:
-        found = f"explain gives {_described(matrices)}"
+        found = f"explain gives {_in_words(matrices)}"
         return [f"{found}; expected an array (batch, heads, length, length)"]
     batch, heads, *pairs = matrices.shape
     if batch != len(x) or not heads or pairs != [x.shape[1]] * 2:
@@ -166,7 +168,7 @@ def _explained(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     both = tokens[:, :, None] & tokens[:, None, :]
     if (takes & ~both).any():
         return [f"explain is not 0 in all rows and columns of padding {when}"]
-    differ = (takes != _moved(answer, mixer, x, mask)) & both
+    differ = (takes != _dependences(answer, mixer, x, mask)) & both
     if not differ.any():
         return []
     b, i, j = map(int, np.argwhere(differ)[0])
@@ -176,7 +178,7 @@ def _explained(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     return [f"explain {when} says that {of} takes nothing from token {j}, but it changes with it"]
 
 
-def _remembers(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
+def _memory_problems(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     """Check that a call leaves nothing in the mixer that another call overwrites."""
     dy, context = draw(*x.shape, seed=5), Context(mask=MASK)
 
@@ -203,7 +205,7 @@ def _remembers(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     return []
 
 
-def _described(found: object) -> str:
+def _in_words(found: object) -> str:
     if isinstance(found, np.ndarray):
         return f"an array with {found.ndim} axes"
     return "nothing" if found is None else a_type(found)

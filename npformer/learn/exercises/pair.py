@@ -14,7 +14,12 @@ from npformer.core import a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.trials import Trial, first_problems, gradcheck_problems, mistaken
+from npformer.learn.exercises.trials import (
+    Trial,
+    first_problems,
+    gradcheck_problems,
+    mistaken_results,
+)
 
 ROUNDING, SINGLE = 1e-12, 1e-9
 """Relative errors: a formula in float64 has less than the first, central differences have less than
@@ -78,7 +83,7 @@ class Marking:
         def gradients(names: types.SimpleNamespace) -> tuple[Any, ...]:
             return self._of([getattr(names, name) for name in self.names], trial, dy)
 
-        mistakes = mistaken(self.exercise, gradients)
+        mistakes = mistaken_results(self.exercise.variants(), gradients)
         problems = {}
         for i, name in enumerate(self.gradients):
             others = zip(self.gradients, right, strict=True)

@@ -9,11 +9,9 @@ import numpy as np
 
 from npformer.core import Array, a_type
 from npformer.learn.exercises.answer import Answer, Stuck
-from npformer.learn.exercises.exercise import Exercise
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 
 EPS = 1e-5
-
 
 COUNTS = {
     "rows": "the number of rows",
@@ -54,12 +52,13 @@ def first_problems(trials: Iterable[Trial], check: Callable[[Trial], list[str]])
     return []
 
 
-def mistaken(
-    exercise: Exercise, compute: Callable[[types.SimpleNamespace], Any]
+def mistaken_results(
+    mistakes: Iterable[tuple[str, types.SimpleNamespace]],
+    compute: Callable[[types.SimpleNamespace], Any],
 ) -> list[tuple[str, Any]]:
-    """Return what each typical mistake says, and what is computed with it."""
+    """Return what each mistake says, and what is computed with it."""
     found = []
-    for says, names in exercise.variants():
+    for says, names in mistakes:
         try:
             with np.errstate(all="ignore"):
                 found.append((says, compute(names)))

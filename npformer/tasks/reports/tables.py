@@ -74,11 +74,11 @@ def tensors_section(models: Sequence[Looked], chosen: Sequence[int]) -> Element:
             "are what a layer keeps for its backward pass: each array counts once, at the first "
             "layer that keeps it, and weights do not count.",
         ),
-        [_of_model(looked, opened=i == 0) for i, looked in enumerate(models)],
+        [_tensor_tables(looked, opened=i == 0) for i, looked in enumerate(models)],
     )
 
 
-def _of_model(looked: Looked, opened: bool) -> Element:
+def _tensor_tables(looked: Looked, opened: bool) -> Element:
     found, norms = looked.trace, looked.trace.gradient_norms
     parameters = looked.judged.model.parameters()
     largest = max((n for n in norms.values() if math.isfinite(n)), default=0.0)

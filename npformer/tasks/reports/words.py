@@ -30,7 +30,9 @@ def words_section(
 ) -> Element | None:
     """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
     parts = [
-        part for looked in models if (part := _of_model(looked.judged, chosen, called)) is not None
+        part
+        for looked in models
+        if (part := _words_table(looked.judged, chosen, called)) is not None
     ]
     if not parts:
         return None
@@ -43,7 +45,7 @@ def words_section(
     return section("words", "Words", e("p", about), parts)
 
 
-def _of_model(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+def _words_table(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
     if not isinstance(judged.model, WideSequenceClassifier) or judged.predicted is None:
         return None
     wide = judged.model.wide

@@ -10,7 +10,7 @@ from npformer.core import Array, Layer, Parameters, array_module
 from npformer.core.inputs import Inputs, as_given, names_of
 from npformer.engine import fast
 from npformer.training.inspection.calls import Call, who
-from npformer.training.inspection.trace import prepared, trace
+from npformer.training.inspection.trace import prepare, trace
 
 LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
 """Named in place of a tensor if all tensors are finite."""
@@ -24,7 +24,7 @@ def first_non_finite(
     It looks at the input, then at the parameters, then at each layer's output in the order of
     computation. The arguments are those of `trace`.
     """
-    inputs = prepared(layer, x, mask, types)
+    inputs = prepare(layer, x, mask, types)
     for name, each in zip(names_of(inputs), inputs, strict=True):
         if each.x.dtype.kind == "f" and not _finite(each.x):
             return f"the input {name}"

@@ -42,7 +42,7 @@ class FolderInUseError(OSError):
 
 
 @contextmanager
-def reserved(folder: Path, n_bytes: int = 0) -> Iterator[None]:
+def reserve(folder: Path, n_bytes: int = 0) -> Iterator[None]:
     """Make a folder, check that `n_bytes` can be written there, and lock it against other runs.
 
     What an interrupted write left behind is removed. The lock ends with the process at the latest.
@@ -86,7 +86,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def understood(folder: Path, *errors: type[Exception]) -> Iterator[None]:
+def explain_damage(folder: Path, *errors: type[Exception]) -> Iterator[None]:
     """Turn such errors, raised while a checkpoint's sections are restored, into CheckpointError."""
     try:
         yield

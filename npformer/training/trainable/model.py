@@ -78,7 +78,7 @@ class Model(Trainable):
         label_smoothing: float = 0.0,
         loss: Loss | None = None,
         sample_weight: Any = None,
-        seed: Seed | None = None,
+        seed: Seed = None,
     ) -> tuple[float, Gradients]:
         """Return the mean loss of a batch in training mode, in nats, and its gradients by name.
 

@@ -37,6 +37,7 @@ def peak_of(run):
     return tracemalloc.get_traced_memory()[1] - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mixer", "workers"),
     [("attention", 1), ("dense_synthesizer", 1), ("fourier", 1), ("attention", 2)],

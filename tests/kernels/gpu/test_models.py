@@ -18,24 +18,26 @@ from tests import fake_device
 from tests.device import cases
 from tests.kernels.gpu import emulated
 from tests.kernels.gpu.helpers import TOLERANCE, TRAIN, asarray, down
+from tests.sampling import usually
 
 pytestmark = pytest.mark.usefixtures("cupy")
 in_emulation = pytest.mark.usefixtures("emulation")
 
 
 @cases.parametrised(
-    [*cases.LAYERS, *cases.MIXERS, *cases.ENCODERS, *cases.CLASSIFIERS, *cases.OPTIMIZING]
+    [*cases.LAYERS, *cases.MIXERS, *cases.ENCODERS, *cases.CLASSIFIERS, *cases.OPTIMIZING],
+    usually="one of each",
 )
 def test_layers_and_models_give_the_numbers_of_functional(case) -> None:
     cases.assert_agree(case, "cupy", "float64", TOLERANCE["float64"])
 
 
-@cases.parametrised([*cases.ENCODERS, *cases.CLASSIFIERS])
+@cases.parametrised([*cases.ENCODERS, *cases.CLASSIFIERS], usually="one of each")
 def test_float32_stays_float32(case) -> None:
     cases.assert_agree(case, "cupy", "float32", TOLERANCE["float32"])
 
 
-@cases.parametrised(cases.TRAINING)
+@cases.parametrised(cases.TRAINING, usually="one of each")
 def test_a_training_run_gives_the_numbers_of_functional(case) -> None:
     # Adam divides by the size of gradients: rounding in that of attention's key bias, which is 0,
     # becomes a step of 1e-16 / 1e-8 of the learning rate.
@@ -45,14 +47,15 @@ def test_a_training_run_gives_the_numbers_of_functional(case) -> None:
 MIXED = ("attention", "dense_synthesizer", "fourier")
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("mixer", MIXED)
+@pytest.mark.parametrize(
+    ("mixer", "causal"),
+    [*((mixer, False) for mixer in MIXED), ("attention", True), ("dense_synthesizer", True)],
+)
 def test_models_of_odd_sizes(mixer, norm, causal, masked, dropout) -> None:
-    if causal and mixer == "fourier":
-        pytest.skip("it sees all of a sequence at once")
     sizes = {"d_model": 36, "n_heads": 3, "d_ff": 70, "max_len": 41}
     changes = {"mixer": mixer, "norm": norm, "causal": causal, "dropout": dropout}
     config = cases.config(**sizes, **changes, padding="zero")
@@ -94,7 +97,7 @@ def one_step() -> Callable[..., Any]:
 
 
 @in_emulation
-@pytest.mark.parametrize("mixer", nf.MIXERS)
+@pytest.mark.parametrize("mixer", usually(MIXED, nf.MIXERS))
 def test_a_step_waits_for_nothing(mixer, one_step) -> None:
     names, counted = one_step(mixer=mixer, dropout=0.1, padding="zero")
     assert counted.synchronisations == 0, counted.waits

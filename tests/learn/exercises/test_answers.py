@@ -11,8 +11,12 @@ from npformer.learn.exercises.table import NAMES, every, exercise, stem
 from npformer.learn.exercises.yours import yours
 from npformer.learn.museum import BUGS as MUSEUM
 from tests.learn.exercises.answers import MIXER, WRONG, WRONG_MIXERS, verdict, with_body
+from tests.sampling import first_of_each
 
-MISTAKES = [(one.name, i) for one in every() for i in range(len(one.wrong))]
+MISTAKES = first_of_each(
+    [(one.name, i) for one in every() for i in range(len(one.wrong))],
+    kind=lambda case: case[0] == "own_encoder" or case,  # each trains a model
+)
 
 
 def said(found):
@@ -359,7 +363,14 @@ def own_encoder(*changes):
         ("    return g\n", "    return d\n", ["returned an ndarray; expected a dict of gradients"]),
         ("logits, (embedding,", "logits[:2], (embedding,", ["shape (2, 10); expected (3, 10)"]),
         ("    return p\n", "    return 1\n", ["train returns no parameters; expected p"]),
-        ("p[name], m[name], v", "_, m[name], v", ["an epoch does not change the parameters: does"]),
+        pytest.param(
+            *(
+                "p[name], m[name], v",
+                "_, m[name], v",
+                ["an epoch does not change the parameters: does"],
+            ),
+            marks=pytest.mark.slow,
+        ),
         ("N_HEADS = 2, 4", "N_HEADS = 2, 1", ["encoder: the attention has 4 heads, not one"]),
         (
             'relu, relu_backward = yours("relu", "relu_backward")',
@@ -381,7 +392,10 @@ def own_encoder(*changes):
             "    p |= {'extra': row(d_model)}\n    return p | {",
             ["encoder does not use extra"],
         ),
-        ("epochs=20,", "epochs=1,", ["of 360 digits that it has not seen", "expected 95%"]),
+        pytest.param(
+            *("epochs=20,", "epochs=1,", ["of 360 digits that it has not seen", "expected 95%"]),
+            marks=pytest.mark.slow,
+        ),
         ("from npformer.learn.exercises.yours", "from nowhere", ["No module named 'nowhere'"]),
     ],
 )
@@ -392,6 +406,7 @@ def test_a_wrong_encoder_is_told_where(right, wrong, expected):
         assert words in said(found)
 
 
+@pytest.mark.slow
 def test_another_recipe_of_training_is_right_as_well():
     assert (
         own_encoder(
@@ -401,6 +416,7 @@ def test_another_recipe_of_training_is_right_as_well():
     )
 
 
+@pytest.mark.slow
 def test_a_pair_of_npformer_is_no_pair_of_ones_own():
     ours = "from npformer.functional import relu, relu_backward\n"
     found = own_encoder(('relu, relu_backward = yours("relu", "relu_backward")\n', ours))
@@ -465,6 +481,7 @@ def test_whatever_fails_the_file_that_is_wrong_is_named(encoder_on, name, right,
         assert name == "relu_backward"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "right", "wrong", "state", "said"),
     [

@@ -68,6 +68,7 @@ def test_from_start_to_check(prints, tmp_path):
     assert prints("check", place, "01_linear_backward.py") == "01_linear_backward  right\n"
 
 
+@pytest.mark.slow
 def test_in_the_folder_names_alone_will_do(prints, begun, monkeypatch, tmp_path_factory):
     answer(begun, "relu_backward", exercise("relu_backward").solution)
     monkeypatch.chdir(begun)
@@ -81,6 +82,7 @@ def test_in_the_folder_names_alone_will_do(prints, begun, monkeypatch, tmp_path_
     assert prints("check", begun / "03_relu_backward.py") == right
 
 
+@pytest.mark.slow
 def test_an_encoder_finds_the_files_beside_it_from_anywhere(prints, solved, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     out = prints("check", solved, "own_encoder")
@@ -110,6 +112,7 @@ def test_a_file_that_is_gone_is_named(prints, begun):
     assert prints("check", begun, "relu_backward", status=1) == "03_relu_backward  no file\n"
 
 
+@pytest.mark.slow
 def test_notebooks_are_marked_likewise(prints, tmp_path):
     assert "25 files written" in prints("start", tmp_path, "--notebooks")
     path = tmp_path / "03_relu_backward.ipynb"
@@ -212,6 +215,7 @@ def test_an_endless_loop_is_ended_and_its_line_named(begun):
     assert len(found.printed) < 3000
 
 
+@pytest.mark.slow
 def test_an_endless_loop_outside_of_functions_is_ended(begun):
     path = answer(begun, "relu_backward", "while True: pass\n")
     (said,) = check_file("relu_backward", path, seconds=1.0).says
@@ -259,6 +263,7 @@ def test_the_table_of_the_page_is_the_packages_own():
     assert written["table"] == table()
 
 
+@pytest.mark.slow
 def test_the_messages_on_the_page_are_real(prints, begun):
     page = (DOCS / "exercises.md").read_text("utf-8")
     for body, shown in re.findall(r"```py\n(    .*?)\n```\n\n```text\n(.*?)\n```", page, re.DOTALL):
@@ -267,6 +272,7 @@ def test_the_messages_on_the_page_are_real(prints, begun):
         assert out.rstrip() == shown
 
 
+@pytest.mark.slow
 def test_the_page_says_what_a_right_encoder_on_a_wrong_file_is_told(prints, tmp_path):
     folder.start(tmp_path)
     for name in NAMES:

@@ -8,6 +8,7 @@ from npformer.learn.exercises import folder, notebook
 from npformer.learn.exercises.referee import untouched
 from npformer.learn.exercises.table import NAMES, exercise, named, stem
 from tests.learn.exercises.answers import MIXER, verdict
+from tests.sampling import usually
 
 FIRST = "01_linear_backward.py"
 
@@ -72,6 +73,7 @@ def test_only_named_ones_are_written(tmp_path):
         "05_softmax_backward",
         "a/05_softmax_backward.py",
         "05_softmax_backward.ipynb",
+        "06_softmax_backward",  # the name says more than the number
     ],
 )
 def test_an_exercise_has_many_names(word):
@@ -84,13 +86,9 @@ def test_an_exercise_has_many_names(word):
         ("sofmax_backward", "Did you mean 'softmax_backward'"),
         ("30", "`npformer exercises list` names all"),
         ("0", "`npformer exercises list` names all"),
-        ("06_softmax_backward", "no exercise is called '06_softmax_backward'"),
     ],
 )
 def test_an_unknown_name_is_explained(word, expected):
-    if word.startswith("06"):
-        assert named(word) == "softmax_backward"  # the name says more than the number
-        return
     with pytest.raises(ValueError, match=expected):
         named(word)
 
@@ -143,7 +141,7 @@ def solved_notebook(name):
     return notebook.from_source(exercise(name).solution, name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", usually(NAMES[:3], NAMES))
 def test_a_solved_notebook_is_right(name):
     source, _ = notebook.to_source(solved_notebook(name), "a.ipynb")
     assert verdict(name, source).state == "right"

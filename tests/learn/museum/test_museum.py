@@ -13,7 +13,15 @@ from npformer.core import Layer
 from npformer.engine.twins import has_twin
 from npformer.learn.museum import BUGS, INVARIANTS, REFEREES, referees
 from npformer.learn.museum.mixers import AttentionBy
-from npformer.learn.museum.probes import KEPT, N_HEADS, TOKENS, WIDTH, found, small, weights_of
+from npformer.learn.museum.probes import (
+    KEPT,
+    N_HEADS,
+    TOKENS,
+    WIDTH,
+    layers_in,
+    small,
+    weights_of,
+)
 from npformer.proof.cases.case import draw
 
 from .healthy import HEALTHY, files
@@ -137,6 +145,7 @@ def test_runs_in_a_model_as_it_is_written(bug):
 MUSEUM = "npformer.learn.museum."
 
 
+@pytest.mark.slow
 @in_models
 def test_is_noticed_in_a_model(bug):
     few = {"max_entries": 4, "directions": 2}
@@ -206,7 +215,7 @@ def test_weights_of_a_mixer_are_those_it_averages_with():
 
 def test_an_invariant_that_finds_nothing_to_look_at_says_so():
     with pytest.raises(TypeError, match="Sequential has no GELU in it"):
-        found(nf.layers.Sequential(), nf.layers.GELU)
+        layers_in(nf.layers.Sequential(), nf.layers.GELU)
 
 
 def test_files_finds_the_source_code():
@@ -252,11 +261,15 @@ def test_building_and_running_bugs_leaves_the_package_as_it_is():
 
 def test_only_the_exercises_and_the_page_know_of_the_museum():
     own = "npformer/learn/", "npformer/cli/gradcheck.py"
-    for name, tree in syntax("npformer").items():
-        if not name.startswith(own):
-            assert not any("museum" in imported for imported in imports(tree)), name
+    knows = [
+        name
+        for name, tree in syntax("npformer").items()
+        if not name.startswith(own) and any("museum" in imported for imported in imports(tree))
+    ]
+    assert knows == []
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_table_says():
     assert PAGE.read_text(encoding="utf-8") == write(), (
         "python -m tests.learn.museum.page writes it"

@@ -293,6 +293,7 @@ class Noise(nf.mixers.Attention):
         return rng.random((len(x), 8, x.shape[1], x.shape[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "at_least"), [(120, 1_500_000), (512, 0)])
 def test_a_report_on_long_sequences_is_small(rng, tmp_path, length, at_least):
     config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=1, d_ff=8, max_len=512)

@@ -31,16 +31,21 @@ def expected(estimator):
     return EXPECTED.get(name, {})
 
 
+@parametrize_with_checks([EncoderClassifier(**QUICK, mixer="fourier", class_weight="balanced")])
+def test_scikit_learn_finds_nothing_wrong(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         EncoderClassifier(max_iter=20),
-        EncoderClassifier(**QUICK, mixer="fourier", class_weight="balanced"),
         EncoderClassifier(**QUICK, inputs="tokens"),
         EncoderClassifier(**QUICK, inputs="series", dropout=0.1, early_stopping=True),
     ],
     expected_failed_checks=expected,
 )
-def test_scikit_learn_finds_nothing_wrong(estimator, check):
+def test_scikit_learn_finds_nothing_wrong_with_other_settings(estimator, check):
     check(estimator)
 
 

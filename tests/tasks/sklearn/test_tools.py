@@ -75,6 +75,7 @@ def no_idle_processes():
     get_reusable_executor().shutdown(wait=True)
 
 
+@pytest.mark.processes
 @pytest.mark.usefixtures("no_idle_processes")
 def test_a_search_in_processes(small, table):
     distributions = {"learning_rate": [1e-3, 1e-2], "pooling": ["mean", "flatten"]}

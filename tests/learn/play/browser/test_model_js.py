@@ -9,6 +9,8 @@ import npformer as nf
 from npformer.learn.play import export
 from npformer.training.trainable.sequence_classifier import WideSequenceClassifier
 
+pytestmark = pytest.mark.browser
+
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "max_len": 6, "n_layers": 2}
 
 BEHIND = [True, True, True, True, False, False]

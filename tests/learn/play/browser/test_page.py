@@ -7,6 +7,8 @@ from safetensors.numpy import load_file
 from tests.learn.play.browser.drawing import DIGITS, draw
 from tests.learn.play.browser.handling import number, start, states, steps, until, wait_for
 
+pytestmark = pytest.mark.browser
+
 
 def test_trains_digits_and_reads_what_a_mouse_draws(page):
     start(page, "attention")

@@ -8,6 +8,8 @@ import pytest
 import npformer as nf
 from tests.learn.play.browser.handling import SMALL, number, start, until, wait_for
 
+pytestmark = pytest.mark.browser
+
 SAMPLE = 5
 
 WRITTEN_OUT = ("query", "mixer", "mixer_norm", "activation", "classify", "tokens")

@@ -1,4 +1,4 @@
-"""RawClassifier: from raw samples to labels as people write them."""
+"""Classifier: from raw samples to labels as people write them."""
 
 from __future__ import annotations
 
@@ -12,86 +12,71 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.user_arrays import Data
-from npformer.models import EncoderConfig
+from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many
-from npformer.tasks.estimators.raw_model import RawModel, check_training
-from npformer.tasks.estimators.raw_report import settings_of_report
+from npformer.tasks.estimators.classifier_report import settings_of_report
+from npformer.tasks.estimators.defaults import check_without_validation, filled
+from npformer.tasks.estimators.estimator import Estimator, check_training
+from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, scores_of
 from npformer.tasks.estimators.split import stratified
-from npformer.tasks.estimators.training_settings import check_without_validation, filled
 from npformer.training.distributed import as_communicator
 from npformer.training.trainable import SequenceClassifier
 
 
-class RawClassifier(RawModel):
+class Classifier(Estimator):
     """A classifier with everything needed to get from raw samples to labels.
 
     Attributes
     ----------
-    classes : list
-        The labels that it tells apart, sorted; class i of the models is ``classes[i]``.
-    models : list of SequenceClassifier
+    classes_ : array
+        The labels that it tells apart, sorted; class i of the models is ``classes_[i]``.
+    models_ : list of SequenceClassifier
         One for each member of the ensemble. Their probabilities are averaged.
-    histories : list of History
+    histories_ : list of History
         The training history of each member; empty after loading.
-    settings : dict
+    reader_ : Reader
+        Turns samples into arrays, as it learned from the training part.
+    settings_ : dict
         The arguments of `npformer.fit` in the last training.
     """
 
-    reads: ClassVar[str]
-    """How samples become arrays, in words."""
+    pooling: str | None
+    members: int | None
+    classes_: np.ndarray
+    reader_: Any
 
-    def __init__(
-        self,
-        config: EncoderConfig | Mapping[str, Any] | None = None,
-        *,
-        pooling: str | None = None,
-        members: int | None = None,
-        seed: int = 0,
-        dtype: str = "float32",
-        backend: str = "numpy",
-    ) -> None:
-        super().__init__(config, seed=seed, dtype=dtype, backend=backend)
-        self.pooling = pooling
-        self.members = None if members is None else checks.positive("members", members)
-        self._names: ClassNames | None = None
+    kind: ClassVar[str]
+    """Of `npformer.tasks.estimators.defaults`."""
+
+    estimator_type = "classifier"
 
     def __repr__(self) -> str:
-        known = "not trained yet" if self._names is None else f"{len(self._names)} classes"
+        trained = hasattr(self, "classes_")
+        known = f"{len(self.classes_)} classes" if trained else "not trained yet"
         return f"{type(self).__name__}({known})"
 
     @abstractmethod
-    def checked(self, samples: Any, name: str) -> Sequence[Any]:
-        """Check each sample, and return the samples as a sequence."""
-
-    @abstractmethod
-    def learn(self, samples: Sequence[Any]) -> None:
-        """Learn from the training part what `arrays` needs, such as a vocabulary."""
-
-    @abstractmethod
-    def arrays(self, samples: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return x and its mask, as the models expect them."""
+    def reader(self) -> Reader:
+        """Return a reader that has learned nothing yet."""
 
     @abstractmethod
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
-        """Return an untrained model."""
+        """Return an untrained model for what the reader has learned."""
 
-    @abstractmethod
     def usual_training(self, n_samples: int) -> dict[str, Any]:
         """Return the settings of `npformer.fit` for `n_samples`, with warmup as a share."""
+        return defaults.training(self.kind, n_samples)
 
-    @abstractmethod
     def usual_members(self, n_samples: int) -> int:
         """Return how many models are trained on `n_samples` by default."""
+        return defaults.members(self.kind, n_samples)
 
-    def usual_calibration(self, n_samples: int) -> float:
-        """Return the share of `n_samples` that is set aside to fit the temperature on."""
-        return 0.0
-
-    @abstractmethod
-    def token_names(self) -> list[str] | None:
-        """Return the names of token ids, if the models take ids."""
+    def check(self) -> None:
+        """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
+        super().check()
+        self.check_optional("members", "max_len")
 
     def fit(
         self,
@@ -126,12 +111,14 @@ class RawClassifier(RawModel):
             weight_decay, patience, class_weight ("balanced", or a weight for each label),
             sample_weight, metric, resume, ...
         """
+        self.check()
         check_training(training)
         if validation is None:
             check_without_validation(training)
         if calibration is not None:
             checks.rate("calibration", calibration)
-        listed = self.checked(samples, "samples")
+        reader = self.reader()
+        listed = reader.checked(samples, "samples")
         names = ClassNames.of(labels)
         y = names.numbers(labels)
         check_as_many(listed, y)
@@ -139,7 +126,7 @@ class RawClassifier(RawModel):
         if isinstance(validation, tuple | list):
             if len(validation) != 2:
                 raise ValueError("validation does not have two parts; expected (samples, labels)")
-            others = self.checked(validation[0], "the samples of validation")
+            others = reader.checked(validation[0], "the samples of validation")
             held_out = others, names.numbers(validation[1], "the labels of validation")
         elif validation is not None:
             rows, rest = stratified(y, validation, self.seed)
@@ -151,14 +138,15 @@ class RawClassifier(RawModel):
         if isinstance(given := training.get("class_weight"), Mapping):
             of = names.numbers(given, "the keys of class_weight")
             training["class_weight"] = dict(zip(of.tolist(), given.values(), strict=True))
-        self.learn(listed)
-        self._names, self.models, self.histories = names, [], []
+        reader.learn(listed)
+        self.begin()
+        self.reader_, self.classes_ = reader, np.array(names.names)
         data = self._data(listed, y)
         validation_data = None if held_out is None else self._data(*held_out)
         given = {**self.usual_training(len(y)), **training}
         if held_out is None:
             given.pop("patience", None)
-        share = self.usual_calibration(len(y)) if calibration is None else calibration
+        share = defaults.calibration(self.kind, len(y)) if calibration is None else calibration
         members = self.members or self.usual_members(len(y))
         for member in range(members):
             model = self.build(len(names), self.seed + member)
@@ -167,8 +155,8 @@ class RawClassifier(RawModel):
             own, for_temperature, options = data, validation_data, given
             if share and validation_data is None:
                 own, for_temperature, options = self._apart(data, share, self.seed + member, given)
-            self.settings = filled(options, len(own[1]))
-            seeded = {"seed": self.seed + member, **self.settings}
+            self.settings_ = filled(options, len(own[1]))
+            seeded = {"seed": self.seed + member, **self.settings_}
             history = self.train(model, own, validation_data, place, **seeded)
             if share and for_temperature is not None:
                 calibrate(model, for_temperature)
@@ -180,8 +168,20 @@ class RawClassifier(RawModel):
         """Return the first sample."""
         return self.arrays(data[0][:1])[0]
 
+    def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and its mask, as the models expect them."""
+        self.check_trained()
+        x, mask = self.reader_.read(self.reader_.checked(samples, "samples"))
+        return x, mask
+
+    def checked(self, samples: Any, name: str) -> Sequence[Any]:
+        """Check each sample, and return the samples as a sequence."""
+        self.check_trained()
+        found: Sequence[Any] = self.reader_.checked(samples, name)
+        return found
+
     def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
-        x, mask = self.arrays(samples)
+        x, mask = self.reader_.read(samples)
         return x, y, mask
 
     def _apart(
@@ -195,57 +195,55 @@ class RawClassifier(RawModel):
             options["sample_weight"] = np.asarray(options["sample_weight"])[rows]
         return (x[rows], y[rows], mask[rows]), (x[rest], y[rest], mask[rest]), options
 
-    def take(self, models: list[Any], names: ClassNames | None = None) -> None:
-        """Take over trained models and the classes that they tell apart."""
+    def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
+        """Take over trained models and the classes that they tell apart, from a file."""
         super().take(models)
-        self._names = names
-
-    @property
-    def classes(self) -> list[Any]:
-        """The labels that it tells apart, sorted."""
-        return list(self.names.names)
-
-    def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
-        """Return, for ONNX, the models, and what is around them: as JSON values, and in words."""
-        self.check_trained()
-        around: dict[str, Any] = {"classes": self.classes, "preparation": self.preparation()}
-        if (tokens := self.token_names()) is not None:
-            around["vocabulary"] = tokens
-        return self.models, around, f"{self.reads}; the name of the class with the largest number"
+        self.classes_ = np.array(classes)
+        self.reader_.max_len = models[0].config.max_len
 
     @property
     def names(self) -> ClassNames:
         """The labels and their numbers."""
-        if self._names is None:
-            self.check_trained()
-        assert self._names is not None
-        return self._names
+        self.check_trained()
+        return ClassNames(self.classes_.tolist())
 
-    def predict_probabilities(
+    def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
+        """Return, for ONNX, the models, and what is around them: as JSON values, and in words."""
+        self.check_trained()
+        return self.models_, *around(self.classes_, self.reader_, self.preparation())
+
+    def predict_proba(
         self, samples: Any, batch_size: int = 256, communicator: Any = None
     ) -> np.ndarray:
-        """Return the probability of each class, (samples, classes), in the order of `classes`.
+        """Return the probability of each class, (samples, classes), in the order of `classes_`.
 
         The ranks of a `communicator` share the samples; all get the whole result.
         """
         with as_communicator(communicator).guard() as ranks:
-            found = np.zeros((0, len(self.names)), dtype=self.dtype)
+            self.check_trained()
+            found = np.zeros((0, len(self.classes_)), dtype=self.model.dtype)
             listed = self.checked(samples, "samples")
             if own := listed[ranks.shard(len(listed))]:
-                x, mask = self.arrays(own)
-                by_model = [each.predict_probabilities(x, mask, batch_size) for each in self.models]
-                found = np.asarray(sum(by_model[1:], start=by_model[0]) / len(by_model))
+                x, mask = self.reader_.read(own)
+                each = [model.predict_probabilities(x, mask, batch_size) for model in self.models_]
+                found = np.asarray(sum(each[1:], start=each[0]) / len(each))
             return ranks.concatenate(found)
+
+    predict_probabilities = predict_proba
 
     def predict(self, samples: Any, batch_size: int = 256) -> np.ndarray:
         """Return the most probable label of each sample."""
-        probabilities = self.predict_probabilities(samples, batch_size)
+        probabilities = self.predict_proba(samples, batch_size)
         if (wrong := np.isnan(probabilities).any(axis=1)).any():
             raise ValueError(
                 f"the probabilities of sample {int(wrong.argmax())} are NaN; expected numbers. The "
                 "weights are NaN or infinite: did the training diverge?"
             )
-        return self.names.labels(probabilities.argmax(axis=1))
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def score(self, samples: Any, labels: Any) -> float:
+        """Return the share of samples that are predicted correctly."""
+        return self.evaluate(samples, labels).accuracy
 
     def evaluate(
         self, samples: Any, labels: Any, batch_size: int = 256, communicator: Any = None
@@ -254,8 +252,8 @@ class RawClassifier(RawModel):
         y = self.names.numbers(labels)
         listed = self.checked(samples, "samples")
         check_as_many(listed, y)
-        found = self.predict_probabilities(listed, batch_size, communicator)
-        return scores_of(self.classes, y, found)
+        found = self.predict_proba(listed, batch_size, communicator)
+        return scores_of(self.names.names, y, found)
 
     def report(
         self,
@@ -277,9 +275,19 @@ class RawClassifier(RawModel):
 
         y = self.names.numbers(labels)
         scores = scores or self.evaluate(samples, labels)
-        models = {f"member {i + 1}": model for i, model in enumerate(self.models)}
+        models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         listed = self.checked(samples, "samples")
-        x, mask = self.arrays(listed)
+        x, mask = self.reader_.read(listed)
         shown = settings_of_report(self.names, listed, len(models), scores, beside or {})
-        settings = {"token_names": self.token_names(), **shown, **more}
+        settings = {"token_names": self.reader_.token_names(), **shown, **more}
         return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
+
+
+def around(
+    classes: np.ndarray, reader: Reader, preparation: Mapping[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """Return what is around the models of a classifier, for ONNX: as JSON values, and in words."""
+    values: dict[str, Any] = {"classes": classes.tolist(), "preparation": preparation}
+    if (tokens := reader.token_names()) is not None:
+        values["vocabulary"] = tokens
+    return values, f"{reader.reads}; the name of the class with the largest number"
